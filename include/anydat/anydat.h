@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * anydat's small extensions beside the standard: counters and the last error in words.
+ * Nothing here changes what a call of <dat/udat.h> does, and a program that includes only that header loses nothing.
+ *
+ * Conventions: each function is safe from any thread and never blocks. Strings belong to the library; the text of
+ * anydat_last_error() lasts until the next failing DAT call of the same thread, all other strings for the process's life.
+ */
+#ifndef ANYDAT_ANYDAT_H
+#define ANYDAT_ANYDAT_H
+
+#include <dat/udat.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One counter of an object. Counters are always on; they start at 0 with the object (or at its creation's value, as
+ * lowest_available does) and never wrap in practice. Times are nanoseconds and end in _ns, sizes end in _bytes. */
+typedef struct anydat_counter {
+  const char *name;
+  uint64_t value;
+} ANYDAT_COUNTER;
+
+/* Reads the counters of an IA, EP, EVD or SRQ (docs/counters.md lists them all).
+ *
+ * Fills up to `max` elements of `counters` in a fixed order and stores the number the object has in *count, which may
+ * be larger than `max` (call with max 0 and counters NULL to size the array).
+ * Returns DAT_SUCCESS; DAT_INVALID_HANDLE for any other handle; DAT_INVALID_PARAMETER for a NULL count, a negative
+ * max, or counters NULL with max > 0. */
+DAT_RETURN anydat_get_counters(DAT_HANDLE object, DAT_COUNT max, ANYDAT_COUNTER *counters, DAT_COUNT *count);
+
+/* The sentence behind the calling thread's last failing DAT call: what was wrong, with both sides of the mismatch.
+ * Never NULL; empty before the first failure. It is the line that DAT_LOG=warn prints. */
+const char *anydat_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
