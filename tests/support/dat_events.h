@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reaping events in tests.
+#pragma once
+
+#include <dat/udat.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/patience.h"
+
+namespace anydat::test {
+
+// Where a helper was called, so that its failure names the line of the test.
+struct Caller {
+  const char* file;
+  int line;
+  static constexpr Caller here(const char* from_file = __builtin_FILE(), int from_line = __builtin_LINE()) {
+    return {from_file, from_line};
+  }
+};
+
+std::string event_name(DAT_EVENT_NUMBER number);
+
+// Waits with dat_evd_wait for one event; nothing when the time is up.
+std::optional<DAT_EVENT> wait_event(DAT_EVD_HANDLE evd, std::chrono::milliseconds timeout = patience());
+
+// Takes one event with dat_evd_dequeue if there is one now.
+std::optional<DAT_EVENT> poll_event(DAT_EVD_HANDLE evd);
+
+// The next event of the EVD, which must be of that number. Throws otherwise: a test has no use for going on.
+DAT_EVENT expect_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, Caller caller = Caller::here());
+
+// The next event as a DTO completion; it must carry `status`. Throws if there is none, fails on another status.
+DAT_DTO_COMPLETION_EVENT_DATA expect_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS,
+                                                Caller caller = Caller::here());
+
+// The next `count` completions, all with `status`.
+std::vector<DAT_DTO_COMPLETION_EVENT_DATA> expect_completions(DAT_EVD_HANDLE evd, int count,
+                                                              DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS,
+                                                              Caller caller = Caller::here());
+
+// Fails if an event is on the EVD or comes within quiet_time(). It never fails a correct library, since a rule says
+// that no event comes. It finds a wrong event for certain if the caller has first seen an effect that the event would
+// have come before (the events of this API are generated in the call or the step that causes them), and with high
+// probability otherwise.
+void expect_no_event(DAT_EVD_HANDLE evd, Caller caller = Caller::here());
+
+// Takes and drops everything that is on the EVD now; returns how many.
+int drain(DAT_EVD_HANDLE evd);
+
+}  // namespace anydat::test

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "support/patience.h"
+
+#include <cstdlib>
+#include <thread>
+
+#if defined(__has_feature)
+#define ANYDAT_HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define ANYDAT_HAS_FEATURE(feature) 0
+#endif
+
+namespace anydat::test {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || ANYDAT_HAS_FEATURE(thread_sanitizer) || \
+    ANYDAT_HAS_FEATURE(address_sanitizer)
+constexpr double kBuildScale = 5;
+#else
+constexpr double kBuildScale = 1;
+#endif
+
+double scale() {
+  static const double value = [] {
+    const char* text = std::getenv("ANYDAT_TEST_TIMEOUT_SCALE");
+    const double asked = text == nullptr ? 1 : std::strtod(text, nullptr);
+    return kBuildScale * (asked > 0 ? asked : 1);
+  }();
+  return value;
+}
+
+std::chrono::milliseconds scaled(double milliseconds) {
+  return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(milliseconds * scale()));
+}
+
+}  // namespace
+
+std::chrono::milliseconds patience() {
+  return scaled(5000);
+}
+
+std::chrono::milliseconds quiet_time() {
+  return scaled(20);
+}
+
+bool eventually(const std::function<bool()>& predicate, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!predicate()) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return predicate();
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
+}
+
+}  // namespace anydat::test

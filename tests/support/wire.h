@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The wires that the conformance tests run over.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace anydat::test {
+
+// One way in which two endpoints can reach each other: an IA name and the environment that dat_ia_open must see.
+struct Wire {
+  std::string name;                        // as it appears in the test's name
+  std::string ia_name;                     // what dat_ia_open is given
+  std::map<std::string, std::string> env;  // set while the IA is opened
+
+  // The buffers that one endpoint takes for messages whose sender stopped after posting them; at most this many.
+  int held_for_stopped_sender = 1;
+};
+
+std::ostream& operator<<(std::ostream& out, const Wire& wire);
+
+// Every wire this build can test. Suites are instantiated with
+//   INSTANTIATE_TEST_SUITE_P(Wires, Suite, testing::ValuesIn(all_wires()), wire_name);
+const std::vector<Wire>& all_wires();
+const Wire& wire_by_name(const std::string& name);
+std::string wire_name(const testing::TestParamInfo<Wire>& info);
+
+// Environment variables for the length of a scope. Requires: no other thread reads or writes the environment.
+class ScopedEnv {
+ public:
+  explicit ScopedEnv(const std::map<std::string, std::string>& variables);
+  ~ScopedEnv();
+  ScopedEnv(const ScopedEnv&) = delete;
+  ScopedEnv& operator=(const ScopedEnv&) = delete;
+
+ private:
+  std::map<std::string, std::optional<std::string>> before_;
+};
+
+}  // namespace anydat::test
