@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two locks of the library. Both cost one atomic exchange to take when nobody else wants them.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/annotations.h"
+#include "base/clock.h"
+#include "base/futex.h"
+
+namespace anydat::base {
+
+inline void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// For sections of a few dozen instructions that call nothing that can block. Releasing is a plain store, so whoever
+// waits cannot be woken: it spins for a moment and then gives its processor to others (the holder may be preempted).
+class ANYDAT_CAPABILITY("mutex") SpinLock {
+ public:
+  void lock() ANYDAT_ACQUIRE() {
+    if (!locked_.exchange(true, std::memory_order_acquire)) [[likely]] return;
+    lock_contended();
+  }
+  bool try_lock() ANYDAT_TRY_ACQUIRE(true) {
+    return !locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire);
+  }
+  void unlock() ANYDAT_RELEASE() { locked_.store(false, std::memory_order_release); }
+
+ private:
+  void lock_contended() {
+    for (unsigned round = 0;; ++round) {
+      for (int i = 0; i < 64; ++i) {
+        if (!locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire)) return;
+        cpu_relax();
+      }
+      if (round < 64) {
+        sched_yield();
+      } else {
+        // The holder was preempted by a thread that outranks us both; yielding alone would never let it run.
+        const timespec pause{0, 50'000};
+        nanosleep(&pause, nullptr);
+      }
+    }
+  }
+
+  std::atomic<bool> locked_{false};
+};
+
+// For longer sections. A thread that waits long sleeps and is woken by the release.
+class ANYDAT_CAPABILITY("mutex") Mutex {
+ public:
+  void lock() ANYDAT_ACQUIRE() {
+    std::uint32_t free = kFree;
+    if (word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    lock_contended();
+  }
+  bool try_lock() ANYDAT_TRY_ACQUIRE(true) {
+    std::uint32_t free = kFree;
+    return word_.load(std::memory_order_relaxed) == kFree &&
+           word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void unlock() ANYDAT_RELEASE() {
+    if (word_.exchange(kFree, std::memory_order_release) == kHeldWithSleepers) futex_wake(word_, 1);
+  }
+
+ private:
+  static constexpr std::uint32_t kFree = 0;
+  static constexpr std::uint32_t kHeld = 1;
+  static constexpr std::uint32_t kHeldWithSleepers = 2;
+
+  void lock_contended() {
+    for (int i = 0; i < 200; ++i) {
+      cpu_relax();
+      std::uint32_t free = kFree;
+      if (word_.load(std::memory_order_relaxed) == kFree &&
+          word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) {
+        return;
+      }
+    }
+    while (word_.exchange(kHeldWithSleepers, std::memory_order_acquire) != kFree) {
+      futex_wait(word_, kHeldWithSleepers, kNever);
+    }
+  }
+
+  std::atomic<std::uint32_t> word_{kFree};
+};
+
+template <typename Lock>
+class ANYDAT_SCOPED_CAPABILITY Guard {
+ public:
+  explicit Guard(Lock& lock) ANYDAT_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
+  ~Guard() ANYDAT_RELEASE() { lock_.unlock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
+}  // namespace anydat::base

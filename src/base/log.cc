@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "base/env.h"
+
+namespace anydat::base {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kLevelNames{"off", "error", "warn", "info", "debug"};
+
+LogLevel read_level() {
+  const std::string_view wanted = env_text(EnvVar::log);
+  for (std::size_t i = 0; i < kLevelNames.size(); ++i) {
+    if (wanted == kLevelNames[i]) return static_cast<LogLevel>(i);
+  }
+  return LogLevel::error;
+}
+
+}  // namespace
+
+LogLevel log_level() {
+  static const LogLevel level = read_level();
+  return level;
+}
+
+bool log_enabled(LogLevel level) { return level <= log_level(); }
+
+void log_line(LogLevel level, std::string_view sentence) {
+  fmt::memory_buffer line;
+  fmt::format_to(std::back_inserter(line), "dat[{}] {}: {}\n", getpid(), kLevelNames[static_cast<std::size_t>(level)],
+                 sentence);
+  // One write, so lines of several processes do not mix. A log line that cannot be written is nobody's error.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace anydat::base

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The seam: what a DAT object may ask of an RDMA NIC, in a few abstract classes shaped like verbs, and the interfaces by
+// which a NIC reports back. DAT objects implement the *Events and CompletionQueue classes.
+//
+// Locking: unless a method says otherwise it is called with the adapter's engine held, and so are all reports but
+// completions, which may come from a posting thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/counter.h"
+#include "nic/engine.h"
+#include "nic/region_table.h"
+#include "nic/types.h"
+
+namespace anydat::nic {
+
+class ReceiveQueue;
+class QueuePair;
+
+struct Completion {
+  void* owner = nullptr;  // the QueuePairEvents of the queue pair that did the work
+  std::uint64_t cookie = 0;
+  std::uint64_t length = 0;
+  WorkKind kind = WorkKind::send;
+  WorkStatus status = WorkStatus::success;
+  bool unsignalled = false;         // of the post
+  bool solicited = false;           // of the matching Send, for a receive
+  ReceiveQueue* shared = nullptr;   // the shared queue a receive's buffer came from
+};
+
+// Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.
+class CompletionQueue {
+ public:
+  virtual ~CompletionQueue() = default;
+  // False if the completion was lost for want of room.
+  virtual bool push(const Completion& completion) = 0;
+};
+
+// Why a connection attempt came to nothing (the cause, not the DAT event).
+enum class ConnectFailure : std::uint8_t { rejected_by_peer, refused, unreachable, timed_out };
+
+class QueuePairEvents {
+ public:
+  virtual ~QueuePairEvents() = default;
+  virtual void on_established(std::span<const std::byte> private_data) = 0;
+  // Active side. All posted receives have been flushed.
+  virtual void on_connect_failed(ConnectFailure why) = 0;
+  // Passive side, between accept and establishment.
+  virtual void on_accept_failed() = 0;
+  // The connection is over and everything posted has completed or been flushed. `broken`: by an error rather than by
+  // either side's request.
+  virtual void on_closed(bool broken) = 0;
+  virtual void on_soft_watermark() = 0;
+};
+
+class ReceiveQueueEvents {
+ public:
+  virtual ~ReceiveQueueEvents() = default;
+  // The armed low watermark was undercut. May come from a thread that does not hold the engine.
+  virtual void on_low_watermark() = 0;
+};
+
+inline constexpr std::int32_t kUnlimited = -1;  // a watermark that is never exceeded
+
+// A pool of posted receives: a shared receive queue.
+//
+// Thread safety: every method may be called by any thread, engine held or not.
+class ReceiveQueue {
+ public:
+  struct Counts {
+    std::uint32_t depth;        // entries in all
+    std::uint32_t available;    // posted and not taken
+    std::uint32_t outstanding;  // posted and not reaped
+  };
+  struct Counters {
+    base::Counter posted;
+    base::Counter taken;
+    base::Counter lowest_available;  // since the first take
+    base::Counter times_empty;       // a take left nothing
+    base::Counter empty_ns;          // time spent empty, whole spells only
+    base::Counter low_watermark_events;
+  };
+
+  virtual ~ReceiveQueue() = default;
+  virtual Status post(const RecvRequest& request) = 0;
+  // queue_full if more than `depth` are outstanding; nothing has changed then.
+  virtual Status resize(std::uint32_t depth) = 0;
+  // One report the first time fewer than `watermark` are available from now on; at once if so already.
+  virtual void arm(std::uint32_t watermark) = 0;
+  // One consistent snapshot of all three.
+  virtual Counts counts() const = 0;
+  // The consumer has taken a completion of this queue off its event dispatcher, or can never do so.
+  virtual void reaped() = 0;
+  virtual const Counters& counters() const = 0;
+};
+
+struct QueuePairLimits {
+  std::uint32_t recv_depth;  // 0 with a shared receive queue
+  std::uint32_t send_depth;
+  std::uint32_t recv_segments;
+  std::uint32_t send_segments;  // the most of all request kinds
+};
+
+struct ConnectParameters {
+  Address remote;
+  ConnQual qual;
+  base::Nanoseconds deadline;  // base::kForever: none
+  std::span<const std::byte> private_data;
+  std::uint32_t qos;
+};
+
+// A request that arrived at a listener. Destroying it unanswered rejects it.
+class ConnectionRequest {
+ public:
+  virtual ~ConnectionRequest() = default;
+  virtual const Address& remote_address() const = 0;
+  virtual std::uint64_t remote_port() const = 0;
+  virtual const Address& local_address() const = 0;
+  virtual std::span<const std::byte> private_data() const = 0;
+  // on_established or on_accept_failed of the queue pair follows, also when the requester is gone already.
+  virtual void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) = 0;
+  virtual void reject() = 0;
+};
+
+// One end of a reliable connection.
+//
+// post_send, post_recv, the counts and counters may be called by any thread without the engine.
+class QueuePair {
+ public:
+  struct RecvInfo {
+    std::uint32_t allocated;  // buffers given to it and not completed (EP-RQ-1)
+    std::uint32_t span;       // EP-RQ-6
+  };
+  struct Counters {
+    base::Counter sends;
+    base::Counter send_bytes;
+    base::Counter receives;
+    base::Counter receive_bytes;
+    base::Counter buffer_waits;    // messages that had to wait for a receive buffer
+    base::Counter buffer_wait_ns;
+    base::Counter soft_watermark_events;
+  };
+
+  virtual ~QueuePair() = default;
+
+  // Segments have been checked by the caller; whoever executes the work checks them again if that is later.
+  virtual Status post_send(const SendRequest& request) = 0;
+  virtual Status post_recv(const RecvRequest& request) = 0;
+
+  virtual void set_zone(ZoneId zone) = 0;
+  virtual void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) = 0;
+  // Keeps posted receives. Requires: no more posted than the new limits allow (the caller has asked).
+  virtual Status set_limits(const QueuePairLimits& limits) = 0;
+  virtual void set_watermarks(std::int32_t soft, std::int32_t hard) = 0;
+
+  virtual Status connect(const ConnectParameters& parameters) = 0;
+  // Of a connected queue pair: on_closed(false) follows, after the send queue has drained if `graceful`. Of one that is
+  // still connecting or being accepted: everything is flushed and on_closed(false) called before this returns.
+  virtual void disconnect(bool graceful) = 0;
+  // From closed back to the state after creation.
+  virtual void reset() = 0;
+  // Cuts every tie without any further report; nothing touches the memory of posted work afterwards.
+  virtual void destroy() = 0;
+
+  virtual const Address& local_address() const = 0;
+  virtual std::uint64_t local_port() const = 0;
+  virtual const Address& remote_address() const = 0;
+  virtual std::uint64_t remote_port() const = 0;
+
+  virtual RecvInfo recv_info() const = 0;
+  virtual std::uint32_t largest_posted_recv_segments() const = 0;
+  virtual bool recv_idle() const = 0;
+  virtual bool send_idle() const = 0;
+  virtual const Counters& counters() const = 0;
+};
+
+class ListenerEvents {
+ public:
+  virtual ~ListenerEvents() = default;
+  // False: no room for it, the requester is refused.
+  virtual bool on_request(std::unique_ptr<ConnectionRequest>& request) = 0;
+};
+
+// Listens from its creation to its destruction.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual ConnQual qual() const = 0;
+};
+
+struct AdapterInfo {
+  std::string name;
+  Address address;
+  std::uint32_t qos_supported;
+};
+
+class Adapter {
+ public:
+  virtual ~Adapter() = default;
+
+  // None of these three needs the engine held.
+  virtual const AdapterInfo& info() const = 0;
+  virtual Engine& engine() = 0;
+  virtual RegionTable& regions() = 0;
+
+  // Returns when no thread acts any longer on a check() that came before the call.
+  virtual void quiesce() = 0;
+
+  // Null when out of memory. `shared` is the shared receive queue, or null. It and `events` outlive the result.
+  virtual std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
+                                                       QueuePairEvents& events) = 0;
+  virtual std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth, std::uint32_t segments, ZoneId zone,
+                                                             ReceiveQueueEvents& events) = 0;
+  // qual 0 picks one. On failure the result is null and `status` tells why.
+  virtual std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status) = 0;
+};
+
+}  // namespace anydat::nic

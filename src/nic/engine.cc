@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/engine.h"
+
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/env.h"
+#include "base/log.h"
+
+namespace anydat::nic {
+
+namespace {
+
+constexpr unsigned kPollsPerDescriptorPass = 256;
+
+std::uint64_t drain_eventfd(int fd) {
+  std::uint64_t count = 0;
+  return ::read(fd, &count, sizeof count) == sizeof count ? count : 0;
+}
+
+}  // namespace
+
+Engine::~Engine() { stop(); }
+
+Status Engine::start() {
+  spin_ns_ = base::env_number(base::EnvVar::spin_us).value_or(50) * 1000;
+  epoll_fd_.reset(epoll_create1(EPOLL_CLOEXEC));
+  kick_fd_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_fd_ || !kick_fd_) return Status::no_memory;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;  // the kick
+  if (epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, kick_fd_.get(), &event) != 0) return Status::no_memory;
+
+  // Signals belong to the application's threads (a handler that runs here would not interrupt a blocked call).
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status = Status::ok;
+  try {
+    thread_ = std::thread([this] { progress_thread(); });
+  } catch (const std::system_error&) {
+    status = Status::no_memory;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+void Engine::stop() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true);
+  progress_word_.store(kAwake);
+  base::futex_wake(progress_word_);
+  kick_leader();
+  thread_.join();
+}
+
+void Engine::unlock() {
+  for (;;) {
+    run_kicks();
+    if (deferred_.empty()) {
+      mutex_.unlock();
+    } else {
+      std::vector<std::function<void()>> actions;
+      actions.swap(deferred_);
+      mutex_.unlock();
+      for (auto& action : actions) action();
+    }
+    // A kick that came after run_kicks() found the engine held and relies on us. Releasing is an exchange and setting
+    // the flag is one too, so either its try_lock succeeds or we see the flag.
+    if (!kicks_pending_.load() || !mutex_.try_lock()) return;
+  }
+}
+
+void Engine::kick(Kick& kick) {
+  {
+    base::Guard guard(kicks_lock_);
+    if (kick.pending) return;
+    kick.pending = true;
+    kicks_.push_back(&kick);
+  }
+  kicks_pending_.exchange(true);
+  if (try_lock()) unlock();
+}
+
+void Engine::cancel_kick(Kick& kick) {
+  base::Guard guard(kicks_lock_);
+  if (!kick.pending) return;
+  kick.pending = false;
+  std::erase(kicks_, &kick);
+}
+
+void Engine::run_kicks() {
+  while (kicks_pending_.load(std::memory_order_relaxed)) {
+    kicks_pending_.exchange(false);
+    for (;;) {
+      Kick* next = nullptr;
+      {
+        base::Guard guard(kicks_lock_);
+        if (kicks_.empty()) break;
+        next = kicks_.front();
+        kicks_.erase(kicks_.begin());
+        next->pending = false;
+      }
+      next->action();
+    }
+  }
+}
+
+void Engine::add_source(PollSource& source) {
+  sources_.push_back(&source);
+  if (armed_) source.arm();
+  kick_leader();  // what the source holds already was not announced to anybody
+}
+
+void Engine::remove_source(PollSource& source) { std::erase(sources_, &source); }
+
+bool Engine::watch(int fd, std::uint32_t events, FdHandler& handler) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &handler;
+  if (epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  watched_.emplace_back(fd, &handler);
+  return true;
+}
+
+void Engine::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &handler;
+  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void Engine::unwatch(int fd, FdHandler& handler) {
+  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  std::erase(watched_, std::pair{fd, &handler});
+}
+
+void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
+  cancel_timer(timer);
+  timer.deadline_ = deadline;
+  timers_.emplace(deadline, &timer);
+  if (deadline < next_timer_.load(std::memory_order_relaxed)) {
+    next_timer_.store(deadline);
+    kick_leader();
+  }
+}
+
+void Engine::cancel_timer(Timer& timer) {
+  if (timer.deadline_ == 0) return;
+  for (auto [it, end] = timers_.equal_range(timer.deadline_); it != end; ++it) {
+    if (it->second == &timer) {
+      timers_.erase(it);
+      break;
+    }
+  }
+  timer.deadline_ = 0;
+  next_timer_.store(timers_.empty() ? base::kForever : timers_.begin()->first);
+}
+
+bool Engine::run_timers() {
+  bool any = false;
+  while (!timers_.empty() && timers_.begin()->first <= base::now_ns()) {
+    Timer& timer = *timers_.begin()->second;
+    cancel_timer(timer);
+    timer.action_();
+    any = true;
+  }
+  return any;
+}
+
+bool Engine::run_descriptors() {
+  std::array<epoll_event, 64> events;
+  const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.ptr == nullptr) {
+      drain_eventfd(kick_fd_.get());
+      continue;
+    }
+    // A handler may unwatch others of this batch; their events are stale then.
+    auto* handler = static_cast<FdHandler*>(events[i].data.ptr);
+    const bool live = std::any_of(watched_.begin(), watched_.end(), [&](auto& row) { return row.second == handler; });
+    if (live) handler->ready(events[i].events);
+  }
+  return count > 0;
+}
+
+bool Engine::run_locked(bool with_descriptors) {
+  bool progress = false;
+  for (std::size_t i = 0; i < sources_.size(); ++i) progress |= sources_[i]->poll();
+  counters_.polls.add();
+  if (with_descriptors || ++polls_since_descriptors_ >= kPollsPerDescriptorPass) {
+    polls_since_descriptors_ = 0;
+    progress |= run_descriptors();
+    if (!timers_.empty()) progress |= run_timers();
+  }
+  return progress;
+}
+
+void Engine::disarm() {
+  if (!armed_) return;
+  armed_ = false;
+  for (PollSource* source : sources_) source->disarm();
+}
+
+bool Engine::poll() {
+  if (!try_lock()) return false;
+  activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (armed_) [[unlikely]] {
+    // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
+    // knows when we stop polling.
+    disarm();
+    kick_leader();
+  }
+  const bool progress = run_locked(false);
+  unlock();
+  return progress;
+}
+
+bool Engine::lock_unless_notified(const Waiter& waiter) {
+  // Whoever frees an object waits, with the engine held, for its waiters to leave: they must not insist on the lock.
+  for (unsigned i = 0; !try_lock(); ++i) {
+    if (waiter.notified()) return false;
+    if (i < 100) {
+      base::cpu_relax();
+    } else {
+      sched_yield();
+    }
+  }
+  return true;
+}
+
+// True if everything is quiet and armed, so that the caller may go to sleep.
+bool Engine::arm(const Waiter& waiter) {
+  if (!lock_unless_notified(waiter)) return false;
+  armed_ = true;
+  for (PollSource* source : sources_) source->arm();
+  // Orders our arming before the look that follows, and every peer's publishing before its look at our arming, without
+  // a fence in the peers' fast path (they register for this when they open an adapter).
+  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+  const bool progress = run_locked(true);
+  if (progress) disarm();
+  unlock();
+  return !progress;
+}
+
+void Engine::kick_leader() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(kick_fd_.get(), &one, sizeof one);
+}
+
+WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
+  if (const WaitResult result = spin(waiter, deadline); result != WaitResult::interrupted) return result;
+  for (;;) {
+    if (waiter.notified()) return WaitResult::notified;
+    Waiter* none = nullptr;
+    const bool leads = leader_.compare_exchange_strong(none, &waiter);
+    const WaitResult result = leads ? lead(waiter, deadline, false) : follow(waiter, deadline);
+    if (leads) step_down();
+    if (waiter.notified()) return WaitResult::notified;
+    if (result != WaitResult::notified) return result;
+  }
+}
+
+// Answers `interrupted` when the spin brought nothing and the thread should sleep.
+WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
+  const base::Nanoseconds start = base::now_ns();
+  for (unsigned i = 0;; ++i) {
+    if (waiter.notified()) return WaitResult::notified;
+    poll();
+    if (i % 16 != 0) continue;
+    const base::Nanoseconds now = base::now_ns();
+    if (now >= deadline) return waiter.notified() ? WaitResult::notified : WaitResult::timed_out;
+    if (now - start >= spin_ns_) return WaitResult::interrupted;
+    // The peer may be waiting for this very processor.
+    if (now - start > 5'000) sched_yield();
+  }
+}
+
+WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread) {
+  leader_is_progress_thread_.store(is_progress_thread);
+  std::uint64_t seen = activity_.load(std::memory_order_relaxed);
+  for (;;) {
+    if (waiter.notified()) return WaitResult::notified;
+    const base::Nanoseconds now = base::now_ns();
+    if (now >= deadline) return WaitResult::timed_out;
+    const std::uint64_t activity = activity_.load(std::memory_order_relaxed);
+    const bool others_poll = activity != seen;
+    seen = activity;
+    if (is_progress_thread && (others_poll || yield_wanted_.load() || stopping_.load())) return WaitResult::notified;
+
+    base::Nanoseconds until = std::min(deadline, next_timer_.load());
+    if (others_poll) {
+      until = std::min(until, now + kTick);
+    } else if (!arm(waiter)) {
+      continue;
+    }
+    counters_.sleeps.add();
+    waiter.kick_fd_.store(kick_fd_.get());
+    int count = 0;
+    if (!waiter.notified()) {
+      const base::Nanoseconds left = std::max<base::Nanoseconds>(until == base::kForever ? 0 : until - base::now_ns(), 0);
+      const timespec timeout = base::to_timespec(left);
+      pollfd bell{epoll_fd_.get(), POLLIN, 0};
+      count = ppoll(&bell, 1, until == base::kForever ? nullptr : &timeout, nullptr);
+    }
+    const bool signalled = count < 0 && errno == EINTR;
+    waiter.kick_fd_.store(-1);
+    if (lock_unless_notified(waiter)) {
+      disarm();
+      run_locked(true);
+      unlock();
+    }
+    if (signalled) return WaitResult::interrupted;
+  }
+}
+
+WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
+  {
+    base::Guard guard(followers_lock_);
+    followers_.push_back(&waiter);
+  }
+  if (leader_is_progress_thread_.load()) {
+    yield_wanted_.store(true);
+    kick_leader();
+  }
+  WaitResult result = WaitResult::notified;
+  waiter.asleep_.store(true);
+  // A leader that left before we were on the list promoted nobody.
+  while (leader_.load() != nullptr && waiter.word_.load() == Waiter::kWaiting) {
+    const auto slept = base::futex_wait(waiter.word_, Waiter::kWaiting, base::to_timespec(deadline));
+    if (slept == base::FutexResult::timed_out) result = WaitResult::timed_out;
+    if (slept == base::FutexResult::interrupted) result = WaitResult::interrupted;
+    if (result != WaitResult::notified) break;
+  }
+  waiter.asleep_.store(false);
+  bool promoted = false;
+  {
+    base::Guard guard(followers_lock_);
+    std::erase(followers_, &waiter);
+    std::uint32_t word = Waiter::kPromoted;
+    promoted = waiter.word_.compare_exchange_strong(word, Waiter::kWaiting);
+  }
+  // Whoever leaves for good must not take a promotion along that another sleeper waits for.
+  const bool leaves = result != WaitResult::notified || waiter.notified();
+  if ((promoted || leader_.load() == nullptr) && leaves) hand_over();
+  return result;
+}
+
+void Engine::step_down() {
+  leader_is_progress_thread_.store(false);
+  leader_.store(nullptr);
+  hand_over();
+}
+
+// Requires: nobody leads, or it does no harm that somebody looks whether he should.
+void Engine::hand_over() {
+  {
+    base::Guard guard(followers_lock_);
+    for (Waiter* follower : followers_) {
+      std::uint32_t word = Waiter::kWaiting;
+      if (follower->word_.compare_exchange_strong(word, Waiter::kPromoted)) {
+        base::futex_wake(follower->word_, 1);
+        return;
+      }
+      if (word == Waiter::kPromoted) return;
+    }
+  }
+  if (progress_word_.exchange(kAwake) == kResting) base::futex_wake(progress_word_);
+}
+
+void Engine::progress_thread() {
+  Waiter waiter;  // never notified: it is kicked
+  std::uint64_t seen = activity_.load(std::memory_order_relaxed);
+  while (!stopping_.load()) {
+    base::Nanoseconds rest_until = 0;
+    if (leader_.load() != nullptr) {
+      rest_until = base::kForever;  // step_down() wakes us
+    } else if (const std::uint64_t activity = activity_.load(std::memory_order_relaxed); activity != seen) {
+      seen = activity;
+      rest_until = base::now_ns() + kTick;
+    }
+    if (rest_until != 0) {
+      progress_word_.store(kResting);
+      if ((rest_until != base::kForever || leader_.load() != nullptr) && !stopping_.load()) {
+        base::futex_wait(progress_word_, kResting, base::to_timespec(rest_until));
+      }
+      progress_word_.store(kAwake);
+      if (leader_.load() == nullptr && try_lock()) {
+        run_locked(true);
+        unlock();
+      }
+      continue;
+    }
+    Waiter* none = nullptr;
+    if (!leader_.compare_exchange_strong(none, &waiter)) continue;
+    yield_wanted_.store(false);
+    lead(waiter, base::kForever, true);
+    step_down();
+    seen = activity_.load(std::memory_order_relaxed) - 1;  // whoever made us leave is active
+  }
+}
+
+}  // namespace anydat::nic

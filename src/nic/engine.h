@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/counter.h"
+#include "base/lock.h"
+#include "base/unique_fd.h"
+#include "nic/types.h"
+#include "nic/waiter.h"
+
+namespace anydat::nic {
+
+// Something that has to be looked at to make progress, such as a ring in shared memory. All methods are called with the
+// engine held.
+class PollSource {
+ public:
+  virtual ~PollSource() = default;
+  // Handles what there is, up to a bounded amount. True if there was anything.
+  virtual bool poll() = 0;
+  // From arm() to disarm() the other side makes one of the engine's descriptors readable when there is something.
+  // Whatever came before arm() is found by the poll() that follows it.
+  virtual void arm() = 0;
+  virtual void disarm() = 0;
+};
+
+class FdHandler {
+ public:
+  virtual ~FdHandler() = default;
+  // Called with the engine held. `events` are those of epoll.
+  virtual void ready(std::uint32_t events) = 0;
+};
+
+// A callback at a time, run with the engine held. Owned by whoever set it; at most one time is pending.
+class Timer {
+ public:
+  explicit Timer(std::function<void()> action) : action_(std::move(action)) {}
+  ~Timer() = default;  // Requires: cancelled.
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  friend class Engine;
+  std::function<void()> action_;
+  base::Nanoseconds deadline_ = 0;  // 0: not pending
+};
+
+// What makes an adapter move: whoever calls poll() or wait() drives it inline, and a progress thread does when nobody
+// else does.
+//
+// The engine is also the adapter's control lock. Arriving messages, connection set-up, and every call that creates,
+// changes or destroys an object run one at a time, holding it; the posting calls and the event queues do not need it.
+//
+// One thread at a time leads: it sleeps in poll(2) on all descriptors, with the sources armed, on behalf of all other
+// sleepers. A leader that leaves promotes another sleeper, or leaves it to the progress thread. While some thread polls,
+// nobody arms anything, so that peers need not ring a bell that nobody needs: the progress thread and a leader then look
+// again every kTick. Without traffic and without pollers all threads sleep for good.
+class ANYDAT_CAPABILITY("mutex") Engine {
+ public:
+  Engine() = default;
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Status start();
+  void stop();  // The progress thread is gone afterwards. Requires: no thread in wait().
+
+  void lock() ANYDAT_ACQUIRE() { mutex_.lock(); }
+  bool try_lock() ANYDAT_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  // Also does what was put off until now: kicks that came meanwhile, and deferred work with the lock released.
+  void unlock() ANYDAT_RELEASE();
+
+  // Makes progress if there is any to make and no other thread is at it. Never blocks. True if there was any.
+  bool poll();
+
+  // Blocks until the waiter is notified, the absolute time `deadline`, or a signal. Spins first.
+  WaitResult wait(Waiter& waiter, base::Nanoseconds deadline);
+
+  // Runs `action` with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
+  // must not wait for it. `kick` must stay alive until it ran or cancel_kick() returned.
+  struct Kick {
+    std::function<void()> action;
+    bool pending = false;  // guarded by kicks_lock_
+  };
+  void kick(Kick& kick);
+  void cancel_kick(Kick& kick) ANYDAT_REQUIRES(this);
+
+  // Runs `action` once the engine is released, in the same thread.
+  void defer(std::function<void()> action) ANYDAT_REQUIRES(this) { deferred_.push_back(std::move(action)); }
+
+  void add_source(PollSource& source) ANYDAT_REQUIRES(this);
+  void remove_source(PollSource& source) ANYDAT_REQUIRES(this);
+  // False when the system has no room for another descriptor.
+  bool watch(int fd, std::uint32_t events, FdHandler& handler) ANYDAT_REQUIRES(this);
+  void change_watch(int fd, std::uint32_t events, FdHandler& handler) ANYDAT_REQUIRES(this);
+  void unwatch(int fd, FdHandler& handler) ANYDAT_REQUIRES(this);
+  void set_timer(Timer& timer, base::Nanoseconds deadline) ANYDAT_REQUIRES(this);
+  void cancel_timer(Timer& timer) ANYDAT_REQUIRES(this);
+
+  base::Nanoseconds spin_ns() const { return spin_ns_; }
+
+  struct Counters {
+    base::Counter polls;   // passes over the sources
+    base::Counter sleeps;  // times a thread went to sleep armed
+  };
+  const Counters& counters() const { return counters_; }
+
+ private:
+  static constexpr base::Nanoseconds kTick = 2'000'000;
+
+  bool run_locked(bool with_descriptors) ANYDAT_REQUIRES(this);
+  bool run_descriptors() ANYDAT_REQUIRES(this);
+  bool run_timers() ANYDAT_REQUIRES(this);
+  void run_kicks() ANYDAT_REQUIRES(this);
+  void disarm() ANYDAT_REQUIRES(this);
+  bool arm(const Waiter& waiter);
+  bool lock_unless_notified(const Waiter& waiter) ANYDAT_TRY_ACQUIRE(true);
+
+  WaitResult spin(Waiter& waiter, base::Nanoseconds deadline);
+  WaitResult lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread);
+  WaitResult follow(Waiter& waiter, base::Nanoseconds deadline);
+  void step_down();
+  void hand_over();
+  void kick_leader();
+  void progress_thread();
+
+  base::Mutex mutex_;
+  base::Nanoseconds spin_ns_ = 50'000;     // fixed by start()
+  base::UniqueFd epoll_fd_;                // fixed by start()
+  base::UniqueFd kick_fd_;                 // fixed by start(); an eventfd that gets the leader out of poll(2)
+  std::thread thread_;
+
+  // Held together with the engine.
+  std::vector<PollSource*> sources_;
+  std::vector<std::pair<int, FdHandler*>> watched_;
+  std::vector<std::function<void()>> deferred_;
+  std::multimap<base::Nanoseconds, Timer*> timers_;
+  bool armed_ = false;
+  unsigned polls_since_descriptors_ = 0;
+  Counters counters_;
+
+  std::atomic<base::Nanoseconds> next_timer_{base::kForever};
+  std::atomic<std::uint64_t> activity_{0};  // passes by threads that poll
+  std::atomic<Waiter*> leader_{nullptr};
+  std::atomic<bool> leader_is_progress_thread_{false};
+  std::atomic<bool> yield_wanted_{false};  // asks the progress thread to let a consumer lead
+  std::atomic<bool> stopping_{false};
+
+  base::SpinLock followers_lock_;
+  std::vector<Waiter*> followers_ ANYDAT_GUARDED_BY(followers_lock_);
+
+  base::SpinLock kicks_lock_;
+  std::vector<Kick*> kicks_ ANYDAT_GUARDED_BY(kicks_lock_);
+  std::atomic<bool> kicks_pending_{false};
+
+  // The progress thread's own bed for when it need not lead.
+  static constexpr std::uint32_t kAwake = 0;
+  static constexpr std::uint32_t kResting = 1;
+  std::atomic<std::uint32_t> progress_word_{kAwake};
+};
+
+}  // namespace anydat::nic

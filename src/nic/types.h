@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The plain values that cross the seam between the DAT objects and a NIC. Nothing of DAT is named here.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace anydat::nic {
+
+// What a request to the NIC came to.
+enum class Status : std::uint8_t {
+  ok,
+  queue_full,     // no free slot in a queue of fixed depth
+  not_connected,  // the queue pair is in no state to do it
+  no_memory,
+  in_use,         // somebody listens there already
+  none_free,      // no number left to hand out
+  denied,
+  unreachable,    // no such host, or no route to it
+  unsupported,
+  failed,
+};
+
+// How a piece of posted work ended.
+enum class WorkStatus : std::uint8_t {
+  success,
+  flushed,
+  local_length,
+  local_ep,
+  local_protection,
+  bad_response,
+  remote_access,
+  remote_responder,
+  transport,
+  receiver_not_ready,
+  partial_packet,
+  bind_failed,
+};
+
+enum class WorkKind : std::uint8_t { recv, send, rdma_read, rdma_write, bind };
+
+// Rights of a memory region, a union of bits.
+namespace access {
+inline constexpr std::uint32_t kLocalRead = 0x01;
+inline constexpr std::uint32_t kRemoteRead = 0x02;
+inline constexpr std::uint32_t kLocalWrite = 0x10;
+inline constexpr std::uint32_t kRemoteWrite = 0x20;
+}  // namespace access
+
+using ZoneId = std::uint32_t;  // of a protection zone; 0 is none
+inline constexpr ZoneId kNoZone = 0;
+
+using ConnQual = std::uint64_t;
+
+// One piece of local memory. Segments of length 0 mean nothing and are skipped, whatever else they hold (TYPE-2).
+struct Segment {
+  std::uint32_t key;
+  std::uint32_t pad;
+  std::uint64_t address;
+  std::uint64_t length;
+};
+
+// IPv4 or IPv6 without a port; the port number is the connection qualifier.
+union Address {
+  sockaddr generic;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+};
+
+struct WorkFlags {
+  bool suppress = false;     // no completion if it succeeds
+  bool solicited = false;    // a Send: the matching receive may wake a solicited waiter
+  bool unsignalled = false;  // the completion wakes nobody
+  bool fence = false;        // not before earlier RDMA Reads have completed
+};
+
+struct RecvRequest {
+  std::uint64_t cookie;
+  std::span<const Segment> segments;
+  bool unsignalled = false;
+};
+
+struct SendRequest {
+  std::uint64_t cookie;
+  std::span<const Segment> segments;
+  std::uint64_t length;  // the sum of the segment lengths
+  WorkFlags flags;
+};
+
+// Private data of connection set-up, and what a NIC may add for itself travels apart from it (PD-9).
+inline constexpr std::size_t kPrivateDataMax = 256;
+
+}  // namespace anydat::nic

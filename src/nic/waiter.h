@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/futex.h"
+
+namespace anydat::nic {
+
+enum class WaitResult : std::uint8_t { notified, timed_out, interrupted };
+
+// One thread that sleeps in Engine::wait() until somebody notifies it. It sleeps on a futex, or, while it drives the
+// adapter for everybody, in poll(2); notify() knows how to get it out of either.
+//
+// Thread safety: notify() may be called by any thread, as long as the caller keeps the object alive meanwhile (the
+// owner unregisters the waiter under the lock that notifiers hold).
+class Waiter {
+ public:
+  void notify() {
+    if (word_.exchange(kNotified) == kNotified) return;
+    const int fd = kick_fd_.load();
+    if (fd >= 0) {
+      const std::uint64_t one = 1;
+      // The counter of the eventfd cannot overflow by our kicks, and a full one would wake the sleeper as well.
+      [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
+    } else if (asleep_.load()) {
+      base::futex_wake(word_, 1);
+    }
+  }
+  bool notified() const { return word_.load(std::memory_order_acquire) == kNotified; }
+  // Makes the waiter usable again. Requires: nobody can notify it at the moment, or a lost notification is made up for
+  // by a check that follows.
+  void rearm() { word_.store(kWaiting); }
+
+ private:
+  friend class Engine;
+  static constexpr std::uint32_t kWaiting = 0;
+  static constexpr std::uint32_t kNotified = 1;
+  static constexpr std::uint32_t kPromoted = 2;  // wake up and try to drive the adapter
+
+  // The sleeper announces how it sleeps, then looks at word_ once more; a notifier changes word_, then looks at how it
+  // sleeps. All four are sequentially consistent, so one of the two sees the other.
+  std::atomic<std::uint32_t> word_{kWaiting};
+  std::atomic<bool> asleep_{false};
+  std::atomic<int> kick_fd_{-1};
+};
+
+}  // namespace anydat::nic
