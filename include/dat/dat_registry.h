@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Between the registry and a Provider, the library that drives an adapter. Programs do not need this file.
+ *
+ * The registry loads a Provider named in dat.conf and calls dat_provider_init(); the Provider answers with
+ * dat_registry_add_provider(). Before unloading it the registry calls dat_provider_fini().
+ */
+#ifndef DAT_REGISTRY_H
+#define DAT_REGISTRY_H
+
+#include <dat/udat.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Enters the adapter provider_info->ia_name into the registry. The structure provider_info points to is copied;
+ * *provider stays the Provider's and must last until it is removed. DAT_PROVIDER_ALREADY_REGISTERED if the registry has
+ * that name with the same version and thread safety. May be called from dat_provider_init(). */
+DAT_RETURN dat_registry_add_provider(IN const DAT_PROVIDER* provider, IN const DAT_PROVIDER_INFO* provider_info);
+/* Takes it out again. DAT_PROVIDER_IN_USE while it is open; DAT_INVALID_PARAMETER if it is not there. */
+DAT_RETURN dat_registry_remove_provider(IN const DAT_PROVIDER* provider, IN const DAT_PROVIDER_INFO* provider_info);
+
+/* What a Provider exports, as symbols and as strings for dlsym(). */
+#define DAT_PROVIDER_INIT_FUNC_NAME dat_provider_init
+#define DAT_PROVIDER_FINI_FUNC_NAME dat_provider_fini
+#define DAT_PROVIDER_INIT_FUNC_STR "dat_provider_init"
+#define DAT_PROVIDER_FINI_FUNC_STR "dat_provider_fini"
+
+/* The arguments last only for the call. instance_data is the seventh field of the entry in dat.conf, never NULL. */
+typedef void (*DAT_PROVIDER_INIT_FUNC)(IN const DAT_PROVIDER_INFO* provider_info, IN const char* instance_data);
+typedef void (*DAT_PROVIDER_FINI_FUNC)(IN const DAT_PROVIDER_INFO* provider_info);
+
+void DAT_PROVIDER_INIT_FUNC_NAME(IN const DAT_PROVIDER_INFO* provider_info, IN const char* instance_data);
+void DAT_PROVIDER_FINI_FUNC_NAME(IN const DAT_PROVIDER_INFO* provider_info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
