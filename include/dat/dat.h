@@ -35,6 +35,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* The calls are the library's exports, whatever visibility the including file is compiled with. */
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 typedef enum dat_boolean { DAT_FALSE = 0, DAT_TRUE = 1 } DAT_BOOLEAN;
 
@@ -883,6 +887,9 @@ DAT_RETURN dat_srq_resize(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT srq_max_rec
 DAT_RETURN dat_srq_post_recv(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT num_segments, IN DAT_LMR_TRIPLET* local_iov,
                              IN DAT_DTO_COOKIE user_cookie);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* The calls are the library's exports, whatever visibility the including file is compiled with. */
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 /* Enters the adapter provider_info->ia_name into the registry. The structure provider_info points to is copied;
  * *provider stays the Provider's and must last until it is removed. DAT_PROVIDER_ALREADY_REGISTERED if the registry has
@@ -34,6 +38,9 @@ typedef void (*DAT_PROVIDER_FINI_FUNC)(IN const DAT_PROVIDER_INFO* provider_info
 void DAT_PROVIDER_INIT_FUNC_NAME(IN const DAT_PROVIDER_INFO* provider_info, IN const char* instance_data);
 void DAT_PROVIDER_FINI_FUNC_NAME(IN const DAT_PROVIDER_INFO* provider_info);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* The calls are the library's exports, whatever visibility the including file is compiled with. */
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 /* ---- Memory regions ---- */
 
@@ -222,6 +226,9 @@ struct dat_provider_attr {
 #define DAT_PROVIDER_FIELD_ALL UINT64_C(0x3ffffff)
 #define DAT_PROVIDER_FIELD_NONE UINT64_C(0x0)
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif
