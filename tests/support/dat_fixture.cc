@@ -226,7 +226,7 @@ DAT_PVOID data_of(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-DAT_CONNECTION_EVENT_DATA connect_pair(Side& server, DAT_EP_HANDLE server_ep, Side& client, DAT_EP_HANDLE client_ep,
+DAT_CONNECTION_EVENT_DATA connect_pair(Side& server, DAT_EP_HANDLE server_ep, DAT_EP_HANDLE client_ep,
                                        const PrivateData& data, Caller caller) {
   const auto timeout = std::chrono::duration_cast<std::chrono::microseconds>(patience()).count();
   require(dat_ep_connect(client_ep, loopback(), server.listen(), static_cast<DAT_TIMEOUT>(timeout),
@@ -246,13 +246,13 @@ DAT_CONNECTION_EVENT_DATA connect_pair(Side& server, DAT_EP_HANDLE server_ep, Si
 
 Connection connect_pair(Side& server, Side& client, Caller caller) {
   Connection pair{.server = Ep(server), .client = Ep(client)};
-  connect_pair(server, pair.server.get(), client, pair.client.get(), {}, caller);
+  connect_pair(server, pair.server.get(), pair.client.get(), {}, caller);
   return pair;
 }
 
 Connection connect_pair(Side& server, const Srq& srq, Side& client, const DAT_EP_ATTR& server_attr, Caller caller) {
   Connection pair{.server = Ep(server, srq, server_attr), .client = Ep(client)};
-  connect_pair(server, pair.server.get(), client, pair.client.get(), {}, caller);
+  connect_pair(server, pair.server.get(), pair.client.get(), {}, caller);
   return pair;
 }
 

@@ -203,7 +203,7 @@ struct PrivateData {
 // Connects `client_ep` to `server_ep` through the service point of `server`, and reaps the three events: the request
 // and one ESTABLISHED on each side, whose connect EVDs must be otherwise silent meanwhile. Returns the client's event.
 // Throws if any step fails.
-DAT_CONNECTION_EVENT_DATA connect_pair(Side& server, DAT_EP_HANDLE server_ep, Side& client, DAT_EP_HANDLE client_ep,
+DAT_CONNECTION_EVENT_DATA connect_pair(Side& server, DAT_EP_HANDLE server_ep, DAT_EP_HANDLE client_ep,
                                        const PrivateData& data = {}, Caller caller = Caller::here());
 
 // Two connected endpoints.

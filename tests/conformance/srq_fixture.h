@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the tests of the shared receive queue have in common: a server that owns SRQs and a client that sends to them.
+#pragma once
+
+#include <dat/udat.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <vector>
+
+#include "support/dat_fixture.h"
+#include "support/peer_process.h"
+
+namespace anydat::test {
+
+DAT_DTO_COOKIE cookie(DAT_UINT64 value);
+
+// Fills memory with bytes that depend on `seed` and position, and recognises them again.
+void fill_pattern(std::span<std::byte> memory, DAT_UINT64 seed);
+bool has_pattern(std::span<const std::byte> memory, DAT_UINT64 seed);
+
+// The two counts of one query.
+struct Counts {
+  DAT_COUNT available;
+  DAT_COUNT outstanding;
+  bool operator==(const Counts&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Counts& counts);
+Counts counts(const Srq& srq);
+
+// What dat_ep_recv_query says.
+struct Held {
+  DAT_COUNT buffers;
+  DAT_COUNT span;
+  bool operator==(const Held&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Held& held);
+Held held(const Ep& ep);
+
+// Receive buffers of equal size in one LMR; buffer i is posted with cookie i.
+class Buffers {
+ public:
+  Buffers(const Ia& ia, const Pz& pz, int count, std::size_t bytes);
+
+  DAT_RETURN try_post(const Srq& srq, int index) const;
+  void post(const Srq& srq, int first, int count) const;  // throws if one is refused
+  void post(const Ep& ep, int first, int count) const;    // to a plain endpoint
+  std::span<std::byte> operator[](int index) const;
+  DAT_LMR_TRIPLET triplet(int index) const;
+  int count() const { return count_; }
+  const Lmr& lmr() const { return lmr_; }
+
+ private:
+  int count_;
+  std::size_t bytes_;
+  Lmr lmr_;
+};
+
+// The next event of the async EVD must be the low-watermark event of `srq`, or the soft-watermark event of `ep`.
+void expect_low_watermark(const Side& side, const Srq& srq, Caller caller = Caller::here());
+void expect_soft_watermark(const Side& side, const Ep& ep, Caller caller = Caller::here());
+
+// A client in another process that posts messages and then stops, so that those too large to travel at once stay
+// incomplete: the endpoint that takes buffers for them holds the buffers until the client goes on or dies.
+//
+// The constructor connects it to `ep` (an endpoint of `server`) and returns when every message has been posted and the
+// client stands still. Messages up to kSmall bytes arrive whole; those of kLarge bytes are announced only.
+class StoppedSender {
+ public:
+  static constexpr std::size_t kSmall = 32;
+  static constexpr std::size_t kLarge = 64 * 1024;
+
+  StoppedSender(Side& server, const Ep& ep, const Wire& wire, int small, int large);
+
+  void resume() { process_.resume(); }  // the rest of the data follows
+  void kill() { process_.kill(); }      // the connection breaks
+
+ private:
+  PeerProcess process_;
+};
+
+// True once `expected` buffers are held by the endpoint.
+bool eventually_held(const Ep& ep, DAT_COUNT expected);
+
+class SrqTest : public testing::TestWithParam<Wire> {
+ protected:
+  static constexpr int kBuffers = 64;
+  static constexpr std::size_t kBytes = 256;
+
+  // Posts a Send of `length` bytes with the pattern `number` and the cookie `number`.
+  void send(const Ep& ep, DAT_UINT64 number, std::size_t length = 32,
+            DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG);
+  // The same, and waits for its completion at the client.
+  void send_and_wait(const Ep& ep, DAT_UINT64 number, std::size_t length = 32);
+
+  // Sends on `connection` and reaps the receive: one buffer of the SRQ has then been used.
+  DAT_DTO_COMPLETION_EVENT_DATA pass_message(const Connection& connection, DAT_UINT64 number = 1,
+                                             std::size_t length = 32);
+
+  // Waits until the server endpoint has taken buffers down to `available` and completed all it took. What it completed
+  // is then on the recv EVD, unreaped.
+  void expect_completed(const Srq& srq, const Ep& ep, DAT_COUNT available, Caller caller = Caller::here());
+
+  Side server{GetParam()};
+  Side client{GetParam()};
+  Buffers buffers{server.ia, server.pz, kBuffers, kBytes};
+  Lmr source{client.ia, client.pz, kBuffers* kBytes};
+};
+
+// Buffers large enough for StoppedSender's large messages.
+class SrqHoldingTest : public SrqTest {
+ protected:
+  void SetUp() override;
+
+  static constexpr int kLargeBuffers = 12;
+  Buffers large{server.ia, server.pz, kLargeBuffers, StoppedSender::kLarge};
+};
+
+}  // namespace anydat::test
+
+#define ANYDAT_OVER_ALL_WIRES(suite) INSTANTIATE_TEST_SUITE_P(Wires, suite, testing::ValuesIn(all_wires()), wire_name)
