@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/adapter.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "common/error.h"
+
+namespace tools {
+namespace {
+
+constexpr DAT_COUNT kAsyncQueueLength = 64;
+constexpr std::size_t kHugePageBytes = 2 << 20;
+
+}  // namespace
+
+Adapter::Adapter(const std::string& name) {
+  std::string writable = name;  // the standard's name type is a pointer to non-const characters
+  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+  check(dat_ia_open(writable.data(), kAsyncQueueLength, &async_evd_, &ia), fmt::format("opening adapter '{}'", name));
+  ia_ = Ia(ia);
+  check(dat_ia_query(ia, nullptr, DAT_IA_FIELD_ALL, &attributes_, DAT_PROVIDER_FIELD_NONE, nullptr), "dat_ia_query");
+  DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
+  check(dat_pz_create(ia, &pz), "dat_pz_create");
+  pz_ = Pz(pz);
+}
+
+Evd Adapter::make_evd(DAT_COUNT length, int flags) const {
+  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+  check(dat_evd_create(ia(), length, DAT_HANDLE_NULL, static_cast<DAT_EVD_FLAGS>(flags), &evd), "dat_evd_create");
+  return Evd(evd);
+}
+
+Srq Adapter::make_srq(DAT_COUNT buffers) const {
+  DAT_SRQ_ATTR attributes{};
+  attributes.max_recv_dtos = buffers;
+  attributes.max_recv_iov = 1;
+  attributes.low_watermark = DAT_SRQ_LW_DEFAULT;
+  DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
+  check(dat_srq_create(ia(), pz(), &attributes, &srq), "dat_srq_create");
+  return Srq(srq);
+}
+
+Ep Adapter::make_ep(DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect, DAT_COUNT receives,
+                    DAT_COUNT requests) const {
+  const DAT_EP_ATTR attributes = ep_attributes(receives, requests);
+  DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+  check(dat_ep_create(ia(), pz(), recv, request, connect, &attributes, &ep), "dat_ep_create");
+  return Ep(ep);
+}
+
+Ep Adapter::make_ep_with_srq(DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq,
+                             DAT_COUNT requests) const {
+  const DAT_EP_ATTR attributes = ep_attributes(DAT_HW_DEFAULT, requests);
+  DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+  check(dat_ep_create_with_srq(ia(), pz(), recv, request, connect, srq, &attributes, &ep), "dat_ep_create_with_srq");
+  return Ep(ep);
+}
+
+DAT_EP_ATTR Adapter::ep_attributes(DAT_COUNT receives, DAT_COUNT requests) const {
+  DAT_EP_ATTR attributes{};
+  attributes.service_type = DAT_SERVICE_TYPE_RC;
+  attributes.max_message_size = attributes_.max_message_size;
+  attributes.max_rdma_size = attributes_.max_rdma_size;
+  attributes.qos = DAT_QOS_BEST_EFFORT;
+  attributes.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+  attributes.request_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+  attributes.max_recv_dtos = receives;
+  attributes.max_request_dtos = requests;
+  attributes.max_recv_iov = 1;
+  attributes.max_request_iov = 1;
+  attributes.srq_soft_hw = DAT_HW_DEFAULT;
+  return attributes;
+}
+
+Region::Region(const Adapter& adapter, std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail_errno(fmt::format("reserving {} bytes of memory", bytes));
+  data_ = static_cast<std::byte*>(memory);
+  bytes_ = bytes;
+  // A hint only: fewer address translations for large messages. Refusal changes nothing but speed.
+  if (bytes >= kHugePageBytes) madvise(memory, bytes, MADV_HUGEPAGE);
+  std::memset(memory, 0, bytes);  // the first touch of a page must not be part of a measurement
+
+  DAT_REGION_DESCRIPTION description{};
+  description.for_va = memory;
+  DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+  const DAT_RETURN status =
+      dat_lmr_create(adapter.ia(), DAT_MEM_TYPE_VIRTUAL, description, bytes, adapter.pz(),
+                     static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG),
+                     &lmr, &context_, nullptr, nullptr, nullptr);
+  if (status != DAT_SUCCESS) {
+    munmap(std::exchange(data_, nullptr), bytes);
+    fail(status, fmt::format("registering {} bytes of memory", bytes));
+  }
+  lmr_ = Lmr(lmr);
+}
+
+Region& Region::operator=(Region&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(lmr_, other.lmr_);
+  std::swap(context_, other.context_);
+  return *this;
+}
+
+Region::~Region() {
+  lmr_.reset();
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+DAT_LMR_TRIPLET Region::at(std::size_t offset, std::size_t length) const {
+  DAT_LMR_TRIPLET triplet{};
+  triplet.lmr_context = context_;
+  triplet.virtual_address = reinterpret_cast<std::uintptr_t>(data_ + offset);
+  triplet.segment_length = length;
+  return triplet;
+}
+
+}  // namespace tools

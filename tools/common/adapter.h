@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An open interface adapter with one protection zone: what every tool starts from.
+#ifndef ANYDAT_TOOLS_COMMON_ADAPTER_H
+#define ANYDAT_TOOLS_COMMON_ADAPTER_H
+
+#include <cstddef>
+#include <string>
+
+#include "common/handle.h"
+
+namespace tools {
+
+inline constexpr char kDefaultIa[] = "soft";
+
+class Adapter {
+ public:
+  // Throws Error when the IA cannot be opened.
+  explicit Adapter(const std::string& name);
+
+  DAT_IA_HANDLE ia() const { return ia_.get(); }
+  DAT_PZ_HANDLE pz() const { return pz_.get(); }
+  DAT_EVD_HANDLE async_evd() const { return async_evd_; }
+  const DAT_IA_ATTR& attributes() const { return attributes_; }
+
+  Evd make_evd(DAT_COUNT length, int flags) const;
+  Srq make_srq(DAT_COUNT buffers) const;
+  // An endpoint with its own receive queue of `receives` buffers.
+  Ep make_ep(DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect, DAT_COUNT receives,
+             DAT_COUNT requests) const;
+  // An endpoint that takes its receive buffers from `srq`, without watermarks of its own.
+  Ep make_ep_with_srq(DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq,
+                      DAT_COUNT requests) const;
+
+ private:
+  DAT_EP_ATTR ep_attributes(DAT_COUNT receives, DAT_COUNT requests) const;
+
+  DAT_EVD_HANDLE async_evd_ = DAT_HANDLE_NULL;  // lives and dies with ia_
+  Ia ia_;
+  Pz pz_;
+  DAT_IA_ATTR attributes_{};
+};
+
+// Zeroed, touched and registered memory. Messages are cut out of it with at().
+class Region {
+ public:
+  Region() = default;
+  Region(const Adapter& adapter, std::size_t bytes);
+  Region(Region&& other) noexcept { *this = std::move(other); }
+  Region& operator=(Region&& other) noexcept;
+  ~Region();
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return bytes_; }
+  DAT_LMR_TRIPLET at(std::size_t offset, std::size_t length) const;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  Lmr lmr_;
+  DAT_LMR_CONTEXT context_ = 0;
+};
+
+}  // namespace tools
+
+#endif
