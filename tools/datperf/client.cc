@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The measuring half: connects, warms up, measures.
+#include <algorithm>
+#include <chrono>
+
+#include "common/error.h"
+#include "common/process.h"
+#include "common/ticks.h"
+#include "datperf/loops.h"
+#include "datperf/run.h"
+
+namespace datperf {
+namespace {
+
+constexpr tools::Timeout kSetUpTimeout = std::chrono::seconds(10);
+constexpr std::uint64_t kChunks = 50;  // between them the progress is shown; short runs are one chunk
+constexpr std::uint64_t kChunkLeast = 50'000;
+
+// Sends `count` messages of the phase that begins at sequence 0.
+template <bool kBlock>
+void run_phase(Side& side, std::uint64_t count, std::uint32_t* samples, const Progress& progress) {
+  const std::uint64_t chunk = std::max(count / kChunks, std::min(count, kChunkLeast));
+  for (std::uint64_t done = 0; done < count;) {
+    const std::uint64_t now = std::min(chunk, count - done);
+    const bool good = side.params().metric == Metric::lat ? ping<kBlock>(side, done, now, samples + done)
+                                                          : stream<kBlock>(side, done, now);
+    if (!good) side.fail();
+    done += now;
+    if (done < count) progress(static_cast<double>(done) / static_cast<double>(count));
+  }
+}
+
+void run_phase(Side& side, std::uint64_t count, std::uint32_t* samples, const Progress& progress) {
+  side.params().block ? run_phase<true>(side, count, samples, progress)
+                      : run_phase<false>(side, count, samples, progress);
+}
+
+Report checked_report(Side& side) {
+  const Report report = side.receive_report();
+  if (report.failed != 0) throw tools::Error("the server did not receive what was sent");
+  return report;
+}
+
+}  // namespace
+
+Result measure(const tools::Adapter& adapter, const tools::Peer& server, const Params& params,
+               const Progress& progress) {
+  Result result{.params = params, .half_round_trip_ns = std::nullopt};
+  std::vector<std::uint32_t> samples(params.metric == Metric::lat ? std::max(params.iters, params.warmup) : 0);
+  Side side(adapter, params, Role::client);
+  side.connect_all(server, kSetUpTimeout);
+  checked_report(side);  // all connections are up at the server, too
+
+  run_phase(side, params.warmup, samples.data(), [](double) {});
+  if (params.warmup > 0) checked_report(side);
+
+  const std::uint64_t cpu_before_ns = tools::process_cpu_ns();
+  const tools::TickScale scale;
+  const std::uint64_t start_ns = tools::now_ns();
+  run_phase(side, params.iters, samples.data(), progress);
+  // The report of a stream is the news that its last message was read: only then is it over.
+  const Report report = checked_report(side);
+  result.seconds = static_cast<double>(tools::now_ns() - start_ns) / 1e9;
+  const double ns_per_tick = scale.ns_per_tick();
+  result.cpu_s = static_cast<double>(tools::process_cpu_ns() - cpu_before_ns + report.cpu_ns) / 1e9;
+
+  if (params.metric == Metric::lat) {
+    samples.resize(params.iters);
+    result.half_round_trip_ns = tools::summarize(samples, ns_per_tick / 2);
+  }
+  side.disconnect_all(kSetUpTimeout);
+  return result;
+}
+
+}  // namespace datperf

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The measuring loops of the operation "send". Another operation brings its own file of loops and its own cases where
+// client.cc and server.cc choose among them; sides, reports and results stay as they are.
+//
+// Each loop handles `count` messages, spread round-robin over the endpoints. Each returns false when the run broke;
+// Side::fail() then says why.
+#ifndef ANYDAT_TOOLS_DATPERF_LOOPS_H
+#define ANYDAT_TOOLS_DATPERF_LOOPS_H
+
+#include <algorithm>
+#include <limits>
+
+#include "common/ticks.h"
+#include "datperf/side.h"
+
+namespace datperf {
+
+// Which endpoint is next.
+class Turn {
+ public:
+  Turn(const Side& side, std::uint64_t sequence)
+      : endpoints_(side.params().endpoints), at_(static_cast<std::uint32_t>(sequence % endpoints_)) {}
+  std::uint32_t next() {
+    const std::uint32_t endpoint = at_++;
+    if (at_ == endpoints_) at_ = 0;
+    return endpoint;
+  }
+
+ private:
+  std::uint32_t endpoints_;
+  std::uint32_t at_;
+};
+
+// lat, client: one message out, its answer in, one time stamp. A sample is the time from one stamp to the next: the
+// stamp itself, the reading of the answer and the reposting of its buffer are inside, and nothing is subtracted.
+template <bool kBlock>
+bool ping(Side& side, std::uint64_t first, std::uint64_t count, std::uint32_t* samples) {
+  const std::uint64_t size = side.params().size;
+  Turn turn(side, first);
+  Tally tally;
+  std::uint64_t wrong = 0;
+  std::uint64_t last = tools::ticks();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    DAT_EVENT event;
+    std::uint64_t answer = 0;
+    if (!side.send<kBlock>(turn.next(), first + i)) return false;
+    if (!side.receive<kBlock>(event) || !side.read(event, tally, answer)) return false;
+    wrong += answer != carried(size, first + i);
+    if (!side.repost(event)) return false;
+    const std::uint64_t now = tools::ticks();
+    samples[i] =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(now - last, std::numeric_limits<std::uint32_t>::max()));
+    last = now;
+  }
+  return (wrong == 0 && tally.bad == 0) || side.corrupt();
+}
+
+// lat, server: the answer carries the number of the question, so a question must have been read to be answered.
+template <bool kBlock>
+bool echo(Side& side, std::uint64_t count, Tally& tally) {
+  Turn turn(side, 0);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    DAT_EVENT event;
+    std::uint64_t question = 0;
+    if (!side.receive<kBlock>(event) || !side.read(event, tally, question)) return false;
+    if (!side.send<kBlock>(turn.next(), question) || !side.repost(event)) return false;
+  }
+  return true;
+}
+
+// bw and rate, client: Sends as fast as slots come free.
+template <bool kBlock>
+bool stream(Side& side, std::uint64_t first, std::uint64_t count) {
+  Turn turn(side, first);
+  for (std::uint64_t i = 0; i < count; ++i)
+    if (!side.send<kBlock>(turn.next(), first + i)) return false;
+  return true;
+}
+
+// bw and rate, server: read each message and give its buffer back at once, so that the queue stays full.
+template <bool kBlock>
+bool drain(Side& side, std::uint64_t count, Tally& tally) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    DAT_EVENT event;
+    std::uint64_t sequence = 0;
+    if (!side.receive<kBlock>(event) || !side.read(event, tally, sequence) || !side.repost(event)) return false;
+  }
+  return true;
+}
+
+}  // namespace datperf
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is in a message, so that both sides have real work: the sender writes into each, the receiver reads from each.
+//
+// A message begins with its sequence number (as many low bytes of it as fit) and, from 9 bytes on, ends with a mark.
+// The receiver adds up the numbers and looks at every mark. The sum of a run is known beforehand, so a message that
+// was lost, repeated or torn at either end shows.
+#ifndef ANYDAT_TOOLS_DATPERF_MESSAGE_H
+#define ANYDAT_TOOLS_DATPERF_MESSAGE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace datperf {
+
+inline constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 30;
+inline constexpr std::uint32_t kEndpointsMax = 4096;
+inline constexpr std::byte kMark{0x5a};
+
+inline void stamp(std::byte* message, std::uint64_t size, std::uint64_t sequence) {
+  if (size >= sizeof sequence) [[likely]] {
+    std::memcpy(message, &sequence, sizeof sequence);
+  } else {
+    for (std::uint64_t i = 0; i < size; ++i) message[i] = static_cast<std::byte>(sequence >> (8 * i));
+  }
+  if (size > sizeof sequence) message[size - 1] = kMark;
+}
+
+// The part of a sequence number that a message of this size carries.
+inline std::uint64_t carried(std::uint64_t size, std::uint64_t sequence) {
+  return size >= sizeof sequence ? sequence : sequence & ((std::uint64_t{1} << (8 * size)) - 1);
+}
+
+struct Tally {
+  std::uint64_t sum = 0;  // of the sequence numbers
+  std::uint64_t bad = 0;  // marks that were not there
+
+  // Reads both ends of the message; returns its sequence number as carried.
+  std::uint64_t read(const std::byte* message, std::uint64_t size) {
+    std::uint64_t sequence = 0;
+    if (size >= sizeof sequence) [[likely]] {
+      std::memcpy(&sequence, message, sizeof sequence);
+    } else {
+      for (std::uint64_t i = 0; i < size; ++i) sequence |= std::to_integer<std::uint64_t>(message[i]) << (8 * i);
+    }
+    if (size > sizeof sequence) bad += message[size - 1] != kMark;
+    sum += sequence;
+    return sequence;
+  }
+};
+
+// What the tally of messages 0 .. count-1 must be. Slow on purpose-built sizes below 8, so not for the measured part.
+inline std::uint64_t expected_sum(std::uint64_t size, std::uint64_t count) {
+  if (size >= 8) return count % 2 == 0 ? count / 2 * (count - 1) : (count - 1) / 2 * count;
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < count; ++i) sum += carried(size, i);
+  return sum;
+}
+
+// What the server sends after each phase (set-up, warm-up, measurement): a message of its own.
+struct Report {
+  std::uint64_t magic = kMagic;
+  std::uint64_t failed = 0;  // 1: what arrived was not what was sent
+  std::uint64_t cpu_ns = 0;  // processor time the server used in the phase
+  std::uint64_t reserved[5] = {};
+
+  static constexpr std::uint64_t kMagic = 0x646174706572665f;
+};
+static_assert(sizeof(Report) == 64, "fits the smallest buffer a side posts");
+
+}  // namespace datperf
+
+#endif

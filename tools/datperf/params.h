@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one run measures. The client decides; the server learns it from the private data of the connection requests.
+#ifndef ANYDAT_TOOLS_DATPERF_PARAMS_H
+#define ANYDAT_TOOLS_DATPERF_PARAMS_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace datperf {
+
+enum class Metric : std::uint8_t { lat, bw, rate };
+enum class Op : std::uint8_t { send };
+
+std::string_view name_of(Metric metric);
+std::string_view name_of(Op op);
+
+struct Params {
+  Metric metric = Metric::lat;
+  Op op = Op::send;
+  bool srq = false;
+  bool block = false;           // wait in dat_evd_wait rather than poll with dat_evd_dequeue
+  std::uint32_t endpoints = 1;  // connections between the two processes
+  std::uint32_t index = 0;      // which of them this request is for
+  std::uint64_t size = 8;       // bytes in a message
+  std::uint64_t iters = 0;      // measured messages (lat: round trips)
+  std::uint64_t warmup = 0;     // as many before the measurement begins
+  std::uint64_t run = 0;        // the same in all requests of one run, different between runs
+};
+
+// 64 bytes are what every provider carries (PD-1), so a run fits its description into them.
+using WireParams = std::array<std::byte, 64>;
+WireParams encode(const Params& params);
+std::optional<Params> decode(std::span<const std::byte> bytes);
+
+// How much a side prepares for a run. Both sides compute it from the same parameters.
+//
+// Latency uses few buffers, so that a message meets memory that is warm, as it would with any peer. A stream uses as
+// many as keep both sides busy, within a budget of memory that stays in a processor's cache: what is measured is the
+// way of a message, not main memory. Every buffer is a different one all the same.
+struct Sizing {
+  std::uint32_t stride = 0;        // distance between buffers: no two share a cache line
+  std::uint32_t receives = 0;      // buffers posted: in the SRQ, or else at each endpoint
+  std::uint32_t send_slots = 0;    // Sends in flight on each endpoint; a power of two
+  std::uint32_t signal_every = 0;  // one Send of so many asks for its completion; a power of two, <= send_slots
+};
+enum class Role { client, server };
+Sizing sizing_of(const Params& params, Role role);
+
+// Enough repetitions for a steady median within about a second.
+std::uint64_t default_iters(Metric metric, std::uint64_t size, bool slow_path);
+
+}  // namespace datperf
+
+#endif

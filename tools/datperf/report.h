@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How results are shown.
+#ifndef ANYDAT_TOOLS_DATPERF_REPORT_H
+#define ANYDAT_TOOLS_DATPERF_REPORT_H
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "datperf/run.h"
+
+namespace datperf {
+
+// What a run was, in the words of the command line; "auto" is a wire, too.
+nlohmann::ordered_json to_json(const Result& result, const std::string& wire);
+
+void print_table_head(const Params& params, const std::string& wire, const std::string& server);
+void print_table_row(const Result& result);
+
+// The fraction of a run that is done, on one line of a terminal that the next output overwrites. Silent elsewhere, and
+// in the first second.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::uint64_t size);
+  ~ProgressLine();
+  void show(double fraction);
+
+ private:
+  std::uint64_t size_;
+  std::uint64_t start_ns_;
+  bool shown_ = false;
+};
+
+}  // namespace datperf
+
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two halves of datperf, and what a run finds out.
+#ifndef ANYDAT_TOOLS_DATPERF_RUN_H
+#define ANYDAT_TOOLS_DATPERF_RUN_H
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/connection.h"
+#include "common/summary.h"
+#include "datperf/params.h"
+
+namespace datperf {
+
+inline constexpr DAT_CONN_QUAL kDefaultQualifier = 21122;
+
+struct Result {
+  Params params;
+  std::optional<tools::Summary> half_round_trip_ns;  // lat
+  double seconds = 0;                                // the measured phase, as the client saw it
+  double cpu_s = 0;                                  // of both processes, in that phase
+
+  double mmsgs_per_s() const { return static_cast<double>(params.iters) / seconds / 1e6; }
+  double gbytes_per_s() const { return mmsgs_per_s() * static_cast<double>(params.size) / 1e3; }
+};
+
+// Called now and then during a run with the fraction that is done.
+using Progress = std::function<void(double)>;
+
+// One run against a server. Throws tools::Error.
+Result measure(const tools::Adapter& adapter, const tools::Peer& server, const Params& params,
+               const Progress& progress);
+
+struct ServeOptions {
+  std::string ia = tools::kDefaultIa;
+  DAT_CONN_QUAL qualifier = kDefaultQualifier;  // 0 lets the library choose
+  int control_fd = -1;                          // set by the process that started us
+};
+
+// Serves one run after the other until told to stop.
+int serve(const ServeOptions& options);
+
+}  // namespace datperf
+
+#endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The serving half: does for each run what the run's first request says.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "common/error.h"
+#include "common/process.h"
+#include "datperf/loops.h"
+#include "datperf/run.h"
+
+namespace datperf {
+namespace {
+
+constexpr tools::Timeout kSetUpTimeout = std::chrono::seconds(10);
+
+class Server {
+ public:
+  explicit Server(const ServeOptions& options)
+      : options_(options),
+        adapter_(options.ia),
+        requests_(adapter_.make_evd(kEndpointsMax, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG)),
+        listener_(adapter_, requests_.get(), options.qualifier),
+        stop_(requests_.get(), options.control_fd) {}
+
+  int run() {
+    if (options_.control_fd >= 0) {
+      tools::announce(options_.control_fd, listener_.qualifier());
+    } else {
+      fmt::print("datperf: serving on {}:{} ({}); stop with Ctrl-C\n",
+                 tools::address_text(adapter_.attributes().ia_address_ptr), listener_.qualifier(), options_.ia);
+      std::fflush(stdout);
+    }
+    while (const auto first = next_request(std::chrono::hours(24 * 365))) {
+      try {
+        serve_run(*first);
+      } catch (const tools::Error& error) {
+        fmt::print(stderr, "datperf: a run ended early: {}\n", error.what());
+      }
+    }
+    return tools::kExitOk;
+  }
+
+ private:
+  struct Incoming {
+    DAT_CR_HANDLE cr;
+    Params params;
+  };
+
+  // The next request of a datperf client; nothing when it is time to stop. Rejects what it does not understand.
+  std::optional<Incoming> next_request(tools::Timeout timeout) {
+    for (DAT_EVENT event{}; !stopping_;) {
+      if (!tools::wait_event(requests_.get(), timeout, event)) throw tools::Error("a connection of the run is missing");
+      if (event.event_number == DAT_SOFTWARE_EVENT) {
+        stopping_ = true;
+      } else if (const DAT_CR_HANDLE cr = event.event_data.cr_arrival_event_data.cr_handle;
+                 const auto params = decode(tools::request_data(cr))) {
+        return Incoming{cr, *params};
+      } else {
+        tools::check(dat_cr_reject(cr), "dat_cr_reject");
+      }
+    }
+    return std::nullopt;
+  }
+
+  void serve_run(const Incoming& first) {
+    const Params& params = first.params;
+    if (params.index != 0) {  // the rest of a run that we gave up
+      tools::check(dat_cr_reject(first.cr), "dat_cr_reject");
+      return;
+    }
+    std::optional<Side> side;
+    try {
+      side.emplace(adapter_, params, Role::server);
+    } catch (const tools::Error&) {
+      dat_cr_reject(first.cr);  // the client need not wait for what cannot be had
+      throw;
+    }
+    side->accept(0, first.cr, kSetUpTimeout);
+    for (std::uint32_t accepted = 1; accepted < params.endpoints;) {
+      const auto next = next_request(kSetUpTimeout);
+      if (!next) return;
+      if (next->params.run != params.run) {  // somebody else's run: one at a time, or neither measures anything
+        tools::check(dat_cr_reject(next->cr), "dat_cr_reject");
+        continue;
+      }
+      side->accept(next->params.index, next->cr, kSetUpTimeout);
+      ++accepted;
+    }
+    side->send_report({});
+    if (params.warmup > 0) run_phase(*side, params.warmup);
+    run_phase(*side, params.iters);
+    side->wait_disconnected(kSetUpTimeout);
+  }
+
+  static void run_phase(Side& side, std::uint64_t count) {
+    const std::uint64_t cpu_before_ns = tools::process_cpu_ns();
+    Tally tally;
+    const bool good = side.params().block ? run_loop<true>(side, count, tally) : run_loop<false>(side, count, tally);
+    if (!good) side.fail();
+    Report report;
+    report.cpu_ns = tools::process_cpu_ns() - cpu_before_ns;
+    report.failed = tally.bad != 0 || tally.sum != expected_sum(side.params().size, count);
+    side.send_report(report);
+  }
+
+  template <bool kBlock>
+  static bool run_loop(Side& side, std::uint64_t count, Tally& tally) {
+    return side.params().metric == Metric::lat ? echo<kBlock>(side, count, tally) : drain<kBlock>(side, count, tally);
+  }
+
+  const ServeOptions& options_;
+  tools::Adapter adapter_;
+  tools::Evd requests_;
+  tools::Listener listener_;
+  tools::StopWatcher stop_;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+int serve(const ServeOptions& options) {
+  tools::StopWatcher::block_signals();
+  return Server(options).run();
+}
+
+}  // namespace datperf

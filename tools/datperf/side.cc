@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "datperf/side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/error.h"
+
+namespace datperf {
+namespace {
+
+DAT_COUNT count_of(std::uint64_t value) {
+  return static_cast<DAT_COUNT>(value);
+}
+
+}  // namespace
+
+Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
+    : adapter_(adapter), params_(params), sizing_(sizing_of(params, role)) {
+  const std::uint64_t endpoints = params.endpoints;
+  const std::uint64_t receives = params.srq ? sizing_.receives : sizing_.receives * endpoints;
+  const std::uint64_t sends = sizing_.send_slots * endpoints;
+  // Room for everything that can be under way at once, so that no dispatcher overflows (EVM-57); each endpoint has a
+  // connection's beginning and end.
+  inbox_ = adapter.make_evd(count_of(receives + 2 * endpoints), DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
+  outbox_ = adapter.make_evd(count_of(sends), DAT_EVD_DTO_FLAG);
+  receive_memory_ = tools::Region(adapter, receives * sizing_.stride);
+  send_memory_ = tools::Region(adapter, sends * sizing_.stride);
+
+  const std::uint64_t buffer_bytes = std::max<std::uint64_t>(params.size, sizeof(Report));
+  for (std::uint64_t i = 0; i < receives; ++i)
+    receives_.push_back(receive_memory_.at(i * sizing_.stride, buffer_bytes));
+  for (std::uint64_t i = 0; i < sends; ++i) {
+    slots_.push_back(send_memory_.at(i * sizing_.stride, params.size));
+    slot_memory_.push_back(send_memory_.data() + i * sizing_.stride);
+  }
+
+  if (params.srq) {
+    srq_ = adapter.make_srq(count_of(receives));
+    for (std::uint64_t i = 0; i < receives; ++i)
+      if (!post_receive(DAT_HANDLE_NULL, i)) fail();
+  }
+  lanes_.resize(endpoints);
+  for (std::uint32_t i = 0; i < endpoints; ++i) make_endpoint(i);
+}
+
+void Side::make_endpoint(std::uint32_t index) {
+  Lane& lane = lanes_[index];
+  const DAT_COUNT requests = count_of(sizing_.send_slots);
+  if (params_.srq) {
+    lane.ep = adapter_.make_ep_with_srq(inbox_.get(), outbox_.get(), inbox_.get(), srq_.get(), requests);
+    return;
+  }
+  lane.ep = adapter_.make_ep(inbox_.get(), outbox_.get(), inbox_.get(), count_of(sizing_.receives), requests);
+  for (std::uint64_t i = 0; i < sizing_.receives; ++i)
+    if (!post_receive(lane.ep.get(), std::uint64_t{index} * sizing_.receives + i)) fail();
+}
+
+void Side::connect_all(const tools::Peer& server, tools::Timeout timeout) {
+  for (std::uint32_t i = 0; i < params_.endpoints; ++i) {
+    Params request = params_;
+    request.index = i;
+    const WireParams bytes = encode(request);
+    tools::connect(lanes_[i].ep.get(), inbox_.get(), server, timeout, bytes);
+  }
+}
+
+void Side::accept(std::uint32_t index, DAT_CR_HANDLE cr, tools::Timeout timeout) {
+  if (!tools::accept(cr, lanes_.at(index).ep.get(), inbox_.get(), timeout, {}))
+    throw tools::Error(fmt::format("connection {} of the run was not completed", index));
+}
+
+void Side::disconnect_all(tools::Timeout timeout) {
+  for (auto& lane : lanes_)
+    tools::check(dat_ep_disconnect(lane.ep.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
+  wait_disconnected(timeout);
+}
+
+void Side::wait_disconnected(tools::Timeout timeout) {
+  for (std::size_t ended = 0; ended < lanes_.size();) {
+    DAT_EVENT event{};
+    if (!tools::wait_event(inbox_.get(), timeout, event))
+      throw tools::Error(fmt::format("{} of {} connections did not end", lanes_.size() - ended, lanes_.size()));
+    ended += event.event_number != DAT_DTO_COMPLETION_EVENT;  // flushed receives may come before
+  }
+}
+
+void Side::send_report(const Report& report) {
+  Lane& lane = lanes_[0];
+  if (lane.posted - lane.completed == sizing_.send_slots && !wait_for_slot<true>(lane)) fail();
+  const std::size_t slot = lane.posted & (sizing_.send_slots - 1);
+  std::memcpy(slot_memory_[slot], &report, sizeof report);
+  DAT_LMR_TRIPLET message = slots_[slot];
+  message.segment_length = sizeof report;
+  if (!post_send(0, message)) fail();
+}
+
+Report Side::receive_report() {
+  DAT_EVENT event{};
+  const bool received = params_.block ? receive<true>(event) : receive<false>(event);
+  if (!received) fail();
+  const auto& completion = event.event_data.dto_completion_event_data;
+  Report report;
+  if (completion.transfered_length == sizeof report)
+    std::memcpy(&report, receive_memory_.data() + completion.user_cookie.as_64 * sizing_.stride, sizeof report);
+  if (completion.transfered_length != sizeof report || report.magic != Report::kMagic)
+    throw tools::Error("the server sent something else where its report was due");
+  if (!repost(event)) fail();
+  return report;
+}
+
+bool Side::lost(const DAT_EVENT& event) {
+  if (event.event_number != DAT_DTO_COMPLETION_EVENT) {
+    failure_ = fmt::format("the connection ended with {}", tools::event_name(event.event_number));
+  } else if (const auto& completion = event.event_data.dto_completion_event_data;
+             completion.status != DAT_DTO_SUCCESS) {
+    failure_ = fmt::format("an operation completed with {}", tools::completion_status_name(completion.status));
+  } else {
+    failure_ =
+        fmt::format("a message of {} bytes arrived where {} were due", completion.transfered_length, params_.size);
+  }
+  return false;
+}
+
+bool Side::refused(const char* call, DAT_RETURN status) {
+  failure_ = fmt::format("{} failed with {}", call, tools::describe(status));
+  return false;
+}
+
+bool Side::corrupt() {
+  failure_ = "messages came back changed";
+  return false;
+}
+
+void Side::fail() const {
+  throw tools::Error(failure_);
+}
+
+}  // namespace datperf

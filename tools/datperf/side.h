@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One process's half of a run: its endpoints, buffers and event dispatchers, and the few operations that the measuring
+// loops are made of.
+//
+// The loops must not allocate, throw or take a detour, so the operations return false when the run cannot go on, after
+// writing down why; the caller outside the loop turns that into an Error (see failure()).
+//
+// Two event dispatchers: the inbox gets receives and connection events, so that a side that waits for a message also
+// learns of the connection's end; the outbox gets completions of Sends. Sends are posted with SUPPRESS save every
+// signal_every-th, whose completion frees the slots of all before it (DTO-40).
+#ifndef ANYDAT_TOOLS_DATPERF_SIDE_H
+#define ANYDAT_TOOLS_DATPERF_SIDE_H
+
+#include <string>
+#include <vector>
+
+#include "common/connection.h"
+#include "datperf/message.h"
+#include "datperf/params.h"
+
+namespace datperf {
+
+class Side {
+ public:
+  Side(const tools::Adapter& adapter, const Params& params, Role role);
+
+  // Connection set-up, in the order of the endpoint's index. Each throws Error.
+  void connect_all(const tools::Peer& server, tools::Timeout timeout);
+  void accept(std::uint32_t index, DAT_CR_HANDLE cr, tools::Timeout timeout);
+  // Ends all connections in order, or, on the server, waits for the client to have done so.
+  void disconnect_all(tools::Timeout timeout);
+  void wait_disconnected(tools::Timeout timeout);
+
+  // The next message that arrived, in whatever way the run waits.
+  template <bool kBlock>
+  bool receive(DAT_EVENT& event);
+  // Reads the message of `event` into the tally.
+  bool read(const DAT_EVENT& event, Tally& tally, std::uint64_t& sequence);
+  // Gives the buffer of `event` back to where it came from.
+  bool repost(const DAT_EVENT& event);
+  // Posts the message `sequence` on one endpoint, after waiting for a free slot.
+  template <bool kBlock>
+  bool send(std::uint32_t endpoint, std::uint64_t sequence);
+
+  // Between phases: one Report on the first endpoint. Throw Error.
+  void send_report(const Report& report);
+  Report receive_report();
+
+  const Params& params() const { return params_; }
+  // Notes that an answer was not what had been sent; returns false like the operations.
+  bool corrupt();
+  [[noreturn]] void fail() const;
+
+ private:
+  struct Lane {  // one connection
+    tools::Ep ep;
+    std::uint64_t posted = 0;     // Sends so far
+    std::uint64_t completed = 0;  // of them known to be complete
+  };
+
+  static constexpr int kLaneShift = 48;  // a Send's cookie: lane in the high bits, number of the Send below
+
+  template <bool kBlock>
+  bool next_event(DAT_EVD_HANDLE evd, DAT_EVENT& event);
+  template <bool kBlock>
+  bool wait_for_slot(Lane& lane);
+  bool post_send(std::uint32_t endpoint, DAT_LMR_TRIPLET& message);
+  DAT_LMR_TRIPLET& next_slot(std::uint32_t endpoint);
+  void make_endpoint(std::uint32_t index);
+  bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
+  bool lost(const DAT_EVENT& event);
+  bool refused(const char* call, DAT_RETURN status);
+
+  const tools::Adapter& adapter_;
+  const Params params_;
+  const Sizing sizing_;
+  tools::Evd inbox_;
+  tools::Evd outbox_;
+  tools::Region receive_memory_;
+  tools::Region send_memory_;
+  tools::Srq srq_;
+  std::vector<Lane> lanes_;
+  std::vector<DAT_LMR_TRIPLET> receives_;  // by buffer: all of the SRQ, or lane by lane
+  std::vector<DAT_LMR_TRIPLET> slots_;     // lane by lane
+  std::vector<std::byte*> slot_memory_;
+  std::string failure_;
+};
+
+// The operations below are in the header so that a measuring loop is one function.
+
+template <bool kBlock>
+inline bool Side::next_event(DAT_EVD_HANDLE evd, DAT_EVENT& event) {
+  for (;;) {
+    DAT_RETURN status = DAT_SUCCESS;
+    if constexpr (kBlock) {
+      DAT_COUNT more = 0;
+      status = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+      if (status == DAT_SUCCESS) return true;
+      if (DAT_GET_TYPE(status) != DAT_INTERRUPTED_CALL) return refused("dat_evd_wait", status);
+    } else {
+      status = dat_evd_dequeue(evd, &event);
+      if (status == DAT_SUCCESS) return true;
+      if (DAT_GET_TYPE(status) != DAT_QUEUE_EMPTY) return refused("dat_evd_dequeue", status);
+    }
+  }
+}
+
+template <bool kBlock>
+inline bool Side::receive(DAT_EVENT& event) {
+  if (!next_event<kBlock>(inbox_.get(), event)) return false;
+  const auto& completion = event.event_data.dto_completion_event_data;
+  if (event.event_number == DAT_DTO_COMPLETION_EVENT && completion.status == DAT_DTO_SUCCESS) [[likely]]
+    return true;
+  return lost(event);
+}
+
+inline bool Side::read(const DAT_EVENT& event, Tally& tally, std::uint64_t& sequence) {
+  const auto& completion = event.event_data.dto_completion_event_data;
+  if (completion.transfered_length != params_.size) [[unlikely]]
+    return lost(event);
+  sequence = tally.read(receive_memory_.data() + completion.user_cookie.as_64 * sizing_.stride, params_.size);
+  return true;
+}
+
+inline bool Side::post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer) {
+  DAT_DTO_COOKIE cookie;
+  cookie.as_64 = buffer;
+  DAT_LMR_TRIPLET* sink = &receives_[buffer];
+  const DAT_RETURN status = params_.srq ? dat_srq_post_recv(srq_.get(), 1, sink, cookie)
+                                        : dat_ep_post_recv(ep, 1, sink, cookie, DAT_COMPLETION_DEFAULT_FLAG);
+  return status == DAT_SUCCESS || refused("posting a receive", status);
+}
+
+inline bool Side::repost(const DAT_EVENT& event) {
+  const auto& completion = event.event_data.dto_completion_event_data;
+  return post_receive(completion.ep_handle, completion.user_cookie.as_64);
+}
+
+template <bool kBlock>
+bool Side::wait_for_slot(Lane& lane) {
+  while (lane.posted - lane.completed == sizing_.send_slots) {
+    DAT_EVENT event;
+    if (!next_event<kBlock>(outbox_.get(), event)) return false;
+    const auto& completion = event.event_data.dto_completion_event_data;
+    if (completion.status != DAT_DTO_SUCCESS) [[unlikely]]
+      return lost(event);
+    const std::uint64_t cookie = completion.user_cookie.as_64;
+    lanes_[cookie >> kLaneShift].completed = cookie & ((std::uint64_t{1} << kLaneShift) - 1);
+  }
+  return true;
+}
+
+inline bool Side::post_send(std::uint32_t endpoint, DAT_LMR_TRIPLET& message) {
+  Lane& lane = lanes_[endpoint];
+  const std::uint64_t number = ++lane.posted;
+  const bool signalled = (number & (sizing_.signal_every - 1)) == 0;
+  DAT_DTO_COOKIE cookie;
+  cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
+  const DAT_RETURN status = dat_ep_post_send(lane.ep.get(), 1, &message, cookie,
+                                             signalled ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG);
+  return status == DAT_SUCCESS || refused("dat_ep_post_send", status);
+}
+
+template <bool kBlock>
+inline bool Side::send(std::uint32_t endpoint, std::uint64_t sequence) {
+  Lane& lane = lanes_[endpoint];
+  if (lane.posted - lane.completed == sizing_.send_slots && !wait_for_slot<kBlock>(lane)) return false;
+  const std::size_t slot = std::size_t{endpoint} * sizing_.send_slots + (lane.posted & (sizing_.send_slots - 1));
+  stamp(slot_memory_[slot], params_.size, sequence);
+  return post_send(endpoint, slots_[slot]);
+}
+
+}  // namespace datperf
+
+#endif
