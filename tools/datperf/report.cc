@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::uint64_t kQuietNs = 1'000'000'000;
 
-double rounded(double value, double unit) {
-  return std::round(value / unit) * unit;
+// To a tenth: a clock does not tell more, and shorter numbers read better.
+double rounded(double value) {
+  return std::round(value * 10) / 10;
 }
 
 }  // namespace
