@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Lists the rules of docs/spec that no test names, one a line: the ID, a tab, the start of its text.
+#
+#   scripts/rules.sh                  all rules
+#   scripts/rules.sh --chapter SRQ-   only those whose ID starts so
+#
+# A test names a rule by its ID anywhere in a file of tests/, also in a range: SRQ-ACC-1..3. A rule that no test names is
+# waived if it binds the Consumer alone (tag [C] in part 1) or stands in docs/waived-rules.txt (ID, tab, reason).
+# The last line is "rules: N tested: M waived: K untested: U". Exit 1 while U is not 0, or a waiver is not in order.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+chapter=
+case "${1:-}" in
+  --chapter)
+    chapter=${2:?--chapter needs the start of an ID}
+    ;;
+  "") ;;
+  *)
+    sed -n 's/^# \{0,1\}//; 3,9p' "$0" >&2
+    exit 2
+    ;;
+esac
+
+mapfile -t tests < <(find tests -name '*.cc' -o -name '*.c' -o -name '*.h' -o -name '*.sh')
+
+# Which file an awk line comes from is told by a variable set before the file's name.
+awk -v chapter="$chapter" '
+  # A definition: "- ID. text [tags]", "- `ID` text" or a table row "| `ID` text |".
+  part == "spec" {
+    if (match($0, /^- [A-Z][A-Z0-9-]*-[0-9]+\. /)) {
+      id = substr($0, 3, RLENGTH - 4)
+      consumer_only = $0 ~ /\[C\]/
+    } else if (match($0, /^[-|] `[A-Z][A-Z0-9-]*-[0-9]+`/)) {
+      id = substr($0, 4, RLENGTH - 4)
+      consumer_only = 0
+    } else next
+    if (id in text) { print FILENAME ":" FNR ": " id " is defined twice" > "/dev/stderr"; broken = 1 }
+    order[++count] = id
+    text[id] = substr($0, RSTART + RLENGTH)
+    if (consumer_only) reason[id] = "Consumer"
+    prefix = id
+    sub(/[0-9]+$/, "", prefix)
+    prefixes[prefix] = 1
+    next
+  }
+
+  part == "waived" {
+    if (/^#/ || NF == 0) next
+    if (split($0, columns, "\t") != 2 || !(columns[1] in text)) {
+      print FILENAME ":" FNR ": not a rule, a tab and a reason" > "/dev/stderr"
+      broken = 1
+    } else reason[columns[1]] = columns[2]
+    next
+  }
+
+  # A test: every ID on the line, with its range. A wrong number of a chapter that exists is a slip worth telling.
+  {
+    rest = $0
+    while (match(rest, /[A-Z][A-Z0-9-]*-[0-9]+(\.\.[0-9]+)?/)) {
+      id = substr(rest, RSTART, RLENGTH)
+      rest = substr(rest, RSTART + RLENGTH)
+      last = id
+      if (!sub(/.*\.\./, "", last)) { sub(/.*-/, "", last) }
+      sub(/\.\..*/, "", id)
+      first = id
+      sub(/.*-/, "", first)
+      prefix = substr(id, 1, length(id) - length(first))
+      if (!(prefix in prefixes)) continue
+      for (number = first + 0; number <= last + 0; number++) {
+        if ((prefix number) in text) tested[prefix number] = 1
+        else if (number == first + 0 || number == last + 0)
+          print FILENAME ":" FNR ": no such rule: " prefix number > "/dev/stderr"
+      }
+    }
+  }
+
+  END {
+    for (i = 1; i <= count; i++) {
+      id = order[i]
+      if (chapter != "" && index(id, chapter) != 1) continue
+      rules++
+      if (id in tested) named++
+      else if (id in reason) waived++
+      else {
+        untested++
+        sub(/^[ |]+/, "", text[id])
+        print id "\t" substr(text[id], 1, 100)
+      }
+    }
+    printf "rules: %d tested: %d waived: %d untested: %d\n", rules, named, waived, untested
+    exit(untested > 0 || broken ? 1 : 0)
+  }
+' part=spec docs/spec/*.md part=waived docs/waived-rules.txt part=tests "${tests[@]}" /dev/null
