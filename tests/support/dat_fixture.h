@@ -179,6 +179,7 @@ DAT_EP_ATTR default_srq_ep_attr();
 
 class Ep : public Owner<dat_ep_free> {
  public:
+  Ep() = default;
   Ep(const Ia& ia, const Pz& pz, const EpEvds& evds, const DAT_EP_ATTR& attr);
   Ep(const Ia& ia, const Pz& pz, const EpEvds& evds, const Srq& srq, const DAT_EP_ATTR& attr);
 

@@ -15,16 +15,16 @@ namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || ANYDAT_HAS_FEATURE(thread_sanitizer) || \
     ANYDAT_HAS_FEATURE(address_sanitizer)
-constexpr double kBuildScale = 5;
+constexpr bool kSanitized = true;
 #else
-constexpr double kBuildScale = 1;
+constexpr bool kSanitized = false;
 #endif
 
 double scale() {
   static const double value = [] {
     const char* text = std::getenv("ANYDAT_TEST_TIMEOUT_SCALE");
     const double asked = text == nullptr ? 1 : std::strtod(text, nullptr);
-    return kBuildScale * (asked > 0 ? asked : 1);
+    return (kSanitized ? 5 : 1) * (asked > 0 ? asked : 1);
   }();
   return value;
 }
@@ -34,6 +34,10 @@ std::chrono::milliseconds scaled(double milliseconds) {
 }
 
 }  // namespace
+
+bool built_with_sanitizer() {
+  return kSanitized;
+}
 
 std::chrono::milliseconds patience() {
   return scaled(5000);

@@ -7,6 +7,9 @@
 
 namespace anydat::test {
 
+// True under -fsanitize=address or =thread.
+bool built_with_sanitizer();
+
 // How long a test waits for something that must happen. Generous on purpose: it is only ever used up by a test that
 // fails. 5 s, longer under a sanitizer, times the number in ANYDAT_TEST_TIMEOUT_SCALE.
 std::chrono::milliseconds patience();
