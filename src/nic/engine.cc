@@ -80,7 +80,7 @@ void Engine::unlock() {
   }
 }
 
-void Engine::kick(Kick& kick) {
+void Engine::queue_kick(Kick& kick) {
   {
     base::Guard guard(kicks_lock_);
     if (kick.pending) return;
@@ -88,7 +88,6 @@ void Engine::kick(Kick& kick) {
     kicks_.push_back(&kick);
   }
   kicks_pending_.exchange(true);
-  if (try_lock()) unlock();
 }
 
 void Engine::cancel_kick(Kick& kick) {
@@ -117,7 +116,7 @@ void Engine::run_kicks() {
 
 void Engine::add_source(PollSource& source) {
   sources_.push_back(&source);
-  if (armed_) source.arm();
+  if (armed_.load()) source.arm();
   kick_leader();  // what the source holds already was not announced to anybody
 }
 
@@ -206,15 +205,15 @@ bool Engine::run_locked(bool with_descriptors) {
 }
 
 void Engine::disarm() {
-  if (!armed_) return;
-  armed_ = false;
+  if (!armed_.load(std::memory_order_relaxed)) return;
+  armed_.store(false);
   for (PollSource* source : sources_) source->disarm();
 }
 
 bool Engine::poll() {
   if (!try_lock()) return false;
   activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (armed_) [[unlikely]] {
+  if (armed_.load(std::memory_order_relaxed)) [[unlikely]] {
     // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
     // knows when we stop polling.
     disarm();
@@ -241,7 +240,7 @@ bool Engine::lock_unless_notified(const Waiter& waiter) {
 // True if everything is quiet and armed, so that the caller may go to sleep.
 bool Engine::arm(const Waiter& waiter) {
   if (!lock_unless_notified(waiter)) return false;
-  armed_ = true;
+  armed_.store(true);
   for (PollSource* source : sources_) source->arm();
   // Orders our arming before the look that follows, and every peer's publishing before its look at our arming, without
   // a fence in the peers' fast path (they register for this when they open an adapter).

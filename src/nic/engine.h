@@ -82,13 +82,28 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Blocks until the waiter is notified, the absolute time `deadline`, or a signal. Spins first.
   WaitResult wait(Waiter& waiter, base::Nanoseconds deadline);
 
+  // If everybody sleeps, has somebody look at the sources. For threads that do not hold the engine.
+  void nudge() {
+    if (armed_.load()) kick_leader();
+  }
+
   // Runs `action` with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
   // must not wait for it. `kick` must stay alive until it ran or cancel_kick() returned.
   struct Kick {
     std::function<void()> action;
     bool pending = false;  // guarded by kicks_lock_
   };
-  void kick(Kick& kick);
+  void kick(Kick& kick) {
+    queue_kick(kick);
+    run_kicks_if_free();
+  }
+  // The two halves, for callers that hold a lock the action may need.
+  void queue_kick(Kick& kick);
+  void run_kicks_if_free() {
+    if (kicks_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
+      if (try_lock()) unlock();
+    }
+  }
   void cancel_kick(Kick& kick) ANYDAT_REQUIRES(this);
 
   // Runs `action` once the engine is released, in the same thread.
@@ -141,7 +156,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   std::vector<std::pair<int, FdHandler*>> watched_;
   std::vector<std::function<void()>> deferred_;
   std::multimap<base::Nanoseconds, Timer*> timers_;
-  bool armed_ = false;
+  std::atomic<bool> armed_{false};  // written with the engine held
   unsigned polls_since_descriptors_ = 0;
   Counters counters_;
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "nic/adapter.h"
+#include "nic/soft/queue_pair.h"
+
+namespace anydat::nic::soft {
+
+namespace shm {
+class Fabric;
+}
+
+struct SoftConfig {
+  enum class Wire : std::uint8_t { automatic, shm, tcp };
+  Wire wire = Wire::automatic;
+  base::Nanoseconds receiver_not_ready_ns = base::kForever;
+  static SoftConfig from_environment();
+};
+
+// The software NIC: one instance for each opened adapter. All addresses of this host, or those of one network device.
+class SoftAdapter final : public Adapter {
+ public:
+  // `name` is "soft" or "soft-<network device>". Null if there is no such device or no memory; `status` tells which.
+  static std::unique_ptr<SoftAdapter> open(const std::string& name, Status& status);
+  ~SoftAdapter() override;
+
+  const AdapterInfo& info() const override { return info_; }
+  Engine& engine() override { return engine_; }
+  RegionTable& regions() override { return regions_; }
+  void quiesce() override;
+  std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
+                                               QueuePairEvents& events) override;
+  std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth, std::uint32_t segments, ZoneId zone,
+                                                     ReceiveQueueEvents& events) override;
+  std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status) override;
+
+  // For queue pairs and wires.
+  const SoftConfig& config() const { return config_; }
+  // Chooses the wire and starts connecting. The address and port are what the peer will see.
+  Status open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters, std::unique_ptr<Stream>& stream,
+                     Address& local, std::uint64_t& local_port);
+  const std::string& scope() const { return scope_; }
+  // The scopes that a service point reachable at a local address may have. Empty if the address is not of this host.
+  std::vector<std::string> scopes_of(const Address& address) const;
+  void forget(SoftQueuePair& queue_pair) { queue_pairs_.erase(&queue_pair); }
+
+ private:
+  SoftAdapter(AdapterInfo info, std::string scope);
+
+  const AdapterInfo info_;
+  const std::string scope_;  // "*": all addresses; else a device
+  const SoftConfig config_;
+  Engine engine_;
+  RegionTable regions_;
+  std::unordered_set<SoftQueuePair*> queue_pairs_;  // with the engine held
+  std::unique_ptr<shm::Fabric> fabric_;
+  std::uint64_t next_port_ = 0;  // with the engine held
+};
+
+}  // namespace anydat::nic::soft

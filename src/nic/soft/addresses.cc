@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/addresses.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+namespace anydat::nic::soft {
+
+std::vector<HostAddress> host_addresses() {
+  std::vector<HostAddress> result;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return result;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
+      if (!entry->ifa_addr || entry->ifa_addr->sa_family != family || (entry->ifa_flags & IFF_UP) == 0) continue;
+      Address address{};
+      std::memcpy(&address, entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+      result.push_back({entry->ifa_name, address});
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> host_devices() {
+  std::vector<std::string> devices;
+  for (const HostAddress& entry : host_addresses()) {
+    if (std::find(devices.begin(), devices.end(), entry.device) == devices.end()) devices.push_back(entry.device);
+  }
+  return devices;
+}
+
+bool same_host(const Address& a, const Address& b) {
+  if (a.generic.sa_family != b.generic.sa_family) return false;
+  if (a.generic.sa_family == AF_INET) return a.v4.sin_addr.s_addr == b.v4.sin_addr.s_addr;
+  return std::memcmp(&a.v6.sin6_addr, &b.v6.sin6_addr, sizeof a.v6.sin6_addr) == 0;
+}
+
+std::optional<std::string> device_of(const Address& address) {
+  if (address.generic.sa_family == AF_INET && ntohl(address.v4.sin_addr.s_addr) >> 24 == 127) return "lo";
+  if (address.generic.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr)) return "lo";
+  for (const HostAddress& entry : host_addresses()) {
+    if (same_host(entry.address, address)) return entry.device;
+  }
+  return std::nullopt;
+}
+
+Address loopback_address() {
+  Address address{};
+  address.v4.sin_family = AF_INET;
+  address.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+}  // namespace anydat::nic::soft

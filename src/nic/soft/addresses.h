@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The addresses of this host.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nic/types.h"
+
+namespace anydat::nic::soft {
+
+struct HostAddress {
+  std::string device;
+  Address address;
+};
+
+// Addresses of devices that are up; IPv4 before IPv6 for each device.
+std::vector<HostAddress> host_addresses();
+std::vector<std::string> host_devices();
+bool same_host(const Address& a, const Address& b);
+// The device an address belongs to; 127/8 and ::1 are those of "lo". Nothing if it is not of this host.
+std::optional<std::string> device_of(const Address& address);
+Address loopback_address();
+
+}  // namespace anydat::nic::soft

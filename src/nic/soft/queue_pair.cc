@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/queue_pair.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+
+namespace anydat::nic::soft {
+
+namespace {
+
+// How long what one side still owes the other may hold up an orderly end (EP-DISC-18).
+constexpr base::Nanoseconds kLinger = 2 * base::kNsPerSecond;
+constexpr base::Nanoseconds kNotReadyWarning = base::kNsPerSecond;
+
+}  // namespace
+
+SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events)
+    : adapter_(adapter),
+      events_(events),
+      shared_(shared),
+      not_ready_timer_([this] { not_ready_timed_out(); }),
+      linger_timer_([this] { finish_draining(); }),
+      deadline_timer_([this] {
+        if (state() != State::connecting) return;
+        stream_->close(CloseReason::abrupt);
+        connect_failed(ConnectFailure::timed_out);
+      }),
+      watermark_kick_{[this] { test_watermarks(); }, false},
+      overflow_kick_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }, false} {}
+
+SoftQueuePair::~SoftQueuePair() = default;
+
+Status SoftQueuePair::init(const QueuePairLimits& limits) {
+  if (!shared_) {
+    own_pool_ = ReceivePool::create(adapter_.engine(), limits.recv_depth, limits.recv_segments, kNoZone, nullptr);
+    if (!own_pool_) return Status::no_memory;
+  }
+  base::Guard guard(send_lock_);
+  return sends_.reserve(limits.send_depth, limits.send_segments) ? Status::ok : Status::no_memory;
+}
+
+// ---- configuration
+
+void SoftQueuePair::set_zone(ZoneId zone) { zone_.store(zone, std::memory_order_relaxed); }
+
+void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
+  base::Guard guard(send_lock_);
+  recv_queue_.store(recv);
+  send_queue_.store(send);
+}
+
+Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
+  if (!shared_) {
+    if (const Status status = own_pool_->set_segments(limits.recv_segments); status != Status::ok) return status;
+    if (const Status status = own_pool_->resize(limits.recv_depth); status != Status::ok) return status;
+  }
+  base::Guard guard(send_lock_);
+  return sends_.reserve(limits.send_depth, limits.send_segments) ? Status::ok : Status::no_memory;
+}
+
+void SoftQueuePair::set_watermarks(std::int32_t soft, std::int32_t hard) {
+  soft_watermark_.store(soft);
+  hard_watermark_.store(hard);
+  soft_armed_ = soft != kUnlimited;
+  test_watermarks();  // EP-WM-6, EP-WM-8: both may happen during the call
+}
+
+void SoftQueuePair::test_watermarks() {
+  const auto allocated = static_cast<std::int64_t>(allocated_.load());
+  const std::int32_t soft = soft_watermark_.load(std::memory_order_relaxed);
+  if (soft_armed_ && soft != kUnlimited && allocated > soft) {
+    soft_armed_ = false;
+    counters_.soft_watermark_events.add();
+    events_.on_soft_watermark();
+  }
+  const std::int32_t hard = hard_watermark_.load(std::memory_order_relaxed);
+  if (hard != kUnlimited && allocated > hard && (state() == State::connected || state() == State::draining)) {
+    break_connection(WorkStatus::flushed, CloseReason::local_error);
+  }
+}
+
+// ---- requests
+
+Status SoftQueuePair::post_send(const SendRequest& request) {
+  bool overflowed = false;
+  {
+    base::Guard guard(send_lock_);
+    const State now = state_.load(std::memory_order_relaxed);
+    if (now != State::connected) [[unlikely]] {
+      if (now != State::closed) return Status::not_connected;
+      // DTO-20: accepted and flushed at once, behind everything that was flushed before.
+      CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+      if (queue) {
+        queue->push({&events_, request.cookie, 0, WorkKind::send, WorkStatus::flushed, request.flags.unsignalled});
+      }
+      return Status::ok;
+    }
+    if (sends_.full()) return Status::queue_full;
+    counters_.sends.add();
+    counters_.send_bytes.add(request.length);
+    const Outgoing message{request.length, request.segments, request.flags.solicited};
+    if (sends_.empty()) {
+      const SendOutcome outcome = stream_->send(sends_.next(), message);
+      if (outcome == SendOutcome::done) {
+        sends_.skip();
+        CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+        if (!request.flags.suppress && queue) {
+          overflowed = !queue->push({&events_, request.cookie, request.length, WorkKind::send, WorkStatus::success,
+                                     request.flags.unsignalled});
+        }
+      } else {
+        sends_.append(request);
+        if (outcome == SendOutcome::pending) sends_.mark_sent();
+      }
+    } else {
+      const bool nothing_blocked = sends_.all_sent();
+      SendRing::Entry& entry = sends_.append(request);
+      if (nothing_blocked) {
+        const SendOutcome outcome = stream_->send(sends_.next() - 1, message);
+        entry.finished = outcome == SendOutcome::done;  // completes after those before it
+        if (outcome != SendOutcome::blocked) sends_.mark_sent();
+      }
+    }
+  }
+  if (overflowed) [[unlikely]] adapter_.engine().kick(overflow_kick_);  // EVM-54
+  return Status::ok;
+}
+
+void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus status) {
+  if (status == WorkStatus::success && entry.flags.suppress) return;
+  CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+  if (!queue) return;
+  const bool kept =
+      queue->push({&events_, entry.cookie, entry.length, WorkKind::send, status, entry.flags.unsignalled});
+  if (!kept && status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
+}
+
+void SoftQueuePair::retire_finished() {
+  while (!sends_.empty() && sends_.at(sends_.first()).finished) {
+    complete_send(sends_.at(sends_.first()), WorkStatus::success);
+    sends_.drop_first();
+  }
+}
+
+void SoftQueuePair::pump() {
+  bool drained = false;
+  {
+    base::Guard guard(send_lock_);
+    if (state() != State::connected && state() != State::draining) return;
+    while (!sends_.all_sent()) {
+      SendRing::Entry& entry = sends_.at(sends_.unsent());
+      const SendOutcome outcome =
+          stream_->send(sends_.unsent(), Outgoing{entry.length, entry.all(), entry.flags.solicited});
+      if (outcome == SendOutcome::blocked) break;
+      entry.finished = outcome == SendOutcome::done;
+      sends_.mark_sent();
+    }
+    retire_finished();
+    drained = sends_.empty();
+  }
+  if (drained && state() == State::draining) finish_draining();
+}
+
+void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
+  bool drained = false;
+  {
+    base::Guard guard(send_lock_);
+    SendRing::Entry* entry = sends_.find(number);
+    if (!entry) return;
+    if (status == WorkStatus::success) {
+      entry->finished = true;
+      retire_finished();
+    }
+    drained = sends_.empty();
+  }
+  // Streams finish the requests they hold in order, so the failing one is the oldest and gets the status.
+  if (status != WorkStatus::success) break_connection(status, CloseReason::local_error);
+  if (drained && state() == State::draining) finish_draining();
+}
+
+bool SoftQueuePair::send_idle() const {
+  base::Guard guard(send_lock_);
+  return sends_.empty();
+}
+
+void SoftQueuePair::wait_for_posts() { base::Guard guard(send_lock_); }
+
+void SoftQueuePair::flush_sends(WorkStatus first_status) {
+  base::Guard guard(send_lock_);
+  WorkStatus status = first_status;
+  while (!sends_.empty()) {
+    complete_send(sends_.at(sends_.first()), status);
+    sends_.drop_first();
+    status = WorkStatus::flushed;
+  }
+}
+
+// ---- receives
+
+Status SoftQueuePair::post_recv(const RecvRequest& request) {
+  allocated_.fetch_add(1);
+  const Status status = own_pool_->post(request);
+  if (status != Status::ok) {
+    allocated_.fetch_sub(1);
+    return status;
+  }
+  // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
+  if (state_.load() == State::closed) [[unlikely]] flush_receives();
+  if (soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
+      hard_watermark_.load(std::memory_order_relaxed) != kUnlimited) [[unlikely]] {
+    adapter_.engine().kick(watermark_kick_);  // EP-WM-16
+  }
+  return Status::ok;
+}
+
+void SoftQueuePair::complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited) {
+  allocated_.fetch_sub(1);
+  if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot
+  CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
+  if (!queue) {
+    if (shared_) shared_->reaped();  // SRQ-ACC-12
+    return;
+  }
+  const bool kept = queue->push(
+      {&events_, receive.cookie, length, WorkKind::recv, status, receive.unsignalled, solicited, shared_});
+  if (kept) [[likely]] return;
+  if (shared_) shared_->reaped();  // SRQ-ACC-11
+  if (status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
+}
+
+void SoftQueuePair::flush_receives() {
+  if (!own_pool_) return;
+  Receive receive;
+  while (own_pool_->take(receive)) complete_recv(receive, WorkStatus::flushed, 0, false);
+}
+
+bool SoftQueuePair::take_buffer(Receive& out) {
+  if (pool().anybody_waits_before(*this) || !pool().take(out)) return false;
+  if (shared_) allocated_.fetch_add(1);
+  return true;
+}
+
+WorkStatus SoftQueuePair::check_buffer(const Receive& receive, std::uint64_t length) const {
+  const ZoneId zone = shared_ ? shared_->zone() : this->zone();
+  std::uint64_t room = 0;
+  for (const Segment& segment : receive.all()) {
+    if (segment.length == 0) continue;
+    const RegionCheck check =
+        adapter_.regions().check(segment.key, segment.address, segment.length, zone, access::kLocalWrite);
+    if (check != RegionCheck::ok) return WorkStatus::local_protection;
+    room += segment.length;
+  }
+  return length > room ? WorkStatus::local_length : WorkStatus::success;
+}
+
+void SoftQueuePair::scatter(const Receive& receive, std::uint64_t offset, const std::byte* bytes, std::size_t count) {
+  for (const Segment& segment : receive.all()) {
+    if (count == 0) return;
+    if (offset >= segment.length) {
+      offset -= segment.length;
+      continue;
+    }
+    const std::size_t part = std::min<std::uint64_t>(count, segment.length - offset);
+    std::memcpy(reinterpret_cast<std::byte*>(segment.address + offset), bytes, part);
+    bytes += part;
+    count -= part;
+    offset = 0;
+  }
+}
+
+bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool solicited) {
+  if (soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
+      hard_watermark_.load(std::memory_order_relaxed) != kUnlimited) [[unlikely]] {
+    Incoming* message = begin(length, solicited);
+    if (!message) return broken();
+    if (place(*message, bytes, length)) finish(*message);
+    return true;
+  }
+  Receive receive;
+  if (!take_buffer(receive)) return false;
+  const WorkStatus status = check_buffer(receive, length);
+  if (status != WorkStatus::success) [[unlikely]] {
+    complete_recv(receive, status, 0, solicited);
+    break_connection(WorkStatus::flushed, CloseReason::local_error);
+    return true;
+  }
+  scatter(receive, 0, bytes, length);
+  counters_.receives.add();
+  counters_.receive_bytes.add(length);
+  complete_recv(receive, WorkStatus::success, length, solicited);
+  return true;
+}
+
+Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
+  std::unique_ptr<Incoming> message;
+  if (!spare_incoming_.empty()) {
+    message = std::move(spare_incoming_.back());
+    spare_incoming_.pop_back();
+  } else {
+    message = std::make_unique<Incoming>();
+  }
+  if (!take_buffer(message->buffer)) {
+    spare_incoming_.push_back(std::move(message));
+    return nullptr;
+  }
+  message->length = length;
+  message->placed = 0;
+  message->solicited = solicited;
+  Incoming* result = message.get();
+  incoming_.push_back(std::move(message));
+  if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
+  if (broken()) return nullptr;
+  const WorkStatus status = check_buffer(result->buffer, length);
+  if (status != WorkStatus::success) {
+    // The messages before it are incomplete and will stay so; this one has its own reason to fail, but a failure is
+    // followed by failures only, in order, so those before it are flushed first.
+    while (incoming_.size() > 1) {
+      complete_recv(incoming_.front()->buffer, WorkStatus::flushed, 0, false);
+      incoming_.erase(incoming_.begin());
+    }
+    complete_recv(result->buffer, status, 0, solicited);
+    incoming_.clear();
+    break_connection(WorkStatus::flushed, CloseReason::local_error);
+    return nullptr;
+  }
+  return result;
+}
+
+bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t count) {
+  // The memory may have been freed since the buffer was taken (LMR-FREE-4, LMR-FREE-8).
+  const WorkStatus status = check_buffer(message.buffer, message.length);
+  if (status != WorkStatus::success) {
+    complete_recv(message.buffer, status, 0, message.solicited);
+    std::erase_if(incoming_, [&](auto& entry) { return entry.get() == &message; });
+    break_connection(WorkStatus::flushed, CloseReason::local_error);
+    return false;
+  }
+  scatter(message.buffer, message.placed, bytes, count);
+  message.placed += count;
+  return true;
+}
+
+bool SoftQueuePair::finish(Incoming& message) {
+  counters_.receives.add();
+  counters_.receive_bytes.add(message.length);
+  complete_recv(message.buffer, WorkStatus::success, message.length, message.solicited);
+  spare_incoming_.push_back(std::move(incoming_.front()));
+  incoming_.erase(incoming_.begin());
+  return !broken();
+}
+
+QueuePair::RecvInfo SoftQueuePair::recv_info() const {
+  const std::uint32_t allocated = allocated_.load();
+  return {allocated, allocated};  // EP-RQ-11: messages are processed strictly in order
+}
+
+std::uint32_t SoftQueuePair::largest_posted_recv_segments() const {
+  return own_pool_ ? own_pool_->largest_segment_count() : 0;
+}
+
+// ---- waiting for receive buffers
+
+void SoftQueuePair::wait_for_receive() {
+  if (waits_for_receive_) return;
+  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
+  counters_.buffer_waits.add();
+  if (limit == 0) {
+    break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
+    return;
+  }
+  waits_for_receive_ = true;
+  waits_since_ = base::now_ns();
+  adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
+  pool().wait_for_receive(*this);
+}
+
+void SoftQueuePair::stop_waiting() {
+  if (!waits_for_receive_) return;
+  waits_for_receive_ = false;
+  counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
+  adapter_.engine().cancel_timer(not_ready_timer_);
+  pool().stop_waiting(*this);
+}
+
+void SoftQueuePair::receives_available() {
+  stop_waiting();
+  if (stream_) stream_->resume_receiving();
+}
+
+void SoftQueuePair::not_ready_timed_out() {
+  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
+  const base::Nanoseconds waited = base::now_ns() - waits_since_;
+  if (limit != base::kForever && waited >= limit) {
+    base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
+              limit / 1'000'000);
+    break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
+    return;
+  }
+  base::log(base::LogLevel::warn,
+            "a message on port {} has waited {} ms for a receive buffer; post more receives, or set DAT_RNR_TIMEOUT_MS",
+            local_port_, waited / 1'000'000);
+  if (limit != base::kForever) adapter_.engine().set_timer(not_ready_timer_, waits_since_ + limit);
+}
+
+void SoftQueuePair::delivered_everything() {
+  if (peer_closing_ && incoming_.empty()) finish_draining();
+}
+
+// ---- life of a connection
+
+Status SoftQueuePair::connect(const ConnectParameters& parameters) {
+  std::unique_ptr<Stream> stream;
+  const Status status = adapter_.open_stream(*this, parameters, stream, local_address_, local_port_);
+  if (status != Status::ok) return status;
+  remote_address_ = parameters.remote;
+  remote_port_ = parameters.qual;
+  {
+    base::Guard guard(send_lock_);
+    stream_ = std::move(stream);
+    state_.store(State::connecting);
+  }
+  if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
+  return Status::ok;
+}
+
+void SoftQueuePair::begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
+                                 const Address& remote, std::uint64_t remote_port) {
+  base::Guard guard(send_lock_);
+  stream_ = std::move(stream);
+  local_address_ = local;
+  local_port_ = local_port;
+  remote_address_ = remote;
+  remote_port_ = remote_port;
+  state_.store(State::accepting);
+}
+
+void SoftQueuePair::established(std::span<const std::byte> private_data) {
+  adapter_.engine().cancel_timer(deadline_timer_);
+  {
+    base::Guard guard(send_lock_);
+    state_.store(State::connected);
+  }
+  events_.on_established(private_data);
+  test_watermarks();  // EP-WM-11
+}
+
+void SoftQueuePair::connect_failed(ConnectFailure why) {
+  close(WorkStatus::flushed);
+  events_.on_connect_failed(why);
+}
+
+void SoftQueuePair::accept_failed() {
+  close(WorkStatus::flushed);
+  events_.on_accept_failed();
+}
+
+void SoftQueuePair::disconnect(bool graceful) {
+  switch (state()) {
+    case State::connected:
+      if (!graceful) break;
+      {
+        base::Guard guard(send_lock_);
+        state_.store(State::draining);
+      }
+      if (send_idle()) {
+        finish_draining();
+      } else {
+        adapter_.engine().set_timer(linger_timer_, base::now_ns() + kLinger);
+      }
+      return;
+    case State::draining:
+      if (graceful) return;
+      break;
+    case State::connecting:
+    case State::accepting:
+      break;
+    case State::idle:
+    case State::closed:
+      return;
+  }
+  stream_->close(CloseReason::abrupt);
+  close(WorkStatus::flushed);
+  events_.on_closed(false);
+}
+
+// Ends an orderly end: all is sent, all is received, or whoever had to do his part took too long.
+void SoftQueuePair::finish_draining() {
+  if (state() != State::connected && state() != State::draining) return;
+  if (state() == State::draining && !peer_closing_) stream_->close(CloseReason::graceful);
+  close(peer_closing_ ? WorkStatus::flushed : WorkStatus::receiver_not_ready);
+  events_.on_closed(false);
+}
+
+void SoftQueuePair::peer_closed(CloseReason reason) {
+  switch (state()) {
+    case State::connecting:
+      connect_failed(ConnectFailure::refused);
+      return;
+    case State::accepting:
+      accept_failed();
+      return;
+    case State::idle:
+    case State::closed:
+      return;
+    case State::connected:
+    case State::draining:
+      break;
+  }
+  switch (reason) {
+    case CloseReason::graceful:
+      peer_closing_ = true;
+      if (state() == State::connected && (stream_->holds_messages() || !incoming_.empty())) {
+        adapter_.engine().set_timer(linger_timer_, base::now_ns() + kLinger);
+        return;
+      }
+      finish_draining();
+      return;
+    case CloseReason::abrupt:
+      close(WorkStatus::flushed);
+      events_.on_closed(false);
+      return;
+    case CloseReason::local_error:
+      close(WorkStatus::remote_responder);
+      break;
+    case CloseReason::receiver_not_ready:
+      close(WorkStatus::receiver_not_ready);
+      break;
+    case CloseReason::remote_access:
+      close(WorkStatus::remote_access);
+      break;
+  }
+  events_.on_closed(true);
+}
+
+void SoftQueuePair::peer_lost() {
+  switch (state()) {
+    case State::connecting:
+      connect_failed(ConnectFailure::refused);
+      return;
+    case State::accepting:
+      accept_failed();
+      return;
+    case State::connected:
+    case State::draining: {
+      const bool in_order = peer_closing_;
+      close(in_order ? WorkStatus::flushed : WorkStatus::transport);
+      events_.on_closed(!in_order);
+      return;
+    }
+    case State::idle:
+    case State::closed:
+      return;
+  }
+}
+
+void SoftQueuePair::break_connection(WorkStatus send_status, CloseReason tell_peer) {
+  if (state() != State::connected && state() != State::draining) return;
+  stream_->close(tell_peer);
+  close(send_status);
+  events_.on_closed(true);
+}
+
+// Everything posted completes, in order; then nothing is left but the state.
+void SoftQueuePair::close(WorkStatus first_send_status) {
+  {
+    base::Guard guard(send_lock_);
+    state_.store(State::closed);
+  }
+  stop_waiting();
+  adapter_.engine().cancel_timer(deadline_timer_);
+  adapter_.engine().cancel_timer(linger_timer_);
+  flush_sends(first_send_status);
+  for (auto& message : incoming_) complete_recv(message->buffer, WorkStatus::flushed, 0, false);
+  incoming_.clear();
+  spare_incoming_.clear();
+  flush_receives();
+}
+
+void SoftQueuePair::reset() {
+  base::Guard guard(send_lock_);
+  state_.store(State::idle);
+  stream_.reset();
+  peer_closing_ = false;
+}
+
+void SoftQueuePair::destroy() {
+  set_completion_queues(nullptr, nullptr);
+  const State before = state();
+  if (stream_ && before != State::closed && before != State::idle) stream_->close(CloseReason::abrupt);
+  close(WorkStatus::flushed);  // with no queues to complete to, this only releases what is held
+  adapter_.engine().cancel_kick(watermark_kick_);
+  adapter_.engine().cancel_kick(overflow_kick_);
+  adapter_.forget(*this);
+  base::Guard guard(send_lock_);
+  stream_.reset();
+}
+
+}  // namespace anydat::nic::soft

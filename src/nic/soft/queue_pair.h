@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "nic/adapter.h"
+#include "nic/soft/receive_pool.h"
+#include "nic/soft/send_ring.h"
+#include "nic/soft/stream.h"
+
+namespace anydat::nic::soft {
+
+class SoftAdapter;
+
+// A message that is arriving, with the buffer it took.
+struct Incoming {
+  Receive buffer;
+  std::uint64_t length = 0;
+  std::uint64_t placed = 0;  // bytes; they come in order
+  bool solicited = false;
+};
+
+// The software NIC's queue pair: the order of its requests, its receive buffers, and its life. How bytes travel is its
+// stream's business.
+//
+// Thread safety: posts and counts from any thread; everything else with the engine held. send_lock_ guards the send
+// ring and comes after the engine; under it only a stream's own lock and completion queues are taken.
+// Always true: each posted request and each receive completes once, requests in posting order (DTO-40).
+class SoftQueuePair final : public QueuePair {
+ public:
+  SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events);
+  ~SoftQueuePair() override;
+  Status init(const QueuePairLimits& limits);
+
+  // QueuePair
+  Status post_send(const SendRequest& request) override;
+  Status post_recv(const RecvRequest& request) override;
+  void set_zone(ZoneId zone) override;
+  void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
+  Status set_limits(const QueuePairLimits& limits) override;
+  void set_watermarks(std::int32_t soft, std::int32_t hard) override;
+  Status connect(const ConnectParameters& parameters) override;
+  void disconnect(bool graceful) override;
+  void reset() override;
+  void destroy() override;
+  const Address& local_address() const override { return local_address_; }
+  std::uint64_t local_port() const override { return local_port_; }
+  const Address& remote_address() const override { return remote_address_; }
+  std::uint64_t remote_port() const override { return remote_port_; }
+  RecvInfo recv_info() const override;
+  std::uint32_t largest_posted_recv_segments() const override;
+  bool recv_idle() const override { return recv_info().allocated == 0; }
+  bool send_idle() const override;
+  const Counters& counters() const override { return counters_; }
+
+  // For whoever sets connections up.
+  enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, closed };
+  State state() const { return state_.load(std::memory_order_relaxed); }
+  void begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
+                    const Address& remote, std::uint64_t remote_port);
+  void established(std::span<const std::byte> private_data);
+  void connect_failed(ConnectFailure why);
+  void accept_failed();
+
+  // For the stream. An Incoming lives until finish() or the end of the connection, and messages finish in order.
+  Incoming* begin(std::uint64_t length, bool solicited);  // null: no buffer now, or the connection has just broken
+  bool place(Incoming& message, const std::byte* bytes, std::size_t count);  // false: the connection has broken
+  bool finish(Incoming& message);                                            // likewise
+  // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now.
+  bool deliver(const std::byte* bytes, std::size_t length, bool solicited);
+  std::size_t incoming_count() const { return incoming_.size(); }
+  Incoming* current_incoming() { return incoming_.empty() ? nullptr : incoming_.front().get(); }
+  bool broken() const { return state() == State::closed; }
+  // Puts the queue pair in line for receive buffers; receives_available() will come.
+  void wait_for_receive();
+  void receives_available();
+  void delivered_everything();  // what was parked is all delivered
+
+  void send_finished(std::uint64_t number, WorkStatus status);
+  void pump();  // hands requests that were blocked to the stream again
+  // Calls f(const Outgoing&) for a pending request, with the send lock held. False if there is no such request.
+  template <typename F>
+  bool with_request(std::uint64_t number, F&& f);
+  ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
+
+  void peer_closed(CloseReason reason);
+  void peer_lost();
+  void break_connection(WorkStatus send_status, CloseReason tell_peer);
+  void wait_for_posts();  // nobody is inside post_send() afterwards who was before
+
+ private:
+  void close(WorkStatus first_send_status);
+  void flush_sends(WorkStatus first_status);
+  void flush_receives();
+  void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
+  void complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited);
+  void retire_finished() ANYDAT_REQUIRES(send_lock_);
+  bool take_buffer(Receive& out);
+  WorkStatus check_buffer(const Receive& receive, std::uint64_t length) const;
+  static void scatter(const Receive& receive, std::uint64_t offset, const std::byte* bytes, std::size_t count);
+  void finish_draining();
+  void test_watermarks();
+  void not_ready_timed_out();
+  void stop_waiting();
+
+  SoftAdapter& adapter_;
+  QueuePairEvents& events_;
+  ReceivePool* const shared_;  // null: own_pool_ serves
+  std::unique_ptr<ReceivePool> own_pool_;
+  ReceivePool& pool() { return shared_ ? *shared_ : *own_pool_; }
+
+  // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
+  std::atomic<State> state_{State::idle};
+  std::atomic<ZoneId> zone_{kNoZone};
+  std::atomic<CompletionQueue*> recv_queue_{nullptr};
+  std::atomic<CompletionQueue*> send_queue_{nullptr};
+
+  mutable base::SpinLock send_lock_;
+  SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
+  std::unique_ptr<Stream> stream_;  // written as state_ is
+
+  // With the engine held.
+  std::vector<std::unique_ptr<Incoming>> incoming_;  // in the order of arrival
+  std::vector<std::unique_ptr<Incoming>> spare_incoming_;
+  Address local_address_{};
+  Address remote_address_{};
+  std::uint64_t local_port_ = 0;
+  std::uint64_t remote_port_ = 0;
+  bool peer_closing_ = false;  // the peer closed in order; what it sent before is still to be delivered
+  bool waits_for_receive_ = false;
+  base::Nanoseconds waits_since_ = 0;
+  Timer not_ready_timer_;
+  Timer linger_timer_;
+  Timer deadline_timer_;
+
+  std::atomic<std::uint32_t> allocated_{0};  // EP-RQ-1: receives given to this queue pair and not completed
+  std::atomic<std::int32_t> soft_watermark_{kUnlimited};
+  std::atomic<std::int32_t> hard_watermark_{kUnlimited};
+  bool soft_armed_ = false;
+
+  Engine::Kick watermark_kick_;
+  Engine::Kick overflow_kick_;
+  Counters counters_;
+};
+
+template <typename F>
+bool SoftQueuePair::with_request(std::uint64_t number, F&& f) {
+  base::Guard guard(send_lock_);
+  SendRing::Entry* entry = sends_.find(number);
+  if (!entry) return false;
+  f(Outgoing{entry->length, entry->all(), entry->flags.solicited});
+  return true;
+}
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "base/lock.h"
+#include "nic/adapter.h"
+
+namespace anydat::nic::soft {
+
+class SoftQueuePair;
+
+inline constexpr std::uint32_t kSegmentsMax = 64;
+
+// A posted receive, copied out of its pool.
+struct Receive {
+  std::uint64_t cookie = 0;
+  std::uint32_t segment_count = 0;
+  bool unsignalled = false;
+  Segment segments[kSegmentsMax];
+
+  std::span<const Segment> all() const { return {segments, segment_count}; }
+};
+
+// Posted receives in posting order: a shared receive queue, or the private one of a queue pair. The one home of taking,
+// counting, arming and resizing.
+//
+// Thread safety: any thread may call any method; lock_ is a leaf.
+// Always true:   available <= outstanding <= depth, also in every snapshot (SRQ-ACC-4, SRQ-ACC-13): a receive can be
+//                reaped only after it was taken, and taken only after it was posted.
+class ReceivePool final : public ReceiveQueue {
+ public:
+  // Storage for `depth` receives of up to `segments` segments is allocated here; posting and taking allocate nothing.
+  // Null when out of memory. `events` may be null (private queues are never armed).
+  static std::unique_ptr<ReceivePool> create(Engine& engine, std::uint32_t depth, std::uint32_t segments, ZoneId zone,
+                                             ReceiveQueueEvents* events);
+  ~ReceivePool() override ANYDAT_NO_ANALYSIS;  // Requires: the engine is held and no queue pair uses the pool.
+
+  Status post(const RecvRequest& request) override;
+  Status resize(std::uint32_t depth) override;
+  void arm(std::uint32_t watermark) override;
+  Counts counts() const override;
+  void reaped() override { reaped_.fetch_add(1, std::memory_order_release); }
+  const Counters& counters() const override { return counters_; }
+
+  // Takes the oldest receive into `out`. False if there is none.
+  bool take(Receive& out);
+  ZoneId zone() const { return zone_; }
+  std::uint32_t largest_segment_count() const;
+  Status set_segments(std::uint32_t segments);
+
+  // A queue pair whose message found the pool empty is served in the order of asking (SRQ-ORD-5).
+  // The three are called with the engine held.
+  void wait_for_receive(SoftQueuePair& queue_pair);
+  void stop_waiting(SoftQueuePair& queue_pair);
+  bool anybody_waits_before(const SoftQueuePair& queue_pair) const;
+
+ private:
+  struct Slot {
+    std::uint64_t cookie;
+    std::uint32_t segment_count;
+    bool unsignalled;
+    Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
+  };
+
+  ReceivePool(Engine& engine, ZoneId zone, ReceiveQueueEvents* events);
+  static std::size_t stride_of(std::uint32_t segments) { return sizeof(Slot) + segments * sizeof(Segment); }
+  Slot& slot(std::uint64_t number) ANYDAT_REQUIRES(lock_) {
+    return *reinterpret_cast<Slot*>(ring_.get() + (number % depth_) * stride_);
+  }
+  Status rebuild(std::uint32_t depth, std::uint32_t segments);
+  void serve_waiting();
+
+  Engine& engine_;             // fixed at creation
+  ReceiveQueueEvents* events_; // fixed at creation; called with lock_ released
+  const ZoneId zone_;
+
+  mutable base::SpinLock lock_;
+  std::unique_ptr<std::byte[]> ring_ ANYDAT_GUARDED_BY(lock_);
+  std::size_t stride_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::uint32_t segments_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;  // ever; receives taken_ .. posted_ - 1 are in the ring
+  std::uint64_t taken_ ANYDAT_GUARDED_BY(lock_) = 0;   // ever
+  std::uint32_t watermark_ ANYDAT_GUARDED_BY(lock_) = 0;  // 0: not armed
+  base::Nanoseconds empty_since_ ANYDAT_GUARDED_BY(lock_) = 0;  // 0: not empty, or never taken from
+  Counters counters_;                                   // written under lock_
+
+  std::atomic<std::uint64_t> reaped_{0};  // ever; apart, because reaping needs no other change
+
+  std::deque<SoftQueuePair*> waiting_;    // held with the engine
+  std::atomic<bool> somebody_waits_{false};
+  Engine::Kick serve_;
+};
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "nic/types.h"
+
+namespace anydat::nic::soft {
+
+// The requests of one queue pair that have not completed, in posting order: first those handed to the stream, then those
+// that wait for it. Fixed storage; not thread safe.
+//
+// Requests are counted from 0 for ever; first_ <= unsent_ <= next_.
+class SendRing {
+ public:
+  struct Entry {
+    std::uint64_t cookie;
+    std::uint64_t length;
+    std::uint32_t segment_count;
+    WorkFlags flags;
+    WorkStatus status;
+    bool finished;
+
+    Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
+    std::span<const Segment> all() const { return {reinterpret_cast<const Segment*>(this + 1), segment_count}; }
+  };
+
+  // Keeps what is in it. Requires: size() <= depth and no entry has more segments than `segments`.
+  bool reserve(std::uint32_t depth, std::uint32_t segments) {
+    const std::size_t stride = sizeof(Entry) + segments * sizeof(Segment);
+    std::unique_ptr<std::byte[]> ring(new (std::nothrow) std::byte[std::max<std::size_t>(depth, 1) * stride]);
+    if (!ring) return false;
+    const std::size_t kept = std::min(stride, stride_);
+    for (std::uint64_t n = first_; n != next_; ++n) std::memcpy(ring.get() + (n % depth) * stride, &at(n), kept);
+    ring_ = std::move(ring);
+    stride_ = stride;
+    depth_ = depth;
+    return true;
+  }
+
+  std::uint32_t depth() const { return depth_; }
+  std::uint64_t size() const { return next_ - first_; }
+  bool empty() const { return next_ == first_; }
+  bool full() const { return size() >= depth_; }
+  bool all_sent() const { return unsent_ == next_; }
+  std::uint64_t first() const { return first_; }
+  std::uint64_t unsent() const { return unsent_; }
+  std::uint64_t next() const { return next_; }
+
+  Entry& at(std::uint64_t number) { return *reinterpret_cast<Entry*>(ring_.get() + (number % depth_) * stride_); }
+  Entry* find(std::uint64_t number) { return number >= first_ && number < next_ ? &at(number) : nullptr; }
+
+  // Requires: not full.
+  Entry& append(const SendRequest& request) {
+    Entry& entry = at(next_++);
+    entry.cookie = request.cookie;
+    entry.length = request.length;
+    entry.flags = request.flags;
+    entry.segment_count = static_cast<std::uint32_t>(request.segments.size());
+    entry.status = WorkStatus::success;
+    entry.finished = false;
+    std::copy(request.segments.begin(), request.segments.end(), entry.segments());
+    return entry;
+  }
+  void mark_sent() { ++unsent_; }
+  void drop_first() {
+    ++first_;
+    if (unsent_ < first_) unsent_ = first_;
+  }
+  // A request that was done at once takes a number and no place.
+  void skip() {
+    ++first_;
+    ++unsent_;
+    ++next_;
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> ring_;
+  std::size_t stride_ = 0;
+  std::uint32_t depth_ = 0;
+  std::uint64_t first_ = 0;
+  std::uint64_t unsent_ = 0;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/fabric.h"
+
+#include <linux/membarrier.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/shm/handshake.h"
+#include "nic/soft/wire/shm/request.h"
+#include "nic/soft/wire/shm/stream.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+// Peers in the middle of a handshake that may keep us waiting at once.
+constexpr std::size_t kWelcomesMax = 1024;
+// Where numbers for service points that leave the choice to us come from.
+constexpr ConnQual kFirstQual = 32768;
+constexpr ConnQual kQualCount = 28000;
+
+bool register_for_remote_fences() {
+  static const bool registered =
+      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+  return registered;
+}
+
+class ShmListener final : public Listener, public FdHandler {
+ public:
+  ShmListener(Fabric& fabric, ConnQual qual, base::UniqueFd socket)
+      : fabric_(fabric), qual_(qual), socket_(std::move(socket)) {}
+  ~ShmListener() override {
+    fabric_.remove_listener(qual_);
+    fabric_.engine().unwatch(socket_.get(), *this);
+  }
+  bool begin(ListenerEvents& events) {
+    fabric_.add_listener(qual_, events);
+    return fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
+  }
+  ConnQual qual() const override { return qual_; }
+
+  void ready(std::uint32_t) override {
+    for (int i = 0; i < 64; ++i) {
+      base::UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!socket) return;
+      if (same_user(socket.get())) {
+        fabric_.welcome(std::move(socket));
+      } else {
+        base::log(base::LogLevel::warn, "a process of another user was turned away from port {}", qual_);
+      }
+    }
+  }
+
+ private:
+  Fabric& fabric_;
+  const ConnQual qual_;
+  base::UniqueFd socket_;
+};
+
+}  // namespace
+
+Fabric::Fabric(SoftAdapter& adapter)
+    : adapter_(adapter), fences_(!register_for_remote_fences()), sweep_timer_([this] { sweep(); }) {
+  if (getrandom(node_.data(), node_.size(), 0) != static_cast<ssize_t>(node_.size())) {
+    std::random_device random;
+    for (std::uint8_t& byte : node_) byte = static_cast<std::uint8_t>(random());
+  }
+}
+
+Fabric::~Fabric() = default;
+
+void Fabric::shut_down() {
+  attempts_.clear();
+  welcomes_.clear();
+  sweep();
+  engine().cancel_timer(sweep_timer_);
+  while (!links_.empty()) links_.back()->cut();
+}
+
+Engine& Fabric::engine() const { return adapter_.engine(); }
+
+std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
+                                           const Address& local, std::uint64_t local_port) {
+  auto stream = std::make_unique<ShmStream>(*this, queue_pair);
+  ConnectBody body{};
+  body.remote = local;
+  body.local = parameters.remote;
+  body.remote_port = local_port;
+  body.qual = parameters.qual;
+  body.connection = stream->name();
+  body.qos = parameters.qos;
+  body.private_data_bytes = static_cast<std::uint32_t>(parameters.private_data.size());
+  std::copy(parameters.private_data.begin(), parameters.private_data.end(), body.private_data);
+  std::deque<std::string> names;
+  for (const std::string& scope : adapter_.scopes_of(parameters.remote)) {
+    names.push_back(service_name(scope, parameters.qual));
+  }
+  const auto bytes = std::as_bytes(std::span(&body, 1));
+  attempts_.push_back(std::make_unique<Attempt>(*this, *stream, std::move(names),
+                                                std::vector<std::byte>(bytes.begin(), bytes.end())));
+  attempts_.back()->begin();
+  return stream;
+}
+
+void Fabric::cancel_attempt(ShmStream& stream) {
+  std::erase_if(attempts_, [&](auto& attempt) { return &attempt->stream() == &stream; });
+}
+
+std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, Status& status) {
+  base::UniqueFd socket;
+  int error = 0;
+  if (qual != 0) {
+    socket = listen_at(service_name(adapter_.scope(), qual), error);
+  } else {
+    // From a random place on, so that adapters that start together do not race for the same numbers.
+    const ConnQual start = std::random_device{}() % kQualCount;
+    error = EADDRINUSE;
+    for (ConnQual i = 0; i < kQualCount && !socket && error == EADDRINUSE; ++i) {
+      qual = kFirstQual + (start + i) % kQualCount;
+      socket = listen_at(service_name(adapter_.scope(), qual), error);
+    }
+    if (!socket && error == EADDRINUSE) error = EADDRNOTAVAIL;
+  }
+  if (!socket) {
+    status = error == EADDRINUSE ? Status::in_use : error == EADDRNOTAVAIL ? Status::none_free : Status::no_memory;
+    return nullptr;
+  }
+  auto listener = std::make_unique<ShmListener>(*this, qual, std::move(socket));
+  status = listener->begin(events) ? Status::ok : Status::no_memory;
+  if (status != Status::ok) listener.reset();
+  return listener;
+}
+
+std::uint32_t Fabric::add(ShmStream& stream) {
+  std::uint32_t index = 0;
+  // A freed name rests while others are used, as long as the table may grow.
+  if (free_names_.size() > 1024 || names_.size() >= (1u << kIndexBits)) {
+    index = free_names_.front();
+    free_names_.pop_front();
+  } else {
+    index = static_cast<std::uint32_t>(names_.size());
+    names_.emplace_back();
+  }
+  Name& entry = names_[index];
+  entry.stream = &stream;
+  ++entry.generation;
+  return entry.generation << kIndexBits | index;
+}
+
+void Fabric::remove(ShmStream& stream) {
+  cancel_attempt(stream);
+  const std::uint32_t index = stream.name() & ((1u << kIndexBits) - 1);
+  names_[index].stream = nullptr;
+  free_names_.push_back(index);
+}
+
+ShmStream* Fabric::find(std::uint32_t name, const Link& link) const {
+  const std::uint32_t index = name & ((1u << kIndexBits) - 1);
+  if (index >= names_.size()) return nullptr;
+  ShmStream* stream = names_[index].stream;
+  // A peer may name only connections of its own link.
+  return stream && stream->name() == name && stream->link().get() == &link ? stream : nullptr;
+}
+
+std::shared_ptr<Link> Fabric::link_to(const NodeId& node) const {
+  for (const auto& link : links_) {
+    if (link->initiated() && !link->dead() && link->peer() == node) return link;
+  }
+  return nullptr;
+}
+
+Attempt* Fabric::attempt_attaching_to(const NodeId& node) const {
+  for (const auto& attempt : attempts_) {
+    if (attempt->attaching_to(node)) return attempt.get();
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Link> Fabric::add_link(base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer,
+                                       bool initiated, bool fences) {
+  auto link = std::make_shared<Link>(*this, std::move(socket), std::move(inbound), std::move(outbound), peer,
+                                     initiated, fences);
+  if (!link->start()) return nullptr;
+  links_.push_back(link);
+  return link;
+}
+
+void Fabric::forget(Link& link) {
+  const auto found = std::find_if(links_.begin(), links_.end(), [&](auto& entry) { return entry.get() == &link; });
+  if (found == links_.end()) return;
+  // The link may be in the middle of a call; it goes once the engine is released.
+  engine().defer([keep = *found]() mutable { keep.reset(); });
+  links_.erase(found);
+}
+
+bool Fabric::connect_arrived(Link& link, const CellView& view) {
+  ConnectBody body;
+  if (view.body_room < sizeof body) return false;
+  std::memcpy(&body, view.body, sizeof body);
+  if (body.private_data_bytes > sizeof body.private_data) return false;
+  for (const Address* address : {&body.remote, &body.local}) {
+    if (address->generic.sa_family != AF_INET && address->generic.sa_family != AF_INET6) return false;
+  }
+  std::unique_ptr<ConnectionRequest> request = std::make_unique<ShmRequest>(*this, link.shared_from_this(), body);
+  const auto listener = listeners_.find(body.qual);
+  if (listener == listeners_.end()) return true;  // the request refuses itself
+  if (!listener->second->on_request(request) && request) {
+    static_cast<ShmRequest&>(*request).refuse(RejectReason::backlog_full);
+  }
+  return true;
+}
+
+void Fabric::welcome(base::UniqueFd socket) {
+  if (welcomes_.size() >= kWelcomesMax) return;
+  welcomes_.push_back(std::make_unique<Welcome>(*this, std::move(socket)));
+  if (!welcomes_.back()->begin()) welcomes_.pop_back();
+}
+
+// Either may be in the middle of a call: it goes once the engine is released, but no longer counts.
+void Fabric::finished(Attempt& attempt) {
+  const auto found =
+      std::find_if(attempts_.begin(), attempts_.end(), [&](auto& entry) { return entry.get() == &attempt; });
+  if (found == attempts_.end()) return;
+  finished_attempts_.push_back(std::move(*found));
+  attempts_.erase(found);
+  engine().set_timer(sweep_timer_, base::now_ns());
+}
+
+void Fabric::finished(Welcome& welcome) {
+  const auto found =
+      std::find_if(welcomes_.begin(), welcomes_.end(), [&](auto& entry) { return entry.get() == &welcome; });
+  if (found == welcomes_.end()) return;
+  finished_welcomes_.push_back(std::move(*found));
+  welcomes_.erase(found);
+  engine().set_timer(sweep_timer_, base::now_ns());
+}
+
+void Fabric::sweep() {
+  finished_attempts_.clear();
+  finished_welcomes_.clear();
+}
+
+}  // namespace anydat::nic::soft::shm

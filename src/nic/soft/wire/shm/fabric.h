@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "nic/adapter.h"
+#include "nic/soft/wire/shm/link.h"
+
+namespace anydat::nic::soft {
+class SoftAdapter;
+class SoftQueuePair;
+}  // namespace anydat::nic::soft
+
+namespace anydat::nic::soft::shm {
+
+class Attempt;
+class Welcome;
+
+// The shared-memory wire of one adapter instance: who can be reached, the links to them, and the names of connections.
+// All with the engine held.
+class Fabric {
+ public:
+  explicit Fabric(SoftAdapter& adapter);
+  ~Fabric();
+  void shut_down();  // cuts every link; what still refers to them sees them dead
+
+  SoftAdapter& adapter() const { return adapter_; }
+  Engine& engine() const;
+  const NodeId& node() const { return node_; }
+  bool fences() const { return fences_; }
+
+  // Opens a way to the service point `qual` on a host address of ours. The stream reports to its queue pair.
+  std::unique_ptr<ShmStream> connect(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
+                                     const Address& local, std::uint64_t local_port);
+  void cancel_attempt(ShmStream& stream);
+  std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
+
+  // Names of connections: what a peer calls them. A name is not reused soon, so messages to a connection that has ended
+  // meet nobody.
+  std::uint32_t add(ShmStream& stream);
+  void remove(ShmStream& stream);
+  ShmStream* find(std::uint32_t name, const Link& link) const;
+
+  // For handshakes, links and listeners.
+  std::shared_ptr<Link> link_to(const NodeId& node) const;  // one that we made
+  Attempt* attempt_attaching_to(const NodeId& node) const;
+  std::shared_ptr<Link> add_link(base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer,
+                                 bool initiated, bool fences);
+  void forget(Link& link);
+  bool connect_arrived(Link& link, const CellView& view);
+  void welcome(base::UniqueFd socket);
+  void finished(Attempt& attempt);
+  void finished(Welcome& welcome);
+  void add_listener(ConnQual qual, ListenerEvents& events) { listeners_[qual] = &events; }
+  void remove_listener(ConnQual qual) { listeners_.erase(qual); }
+
+ private:
+  struct Name {
+    ShmStream* stream = nullptr;
+    std::uint32_t generation = 0;
+  };
+  static constexpr std::uint32_t kIndexBits = 20;
+
+  SoftAdapter& adapter_;
+  NodeId node_;
+  bool fences_;
+  std::vector<Name> names_{1};  // index 0 stays unused, so that no name is 0
+  std::deque<std::uint32_t> free_names_;
+  std::vector<std::shared_ptr<Link>> links_;
+  std::vector<std::unique_ptr<Attempt>> attempts_;
+  std::vector<std::unique_ptr<Welcome>> welcomes_;
+  std::unordered_map<ConnQual, ListenerEvents*> listeners_;
+
+  // Handshakes that are over, until nobody can be in a call of theirs.
+  void sweep();
+  std::vector<std::unique_ptr<Attempt>> finished_attempts_;
+  std::vector<std::unique_ptr<Welcome>> finished_welcomes_;
+  Timer sweep_timer_;
+};
+
+}  // namespace anydat::nic::soft::shm

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/handshake.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/stream.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+constexpr base::Nanoseconds kPatience = 5 * base::kNsPerSecond;
+constexpr base::Nanoseconds kBacklogRetry = 1'000'000;
+
+socklen_t fill_address(sockaddr_un& address, const std::string& name) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  // An abstract name starts with a zero byte and has no terminator.
+  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), length);
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+}
+
+bool send_greeting(int socket, Greeting greeting, int fd) {
+  greeting.magic = kMagic;
+  greeting.version = kVersion;
+  iovec part{&greeting, sizeof greeting};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof greeting);
+}
+
+enum class Heard : std::uint8_t { nothing_yet, greeting, hangup };
+
+Heard receive_greeting(int socket, Greeting& greeting, base::UniqueFd& fd) {
+  iovec part{&greeting, sizeof greeting};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Heard::nothing_yet;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header && count >= 0; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    // Whatever descriptors came are ours now; all but the last are closed right here.
+    for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
+      int received = -1;
+      std::memcpy(&received, CMSG_DATA(header) + offset, sizeof received);
+      fd.reset(received);
+    }
+  }
+  const bool whole = count == static_cast<ssize_t>(sizeof greeting) && (message.msg_flags & MSG_TRUNC) == 0;
+  return whole && greeting.magic == kMagic && greeting.version == kVersion ? Heard::greeting : Heard::hangup;
+}
+
+Greeting greeting_of(const Fabric& fabric, GreetingKind kind) {
+  Greeting greeting{};
+  greeting.kind = kind;
+  greeting.wants_fences = fabric.fences() ? 1 : 0;
+  std::copy(fabric.node().begin(), fabric.node().end(), greeting.node);
+  return greeting;
+}
+
+NodeId node_of(const Greeting& greeting) {
+  NodeId node;
+  std::copy(std::begin(greeting.node), std::end(greeting.node), node.begin());
+  return node;
+}
+
+}  // namespace
+
+std::string service_name(const std::string& scope, ConnQual qual) {
+  return fmt::format("anydat/{}/{}/{}/{}", kVersion, geteuid(), scope, qual);
+}
+
+bool same_user(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
+}
+
+base::UniqueFd listen_at(const std::string& name, int& error) {
+  base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un address;
+  const socklen_t length = fill_address(address, name);
+  if (socket && bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+      listen(socket.get(), SOMAXCONN) == 0) {
+    return socket;
+  }
+  error = errno;
+  return {};
+}
+
+// ---- the connecting side
+
+Attempt::Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names, std::vector<std::byte> connect_body)
+    : fabric_(fabric),
+      stream_(stream),
+      names_(std::move(names)),
+      connect_body_(std::move(connect_body)),
+      retry_timer_([this] { try_next(); }) {}
+
+Attempt::~Attempt() {
+  drop_socket();
+  fabric_.engine().cancel_timer(retry_timer_);
+  if (leader_) std::erase(leader_->followers_, this);
+  // Whoever relied on us starts over by himself.
+  for (Attempt* follower : followers_) {
+    follower->leader_ = nullptr;
+    follower->state_ = State::idle;
+    fabric_.engine().set_timer(follower->retry_timer_, base::now_ns());
+  }
+}
+
+// The first step is put off as well, so that no outcome is reported before the connect call has done its part.
+void Attempt::begin() { fabric_.engine().set_timer(retry_timer_, base::now_ns()); }
+
+void Attempt::drop_socket() {
+  if (!socket_) return;
+  fabric_.engine().unwatch(socket_.get(), *this);
+  socket_.reset();
+}
+
+void Attempt::try_next() {
+  while (!names_.empty()) {
+    base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!socket) break;
+    sockaddr_un address;
+    const socklen_t length = fill_address(address, names_.front());
+    if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
+      if (errno == EAGAIN) {  // its backlog is full; the connection's own time-out bounds this
+        fabric_.engine().set_timer(retry_timer_, base::now_ns() + kBacklogRetry);
+        return;
+      }
+      names_.pop_front();
+      continue;
+    }
+    if (!same_user(socket.get())) {
+      base::log(base::LogLevel::warn, "the service point {} belongs to another user; shared memory is for one user only",
+                names_.front());
+      names_.pop_front();
+      continue;
+    }
+    socket_ = std::move(socket);
+    if (!fabric_.engine().watch(socket_.get(), EPOLLIN, *this)) {
+      socket_.reset();
+      break;
+    }
+    state_ = State::greeting;
+    if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::hello), -1)) break;
+    return;
+  }
+  give_up();
+}
+
+void Attempt::ready(std::uint32_t) {
+  Greeting greeting;
+  base::UniqueFd segment;
+  switch (receive_greeting(socket_.get(), greeting, segment)) {
+    case Heard::nothing_yet:
+      return;
+    case Heard::hangup:
+      give_up();
+      return;
+    case Heard::greeting:
+      break;
+  }
+  if (state_ == State::greeting && greeting.kind == GreetingKind::welcome) {
+    welcomed(greeting);
+  } else if (state_ == State::attaching && greeting.kind == GreetingKind::attached) {
+    attached(greeting, std::move(segment));
+  } else {
+    give_up();
+  }
+}
+
+void Attempt::welcomed(const Greeting& greeting) {
+  peer_ = node_of(greeting);
+  if (const auto link = fabric_.link_to(peer_)) {
+    drop_socket();
+    use(link);
+    return;
+  }
+  if (Attempt* other = fabric_.attempt_attaching_to(peer_)) {
+    drop_socket();
+    state_ = State::following;
+    leader_ = other;
+    other->followers_.push_back(this);
+    return;
+  }
+  base::UniqueFd fd;
+  inbound_ = Segment::create(fd);
+  state_ = State::attaching;
+  if (!inbound_ || !send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attach), fd.get())) give_up();
+}
+
+void Attempt::attached(const Greeting& greeting, base::UniqueFd segment) {
+  Segment outbound = segment ? Segment::attach(segment.get()) : Segment{};
+  if (!outbound) {
+    give_up();
+    return;
+  }
+  fabric_.engine().unwatch(socket_.get(), *this);
+  const bool fences = fabric_.fences() || greeting.wants_fences != 0;
+  const auto link =
+      fabric_.add_link(std::move(socket_), std::move(inbound_), std::move(outbound), peer_, true, fences);
+  if (!link) {
+    give_up();
+    return;
+  }
+  std::vector<Attempt*> followers;
+  followers.swap(followers_);
+  for (Attempt* follower : followers) {
+    follower->leader_ = nullptr;
+    follower->use(link);
+  }
+  use(link);
+}
+
+void Attempt::use(const std::shared_ptr<Link>& link) {
+  state_ = State::done;
+  stream_.attach(link);
+  link->send_control(CellKind::connect, 0, 0, connect_body_);
+  fabric_.finished(*this);
+}
+
+void Attempt::give_up() {
+  state_ = State::done;
+  ShmStream& stream = stream_;
+  fabric_.finished(*this);
+  stream.connect_failed(ConnectFailure::refused);
+}
+
+// ---- the listening side
+
+Welcome::Welcome(Fabric& fabric, base::UniqueFd socket)
+    : fabric_(fabric), socket_(std::move(socket)), patience_([this] { fabric_.finished(*this); }) {}
+
+Welcome::~Welcome() {
+  if (socket_) fabric_.engine().unwatch(socket_.get(), *this);
+  fabric_.engine().cancel_timer(patience_);
+}
+
+bool Welcome::begin() {
+  fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
+  return fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
+}
+
+void Welcome::ready(std::uint32_t) {
+  Greeting greeting;
+  base::UniqueFd segment;
+  const Heard heard = receive_greeting(socket_.get(), greeting, segment);
+  if (heard == Heard::nothing_yet) return;
+  if (heard == Heard::hangup || !step(greeting, std::move(segment))) fabric_.finished(*this);
+}
+
+// False: nothing more to do here.
+bool Welcome::step(const Greeting& greeting, base::UniqueFd segment) {
+  if (!greeted_) {
+    if (greeting.kind != GreetingKind::hello) return false;
+    greeted_ = true;
+    peer_ = node_of(greeting);
+    peer_wants_fences_ = greeting.wants_fences != 0;
+    return send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::welcome), -1);
+  }
+  if (greeting.kind != GreetingKind::attach || !segment) return false;
+  Segment outbound = Segment::attach(segment.get());
+  base::UniqueFd fd;
+  Segment inbound = Segment::create(fd);
+  if (!outbound || !inbound) return false;
+  if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attached), fd.get())) return false;
+  fabric_.engine().unwatch(socket_.get(), *this);
+  fabric_.add_link(std::move(socket_), std::move(inbound), std::move(outbound), peer_, false,
+                   fabric_.fences() || peer_wants_fences_);
+  return false;
+}
+
+}  // namespace anydat::nic::soft::shm

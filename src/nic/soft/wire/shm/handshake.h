@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two sides of setting a link up over a local socket (hello, welcome, attach, attached), each a small state machine
+// driven by the engine. Peers of another user are turned away.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "nic/engine.h"
+#include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/link.h"
+#include "nic/soft/wire/shm/segment.h"
+
+namespace anydat::nic::soft::shm {
+
+class Fabric;
+class ShmStream;
+
+// The abstract socket of a service point: one for each adapter scope ("*" or a network device) and number. Such names
+// belong to the network namespace, as addresses do, and leave nothing behind.
+std::string service_name(const std::string& scope, ConnQual qual);
+base::UniqueFd listen_at(const std::string& name, int& error);
+
+// The connecting side, on behalf of one stream. It lives until it has a link for the stream or gives up.
+class Attempt final : public FdHandler {
+ public:
+  Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names, std::vector<std::byte> connect_body);
+  ~Attempt() override;
+  void begin();
+
+  ShmStream& stream() const { return stream_; }
+  bool attaching_to(const NodeId& node) const { return state_ == State::attaching && peer_ == node; }
+  void ready(std::uint32_t events) override;
+
+ private:
+  enum class State : std::uint8_t { idle, greeting, attaching, following, done };
+
+  void try_next();
+  void welcomed(const Greeting& greeting);
+  void attached(const Greeting& greeting, base::UniqueFd segment);
+  void use(const std::shared_ptr<Link>& link);
+  void give_up();
+  void drop_socket();
+
+  Fabric& fabric_;
+  ShmStream& stream_;
+  std::deque<std::string> names_;  // still to be tried
+  const std::vector<std::byte> connect_body_;
+  State state_ = State::idle;
+  base::UniqueFd socket_;
+  Segment inbound_;
+  NodeId peer_{};
+  std::vector<Attempt*> followers_;
+  Attempt* leader_ = nullptr;
+  Timer retry_timer_;
+};
+
+// The listening side of one socket.
+class Welcome final : public FdHandler {
+ public:
+  Welcome(Fabric& fabric, base::UniqueFd socket);
+  ~Welcome() override;
+  bool begin();
+  void ready(std::uint32_t events) override;
+
+ private:
+  bool step(const Greeting& greeting, base::UniqueFd segment);
+
+  Fabric& fabric_;
+  base::UniqueFd socket_;
+  bool greeted_ = false;
+  bool peer_wants_fences_ = false;
+  NodeId peer_{};
+  Timer patience_;
+};
+
+bool same_user(int socket);
+
+}  // namespace anydat::nic::soft::shm

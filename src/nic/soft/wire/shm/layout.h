@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What two processes of one host share: bytes and their meaning, no behaviour (docs/wire-shm.md has the drawing).
+//
+// A link between two processes has one segment for each direction. The receiver makes it, the sender writes it. It starts
+// with a header, then a ring of 64-byte cells, then a ring of bulk bytes.
+//
+// A message is one or more consecutive cells. Its first 16 bytes are the cell header; the rest is the body. `ready` is
+// written last: as long as it is 0 there is no message. A sender clears the `ready` of the cell behind its message before
+// it publishes the message, so a receiver never takes old body bytes for a header.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "nic/types.h"
+
+namespace anydat::nic::soft::shm {
+
+inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
+inline constexpr std::uint32_t kVersion = 1;
+
+inline constexpr std::size_t kCellBytes = 64;
+inline constexpr std::size_t kCellHeaderBytes = 16;
+inline constexpr std::uint32_t kCellCount = 4096;
+inline constexpr std::size_t kHeaderBytes = 4096;
+inline constexpr std::size_t kCellRingBytes = kCellCount * kCellBytes;
+inline constexpr std::size_t kBulkBytes = 4u << 20;  // larger than an L2 cache, so that non-temporal stores pay
+inline constexpr std::size_t kSegmentBytes = kHeaderBytes + kCellRingBytes + kBulkBytes;
+
+// A message up to this size travels in cells; a larger one is announced and crosses in pieces once its buffer is known.
+inline constexpr std::size_t kInlineBytesMax = 8192;
+// One piece of a large message. Small enough that the receiver copies one out of the cache while the next comes in.
+inline constexpr std::size_t kPieceBytesMax = 8192;
+
+// How many cells a connection may have on their way or parked at a receiver that has no buffer for them: what a stalled
+// connection can cost its receiver is this many cells of memory, and the ring holds the windows of several connections.
+inline constexpr std::uint32_t kWindowCells = 1024;
+// Large messages that may be announced and unfinished at once, each with its receive buffer taken.
+inline constexpr std::uint32_t kAnnouncedMax = 8;
+
+static_assert(kCellCount >= 2 * kWindowCells);
+static_assert((kCellCount & (kCellCount - 1)) == 0 && (kBulkBytes & (kBulkBytes - 1)) == 0);
+static_assert(kInlineBytesMax + kCellHeaderBytes <= kWindowCells / 4 * kCellBytes);
+
+struct SegmentHeader {
+  std::uint32_t magic;
+  std::uint32_t version;
+  std::uint64_t segment_bytes;
+
+  // Written by the receiver: how far it has read. Monotonic; the sender never trusts them further than its own counts.
+  alignas(64) std::atomic<std::uint64_t> cells_consumed;
+  std::atomic<std::uint64_t> bulk_consumed;
+
+  // Set by the receiver before it sleeps; the sender clears it and sends one byte over the link's socket.
+  alignas(64) std::atomic<std::uint32_t> bell_wanted;
+
+  // Set by the sender when it lacks room; the receiver clears it and rings the sender if that one sleeps.
+  alignas(64) std::atomic<std::uint32_t> room_wanted;
+};
+static_assert(sizeof(SegmentHeader) <= kHeaderBytes);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+enum class CellKind : std::uint8_t {
+  none,
+  pad,       // fills the ring to its end
+  send,      // body: the message
+  announce,  // body: AnnounceBody; a large message waits for its buffer
+  grant,     // the oldest message announced and not granted may come
+  piece,     // body: PieceBody; `length` bytes of the oldest unfinished message are in the bulk ring
+  credit,    // aux: cells that have been delivered
+  connect,   // body: ConnectBody
+  accept,    // body: AcceptBody
+  reject,    // aux: RejectReason
+  ready,     // the active side is connected, too
+  cancel,    // aux: the sender's own connection, which the receiver may not have answered yet
+  close,     // aux: CloseReason
+};
+inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::close);
+
+enum class RejectReason : std::uint32_t { by_consumer, nobody_listens, backlog_full };
+
+inline constexpr std::uint8_t kFlagSolicited = 0x01;
+
+// `ready`: kind in bits 0-7, flags in 8-15, number of cells in 16-31.
+struct CellHeader {
+  std::atomic<std::uint32_t> ready;
+  std::uint32_t length;      // of the message, the piece or the body
+  std::uint32_t connection;  // the receiver's name for it; 0 before it has one
+  std::uint32_t aux;
+};
+static_assert(sizeof(CellHeader) == kCellHeaderBytes);
+
+constexpr std::uint32_t pack_ready(CellKind kind, std::uint8_t flags, std::uint32_t cells) {
+  return static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(flags) << 8 | cells << 16;
+}
+constexpr std::uint32_t cells_for(std::size_t body_bytes) {
+  return static_cast<std::uint32_t>((kCellHeaderBytes + body_bytes + kCellBytes - 1) / kCellBytes);
+}
+
+struct AnnounceBody {
+  std::uint64_t length;
+};
+struct PieceBody {
+  std::uint64_t position;  // in the bulk ring, monotonic
+};
+struct ConnectBody {
+  Address remote;  // of the active side, as its peer shall see it
+  Address local;   // that it asked for
+  std::uint64_t remote_port;
+  std::uint64_t qual;
+  std::uint32_t connection;
+  std::uint32_t qos;
+  std::uint32_t private_data_bytes;
+  std::byte private_data[kPrivateDataMax];
+};
+struct AcceptBody {
+  std::uint32_t connection;
+  std::uint32_t private_data_bytes;
+  std::byte private_data[kPrivateDataMax];
+};
+
+// Over the socket, before the segments exist. One datagram each; the descriptor of a segment travels with `attach`.
+enum class GreetingKind : std::uint32_t { hello, welcome, attach, attached };
+struct Greeting {
+  std::uint32_t magic;
+  std::uint32_t version;
+  GreetingKind kind;
+  std::uint32_t wants_fences;  // the kernel cannot fence us from afar: publishers must do it themselves
+  std::uint8_t node[16];       // the sender's adapter instance, random
+};
+
+}  // namespace anydat::nic::soft::shm

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/link.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+#include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/request.h"
+#include "nic/soft/wire/shm/stream.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+constexpr int kMessagesPerPoll = 64;
+// How far reading may run ahead of telling the sender, in cells.
+constexpr std::uint64_t kPublishEvery = kCellCount / 8;
+constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
+
+}  // namespace
+
+Link::Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer,
+           bool initiated, bool fences)
+    : fabric_(fabric),
+      socket_(std::move(socket)),
+      inbound_(std::move(inbound)),
+      outbound_(std::move(outbound)),
+      peer_(peer),
+      initiated_(initiated),
+      fences_(fences),
+      unused_timer_([this] {
+        // Only the side that made the link opens connections on it, so it alone can know that none is coming.
+        if (unused()) fail(nullptr);
+      }) {
+  rx_.attach(inbound_);
+  base::Guard guard(tx_lock_);
+  tx_.attach(outbound_);
+}
+
+Link::~Link() = default;
+
+bool Link::start() {
+  if (!fabric_.engine().watch(socket_.get(), EPOLLIN, *this)) return false;
+  fabric_.engine().add_source(*this);
+  return true;
+}
+
+void Link::add(ShmStream& stream) {
+  stream.link_index_ = streams_.size();
+  streams_.push_back(&stream);
+  fabric_.engine().cancel_timer(unused_timer_);
+}
+
+void Link::remove(ShmStream& stream) {
+  streams_.back()->link_index_ = stream.link_index_;
+  std::swap(streams_[stream.link_index_], streams_.back());
+  streams_.pop_back();
+  {
+    base::Guard guard(tx_lock_);
+    std::erase(blocked_, &stream);
+  }
+  if (streams_.empty() && initiated_ && !dead_) {
+    fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
+  }
+}
+
+void Link::add(ShmRequest& request) { requests_[request.remote_connection()] = &request; }
+
+void Link::remove(ShmRequest& request) {
+  const auto found = requests_.find(request.remote_connection());
+  if (found != requests_.end() && found->second == &request) requests_.erase(found);
+}
+
+// ---- sending
+
+void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
+  if (dead_) return;
+  {
+    base::Guard guard(tx_lock_);
+    Control control{kind, connection, aux, {body.begin(), body.end()}};
+    if (!waiting_controls_.empty() || !write_control(control)) {
+      waiting_controls_.push_back(std::move(control));
+      want_room();
+    }
+  }
+  ring_if_wanted();
+}
+
+bool Link::write_control(const Control& control) {
+  const std::uint32_t cells = cells_for(control.body.size());
+  std::byte* body = tx_.begin(cells);
+  if (!body) return false;
+  std::copy(control.body.begin(), control.body.end(), body);
+  tx_.publish(control.kind, 0, cells, static_cast<std::uint32_t>(control.body.size()), control.connection, control.aux);
+  ++sent_;
+  return true;
+}
+
+void Link::block(ShmStream& stream) {
+  if (std::find(blocked_.begin(), blocked_.end(), &stream) == blocked_.end()) blocked_.push_back(&stream);
+  want_room();
+}
+
+void Link::come_back(ShmStream& stream) {
+  base::Guard guard(tx_lock_);
+  if (std::find(blocked_.begin(), blocked_.end(), &stream) == blocked_.end()) blocked_.push_back(&stream);
+  something_waits_.store(true);
+}
+
+void Link::want_room() {
+  outbound_.header().room_wanted.store(1);
+  something_waits_.store(true);
+  // If all our threads sleep, nobody looks for the room that may have come just before we asked.
+  fabric_.engine().nudge();
+}
+
+bool Link::retry_blocked() {
+  std::vector<ShmStream*> streams;
+  std::uint64_t before = 0;
+  {
+    base::Guard guard(tx_lock_);
+    before = sent_;
+    while (!waiting_controls_.empty() && write_control(waiting_controls_.front())) waiting_controls_.pop_front();
+    if (waiting_controls_.empty()) {
+      something_waits_.store(false);
+      streams.swap(blocked_);
+    } else {
+      outbound_.header().room_wanted.store(1);
+    }
+    if (!tx_.sane()) streams.clear();
+  }
+  ring_if_wanted();
+  for (ShmStream* stream : streams) stream->room_available();
+  bool sane = true;
+  bool progress = false;
+  {
+    base::Guard guard(tx_lock_);
+    sane = tx_.sane();
+    progress = sent_ != before;
+  }
+  if (!sane) fail("it claims to have read what was never sent");
+  return progress;
+}
+
+void Link::ring() {
+  if (outbound_.header().bell_wanted.exchange(0) == 0) return;
+  const std::uint8_t bell = 0;
+  // A socket that is full of bells wakes the peer all the same.
+  [[maybe_unused]] const auto sent = ::send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void Link::full_fence() {
+#if defined(__x86_64__)
+  __builtin_ia32_mfence();
+#else
+  __sync_synchronize();
+#endif
+}
+
+// ---- receiving
+
+bool Link::poll() {
+  bool progress = false;
+  if (something_waits_.load(std::memory_order_relaxed)) [[unlikely]] progress = retry_blocked();
+  return receive() || progress;
+}
+
+bool Link::receive() {
+  CellView view;
+  int count = 0;
+  while (count < kMessagesPerPoll && !dead_) {
+    const ReadResult result = rx_.peek(view);
+    if (result == ReadResult::empty) break;
+    if (result == ReadResult::malformed || !dispatch(view)) {
+      fail("it sent a malformed message");
+      return true;
+    }
+    rx_.take(view);
+    ++count;
+    if (rx_.unpublished() >= kPublishEvery) publish_consumed();
+  }
+  if (rx_.unpublished() > 0) publish_consumed();
+  return count > 0;
+}
+
+void Link::publish_consumed() {
+  rx_.publish();
+  if (fences_) full_fence();
+  SegmentHeader& header = inbound_.header();
+  if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]] return;
+  header.room_wanted.store(0);
+  ring_if_wanted();
+}
+
+bool Link::dispatch(const CellView& view) {
+  switch (view.kind) {
+    case CellKind::pad:
+      return true;
+    case CellKind::connect:
+      return fabric_.connect_arrived(*this, view);
+    case CellKind::cancel: {
+      if (const auto found = requests_.find(view.aux); found != requests_.end()) {
+        found->second->requester_gone();
+        requests_.erase(found);
+        return true;
+      }
+      const auto accepted = std::find_if(streams_.begin(), streams_.end(),
+                                         [&](ShmStream* stream) { return stream->awaits_ready_from(view.aux); });
+      if (accepted != streams_.end()) (*accepted)->close_arrived(CloseReason::abrupt);
+      return true;
+    }
+    case CellKind::piece: {
+      PieceBody body;
+      if (view.length == 0 || view.length > kPieceBytesMax) return false;
+      std::memcpy(&body, view.body, sizeof body);
+      const std::byte* bytes = rx_.bulk(body.position, view.length);
+      if (!bytes) return false;
+      if (ShmStream* stream = fabric_.find(view.connection, *this)) stream->piece_arrived(bytes, view.length);
+      rx_.take_bulk(body.position, view.length);
+      return true;
+    }
+    case CellKind::accept: {
+      if (ShmStream* stream = fabric_.find(view.connection, *this)) return stream->accept_arrived(view);
+      // Ours is gone; tell the one that was accepted for it.
+      AcceptBody body;
+      if (view.body_room < sizeof body) return false;
+      std::memcpy(&body, view.body, sizeof body);
+      send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
+      return true;
+    }
+    default:
+      // Messages to a connection that has ended here meanwhile mean nothing.
+      if (ShmStream* stream = fabric_.find(view.connection, *this)) return stream->arrived(view);
+      return true;
+  }
+}
+
+void Link::arm() { inbound_.header().bell_wanted.store(1); }
+
+void Link::disarm() { inbound_.header().bell_wanted.store(0); }
+
+void Link::ready(std::uint32_t) {
+  std::array<std::uint8_t, 64> bells;
+  for (int i = 0; i < 64; ++i) {
+    const ssize_t count = ::recv(socket_.get(), bells.data(), bells.size(), MSG_DONTWAIT);
+    if (count > 0) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    fail(nullptr);
+    return;
+  }
+}
+
+// The link is over. What arrived before is delivered first, as far as there are buffers for it.
+void Link::fail(const char* why) {
+  if (dead_) return;
+  const std::shared_ptr<Link> keep = shared_from_this();
+  if (why) {
+    base::log(base::LogLevel::warn, "a local peer is cut off: {}", why);
+  } else {
+    // Bounded, since a peer that is cut off but alive could go on writing.
+    for (std::uint32_t cells = 0; cells < kCellCount && !dead_ && receive(); cells += kMessagesPerPoll) {
+    }
+    if (dead_) return;
+  }
+  dead_ = true;
+  fabric_.engine().unwatch(socket_.get(), *this);
+  fabric_.engine().remove_source(*this);
+  fabric_.engine().cancel_timer(unused_timer_);
+  socket_.reset();
+  for (auto& [connection, request] : requests_) request->requester_gone();
+  requests_.clear();
+  const std::vector<ShmStream*> streams = streams_;
+  for (ShmStream* stream : streams) stream->link_lost();
+  fabric_.forget(*this);
+}
+
+}  // namespace anydat::nic::soft::shm

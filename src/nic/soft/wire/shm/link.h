@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/un.h>
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/lock.h"
+#include "base/unique_fd.h"
+#include "nic/engine.h"
+#include "nic/soft/wire/shm/ring.h"
+
+namespace anydat::nic::soft::shm {
+
+class Fabric;
+class ShmRequest;
+class ShmStream;
+
+using NodeId = std::array<std::uint8_t, 16>;
+
+// Two segments and a socket between this adapter and another one (or itself): what all connections between the two
+// share. The socket carries wake-ups, and its end of file tells that the other side is gone.
+//
+// Thread safety: the sending half from any thread, under tx_lock_; all else with the engine held.
+class Link final : public PollSource, public FdHandler, public std::enable_shared_from_this<Link> {
+ public:
+  Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer, bool initiated,
+       bool fences);
+  ~Link() override;
+  bool start();  // false when descriptors have run out
+  void cut() { fail(nullptr); }
+
+  const NodeId& peer() const { return peer_; }
+  bool initiated() const { return initiated_; }
+  bool dead() const { return dead_; }
+  bool unused() const { return streams_.empty(); }
+
+  void add(ShmStream& stream);
+  void remove(ShmStream& stream);
+  void add(ShmRequest& request);
+  void remove(ShmRequest& request);
+
+  // Never fails: what finds no room is kept, in order, and goes before any later message.
+  void send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body = {});
+
+  // The sending half for streams. try_send() calls fill(body) with room for `length` bytes and publishes it; false if
+  // there is no room, and `stream` is then asked again when there is.
+  template <typename Fill>
+  bool try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length,
+                Fill&& fill);
+  // One piece of a large message through the bulk ring. False if there is no room; pumped again as above.
+  template <typename Fill>
+  bool try_send_piece(ShmStream& stream, std::uint32_t connection, std::uint32_t length, Fill&& fill);
+
+  // The next pass calls stream.room_available().
+  void come_back(ShmStream& stream);
+
+  // PollSource, FdHandler
+  bool poll() override;
+  void arm() override;
+  void disarm() override;
+  void ready(std::uint32_t events) override;
+
+ private:
+  struct Control {
+    CellKind kind;
+    std::uint32_t connection;
+    std::uint32_t aux;
+    std::vector<std::byte> body;
+  };
+
+  bool write_control(const Control& control) ANYDAT_REQUIRES(tx_lock_);
+  void block(ShmStream& stream) ANYDAT_REQUIRES(tx_lock_);
+  void want_room() ANYDAT_REQUIRES(tx_lock_);
+  bool retry_blocked();
+  bool receive();
+  bool dispatch(const CellView& view);  // false: malformed
+  void publish_consumed();
+  void ring_if_wanted() {
+    if (fences_) [[unlikely]] full_fence();
+    if (outbound_.header().bell_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] ring();
+  }
+  void ring();
+  static void full_fence();
+  void fail(const char* why);
+
+  Fabric& fabric_;
+  base::UniqueFd socket_;
+  Segment inbound_;
+  Segment outbound_;
+  const NodeId peer_;
+  const bool initiated_;
+  const bool fences_;
+  bool dead_ = false;
+
+  RingReader rx_;
+  std::vector<ShmStream*> streams_;
+  std::unordered_map<std::uint32_t, ShmRequest*> requests_;  // unanswered ones, by the peer's name for the connection
+  Timer unused_timer_;
+
+  base::SpinLock tx_lock_;
+  RingWriter tx_ ANYDAT_GUARDED_BY(tx_lock_);
+  std::deque<Control> waiting_controls_ ANYDAT_GUARDED_BY(tx_lock_);
+  std::vector<ShmStream*> blocked_ ANYDAT_GUARDED_BY(tx_lock_);
+  std::uint64_t sent_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
+  std::atomic<bool> something_waits_{false};
+};
+
+template <typename Fill>
+bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
+                    std::uint32_t length, Fill&& fill) {
+  const std::uint32_t cells = cells_for(length);
+  {
+    base::Guard guard(tx_lock_);
+    std::byte* body = waiting_controls_.empty() ? tx_.begin(cells) : nullptr;
+    if (!body) [[unlikely]] {
+      block(stream);
+      return false;
+    }
+    fill(body);
+    tx_.publish(kind, flags, cells, length, connection, 0);
+    ++sent_;
+  }
+  ring_if_wanted();
+  return true;
+}
+
+template <typename Fill>
+bool Link::try_send_piece(ShmStream& stream, std::uint32_t connection, std::uint32_t length, Fill&& fill) {
+  {
+    base::Guard guard(tx_lock_);
+    std::uint64_t position = 0;
+    std::byte* bulk = waiting_controls_.empty() ? tx_.begin_bulk(length, position) : nullptr;
+    std::byte* body = bulk ? tx_.begin(1) : nullptr;
+    if (!body) {
+      block(stream);
+      return false;
+    }
+    fill(bulk);
+    tx_.commit_bulk(length, position);
+    std::memcpy(body, &position, sizeof position);
+    tx_.publish(CellKind::piece, 0, 1, length, connection, 0);
+    ++sent_;
+  }
+  ring_if_wanted();
+  return true;
+}
+
+}  // namespace anydat::nic::soft::shm

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/request.h"
+
+#include <algorithm>
+
+#include "nic/soft/queue_pair.h"
+#include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/link.h"
+#include "nic/soft/wire/shm/stream.h"
+
+namespace anydat::nic::soft::shm {
+
+ShmRequest::ShmRequest(Fabric& fabric, std::shared_ptr<Link> link, const ConnectBody& body)
+    : fabric_(fabric), link_(std::move(link)), body_(body) {
+  link_->add(*this);
+}
+
+ShmRequest::~ShmRequest() {
+  if (!answered_) answer(RejectReason::nobody_listens);
+}
+
+void ShmRequest::answer(RejectReason reason) {
+  answered_ = true;
+  if (gone_) return;
+  link_->remove(*this);
+  link_->send_control(CellKind::reject, body_.connection, static_cast<std::uint32_t>(reason));
+}
+
+void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
+  answered_ = true;
+  auto& soft = static_cast<SoftQueuePair&>(queue_pair);
+  auto stream = std::make_unique<ShmStream>(fabric_, soft);
+  stream->attach(link_);
+  stream->set_remote(body_.connection);
+  AcceptBody body{};
+  body.connection = stream->name();
+  body.private_data_bytes = static_cast<std::uint32_t>(private_data.size());
+  std::copy(private_data.begin(), private_data.end(), body.private_data);
+  soft.begin_accept(std::move(stream), body_.local, body_.qual, body_.remote, body_.remote_port);
+  if (gone_ || link_->dead()) {
+    soft.accept_failed();  // CR-ACC-5
+    return;
+  }
+  link_->remove(*this);
+  link_->send_control(CellKind::accept, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
+}
+
+}  // namespace anydat::nic::soft::shm

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two ends of a segment. Each keeps its own counts and believes the other's only as far as they are possible.
+#pragma once
+
+#include <cstring>
+
+#include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/segment.h"
+
+namespace anydat::nic::soft::shm {
+
+// The sending end. Not thread safe.
+class RingWriter {
+ public:
+  void attach(const Segment& segment) {
+    header_ = &segment.header();
+    cells_ = segment.cells();
+    bulk_ = segment.bulk();
+  }
+
+  // Room for a message of `cells` cells, consecutive; null if there is none now. Fill the body, then publish().
+  std::byte* begin(std::uint32_t cells) {
+    std::uint32_t index = produced_ & (kCellCount - 1);
+    const std::uint32_t to_end = kCellCount - index;
+    const std::uint32_t needed = cells <= to_end ? cells : to_end + cells;
+    // One cell stays free behind every message for the cleared `ready`.
+    if (free_cells() < needed + 1) [[unlikely]] {
+      refresh();
+      if (free_cells() < needed + 1) return nullptr;
+    }
+    if (cells > to_end) {
+      publish_at(index, CellKind::pad, 0, to_end, 0, 0, 0);
+      index = 0;
+    }
+    return cell(index) + kCellHeaderBytes;
+  }
+
+  // Requires: begin(cells) succeeded just before.
+  void publish(CellKind kind, std::uint8_t flags, std::uint32_t cells, std::uint32_t length, std::uint32_t connection,
+               std::uint32_t aux) {
+    publish_at(produced_ & (kCellCount - 1), kind, flags, cells, length, connection, aux);
+  }
+
+  // Room for `bytes` consecutive bulk bytes; null if there is none now. `position` names them.
+  std::byte* begin_bulk(std::size_t bytes, std::uint64_t& position) {
+    const std::uint64_t rounded = (bytes + 63) & ~std::uint64_t{63};
+    const std::uint64_t to_end = kBulkBytes - (bulk_produced_ & (kBulkBytes - 1));
+    const std::uint64_t start = rounded <= to_end ? bulk_produced_ : bulk_produced_ + to_end;
+    if (start + rounded - bulk_consumed_ > kBulkBytes) {
+      refresh();
+      if (start + rounded - bulk_consumed_ > kBulkBytes) return nullptr;
+    }
+    position = start;
+    return bulk_ + (start & (kBulkBytes - 1));
+  }
+  // Requires: begin_bulk(bytes, position) succeeded just before.
+  void commit_bulk(std::size_t bytes, std::uint64_t position) {
+    bulk_produced_ = position + ((bytes + 63) & ~std::size_t{63});
+  }
+
+  // False once the other side has claimed to have read what was never written.
+  bool sane() const { return sane_; }
+
+ private:
+  std::uint32_t free_cells() const { return kCellCount - static_cast<std::uint32_t>(produced_ - consumed_); }
+  std::byte* cell(std::uint32_t index) const { return cells_ + index * kCellBytes; }
+
+  void refresh() {
+    const std::uint64_t cells = header_->cells_consumed.load(std::memory_order_acquire);
+    const std::uint64_t bulk = header_->bulk_consumed.load(std::memory_order_acquire);
+    if (cells < consumed_ || cells > produced_ || bulk < bulk_consumed_ || bulk > bulk_produced_) {
+      sane_ = false;
+      return;
+    }
+    consumed_ = cells;
+    bulk_consumed_ = bulk;
+  }
+
+  void publish_at(std::uint32_t index, CellKind kind, std::uint8_t flags, std::uint32_t cells, std::uint32_t length,
+                  std::uint32_t connection, std::uint32_t aux) {
+    auto* next = reinterpret_cast<CellHeader*>(cell((index + cells) & (kCellCount - 1)));
+    next->ready.store(0, std::memory_order_relaxed);
+    auto* header = reinterpret_cast<CellHeader*>(cell(index));
+    header->length = length;
+    header->connection = connection;
+    header->aux = aux;
+    // Release: the body, the header and the cleared successor come before `ready`.
+    header->ready.store(pack_ready(kind, flags, cells), std::memory_order_release);
+    produced_ += cells;
+  }
+
+  SegmentHeader* header_ = nullptr;
+  std::byte* cells_ = nullptr;
+  std::byte* bulk_ = nullptr;
+  std::uint64_t produced_ = 0;
+  std::uint64_t consumed_ = 0;
+  std::uint64_t bulk_produced_ = 0;
+  std::uint64_t bulk_consumed_ = 0;
+  bool sane_ = true;
+};
+
+// A message as the receiver found it. The header is a copy; the body is still shared and may change under the reader.
+struct CellView {
+  CellKind kind;
+  std::uint8_t flags;
+  std::uint32_t cells;
+  std::uint32_t length;
+  std::uint32_t connection;
+  std::uint32_t aux;
+  const std::byte* body;
+  std::size_t body_room;  // bytes that the cells can hold
+};
+
+enum class ReadResult : std::uint8_t { empty, message, malformed };
+
+// The receiving end. Not thread safe.
+class RingReader {
+ public:
+  void attach(const Segment& segment) {
+    header_ = &segment.header();
+    cells_ = segment.cells();
+    bulk_ = segment.bulk();
+  }
+
+  // The next message, without taking it. Everything in `view` but the body bytes is checked to be possible.
+  ReadResult peek(CellView& view) const {
+    const std::uint32_t index = consumed_ & (kCellCount - 1);
+    const auto* header = reinterpret_cast<const CellHeader*>(cells_ + index * kCellBytes);
+    const std::uint32_t ready = header->ready.load(std::memory_order_acquire);
+    if (ready == 0) return ReadResult::empty;
+    const auto kind = static_cast<std::uint8_t>(ready);
+    view.kind = static_cast<CellKind>(kind);
+    view.flags = static_cast<std::uint8_t>(ready >> 8);
+    view.cells = ready >> 16;
+    view.length = header->length;
+    view.connection = header->connection;
+    view.aux = header->aux;
+    view.body = reinterpret_cast<const std::byte*>(header) + kCellHeaderBytes;
+    view.body_room = view.cells * kCellBytes - kCellHeaderBytes;
+    if (kind == 0 || kind > kCellKindLast || view.cells == 0 || view.cells > kCellCount - index) {
+      return ReadResult::malformed;
+    }
+    return ReadResult::message;
+  }
+  void take(const CellView& view) { consumed_ += view.cells; }
+
+  // The bytes of a piece, or null if it does not lie within the ring.
+  const std::byte* bulk(std::uint64_t position, std::size_t bytes) const {
+    const std::uint64_t offset = position & (kBulkBytes - 1);
+    return bytes <= kBulkBytes - offset ? bulk_ + offset : nullptr;
+  }
+  void take_bulk(std::uint64_t position, std::size_t bytes) {
+    bulk_consumed_ = position + ((bytes + 63) & ~std::size_t{63});
+  }
+
+  std::uint64_t unpublished() const { return consumed_ - published_; }
+  void publish() {
+    published_ = consumed_;
+    header_->bulk_consumed.store(bulk_consumed_, std::memory_order_relaxed);
+    header_->cells_consumed.store(consumed_, std::memory_order_release);
+  }
+
+ private:
+  SegmentHeader* header_ = nullptr;
+  const std::byte* cells_ = nullptr;
+  const std::byte* bulk_ = nullptr;
+  std::uint64_t consumed_ = 0;
+  std::uint64_t published_ = 0;
+  std::uint64_t bulk_consumed_ = 0;
+};
+
+}  // namespace anydat::nic::soft::shm

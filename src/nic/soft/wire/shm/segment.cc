@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <new>
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+void* map(int fd) {
+  void* memory = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+Segment::~Segment() {
+  if (memory_) munmap(memory_, kSegmentBytes);
+}
+
+Segment Segment::create(base::UniqueFd& fd) {
+  fd.reset(memfd_create("anydat", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ftruncate(fd.get(), kSegmentBytes) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return {};
+  void* memory = map(fd.get());
+  if (!memory) return {};
+  auto* header = new (memory) SegmentHeader{};
+  header->magic = kMagic;
+  header->version = kVersion;
+  header->segment_bytes = kSegmentBytes;
+  return Segment(memory);
+}
+
+Segment Segment::attach(int fd) {
+  struct stat status;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return {};
+  if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kSegmentBytes)) return {};
+  Segment segment(map(fd));
+  if (!segment) return {};
+  const SegmentHeader& header = segment.header();
+  if (header.magic != kMagic || header.version != kVersion || header.segment_bytes != kSegmentBytes) return {};
+  return segment;
+}
+
+}  // namespace anydat::nic::soft::shm

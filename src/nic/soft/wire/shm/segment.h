@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "nic/soft/wire/shm/layout.h"
+
+namespace anydat::nic::soft::shm {
+
+// One mapped segment. It has no name: it lives as long as somebody maps it, and any death cleans it up.
+class Segment {
+ public:
+  Segment() = default;
+  Segment(Segment&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  Segment& operator=(Segment&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~Segment();
+
+  // Makes a segment to receive by; `fd` is for the peer. Empty when there is no memory.
+  static Segment create(base::UniqueFd& fd);
+  // Maps a peer's segment. Empty if the descriptor is not what create() makes: of our size, and sealed so that the peer
+  // cannot shrink it under us.
+  static Segment attach(int fd);
+
+  explicit operator bool() const { return memory_ != nullptr; }
+  SegmentHeader& header() const { return *static_cast<SegmentHeader*>(memory_); }
+  std::byte* cells() const { return static_cast<std::byte*>(memory_) + kHeaderBytes; }
+  std::byte* bulk() const { return cells() + kCellRingBytes; }
+
+ private:
+  explicit Segment(void* memory) : memory_(memory) {}
+  void* memory_ = nullptr;
+};
+
+}  // namespace anydat::nic::soft::shm
