@@ -13,6 +13,7 @@
  * - Handles belong to the program from the call that makes the object to the call that frees it; dat_ia_close() with
  *   the abrupt flag frees whatever is left.
  * - Lengths and sizes are bytes, time-outs microseconds, addresses and lengths 64 bits wide in host byte order.
+ * - Comments name the chapters of docs/spec that say the rest, by the start of their rules' IDs (SRQ-QUERY).
  * - Flags and masks with undefined bits are refused. A query mask selects the members that must be filled.
  */
 #ifndef DAT_H
@@ -252,7 +253,7 @@ typedef struct dat_pz_param {
 
 typedef enum dat_pz_param_mask { DAT_PZ_FIELD_IA_HANDLE = 0x01, DAT_PZ_FIELD_ALL = 0x01 } DAT_PZ_PARAM_MASK;
 
-/* ---- Attributes of an interface adapter ---- */
+/* ---- Attributes of an interface adapter: rules IA-ATTR ---- */
 
 /* Provider attribute: who owns the array of segments between a post and its completion. */
 typedef enum dat_iov_ownership {
@@ -548,7 +549,7 @@ typedef enum dat_cr_param_mask {
   DAT_CR_FIELD_ALL = 0x1f
 } DAT_CR_PARAM_MASK;
 
-/* ---- Events ---- */
+/* ---- Events: rules EVT, STAT ---- */
 
 /* How an operation ended. Anything but success and flushed also breaks the connection (rule EVT-12). */
 typedef enum dat_dto_completion_status {
@@ -690,7 +691,7 @@ typedef enum dat_evd_param_mask {
   DAT_EVD_FIELD_ALL = 0x1f
 } DAT_EVD_PARAM_MASK;
 
-/* ---- Interface adapters and the registry ---- */
+/* ---- Interface adapters and the registry: rules IA-OPEN, IA-QUERY, IA-CLOSE, REG-LIST, STRERR ---- */
 
 /* One IA name that the registry knows. */
 typedef struct dat_provider_info {
@@ -731,14 +732,14 @@ DAT_RETURN dat_registry_list_providers(IN DAT_COUNT max_to_return, OUT DAT_COUNT
  * NULL. A code that is not defined gives DAT_INVALID_PARAMETER. */
 DAT_RETURN dat_strerror(IN DAT_RETURN value, OUT const char** major_message, OUT const char** minor_message);
 
-/* ---- Any object ---- */
+/* ---- Any object: rules CTX-SET, CTX-GET, HTYPE ---- */
 
 /* Each object carries one DAT_CONTEXT of the program; it is all zero at first, and nobody else reads it. */
 DAT_RETURN dat_set_consumer_context(IN DAT_HANDLE dat_handle, IN DAT_CONTEXT context);
 DAT_RETURN dat_get_consumer_context(IN DAT_HANDLE dat_handle, OUT DAT_CONTEXT* context);
 DAT_RETURN dat_get_handle_type(IN DAT_HANDLE dat_handle, OUT DAT_HANDLE_TYPE* handle_type);
 
-/* ---- Connection requests ---- */
+/* ---- Connection requests: rules CR-QUERY, CR-ACC, CR-REJ, CR-HO ---- */
 
 DAT_RETURN dat_cr_query(IN DAT_CR_HANDLE cr_handle, IN DAT_CR_PARAM_MASK cr_param_mask, OUT DAT_CR_PARAM* cr_param);
 /* ep_handle is the program's endpoint for the connection, or NULL if the request came with one. private_data goes to
@@ -750,7 +751,7 @@ DAT_RETURN dat_cr_reject(IN DAT_CR_HANDLE cr_handle);
 /* Frees the request and passes it to the service point at `handoff`. */
 DAT_RETURN dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL handoff);
 
-/* ---- Event dispatchers (those of user mode are in <dat/udat.h>) ---- */
+/* ---- Event dispatchers: rules EVM, EVD-RESIZE, EVD-POST, EVD-DEQ, EVD-QUERY, EVD-FREE; more in <dat/udat.h> ---- */
 
 /* Changes the length of the queue; no event is lost. DAT_INVALID_STATE if more events are queued than would fit. */
 DAT_RETURN dat_evd_resize(IN DAT_EVD_HANDLE evd_handle, IN DAT_COUNT evd_min_qlen);
@@ -763,7 +764,7 @@ DAT_RETURN dat_evd_query(IN DAT_EVD_HANDLE evd_handle, IN DAT_EVD_PARAM_MASK evd
 /* DAT_INVALID_STATE while an object feeds it. Events still queued are lost; a waiter returns DAT_ABORT. */
 DAT_RETURN dat_evd_free(IN DAT_EVD_HANDLE evd_handle);
 
-/* ---- Endpoints ---- */
+/* ---- Endpoints: rules EP-CREATE to EP-WM, CONN, DTO, SEND, RECV, RDR, RDW ---- */
 
 /* An EVD may be DAT_HANDLE_NULL: the events of that stream are then discarded. ep_attributes NULL: defaults, which
  * dat_ep_query() shows. */
@@ -821,7 +822,7 @@ DAT_RETURN dat_ep_recv_query(IN DAT_EP_HANDLE ep_handle, OUT DAT_COUNT* nbufs_al
 DAT_RETURN dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT soft_high_watermark,
                                 IN DAT_COUNT hard_high_watermark);
 
-/* ---- Memory ---- */
+/* ---- Memory: rules LMR-QUERY, LMR-FREE, LMR-SYNC, RMR-CREATE to RMR-FREE, PZ-CREATE to PZ-FREE ---- */
 
 DAT_RETURN dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_MASK lmr_param_mask,
                          OUT DAT_LMR_PARAM* lmr_param);
@@ -850,7 +851,7 @@ DAT_RETURN dat_pz_query(IN DAT_PZ_HANDLE pz_handle, IN DAT_PZ_PARAM_MASK pz_para
 /* DAT_INVALID_STATE while an object of the zone is left. */
 DAT_RETURN dat_pz_free(IN DAT_PZ_HANDLE pz_handle);
 
-/* ---- Service points ---- */
+/* ---- Service points: rules PSP-CREATE to PSP-FREE, RSP-CREATE to RSP-FREE ---- */
 
 /* A public service point accepts any number of requests. A taken qualifier gives DAT_CONN_QUAL_IN_USE. */
 DAT_RETURN dat_psp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual, IN DAT_EVD_HANDLE evd_handle,
@@ -870,7 +871,7 @@ DAT_RETURN dat_rsp_query(IN DAT_RSP_HANDLE rsp_handle, IN DAT_RSP_PARAM_MASK rsp
                          OUT DAT_RSP_PARAM* rsp_param);
 DAT_RETURN dat_rsp_free(IN DAT_RSP_HANDLE rsp_handle);
 
-/* ---- Shared receive queues ---- */
+/* ---- Shared receive queues: rules SRQ-ACC to SRQ-LW ---- */
 
 /* A pool of receives that many endpoints draw from. A low_watermark above 0 arms the queue at once. */
 DAT_RETURN dat_srq_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle, IN DAT_SRQ_ATTR* srq_attr,

@@ -28,9 +28,9 @@ typedef DAT_UINT32 DAT_RETURN;
 #define DAT_SUBTYPE_MASK 0x0000ffffU
 
 /* Non-zero means a warning: the call was carried out, with a reservation. */
-#define DAT_IS_WARNING(status) ((DAT_UINT32)(status)&DAT_CLASS_WARNING)
-#define DAT_GET_TYPE(status) ((DAT_UINT32)(status)&DAT_TYPE_MASK)
-#define DAT_GET_SUBTYPE(status) ((DAT_UINT32)(status)&DAT_SUBTYPE_MASK)
+#define DAT_IS_WARNING(status) (DAT_CLASS_WARNING & (DAT_UINT32)(status))
+#define DAT_GET_TYPE(status) (DAT_TYPE_MASK & (DAT_UINT32)(status))
+#define DAT_GET_SUBTYPE(status) (DAT_SUBTYPE_MASK & (DAT_UINT32)(status))
 
 /* The types, without class bits (RC-2).
  *

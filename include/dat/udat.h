@@ -23,7 +23,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* ---- Memory regions ---- */
+/* ---- Memory regions: rules LMR-CREATE ---- */
 
 /* What a region is made from; each names a member of DAT_REGION_DESCRIPTION. */
 typedef enum dat_mem_type {
@@ -71,7 +71,7 @@ DAT_RETURN dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
                           OUT DAT_LMR_CONTEXT* lmr_context, OUT DAT_RMR_CONTEXT* rmr_context,
                           OUT DAT_VLEN* registered_size, OUT DAT_VADDR* registered_address);
 
-/* ---- Event dispatchers ---- */
+/* ---- Event dispatchers: rules EVD-CREATE to EVD-CLRUNW, EVM ---- */
 
 /* For the asynchronous EVD of dat_ia_open(): in, somebody else has it; out, this program does not. */
 #define DAT_EVD_ASYNC_EXISTS ((DAT_EVD_HANDLE)(uintptr_t)0x1)
@@ -115,7 +115,7 @@ DAT_RETURN dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT timeout, IN
 DAT_RETURN dat_evd_set_unwaitable(IN DAT_EVD_HANDLE evd_handle);
 DAT_RETURN dat_evd_clear_unwaitable(IN DAT_EVD_HANDLE evd_handle);
 
-/* ---- Consumer notification objects ---- */
+/* ---- Consumer notification objects: rules CNO-AGT to CNO-WAIT ---- */
 
 /* Called once when the CNO is triggered, in any thread, with no lock held; evd_handle is a hint, or NULL when the CNO
  * is released by a teardown. Then it is gone from the CNO until it is set anew. */
@@ -155,7 +155,7 @@ DAT_RETURN dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
  * as triggers merge. DAT_QUEUE_EMPTY when the time is up. */
 DAT_RETURN dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout, OUT DAT_EVD_HANDLE* evd_handle);
 
-/* ---- Attributes of the Provider ---- */
+/* ---- Attributes of the Provider: rules PRV-ATTR ---- */
 
 /* SAME has the value 1 on Solaris, which SHAREABLE has here; no Provider reports it. */
 typedef enum dat_pz_support { DAT_PZ_UNIQUE = 0, DAT_PZ_SHAREABLE = 1, DAT_PZ_SAME = 2 } DAT_PZ_SUPPORT;

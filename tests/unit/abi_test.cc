@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -27,16 +28,26 @@ namespace {
 // What the compiler found, by the row's first columns; the value is the rest of the row, in the table's spelling.
 using Facts = std::map<std::string, std::string>;
 
-// Hexadecimal, or decimal when negative.
+// A value as data, so that hundreds of rows make a table and no code: magnitude, and whether it is negative.
+struct Value {
+  std::uint64_t magnitude;
+  bool negative;
+};
+
 template <typename T>
-std::string value_text(T value) {
+constexpr Value value_of(T value) {
   if constexpr (std::is_enum_v<T>) {
-    return value_text(static_cast<std::underlying_type_t<T>>(value));
-  } else if constexpr (std::is_pointer_v<T>) {
-    return value_text(reinterpret_cast<std::uintptr_t>(value));
+    return value_of(static_cast<std::underlying_type_t<T>>(value));
+  } else if constexpr (std::is_signed_v<T>) {
+    return {static_cast<std::uint64_t>(value < 0 ? -static_cast<std::int64_t>(value) : value), value < 0};
   } else {
-    return value < 0 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
+    return {value, false};
   }
+}
+
+// Hexadecimal, or decimal when negative, as the table has it.
+std::string text(const Value& value) {
+  return value.negative ? fmt::format("-{}", value.magnitude) : fmt::format("{:#x}", value.magnitude);
 }
 
 template <typename T>
@@ -53,23 +64,32 @@ std::string kind_text() {
 }
 
 template <typename T>
-constexpr bool kIsFunction = std::is_pointer_v<T>&& std::is_function_v<std::remove_pointer_t<T>>;
+constexpr bool kIsFunctionPointer = std::is_function_v<std::remove_pointer_t<T>>;
 
 template <typename T>
 std::string type_text(std::size_t size) {
   std::string text = fmt::format("{}\t{}", size, kind_text<T>());
-  if constexpr (kIsFunction<T>) text += "\tfunction";
+  if constexpr (kIsFunctionPointer<T>) text += "\tfunction";
   if constexpr (std::is_same_v<T, char(*)[40]>) text += "\tpointer to char[40]";
   return text;
 }
 
 Facts constants() {
+  struct Row {
+    const char* name;
+    Value value;
+    std::size_t bits;
+    const char* enumeration;  // "" for a macro
+  };
+  static constexpr Row kRows[] = {
+#define ABI_ENUMERATOR(name, value, bits, type) {#name, value_of(name), sizeof(name) * 8, "\tenum " #type},
+#define ABI_CONST(name, value, bits) {#name, value_of(name), sizeof(name) * 8, ""},
+#include "unit/abi_facts.inc"
+  };
   Facts facts;
-#define ABI_ENUMERATOR(name, value, bits, type)        \
-  static_assert(std::is_same_v<decltype(name), type>); \
-  facts[#name] = fmt::format("{}\t{}\tenum " #type, value_text(name), sizeof(name) * 8);
-#define ABI_CONST(name, value, bits) facts[#name] = fmt::format("{}\t{}", value_text(name), sizeof(name) * 8);
-#define ABI_POINTER(name, value) facts[#name] = fmt::format("{}\tptr", value_text(name));
+  for (const Row& row : kRows) facts[row.name] = fmt::format("{}\t{}{}", text(row.value), row.bits, row.enumeration);
+#define ABI_ENUMERATOR(name, value, bits, type) static_assert(std::is_same_v<decltype(name), type>);
+#define ABI_POINTER(name, value) facts[#name] = fmt::format("{:#x}\tptr", reinterpret_cast<std::uintptr_t>(name));
 #define ABI_STRING(name, value) facts[#name] = fmt::format("\"{}\"\tstring", name);
 #include "unit/abi_facts.inc"
   return facts;
@@ -95,10 +115,16 @@ Facts structs() {
 }
 
 Facts fields() {
-  Facts facts;
-#define ABI_FIELD(type, field, offset, size) \
-  facts[#type "\t" #field] = fmt::format("{}\t{}", offsetof(type, field), sizeof(type::field));
+  struct Row {
+    const char* name;
+    std::size_t offset, size;
+  };
+  static constexpr Row kRows[] = {
+#define ABI_FIELD(type, field, offset, size) {#type "\t" #field, offsetof(type, field), sizeof(type::field)},
 #include "unit/abi_facts.inc"
+  };
+  Facts facts;
+  for (const Row& row : kRows) facts[row.name] = fmt::format("{}\t{}", row.offset, row.size);
   return facts;
 }
 

@@ -49,7 +49,8 @@ struct Any {
   unsigned char number;
   template <typename T>
   operator T() const {  // implicit, or the macros could not take it
-    T value{};
+    T value;
+    std::memset(&value, 0, sizeof value);  // all of it, where braces would fill only the first member of a union
     const unsigned char byte = std::is_enum_v<T> ? number % 2 : number;
     std::memcpy(&value, &byte, 1);
     return value;
