@@ -21,7 +21,7 @@ esac
 
 files=()
 for file in "$@"; do
-  [ -r "$file" ] && [ -f "$file" ] || die "$file is not a file that can be read"
+  if [ ! -r "$file" ] || [ ! -f "$file" ]; then die "$file is not a file that can be read"; fi
   files+=("$(realpath "$file")")
 done
 cd "$(dirname "$0")/.."

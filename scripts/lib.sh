@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What the scripts share. Source it: . "$(dirname "$0")/lib.sh"
 
