@@ -100,8 +100,9 @@ class SrqTest : public testing::TestWithParam<Wire> {
   DAT_DTO_COMPLETION_EVENT_DATA pass_message(const Connection& connection, DAT_UINT64 number = 1,
                                              std::size_t length = 32);
 
-  // Waits until the server endpoint has taken buffers down to `available` and completed all it took. What it completed
-  // is then on the recv EVD, unreaped.
+  // Waits until the server endpoint has taken buffers down to `available` and completed all it took. The completions
+  // are then on the recv EVD, unreaped, or about to be: an endpoint no longer holds a buffer when its event can be
+  // reaped.
   void expect_completed(const Srq& srq, const Ep& ep, DAT_COUNT available, Caller caller = Caller::here());
 
   Side server{GetParam()};

@@ -282,6 +282,17 @@ TEST_P(SrqWatermark, PostingToAPlainEndpointRaisesTheCount) {
   expect_completions(server.recv.get(), 3, DAT_DTO_ERR_FLUSHED);
 }
 
+TEST_P(SrqWatermark, PostThatAWaitingMessageUsesAtOnceCountsToo) {
+  // EP-WM-16, EP-WM-2
+  const Connection connection = connect_pair(server, client);
+  ASSERT_THAT(dat_ep_set_watermark(connection.server.get(), 0, DAT_WATERMARK_INFINITE), Succeeds());
+  send(connection.client, 1);
+  expect_no_event(server.recv.get());
+  buffers.post(connection.server, 0, 1);
+  expect_completion(server.recv.get());
+  expect_soft_watermark(server, connection.server);
+}
+
 TEST_P(SrqWatermark, QueryShowsSoftAlwaysAndHardForSrqEndpoints) {
   // EP-WM-17
   const Ep with_srq(server, srq);
