@@ -30,7 +30,9 @@ constexpr std::array kTable{
 
 }  // namespace
 
-std::span<const EnvEntry> env_table() { return kTable; }
+std::span<const EnvEntry> env_table() {
+  return kTable;
+}
 
 std::string_view env_text(EnvVar var) {
   for (const EnvEntry& entry : kTable) {

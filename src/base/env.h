@@ -11,14 +11,14 @@
 namespace anydat::base {
 
 enum class EnvVar {
-  override_file,    // DAT_OVERRIDE
-  dbg_type,         // DAT_DBG_TYPE
-  dbg_dest,         // DAT_DBG_DEST
-  log,              // DAT_LOG
-  wire,             // DAT_WIRE
-  spin_us,          // DAT_SPIN_US
-  rnr_timeout_ms,   // DAT_RNR_TIMEOUT_MS
-  shm_copy,         // DAT_SHM_COPY
+  override_file,   // DAT_OVERRIDE
+  dbg_type,        // DAT_DBG_TYPE
+  dbg_dest,        // DAT_DBG_DEST
+  log,             // DAT_LOG
+  wire,            // DAT_WIRE
+  spin_us,         // DAT_SPIN_US
+  rnr_timeout_ms,  // DAT_RNR_TIMEOUT_MS
+  shm_copy,        // DAT_SHM_COPY
 };
 
 struct EnvEntry {

@@ -26,7 +26,8 @@ inline void cpu_relax() {
 class ANYDAT_CAPABILITY("mutex") SpinLock {
  public:
   void lock() ANYDAT_ACQUIRE() {
-    if (!locked_.exchange(true, std::memory_order_acquire)) [[likely]] return;
+    if (!locked_.exchange(true, std::memory_order_acquire)) [[likely]]
+      return;
     lock_contended();
   }
   bool try_lock() ANYDAT_TRY_ACQUIRE(true) {

@@ -28,7 +28,9 @@ LogLevel log_level() {
   return level;
 }
 
-bool log_enabled(LogLevel level) { return level <= log_level(); }
+bool log_enabled(LogLevel level) {
+  return level <= log_level();
+}
 
 void log_line(LogLevel level, std::string_view sentence) {
   fmt::memory_buffer line;

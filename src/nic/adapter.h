@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The seam: what a DAT object may ask of an RDMA NIC, in a few abstract classes shaped like verbs, and the interfaces by
-// which a NIC reports back. DAT objects implement the *Events and CompletionQueue classes.
+// The seam: what a DAT object may ask of an RDMA NIC, in a few abstract classes shaped like verbs, and the interfaces
+// by which a NIC reports back. DAT objects implement the *Events and CompletionQueue classes.
 //
 // Locking: unless a method says otherwise it is called with the adapter's engine held, and so are all reports but
 // completions, which may come from a posting thread.
@@ -22,14 +22,14 @@ class ReceiveQueue;
 class QueuePair;
 
 struct Completion {
-  void* owner = nullptr;  // the QueuePairEvents of the queue pair that did the work
+  void* owner = nullptr;  // QueuePairEvents::owner of the queue pair that did the work
   std::uint64_t cookie = 0;
   std::uint64_t length = 0;
   WorkKind kind = WorkKind::send;
   WorkStatus status = WorkStatus::success;
-  bool unsignalled = false;         // of the post
-  bool solicited = false;           // of the matching Send, for a receive
-  ReceiveQueue* shared = nullptr;   // the shared queue a receive's buffer came from
+  bool unsignalled = false;        // of the post
+  bool solicited = false;          // of the matching Send, for a receive
+  ReceiveQueue* shared = nullptr;  // the shared queue a receive's buffer came from
 };
 
 // Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.
@@ -46,6 +46,8 @@ enum class ConnectFailure : std::uint8_t { rejected_by_peer, refused, unreachabl
 class QueuePairEvents {
  public:
   virtual ~QueuePairEvents() = default;
+  // Named in each completion. Fixed before the queue pair is created.
+  void* owner = nullptr;
   virtual void on_established(std::span<const std::byte> private_data) = 0;
   // Active side. All posted receives have been flushed.
   virtual void on_connect_failed(ConnectFailure why) = 0;
@@ -140,7 +142,7 @@ class QueuePair {
     base::Counter send_bytes;
     base::Counter receives;
     base::Counter receive_bytes;
-    base::Counter buffer_waits;    // messages that had to wait for a receive buffer
+    base::Counter buffer_waits;  // messages that had to wait for a receive buffer
     base::Counter buffer_wait_ns;
     base::Counter soft_watermark_events;
   };

@@ -28,7 +28,9 @@ std::uint64_t drain_eventfd(int fd) {
 
 }  // namespace
 
-Engine::~Engine() { stop(); }
+Engine::~Engine() {
+  stop();
+}
 
 Status Engine::start() {
   spin_ns_ = base::env_number(base::EnvVar::spin_us).value_or(50) * 1000;
@@ -120,7 +122,9 @@ void Engine::add_source(PollSource& source) {
   kick_leader();  // what the source holds already was not announced to anybody
 }
 
-void Engine::remove_source(PollSource& source) { std::erase(sources_, &source); }
+void Engine::remove_source(PollSource& source) {
+  std::erase(sources_, &source);
+}
 
 bool Engine::watch(int fd, std::uint32_t events, FdHandler& handler) {
   epoll_event event{};
@@ -306,7 +310,8 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     waiter.kick_fd_.store(kick_fd_.get());
     int count = 0;
     if (!waiter.notified()) {
-      const base::Nanoseconds left = std::max<base::Nanoseconds>(until == base::kForever ? 0 : until - base::now_ns(), 0);
+      const base::Nanoseconds left =
+          std::max<base::Nanoseconds>(until == base::kForever ? 0 : until - base::now_ns(), 0);
       const timespec timeout = base::to_timespec(left);
       pollfd bell{epoll_fd_.get(), POLLIN, 0};
       count = ppoll(&bell, 1, until == base::kForever ? nullptr : &timeout, nullptr);

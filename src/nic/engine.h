@@ -58,9 +58,9 @@ class Timer {
 // changes or destroys an object run one at a time, holding it; the posting calls and the event queues do not need it.
 //
 // One thread at a time leads: it sleeps in poll(2) on all descriptors, with the sources armed, on behalf of all other
-// sleepers. A leader that leaves promotes another sleeper, or leaves it to the progress thread. While some thread polls,
-// nobody arms anything, so that peers need not ring a bell that nobody needs: the progress thread and a leader then look
-// again every kTick. Without traffic and without pollers all threads sleep for good.
+// sleepers. A leader that leaves promotes another sleeper, or leaves it to the progress thread. While some thread
+// polls, nobody arms anything, so that peers need not ring a bell that nobody needs: the progress thread and a leader
+// then look again every kTick. Without traffic and without pollers all threads sleep for good.
 class ANYDAT_CAPABILITY("mutex") Engine {
  public:
   Engine() = default;
@@ -146,9 +146,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void progress_thread();
 
   base::Mutex mutex_;
-  base::Nanoseconds spin_ns_ = 50'000;     // fixed by start()
-  base::UniqueFd epoll_fd_;                // fixed by start()
-  base::UniqueFd kick_fd_;                 // fixed by start(); an eventfd that gets the leader out of poll(2)
+  base::Nanoseconds spin_ns_ = 50'000;  // fixed by start()
+  base::UniqueFd epoll_fd_;             // fixed by start()
+  base::UniqueFd kick_fd_;              // fixed by start(); an eventfd that gets the leader out of poll(2)
   std::thread thread_;
 
   // Held together with the engine.

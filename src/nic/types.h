@@ -17,10 +17,10 @@ enum class Status : std::uint8_t {
   queue_full,     // no free slot in a queue of fixed depth
   not_connected,  // the queue pair is in no state to do it
   no_memory,
-  in_use,         // somebody listens there already
-  none_free,      // no number left to hand out
+  in_use,     // somebody listens there already
+  none_free,  // no number left to hand out
   denied,
-  unreachable,    // no such host, or no route to it
+  unreachable,  // no such host, or no route to it
   unsupported,
   failed,
 };

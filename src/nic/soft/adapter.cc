@@ -81,8 +81,8 @@ void SoftAdapter::quiesce() {
 
 std::unique_ptr<QueuePair> SoftAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                           QueuePairEvents& events) {
-  std::unique_ptr<SoftQueuePair> queue_pair(
-      new (std::nothrow) SoftQueuePair(*this, static_cast<ReceivePool*>(shared), events));
+  std::unique_ptr<SoftQueuePair> queue_pair(new (std::nothrow)
+                                                SoftQueuePair(*this, static_cast<ReceivePool*>(shared), events));
   if (!queue_pair || queue_pair->init(limits) != Status::ok) return nullptr;
   queue_pairs_.insert(queue_pair.get());
   return queue_pair;

@@ -44,7 +44,9 @@ Status SoftQueuePair::init(const QueuePairLimits& limits) {
 
 // ---- configuration
 
-void SoftQueuePair::set_zone(ZoneId zone) { zone_.store(zone, std::memory_order_relaxed); }
+void SoftQueuePair::set_zone(ZoneId zone) {
+  zone_.store(zone, std::memory_order_relaxed);
+}
 
 void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
   base::Guard guard(send_lock_);
@@ -94,7 +96,7 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       // DTO-20: accepted and flushed at once, behind everything that was flushed before.
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
       if (queue) {
-        queue->push({&events_, request.cookie, 0, WorkKind::send, WorkStatus::flushed, request.flags.unsignalled});
+        queue->push({events_.owner, request.cookie, 0, WorkKind::send, WorkStatus::flushed, request.flags.unsignalled});
       }
       return Status::ok;
     }
@@ -108,7 +110,7 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
         sends_.skip();
         CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
         if (!request.flags.suppress && queue) {
-          overflowed = !queue->push({&events_, request.cookie, request.length, WorkKind::send, WorkStatus::success,
+          overflowed = !queue->push({events_.owner, request.cookie, request.length, WorkKind::send, WorkStatus::success,
                                      request.flags.unsignalled});
         }
       } else {
@@ -125,7 +127,8 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       }
     }
   }
-  if (overflowed) [[unlikely]] adapter_.engine().kick(overflow_kick_);  // EVM-54
+  if (overflowed) [[unlikely]]
+    adapter_.engine().kick(overflow_kick_);  // EVM-54
   return Status::ok;
 }
 
@@ -134,8 +137,9 @@ void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus statu
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (!queue) return;
   const bool kept =
-      queue->push({&events_, entry.cookie, entry.length, WorkKind::send, status, entry.flags.unsignalled});
-  if (!kept && status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
+      queue->push({events_.owner, entry.cookie, entry.length, WorkKind::send, status, entry.flags.unsignalled});
+  if (!kept && status == WorkStatus::success)
+    adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
 }
 
 void SoftQueuePair::retire_finished() {
@@ -186,7 +190,9 @@ bool SoftQueuePair::send_idle() const {
   return sends_.empty();
 }
 
-void SoftQueuePair::wait_for_posts() { base::Guard guard(send_lock_); }
+void SoftQueuePair::wait_for_posts() {
+  base::Guard guard(send_lock_);
+}
 
 void SoftQueuePair::flush_sends(WorkStatus first_status) {
   base::Guard guard(send_lock_);
@@ -208,7 +214,8 @@ Status SoftQueuePair::post_recv(const RecvRequest& request) {
     return status;
   }
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
-  if (state_.load() == State::closed) [[unlikely]] flush_receives();
+  if (state_.load() == State::closed) [[unlikely]]
+    flush_receives();
   if (soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
       hard_watermark_.load(std::memory_order_relaxed) != kUnlimited) [[unlikely]] {
     adapter_.engine().kick(watermark_kick_);  // EP-WM-16
@@ -225,9 +232,10 @@ void SoftQueuePair::complete_recv(const Receive& receive, WorkStatus status, std
     return;
   }
   const bool kept = queue->push(
-      {&events_, receive.cookie, length, WorkKind::recv, status, receive.unsignalled, solicited, shared_});
-  if (kept) [[likely]] return;
-  if (shared_) shared_->reaped();  // SRQ-ACC-11
+      {events_.owner, receive.cookie, length, WorkKind::recv, status, receive.unsignalled, solicited, shared_});
+  if (kept) [[likely]]
+    return;
+  if (shared_) shared_->reaped();                                                   // SRQ-ACC-11
   if (status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
 }
 

@@ -19,7 +19,9 @@ std::unique_ptr<ReceivePool> ReceivePool::create(Engine& engine, std::uint32_t d
   return pool;
 }
 
-ReceivePool::~ReceivePool() { engine_.cancel_kick(serve_); }
+ReceivePool::~ReceivePool() {
+  engine_.cancel_kick(serve_);
+}
 
 Status ReceivePool::post(const RecvRequest& request) {
   {
@@ -39,7 +41,8 @@ Status ReceivePool::post(const RecvRequest& request) {
     }
   }
   // Whoever registers as waiting looks at the pool once more afterwards, so a post is seen by one of the two.
-  if (somebody_waits_.load()) [[unlikely]] engine_.kick(serve_);
+  if (somebody_waits_.load()) [[unlikely]]
+    engine_.kick(serve_);
   return Status::ok;
 }
 
@@ -68,7 +71,8 @@ bool ReceivePool::take(Receive& out) {
       counters_.low_watermark_events.add();
     }
   }
-  if (undercut) [[unlikely]] events_->on_low_watermark();
+  if (undercut) [[unlikely]]
+    events_->on_low_watermark();
   return true;
 }
 

@@ -75,8 +75,8 @@ class ReceivePool final : public ReceiveQueue {
   Status rebuild(std::uint32_t depth, std::uint32_t segments);
   void serve_waiting();
 
-  Engine& engine_;             // fixed at creation
-  ReceiveQueueEvents* events_; // fixed at creation; called with lock_ released
+  Engine& engine_;              // fixed at creation
+  ReceiveQueueEvents* events_;  // fixed at creation; called with lock_ released
   const ZoneId zone_;
 
   mutable base::SpinLock lock_;
@@ -84,15 +84,15 @@ class ReceivePool final : public ReceiveQueue {
   std::size_t stride_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t segments_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;  // ever; receives taken_ .. posted_ - 1 are in the ring
-  std::uint64_t taken_ ANYDAT_GUARDED_BY(lock_) = 0;   // ever
-  std::uint32_t watermark_ ANYDAT_GUARDED_BY(lock_) = 0;  // 0: not armed
+  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;           // ever; receives taken_ .. posted_ - 1 are in the ring
+  std::uint64_t taken_ ANYDAT_GUARDED_BY(lock_) = 0;            // ever
+  std::uint32_t watermark_ ANYDAT_GUARDED_BY(lock_) = 0;        // 0: not armed
   base::Nanoseconds empty_since_ ANYDAT_GUARDED_BY(lock_) = 0;  // 0: not empty, or never taken from
-  Counters counters_;                                   // written under lock_
+  Counters counters_;                                           // written under lock_
 
   std::atomic<std::uint64_t> reaped_{0};  // ever; apart, because reaping needs no other change
 
-  std::deque<SoftQueuePair*> waiting_;    // held with the engine
+  std::deque<SoftQueuePair*> waiting_;  // held with the engine
   std::atomic<bool> somebody_waits_{false};
   Engine::Kick serve_;
 };

@@ -11,8 +11,8 @@
 
 namespace anydat::nic::soft {
 
-// The requests of one queue pair that have not completed, in posting order: first those handed to the stream, then those
-// that wait for it. Fixed storage; not thread safe.
+// The requests of one queue pair that have not completed, in posting order: first those handed to the stream, then
+// those that wait for it. Fixed storage; not thread safe.
 //
 // Requests are counted from 0 for ever; first_ <= unsent_ <= next_.
 class SendRing {

@@ -24,7 +24,7 @@ enum class SendOutcome : std::uint8_t {
 enum class CloseReason : std::uint8_t {
   graceful,
   abrupt,
-  local_error,          // this side found the connection at fault: the other side's requests failed remotely
+  local_error,  // this side found the connection at fault: the other side's requests failed remotely
   receiver_not_ready,
   remote_access,
 };

@@ -29,8 +29,7 @@ constexpr ConnQual kFirstQual = 32768;
 constexpr ConnQual kQualCount = 28000;
 
 bool register_for_remote_fences() {
-  static const bool registered =
-      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+  static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
   return registered;
 }
 
@@ -86,7 +85,9 @@ void Fabric::shut_down() {
   while (!links_.empty()) links_.back()->cut();
 }
 
-Engine& Fabric::engine() const { return adapter_.engine(); }
+Engine& Fabric::engine() const {
+  return adapter_.engine();
+}
 
 std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
                                            const Address& local, std::uint64_t local_port) {
@@ -105,8 +106,8 @@ std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const Conn
     names.push_back(service_name(scope, parameters.qual));
   }
   const auto bytes = std::as_bytes(std::span(&body, 1));
-  attempts_.push_back(std::make_unique<Attempt>(*this, *stream, std::move(names),
-                                                std::vector<std::byte>(bytes.begin(), bytes.end())));
+  attempts_.push_back(
+      std::make_unique<Attempt>(*this, *stream, std::move(names), std::vector<std::byte>(bytes.begin(), bytes.end())));
   attempts_.back()->begin();
   return stream;
 }
@@ -187,8 +188,8 @@ Attempt* Fabric::attempt_attaching_to(const NodeId& node) const {
 
 std::shared_ptr<Link> Fabric::add_link(base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer,
                                        bool initiated, bool fences) {
-  auto link = std::make_shared<Link>(*this, std::move(socket), std::move(inbound), std::move(outbound), peer,
-                                     initiated, fences);
+  auto link = std::make_shared<Link>(*this, std::move(socket), std::move(inbound), std::move(outbound), peer, initiated,
+                                     fences);
   if (!link->start()) return nullptr;
   links_.push_back(link);
   return link;

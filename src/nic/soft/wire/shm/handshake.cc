@@ -135,7 +135,9 @@ Attempt::~Attempt() {
 }
 
 // The first step is put off as well, so that no outcome is reported before the connect call has done its part.
-void Attempt::begin() { fabric_.engine().set_timer(retry_timer_, base::now_ns()); }
+void Attempt::begin() {
+  fabric_.engine().set_timer(retry_timer_, base::now_ns());
+}
 
 void Attempt::drop_socket() {
   if (!socket_) return;
@@ -158,8 +160,8 @@ void Attempt::try_next() {
       continue;
     }
     if (!same_user(socket.get())) {
-      base::log(base::LogLevel::warn, "the service point {} belongs to another user; shared memory is for one user only",
-                names_.front());
+      base::log(base::LogLevel::warn,
+                "the service point {} belongs to another user; shared memory is for one user only", names_.front());
       names_.pop_front();
       continue;
     }
@@ -224,8 +226,7 @@ void Attempt::attached(const Greeting& greeting, base::UniqueFd segment) {
   }
   fabric_.engine().unwatch(socket_.get(), *this);
   const bool fences = fabric_.fences() || greeting.wants_fences != 0;
-  const auto link =
-      fabric_.add_link(std::move(socket_), std::move(inbound_), std::move(outbound), peer_, true, fences);
+  const auto link = fabric_.add_link(std::move(socket_), std::move(inbound_), std::move(outbound), peer_, true, fences);
   if (!link) {
     give_up();
     return;

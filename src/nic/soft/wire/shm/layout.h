@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What two processes of one host share: bytes and their meaning, no behaviour (docs/wire-shm.md has the drawing).
 //
-// A link between two processes has one segment for each direction. The receiver makes it, the sender writes it. It starts
-// with a header, then a ring of 64-byte cells, then a ring of bulk bytes.
+// A link between two processes has one segment for each direction. The receiver makes it, the sender writes it. It
+// starts with a header, then a ring of 64-byte cells, then a ring of bulk bytes.
 //
 // A message is one or more consecutive cells. Its first 16 bytes are the cell header; the rest is the body. `ready` is
-// written last: as long as it is 0 there is no message. A sender clears the `ready` of the cell behind its message before
-// it publishes the message, so a receiver never takes old body bytes for a header.
+// written last: as long as it is 0 there is no message. A sender clears the `ready` of the cell behind its message
+// before it publishes the message, so a receiver never takes old body bytes for a header.
 #pragma once
 
 #include <atomic>

@@ -23,8 +23,8 @@ constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
 
 }  // namespace
 
-Link::Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer,
-           bool initiated, bool fences)
+Link::Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer, bool initiated,
+           bool fences)
     : fabric_(fabric),
       socket_(std::move(socket)),
       inbound_(std::move(inbound)),
@@ -68,7 +68,9 @@ void Link::remove(ShmStream& stream) {
   }
 }
 
-void Link::add(ShmRequest& request) { requests_[request.remote_connection()] = &request; }
+void Link::add(ShmRequest& request) {
+  requests_[request.remote_connection()] = &request;
+}
 
 void Link::remove(ShmRequest& request) {
   const auto found = requests_.find(request.remote_connection());
@@ -165,7 +167,8 @@ void Link::full_fence() {
 
 bool Link::poll() {
   bool progress = false;
-  if (something_waits_.load(std::memory_order_relaxed)) [[unlikely]] progress = retry_blocked();
+  if (something_waits_.load(std::memory_order_relaxed)) [[unlikely]]
+    progress = retry_blocked();
   return receive() || progress;
 }
 
@@ -191,7 +194,8 @@ void Link::publish_consumed() {
   rx_.publish();
   if (fences_) full_fence();
   SegmentHeader& header = inbound_.header();
-  if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]] return;
+  if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
   header.room_wanted.store(0);
   ring_if_wanted();
 }
@@ -239,9 +243,13 @@ bool Link::dispatch(const CellView& view) {
   }
 }
 
-void Link::arm() { inbound_.header().bell_wanted.store(1); }
+void Link::arm() {
+  inbound_.header().bell_wanted.store(1);
+}
 
-void Link::disarm() { inbound_.header().bell_wanted.store(0); }
+void Link::disarm() {
+  inbound_.header().bell_wanted.store(0);
+}
 
 void Link::ready(std::uint32_t) {
   std::array<std::uint8_t, 64> bells;

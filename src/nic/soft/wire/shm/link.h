@@ -83,8 +83,10 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool dispatch(const CellView& view);  // false: malformed
   void publish_consumed();
   void ring_if_wanted() {
-    if (fences_) [[unlikely]] full_fence();
-    if (outbound_.header().bell_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] ring();
+    if (fences_) [[unlikely]]
+      full_fence();
+    if (outbound_.header().bell_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      ring();
   }
   void ring();
   static void full_fence();

@@ -41,14 +41,15 @@ SendOutcome ShmStream::send(std::uint64_t number, const Outgoing& message) {
   if (message.length > kInlineBytesMax) return announce(number, message);
   const std::uint32_t cells = cells_for(message.length);
   if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
-  const bool sent = link_->try_send(*this, CellKind::send, message.solicited ? kFlagSolicited : 0, remote_,
-                                    static_cast<std::uint32_t>(message.length), [&](std::byte* body) {
-                                      for (const nic::Segment& segment : message.segments) {
-                                        if (segment.length == 0) continue;
-                                        std::memcpy(body, reinterpret_cast<const void*>(segment.address), segment.length);
-                                        body += segment.length;
-                                      }
-                                    });
+  const bool sent =
+      link_->try_send(*this, CellKind::send, message.solicited ? kFlagSolicited : 0, remote_,
+                      static_cast<std::uint32_t>(message.length), [&](std::byte* body) {
+                        for (const nic::Segment& segment : message.segments) {
+                          if (segment.length == 0) continue;
+                          std::memcpy(body, reinterpret_cast<const void*>(segment.address), segment.length);
+                          body += segment.length;
+                        }
+                      });
   if (!sent) return SendOutcome::blocked;
   window_used_ += cells;
   return SendOutcome::done;
@@ -205,7 +206,8 @@ bool ShmStream::count_arrival(std::uint32_t cells) {
 }
 
 bool ShmStream::message_arrived(const CellView& view) {
-  if (view.length > kInlineBytesMax || view.length > view.body_room || view.cells != cells_for(view.length)) return false;
+  if (view.length > kInlineBytesMax || view.length > view.body_room || view.cells != cells_for(view.length))
+    return false;
   if (!count_arrival(view.cells)) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   if (parked_.empty() && queue_pair_.incoming_count() == 0) [[likely]] {

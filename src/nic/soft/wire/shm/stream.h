@@ -78,8 +78,8 @@ class ShmStream final : public Stream {
   bool closed_ = false;
 
   // The sending side. Written with the queue pair's send lock; credited_ and finished_ only with the engine.
-  std::uint64_t window_used_ = 0;             // cells ever sent that count
-  std::atomic<std::uint64_t> credited_{0};    // of them delivered
+  std::uint64_t window_used_ = 0;                         // cells ever sent that count
+  std::atomic<std::uint64_t> credited_{0};                // of them delivered
   std::array<std::uint64_t, kAnnouncedMax> announced_{};  // the queue pair's numbers of announced messages
   std::atomic<std::uint64_t> announced_count_{0};         // ever
   std::atomic<std::uint64_t> finished_{0};                // of them

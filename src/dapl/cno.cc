@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dapl/cno.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "dapl/error.h"
+#include "dapl/evd.h"
+#include "dapl/ia.h"
+#include "dapl/ranges.h"
+
+namespace anydat::dapl {
+
+namespace {
+
+constexpr DAT_OS_WAIT_PROXY_AGENT kNoAgent{nullptr, nullptr};
+
+// CNO-CREATE-3: an agent without a function is none.
+DAT_OS_WAIT_PROXY_AGENT normal(const DAT_OS_WAIT_PROXY_AGENT& agent) {
+  return agent.proxy_agent_func ? agent : kNoAgent;
+}
+
+}  // namespace
+
+Cno::Cno(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent)
+    : Object(ia, kType), agent_(normal(agent)), agent_kick_{[this] { run_agents(); }, false} {}
+
+Cno::~Cno() = default;
+
+DAT_RETURN Cno::create(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent, DAT_CNO_HANDLE* handle) {
+  if (!handle) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_cno_create: cno_handle is NULL");
+  base::Guard guard(ia.engine());
+  Cno* cno = ia.adopt(std::make_unique<Cno>(ia, agent));
+  if (!cno) return ia.out_of("dat_cno_create", "CNOs", DAT_RESOURCE_MEMORY);
+  *handle = cno->handle();
+  return DAT_SUCCESS;
+}
+
+DAT_RETURN Cno::modify_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
+  base::Guard guard(lock_);
+  agent_ = normal(agent);
+  return DAT_SUCCESS;
+}
+
+DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
+  if (const DAT_RETURN rc = check_query("dat_cno_query", mask, DAT_CNO_FIELD_ALL, param)) return rc;
+  base::Guard guard(lock_);
+  param->ia_handle = ia().handle();
+  param->agent = agent_;
+  return DAT_SUCCESS;
+}
+
+void Cno::trigger(Evd& evd) {
+  base::Guard guard(lock_);
+  if (sleepers_.empty()) {
+    latched_ = true;
+    latched_evd_ = evd.handle();
+  } else {
+    Sleeper* sleeper = sleepers_.front();
+    sleepers_.pop_front();
+    sleeper->evd = evd.handle();
+    sleeper->released = true;
+    sleeper->waiter.notify();
+  }
+  take_agent_locked(evd.handle());
+}
+
+// CNO-AGT-2: it leaves the CNO before it is called.
+void Cno::take_agent_locked(DAT_EVD_HANDLE evd) {
+  if (!agent_.proxy_agent_func) return;
+  due_.push_back({agent_, evd});
+  agent_ = kNoAgent;
+  ia().engine().queue_kick(agent_kick_);
+}
+
+// With the engine held: the calls themselves are put off until it is released.
+void Cno::run_agents() {
+  std::list<Due> due;
+  {
+    base::Guard guard(lock_);
+    due.swap(due_);
+  }
+  for (const Due& call : due) {
+    ia().engine().defer([call] { call.agent.proxy_agent_func(call.agent.instance_data, call.evd); });
+  }
+}
+
+void Cno::attach() {
+  ++evds_;
+}
+
+void Cno::detach(Evd* freed) {
+  --evds_;
+  if (!freed) return;
+  {
+    base::Guard guard(lock_);
+    if (latched_ && latched_evd_ == freed->handle()) latched_evd_ = DAT_HANDLE_NULL;  // CNO-WAIT-11
+  }
+  if (evds_ == 0) release_all(true);  // CNO-WAIT-8
+}
+
+void Cno::release_all(bool call_agent) {
+  {
+    base::Guard guard(lock_);
+    for (Sleeper* sleeper : sleepers_) {
+      sleeper->released = true;
+      sleeper->waiter.notify();
+    }
+    sleepers_.clear();
+    if (call_agent) take_agent_locked(DAT_HANDLE_NULL);
+  }
+}
+
+DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
+  if (!evd) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_cno_wait: evd_handle is NULL");
+  nic::Engine& engine = ia().engine();
+  const base::Nanoseconds deadline = timeout == DAT_TIMEOUT_INFINITE
+                                         ? base::kForever
+                                         : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
+  if (timeout == 0) engine.poll();
+  Sleeper sleeper;
+  {
+    base::Guard guard(lock_);
+    if (latched_) {
+      latched_ = false;
+      *evd = latched_evd_;
+      return DAT_SUCCESS;
+    }
+    if (timeout == 0) {
+      *evd = DAT_HANDLE_NULL;
+      return error_code(DAT_QUEUE_EMPTY);
+    }
+    ++inside_;
+    sleepers_.push_back(&sleeper);
+  }
+  const nic::WaitResult result = engine.wait(sleeper.waiter, deadline);
+  base::Guard guard(lock_);
+  --inside_;
+  if (sleeper.released) {  // CNO-WAIT-14: also if the time ran out at that moment
+    *evd = sleeper.evd;
+    return DAT_SUCCESS;
+  }
+  sleepers_.remove(&sleeper);
+  *evd = DAT_HANDLE_NULL;
+  return error_code(result == nic::WaitResult::interrupted ? DAT_INTERRUPTED_CALL : DAT_QUEUE_EMPTY);
+}
+
+DAT_RETURN Cno::free() {
+  {
+    base::Guard guard(lock_);
+    if (evds_ > 0 || inside_ > 0) {
+      return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE,
+                  "dat_cno_free: {} EVDs are associated and {} threads wait", evds_, inside_);
+    }
+    agent_ = kNoAgent;  // CNO-FREE-3
+  }
+  Ia& ia = this->ia();
+  ia.retire(*this);
+  return DAT_SUCCESS;
+}
+
+void Cno::shut_down() {
+  release_all(true);
+  for (;;) {
+    {
+      base::Guard guard(lock_);
+      if (inside_ == 0) break;
+    }
+    sched_yield();
+  }
+  run_agents();
+  ia().engine().cancel_kick(agent_kick_);
+}
+
+}  // namespace anydat::dapl

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <list>
+
+#include "base/lock.h"
+#include "dapl/object.h"
+#include "nic/engine.h"
+
+namespace anydat::dapl {
+
+class Evd;
+
+// A consumer notification object: a wake-up point that EVDs trigger. A trigger without a waiter is latched (EVM-43).
+//
+// Thread safety: any thread may call any method; those marked (engine) are called with the engine held. lock_ is a
+// leaf, below the EVDs' locks.
+class Cno final : public Object {
+ public:
+  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_CNO;
+
+  Cno(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent);
+  ~Cno() override;
+
+  static DAT_RETURN create(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent, DAT_CNO_HANDLE* handle);
+  DAT_RETURN modify_agent(const DAT_OS_WAIT_PROXY_AGENT& agent);
+  DAT_RETURN query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param);
+  DAT_RETURN wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd);
+  DAT_RETURN free();  // (engine)
+
+  // For EVDs. trigger() is called under the EVD's lock; the agent runs later, with no lock held (CNO-AGT-7).
+  void trigger(Evd& evd);
+  void attach();            // (engine)
+  void detach(Evd* freed);  // (engine) `freed`: the EVD goes for good, rather than elsewhere
+  void shut_down();         // (engine) releases everybody; nothing but the destructor may follow
+
+ private:
+  struct Sleeper {
+    nic::Waiter waiter;
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    bool released = false;
+  };
+
+  void release_all(bool call_agent);
+  void run_agents();
+  void take_agent_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
+
+  std::uint32_t evds_ = 0;  // associated; with the engine
+
+  base::SpinLock lock_;
+  DAT_OS_WAIT_PROXY_AGENT agent_ ANYDAT_GUARDED_BY(lock_);
+  bool latched_ ANYDAT_GUARDED_BY(lock_) = false;
+  DAT_EVD_HANDLE latched_evd_ ANYDAT_GUARDED_BY(lock_) = DAT_HANDLE_NULL;
+  std::list<Sleeper*> sleepers_ ANYDAT_GUARDED_BY(lock_);
+  std::uint32_t inside_ ANYDAT_GUARDED_BY(lock_) = 0;  // threads in wait()
+  struct Due {
+    DAT_OS_WAIT_PROXY_AGENT agent;
+    DAT_EVD_HANDLE evd;
+  };
+  std::list<Due> due_ ANYDAT_GUARDED_BY(lock_);  // agents to be called
+  nic::Engine::Kick agent_kick_;
+};
+
+}  // namespace anydat::dapl

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "dapl/object.h"
+#include "nic/adapter.h"
+
+namespace anydat::dapl {
+
+class Ep;
+
+// A connection request that waits for the consumer's answer. With the engine held.
+class Cr final : public Object {
+ public:
+  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_CR;
+
+  // `ep`: the endpoint that goes with the request (made by the provider, or the one of an RSP), or null.
+  Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep)
+      : Object(ia, kType), request_(std::move(request)), ep_(ep) {}
+
+  DAT_RETURN query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param);
+  DAT_RETURN accept(DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const void* private_data);
+  DAT_RETURN reject();
+  void shut_down();  // refuses an unanswered request and lets its endpoint go
+
+  nic::ConnectionRequest& request() { return *request_; }
+  // Gives the request back, unanswered, for a queue that has no room for it.
+  std::unique_ptr<nic::ConnectionRequest> give_back() { return std::move(request_); }
+
+ private:
+  void release_endpoint();
+
+  std::unique_ptr<nic::ConnectionRequest> request_;
+  Ep* ep_;
+};
+
+}  // namespace anydat::dapl

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "dapl/object.h"
+#include "nic/adapter.h"
+
+namespace anydat::dapl {
+
+class Evd;
+class Pz;
+class Srq;
+
+const char* name_of(DAT_EP_STATE state);
+DAT_RETURN subtype_of(DAT_EP_STATE state);  // table 2.4
+
+// An endpoint: the DAT state machine and rules around a queue pair.
+//
+// Thread safety: posts and the queries marked so may come from any thread; all else is called with the engine held, and
+// so are the queue pair's reports. Posts read what they need from atomics: attributes and zone change only in states in
+// which nothing but receives can be posted.
+class Ep final : public Object, public nic::QueuePairEvents {
+ public:
+  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_EP;
+
+  struct Parts {
+    Pz* pz = nullptr;
+    Evd* recv = nullptr;
+    Evd* request = nullptr;
+    Evd* connect = nullptr;
+  };
+
+  Ep(Ia& ia, Srq* srq);
+  ~Ep() override;
+
+  // `attr` may be null for the defaults, unless there is an SRQ.
+  static DAT_RETURN create(Ia& ia, const Parts& parts, Srq* srq, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* handle);
+  // A provider-made endpoint for a connection request (PSP-CREATE-6): no parts, TENTATIVE.
+  static Ep* create_tentative(Ia& ia);
+
+  // From any thread.
+  DAT_RETURN post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                       DAT_COMPLETION_FLAGS flags);
+  DAT_RETURN post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                       DAT_COMPLETION_FLAGS flags);
+  DAT_RETURN get_status(DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) const;
+  DAT_RETURN recv_query(DAT_COUNT* allocated, DAT_COUNT* span) const;
+  DAT_EP_STATE state() const { return state_.load(std::memory_order_acquire); }
+  nic::QueuePair& queue_pair() const { return *queue_pair_; }
+
+  // With the engine held.
+  DAT_RETURN query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param);
+  DAT_RETURN modify(DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param);
+  DAT_RETURN connect(DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+                     const void* private_data, DAT_QOS qos, DAT_CONNECT_FLAGS flags);
+  DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags);
+  DAT_RETURN reset();
+  DAT_RETURN free();
+  DAT_RETURN set_watermark(DAT_COUNT soft, DAT_COUNT hard);
+  void shut_down();
+
+  // For service points and requests.
+  DAT_RETURN wrong_state(const char* call) const;
+  bool ready_to_connect() const { return parts_.pz && parts_.connect; }
+  void set_state(DAT_EP_STATE state) { state_.store(state, std::memory_order_release); }
+  const Parts& parts() const { return parts_; }
+
+  // nic::QueuePairEvents
+  void on_established(std::span<const std::byte> private_data) override;
+  void on_connect_failed(nic::ConnectFailure why) override;
+  void on_accept_failed() override;
+  void on_closed(bool broken) override;
+  void on_soft_watermark() override;
+
+ private:
+  DAT_RETURN check_parts(const char* call, const Parts& parts, const DAT_EP_ATTR& attr) const;
+  void take_parts(const Parts& parts, const DAT_EP_ATTR& attr);
+  void set_attributes(const DAT_EP_ATTR& attr);
+  bool report(DAT_EVENT_NUMBER number);
+  DAT_RETURN check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, unsigned allowed,
+                              std::uint32_t model) const;
+
+  Srq* const srq_;
+  std::unique_ptr<nic::QueuePair> queue_pair_;
+  std::atomic<DAT_EP_STATE> state_{DAT_EP_STATE_UNCONNECTED};
+
+  // With the engine held.
+  Parts parts_;
+  DAT_EP_ATTR attr_{};
+  bool parts_taken_ = false;
+  std::vector<std::byte> private_data_;  // of the last ESTABLISHED (PD-6)
+
+  // What posts need of the above.
+  std::atomic<nic::ZoneId> zone_{nic::kNoZone};
+  std::atomic<DAT_COUNT> max_recv_iov_{0};
+  std::atomic<DAT_COUNT> max_request_iov_{0};
+  std::atomic<DAT_VLEN> max_message_size_{0};
+  std::atomic<std::uint32_t> recv_model_{0};
+  std::atomic<std::uint32_t> request_model_{0};
+};
+
+}  // namespace anydat::dapl

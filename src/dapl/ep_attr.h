@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoint attributes: defaults, limits and combinations, apart from any endpoint.
+#pragma once
+
+#include <dat/udat.h>
+
+#include "dapl/evd.h"
+#include "nic/adapter.h"
+
+namespace anydat::dapl {
+
+struct Limits;
+
+// EP-DEF-1. `recv` and `request`: whether the endpoint has an EVD for that direction.
+DAT_EP_ATTR default_attributes(const Limits& limits, bool recv, bool request);
+
+// What the values are checked against (EP-CREATE-13 to 18, EP-CREATE-27).
+struct AttributeContext {
+  const char* call;
+  const Limits& limits;
+  std::uint32_t qos_supported;
+  bool has_recv_evd;
+  bool has_request_evd;
+  bool shared;  // an endpoint on an SRQ: EP-CSRQ-12 to 18 and 28
+};
+DAT_RETURN check_attributes(const AttributeContext& context, const DAT_EP_ATTR& attr);
+
+StreamCounts::Model recv_model(DAT_COMPLETION_FLAGS flags);
+StreamCounts::Model request_model(DAT_COMPLETION_FLAGS flags);
+
+nic::QueuePairLimits queue_pair_limits(const DAT_EP_ATTR& attr, bool shared);
+
+}  // namespace anydat::dapl

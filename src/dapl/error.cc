@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dapl/error.h"
+
+#include <algorithm>
+#include <array>
+
+namespace anydat::dapl {
+
+namespace {
+thread_local std::array<char, kSentenceBytesMax + 1> last_sentence{};
+}
+
+void note_error(std::string_view sentence) {
+  const std::size_t length = std::min(sentence.size(), kSentenceBytesMax);
+  std::copy_n(sentence.data(), length, last_sentence.data());
+  last_sentence[length] = '\0';
+  if (base::log_enabled(base::LogLevel::warn)) base::log_line(base::LogLevel::warn, sentence.substr(0, length));
+}
+
+const char* last_error() {
+  return last_sentence.data();
+}
+
+}  // namespace anydat::dapl

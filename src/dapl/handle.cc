@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dapl/handle.h"
+
+#include <sys/mman.h>
+
+namespace anydat::dapl {
+
+namespace {
+// A freed handle rests until this many others have been freed after it (GEN-4).
+constexpr std::size_t kRestingMin = 16384;
+}  // namespace
+
+HandleTable& HandleTable::instance() {
+  // Never destroyed: programs call DAT from their own static destructors.
+  static HandleTable* const table = new HandleTable;
+  return *table;
+}
+
+HandleTable::HandleTable() {
+  void* memory = mmap(nullptr, kSlotsMax * sizeof(HandleSlot), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Without the range no handle can be made, and none is ours: the address stays out of reach.
+  base_ = memory == MAP_FAILED ? UINTPTR_MAX : reinterpret_cast<std::uintptr_t>(memory);
+}
+
+HandleSlot* HandleTable::add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object& object) {
+  base::Guard guard(lock_);
+  HandleSlot* slot = nullptr;
+  if (base_ == UINTPTR_MAX) return nullptr;
+  if (free_.size() > kRestingMin || used_ == kSlotsMax) {
+    if (free_.empty()) return nullptr;
+    slot = free_.front();
+    free_.pop_front();
+  } else {
+    slot = reinterpret_cast<HandleSlot*>(base_) + used_++;
+  }
+  slot->provider = &provider;
+  slot->type.store(type, std::memory_order_relaxed);
+  slot->context.store(0, std::memory_order_relaxed);  // GEN-15
+  slot->object.store(&object, std::memory_order_release);
+  return slot;
+}
+
+void HandleTable::remove(HandleSlot* slot) {
+  base::Guard guard(lock_);
+  slot->object.store(nullptr, std::memory_order_release);
+  free_.push_back(slot);
+}
+
+}  // namespace anydat::dapl

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <dat/udat.h>
+// dat_registry.h needs the types of udat.h.
+#include <dat/dat_registry.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+
+#include "base/lock.h"
+
+namespace anydat::dapl {
+
+class Object;
+
+// What a DAT handle points to. The first word is the provider table (HND-9), which macros of old programs read. A
+// slot's memory is never given back nor used for anything else, so a stale handle can be looked at and refused (ruling
+// A6).
+struct alignas(64) HandleSlot {
+  const DAT_PROVIDER* provider;
+  std::atomic<Object*> object;  // null: free
+  std::atomic<std::uint32_t> type;
+  std::atomic<std::uint64_t> context;  // the consumer's (CTX-SET-1)
+};
+
+// All handles of the process, in one range of addresses, so that any value a program passes can be checked.
+//
+// Thread safety: any thread may call anything; lookups take no lock.
+class HandleTable {
+ public:
+  static HandleTable& instance();
+
+  // Null when the table is full.
+  HandleSlot* add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object& object);
+  void remove(HandleSlot* slot);
+
+  // The slot of a live object, or null.
+  HandleSlot* find(DAT_HANDLE handle) const {
+    const auto address = reinterpret_cast<std::uintptr_t>(handle);
+    const std::uintptr_t offset = address - base_;
+    if (offset >= kSlotsMax * sizeof(HandleSlot) || offset % sizeof(HandleSlot) != 0) return nullptr;
+    auto* slot = reinterpret_cast<HandleSlot*>(address);
+    return slot->object.load(std::memory_order_acquire) ? slot : nullptr;
+  }
+  // Ours, live or not.
+  bool owns(DAT_HANDLE handle) const {
+    return reinterpret_cast<std::uintptr_t>(handle) - base_ < kSlotsMax * sizeof(HandleSlot);
+  }
+
+ private:
+  HandleTable();
+
+  static constexpr std::size_t kSlotsMax = 1u << 22;
+
+  std::uintptr_t base_ = 0;
+  base::SpinLock lock_;
+  std::size_t used_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::deque<HandleSlot*> free_ ANYDAT_GUARDED_BY(lock_);
+};
+
+}  // namespace anydat::dapl

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dapl/lmr.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "dapl/error.h"
+#include "dapl/ia.h"
+#include "dapl/pz.h"
+#include "dapl/ranges.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace anydat::dapl {
+
+namespace {
+
+constexpr unsigned kRelaxedOrderIgnored = 0x100;  // LMR-CREATE-23
+
+constexpr std::uint32_t kRemote = nic::access::kRemoteRead | nic::access::kRemoteWrite;
+static_assert(nic::access::kLocalRead == DAT_MEM_PRIV_LOCAL_READ_FLAG);
+static_assert(nic::access::kRemoteRead == DAT_MEM_PRIV_REMOTE_READ_FLAG);
+static_assert(nic::access::kLocalWrite == DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+static_assert(nic::access::kRemoteWrite == DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+
+enum class Memory { usable, absent, read_only };
+
+// LMR-CREATE-3: nobody shall meet absent memory. Populating tells, and first touches are slow on the data path; very
+// large ranges are only checked for being mapped, since a sparse one may be larger than memory.
+Memory inspect(DAT_VADDR address, DAT_VLEN length, bool written) {
+  constexpr DAT_VLEN kPopulatedMax = DAT_VLEN{1} << 30;
+  const auto page = static_cast<DAT_VADDR>(sysconf(_SC_PAGESIZE));
+  const DAT_VADDR start = address / page * page;
+  const DAT_VLEN size = (address + length - start + page - 1) / page * page;
+  void* const pages = reinterpret_cast<void*>(start);
+  if (msync(pages, size, MS_ASYNC) != 0 && errno == ENOMEM) return Memory::absent;
+  if (!written || size > kPopulatedMax || madvise(pages, size, MADV_POPULATE_WRITE) == 0) return Memory::usable;
+  if (errno == EFAULT || errno == ENOMEM) return Memory::absent;
+  // EINVAL: not writable, or special memory, or a kernel that does not know the advice. Only in the first case does
+  // populating for reading work.
+  return madvise(pages, size, MADV_POPULATE_READ) == 0 ? Memory::read_only : Memory::usable;
+}
+
+}  // namespace
+
+Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, std::uint32_t key)
+    : Object(ia, kType), pz_(pz), request_(request), address_(address), key_(key) {
+  pz_.use();
+}
+
+DAT_RMR_CONTEXT Lmr::rmr_context() const {
+  return (request_.rights & kRemote) != 0 ? key_ : 0;
+}
+
+DAT_RETURN Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) {
+  Request request = given;
+  if (!results.handle) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG7, "dat_lmr_create: lmr_handle is NULL");
+  request.rights = static_cast<DAT_MEM_PRIV_FLAGS>(request.rights & ~kRelaxedOrderIgnored);
+  if ((request.rights & ~DAT_MEM_PRIV_ALL_FLAG) != 0) {
+    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6, "dat_lmr_create: privileges {:#x} have bits outside {:#x}",
+                static_cast<unsigned>(request.rights), static_cast<unsigned>(DAT_MEM_PRIV_ALL_FLAG));
+  }
+  DAT_VADDR address = 0;
+  if (request.type == DAT_MEM_TYPE_SO_VIRTUAL) request.type = DAT_MEM_TYPE_VIRTUAL;  // LMR-CREATE-23
+  if (request.type == DAT_MEM_TYPE_VIRTUAL) {
+    address = reinterpret_cast<DAT_VADDR>(request.description.for_va);
+    if (request.length == 0) return fail(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE, "dat_lmr_create: length is 0");
+    if (address == 0) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_lmr_create: the address is NULL");
+    if (request.length > ia.limits().max_lmr_block_size) {
+      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "dat_lmr_create: length {} exceeds max_lmr_block_size {}",
+                  request.length, ia.limits().max_lmr_block_size);
+    }
+    if (address > ia.limits().max_virtual_address || request.length - 1 > ia.limits().max_virtual_address - address) {
+      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
+                  "dat_lmr_create: {} bytes at {:#x} do not end below the highest address {:#x}", request.length,
+                  address, ia.limits().max_virtual_address);
+    }
+  } else if (request.type == DAT_MEM_TYPE_LMR || request.type == DAT_MEM_TYPE_SHARED_VIRTUAL) {
+    return DAT_NOT_IMPLEMENTED;
+  } else {
+    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_lmr_create: {} is no memory type",
+                static_cast<unsigned>(request.type));
+  }
+  const bool written = (request.rights & (nic::access::kLocalWrite | nic::access::kRemoteWrite)) != 0;
+  switch (inspect(address, request.length, written)) {
+    case Memory::usable:
+      break;
+    case Memory::absent:
+      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
+                  "dat_lmr_create: not all of the {} bytes at {:#x} are mapped", request.length, address);
+    case Memory::read_only:
+      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6,
+                  "dat_lmr_create: write privileges are asked for, but the memory at {:#x} is read-only", address);
+  }
+
+  base::Guard guard(ia.engine());
+  const std::uint32_t key = ia.nic().regions().add(address, request.length, pz.zone(), request.rights);
+  Lmr* lmr = key ? ia.adopt(std::make_unique<Lmr>(ia, pz, request, address, key)) : nullptr;
+  if (!lmr) {
+    ia.nic().regions().remove(key);
+    if (key) pz.release();
+    return ia.out_of("dat_lmr_create", "memory regions", DAT_RESOURCE_MEMORY_REGION);
+  }
+  *results.handle = lmr->handle();
+  if (results.lmr_context) *results.lmr_context = key;
+  if (results.rmr_context) *results.rmr_context = lmr->rmr_context();
+  if (results.registered_size) *results.registered_size = request.length;
+  if (results.registered_address) *results.registered_address = address;
+  return DAT_SUCCESS;
+}
+
+DAT_RETURN Lmr::query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
+  if (const DAT_RETURN rc = check_query("dat_lmr_query", mask, DAT_LMR_FIELD_ALL, param)) return rc;
+  param->ia_handle = ia().handle();
+  param->mem_type = request_.type;
+  param->region_desc = request_.description;
+  param->length = request_.length;
+  param->pz_handle = pz_.handle();
+  param->mem_priv = request_.rights;
+  param->lmr_context = key_;
+  param->rmr_context = rmr_context();
+  param->registered_size = request_.length;
+  param->registered_address = address_;
+  return DAT_SUCCESS;
+}
+
+DAT_RETURN Lmr::free() {
+  if (bound_ > 0) {
+    return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE, "dat_lmr_free: {} RMRs are bound to it", bound_);
+  }
+  ia().retire(*this);
+  return DAT_SUCCESS;
+}
+
+void Lmr::shut_down() {
+  ia().nic().regions().remove(key_);
+  ia().nic().quiesce();
+  pz_.release();
+}
+
+}  // namespace anydat::dapl

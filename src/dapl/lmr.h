@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "dapl/object.h"
+#include "nic/region_table.h"
+
+namespace anydat::dapl {
+
+class Pz;
+
+// A local memory region. Its context is the key of the NIC's region table, which posts check without asking us.
+class Lmr final : public Object {
+ public:
+  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_LMR;
+
+  struct Request {
+    DAT_MEM_TYPE type;
+    DAT_REGION_DESCRIPTION description;
+    DAT_VLEN length;
+    DAT_MEM_PRIV_FLAGS rights;
+  };
+  struct Results {
+    DAT_LMR_HANDLE* handle;
+    DAT_LMR_CONTEXT* lmr_context;
+    DAT_RMR_CONTEXT* rmr_context;
+    DAT_VLEN* registered_size;
+    DAT_VADDR* registered_address;
+  };
+
+  Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, std::uint32_t key);
+
+  static DAT_RETURN create(Ia& ia, Pz& pz, const Request& request, const Results& results);
+  DAT_RETURN query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param);
+  DAT_RETURN free();  // engine held
+  void shut_down();   // engine held; nobody touches the memory through the region afterwards (LMR-FREE-8)
+
+ private:
+  DAT_RMR_CONTEXT rmr_context() const;
+
+  Pz& pz_;
+  Request request_;
+  const DAT_VADDR address_;
+  const std::uint32_t key_;
+  std::uint32_t bound_ = 0;  // RMRs bound to it; with the engine
+};
+
+}  // namespace anydat::dapl

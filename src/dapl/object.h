@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <list>
+#include <memory>
+
+#include "dapl/handle.h"
+
+namespace anydat::dapl {
+
+class Ia;
+
+// What all DAT objects have in common: an owner and a handle. An object is made and freed with its adapter's engine
+// held, and belongs to its IA's list; the IA itself to nobody.
+class Object {
+ public:
+  Object(Ia& ia, DAT_HANDLE_TYPE type) : ia_(ia), type_(type) {}
+  virtual ~Object() = default;
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  Ia& ia() const { return ia_; }
+  DAT_HANDLE_TYPE type() const { return type_; }
+  DAT_HANDLE handle() const { return slot_; }
+
+ private:
+  friend class Ia;
+  Ia& ia_;
+  const DAT_HANDLE_TYPE type_;
+  HandleSlot* slot_ = nullptr;
+  std::list<std::unique_ptr<Object>>::iterator place_;
+};
+
+// The live object of class T behind a handle, or null.
+template <typename T>
+T* lookup(DAT_HANDLE handle) {
+  HandleSlot* slot = HandleTable::instance().find(handle);
+  if (!slot || slot->type.load(std::memory_order_relaxed) != T::kType) return nullptr;
+  return static_cast<T*>(slot->object.load(std::memory_order_acquire));
+}
+
+}  // namespace anydat::dapl

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The adapters that are there without any configuration.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nic/adapter.h"
+
+namespace anydat::registry {
+
+// "soft" first, then "soft-<device>" for each network device that is up.
+std::vector<std::string> builtin_names();
+std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status);
+
+}  // namespace anydat::registry
