@@ -22,6 +22,12 @@ inline DAT_RETURN redirect(Handle handle, Rest... rest) {
 
 }  // namespace
 
+}  // namespace anydat
+
+// At global scope, like the declarations, whose visibility they inherit.
+using anydat::redirect;
+namespace api = anydat::api;
+
 extern "C" {
 
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd_handle, DAT_IA_ATTR_MASK ia_attr_mask,
@@ -346,5 +352,3 @@ DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark) {
 }
 
 }  // extern "C"
-
-}  // namespace anydat

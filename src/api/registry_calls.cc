@@ -18,6 +18,12 @@ const DAT_PROVIDER* foreign_provider(DAT_HANDLE) {
 }
 }  // namespace registry
 
+}  // namespace anydat
+
+namespace api = anydat::api;
+namespace dapl = anydat::dapl;
+namespace registry = anydat::registry;
+
 extern "C" {
 
 DAT_RETURN dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia,
@@ -68,5 +74,3 @@ DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE* ia) {
 }
 
 }  // extern "C"
-
-}  // namespace anydat
