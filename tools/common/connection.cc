@@ -27,6 +27,22 @@ DAT_PVOID private_pointer(Bytes bytes) {
   return bytes.empty() ? nullptr : const_cast<std::byte*>(bytes.data());  // only read, as the call's page promises
 }
 
+// What an attempt that failed most likely ran into, for somebody who does not know the event names.
+std::string_view reason(DAT_EVENT_NUMBER number) {
+  switch (number) {
+    case DAT_CONNECTION_EVENT_PEER_REJECTED:
+      return ": the server refused";
+    case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
+      return ": nobody serves there";
+    case DAT_CONNECTION_EVENT_TIMED_OUT:
+      return ": the server did not answer in time";
+    case DAT_CONNECTION_EVENT_UNREACHABLE:
+      return ": the host cannot be reached";
+    default:
+      return "";
+  }
+}
+
 DAT_CONN_QUAL parse_qualifier(std::string_view text) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -114,11 +130,15 @@ Bytes connect(DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, const Peer& peer, Ti
                        DAT_CONNECT_DEFAULT_FLAG),
         fmt::format("connecting to {}", peer.text));
   DAT_EVENT event{};
-  // The library reports the time-out itself; the second's grace only guards against a report that never comes.
-  if (!wait_event(connect_evd, timeout + std::chrono::seconds(1), event))
-    throw Error(fmt::format("connecting to {} gave no answer at all", peer.text));
+  // The library reports the time-out itself; the second's grace only guards against a report that never comes. A failed
+  // attempt flushes the receives that were posted before (EP-SM-11 to -14); on a shared dispatcher they come first.
+  do {
+    if (!wait_event(connect_evd, timeout + std::chrono::seconds(1), event))
+      throw Error(fmt::format("connecting to {} gave no answer at all", peer.text));
+  } while (event.event_number == DAT_DTO_COMPLETION_EVENT);
   if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
-    throw Error(fmt::format("connecting to {} ended in {}", peer.text, event_name(event.event_number)));
+    throw Error(fmt::format("connecting to {} ended in {}{}", peer.text, event_name(event.event_number),
+                            reason(event.event_number)));
   const auto& data = event.event_data.connect_event_data;
   return {static_cast<const std::byte*>(data.private_data), static_cast<std::size_t>(data.private_data_size)};
 }

@@ -136,7 +136,11 @@ void StopWatcher::watch(DAT_EVD_HANDLE evd, int control_fd) {
       if (read(signals_.get(), &info, sizeof info) == sizeof info && posted)
         _exit(128 + static_cast<int>(info.ssi_signo));
     }
-    if (sources[2].revents != 0) sources[2].fd = -1;
+    if (sources[2].revents != 0) {
+      sources[2].fd = -1;
+      // Nobody may be left to stop a server that does not leave by itself, so it asks the system to.
+      alarm(kStopTimeoutMs / 1000);
+    }
     if (!posted) {
       DAT_EVENT event{};
       event.event_number = DAT_SOFTWARE_EVENT;

@@ -50,7 +50,8 @@ class ServerProcess {
 void announce(int control_fd, DAT_CONN_QUAL qualifier);
 
 // Turns SIGINT, SIGTERM and the end of the control descriptor into one software event on an event dispatcher, so that
-// a server has a single place to wait. A second signal ends the process at once.
+// a server has a single place to wait. A second signal ends the process at once, and so does, some seconds after the
+// end of the descriptor, that the server is still there.
 class StopWatcher {
  public:
   // Requires: called before the process has a second thread, so that no other thread takes the signals.
