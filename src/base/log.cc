@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/log.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
@@ -38,6 +39,12 @@ void log_line(LogLevel level, std::string_view sentence) {
                  sentence);
   // One write, so lines of several processes do not mix. A log line that cannot be written is nobody's error.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+void log_with(LogLevel level, fmt::string_view format, fmt::format_args args) {
+  fmt::memory_buffer text;  // on the stack for all ordinary lengths
+  fmt::vformat_to(std::back_inserter(text), format, args);
+  log_line(level, {text.data(), text.size()});
 }
 
 }  // namespace anydat::base

@@ -2,7 +2,7 @@
 // One sentence a line on standard error, at the level DAT_LOG asks for: error (default), warn, info, debug or off.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string_view>
 
@@ -14,12 +14,11 @@ LogLevel log_level();
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view sentence);
 
+void log_with(LogLevel level, fmt::string_view format, fmt::format_args args);
+
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
-  if (!log_enabled(level)) return;
-  fmt::memory_buffer text;  // on the stack for all ordinary lengths
-  fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
-  log_line(level, {text.data(), text.size()});
+  if (log_enabled(level)) log_with(level, format, fmt::make_format_args(args...));
 }
 
 }  // namespace anydat::base

@@ -3,11 +3,9 @@
 #pragma once
 
 #include <dat/udat.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string_view>
-
-#include "base/log.h"
 
 namespace anydat::dapl {
 
@@ -21,13 +19,12 @@ constexpr DAT_RETURN error_code(DAT_RETURN type, DAT_RETURN subtype = DAT_NO_SUB
 void note_error(std::string_view sentence);
 const char* last_error();
 
+DAT_RETURN fail_with(DAT_RETURN type, DAT_RETURN subtype, fmt::string_view format, fmt::format_args args);
+
 // Requires: `type` is not one of the everyday outcomes (queue empty, time-out), which say nothing.
 template <typename... Args>
 DAT_RETURN fail(DAT_RETURN type, DAT_RETURN subtype, fmt::format_string<Args...> format, Args&&... args) {
-  char text[kSentenceBytesMax];
-  const auto result = fmt::format_to_n(text, sizeof text, format, std::forward<Args>(args)...);
-  note_error({text, std::min(result.size, sizeof text)});
-  return error_code(type, subtype);
+  return fail_with(type, subtype, format, fmt::make_format_args(args...));
 }
 
 }  // namespace anydat::dapl

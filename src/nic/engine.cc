@@ -65,7 +65,7 @@ void Engine::stop() {
   thread_.join();
 }
 
-void Engine::unlock() {
+void Engine::unlock() ANYDAT_NO_ANALYSIS {
   for (;;) {
     run_kicks();
     if (deferred_.empty()) {
@@ -93,6 +93,7 @@ void Engine::queue_kick(Kick& kick) {
 }
 
 void Engine::cancel_kick(Kick& kick) {
+  assert_held();
   base::Guard guard(kicks_lock_);
   if (!kick.pending) return;
   kick.pending = false;
@@ -117,6 +118,7 @@ void Engine::run_kicks() {
 }
 
 void Engine::add_source(PollSource& source) {
+  assert_held();
   sources_.push_back(&source);
   if (armed_.load()) source.arm();
   kick_leader();  // what the source holds already was not announced to anybody
@@ -127,6 +129,7 @@ void Engine::remove_source(PollSource& source) {
 }
 
 bool Engine::watch(int fd, std::uint32_t events, FdHandler& handler) {
+  assert_held();
   epoll_event event{};
   event.events = events;
   event.data.ptr = &handler;
@@ -136,6 +139,7 @@ bool Engine::watch(int fd, std::uint32_t events, FdHandler& handler) {
 }
 
 void Engine::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
+  assert_held();
   epoll_event event{};
   event.events = events;
   event.data.ptr = &handler;
@@ -143,11 +147,13 @@ void Engine::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
 }
 
 void Engine::unwatch(int fd, FdHandler& handler) {
+  assert_held();
   epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
   std::erase(watched_, std::pair{fd, &handler});
 }
 
 void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
+  assert_held();
   cancel_timer(timer);
   timer.deadline_ = deadline;
   timers_.emplace(deadline, &timer);
@@ -158,6 +164,7 @@ void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
 }
 
 void Engine::cancel_timer(Timer& timer) {
+  assert_held();
   if (timer.deadline_ == 0) return;
   for (auto [it, end] = timers_.equal_range(timer.deadline_); it != end; ++it) {
     if (it->second == &timer) {

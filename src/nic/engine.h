@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -71,8 +74,20 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   Status start();
   void stop();  // The progress thread is gone afterwards. Requires: no thread in wait().
 
-  void lock() ANYDAT_ACQUIRE() { mutex_.lock(); }
-  bool try_lock() ANYDAT_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  void lock() ANYDAT_ACQUIRE() ANYDAT_NO_ANALYSIS {
+    mutex_.lock();
+    owner_.store(pthread_self(), std::memory_order_relaxed);
+  }
+  bool try_lock() ANYDAT_TRY_ACQUIRE(true) ANYDAT_NO_ANALYSIS {
+    if (!mutex_.try_lock()) return false;
+    owner_.store(pthread_self(), std::memory_order_relaxed);
+    return true;
+  }
+  // Objects reach their engine by many ways, which the compiler cannot tell to be one lock: what must be called with
+  // the engine held checks it when it is called.
+  void assert_held() const ANYDAT_ASSERT_CAPABILITY(this) {
+    assert(pthread_equal(owner_.load(std::memory_order_relaxed), pthread_self()));
+  }
   // Also does what was put off until now: kicks that came meanwhile, and deferred work with the lock released.
   void unlock() ANYDAT_RELEASE();
 
@@ -104,19 +119,22 @@ class ANYDAT_CAPABILITY("mutex") Engine {
       if (try_lock()) unlock();
     }
   }
-  void cancel_kick(Kick& kick) ANYDAT_REQUIRES(this);
+  void cancel_kick(Kick& kick);
 
   // Runs `action` once the engine is released, in the same thread.
-  void defer(std::function<void()> action) ANYDAT_REQUIRES(this) { deferred_.push_back(std::move(action)); }
+  void defer(std::function<void()> action) {
+    assert_held();
+    deferred_.push_back(std::move(action));
+  }
 
-  void add_source(PollSource& source) ANYDAT_REQUIRES(this);
-  void remove_source(PollSource& source) ANYDAT_REQUIRES(this);
+  void add_source(PollSource& source);
+  void remove_source(PollSource& source);
   // False when the system has no room for another descriptor.
-  bool watch(int fd, std::uint32_t events, FdHandler& handler) ANYDAT_REQUIRES(this);
-  void change_watch(int fd, std::uint32_t events, FdHandler& handler) ANYDAT_REQUIRES(this);
-  void unwatch(int fd, FdHandler& handler) ANYDAT_REQUIRES(this);
-  void set_timer(Timer& timer, base::Nanoseconds deadline) ANYDAT_REQUIRES(this);
-  void cancel_timer(Timer& timer) ANYDAT_REQUIRES(this);
+  bool watch(int fd, std::uint32_t events, FdHandler& handler);
+  void change_watch(int fd, std::uint32_t events, FdHandler& handler);
+  void unwatch(int fd, FdHandler& handler);
+  void set_timer(Timer& timer, base::Nanoseconds deadline);
+  void cancel_timer(Timer& timer);
 
   base::Nanoseconds spin_ns() const { return spin_ns_; }
 
@@ -146,12 +164,13 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void progress_thread();
 
   base::Mutex mutex_;
+  std::atomic<pthread_t> owner_{};      // of mutex_; who held it last, while nobody does
   base::Nanoseconds spin_ns_ = 50'000;  // fixed by start()
   base::UniqueFd epoll_fd_;             // fixed by start()
   base::UniqueFd kick_fd_;              // fixed by start(); an eventfd that gets the leader out of poll(2)
   std::thread thread_;
 
-  // Held together with the engine.
+  // With the engine held, from here to counters_.
   std::vector<PollSource*> sources_;
   std::vector<std::pair<int, FdHandler*>> watched_;
   std::vector<std::function<void()>> deferred_;
