@@ -133,8 +133,8 @@ void LineChannel::say(const std::string& line) {
   }
 }
 
-std::string LineChannel::hear() {
-  const auto deadline = std::chrono::steady_clock::now() + patience();
+std::string LineChannel::hear(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {
     if (const std::size_t end = pending_.find('\n'); end != std::string::npos) {
       std::string line = pending_.substr(0, end);

@@ -7,15 +7,17 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "support/patience.h"
 #include "support/wire.h"
 
 namespace anydat::test {
 
-// One end of a two-way pipe that carries lines. Every call gives up with an exception after patience().
+// One end of a two-way pipe that carries lines. Every call gives up with an exception when its time is up.
 class LineChannel {
  public:
   explicit LineChannel(int fd) : fd_(fd) {}
@@ -24,7 +26,7 @@ class LineChannel {
   LineChannel& operator=(const LineChannel&) = delete;
 
   void say(const std::string& line);
-  std::string hear();
+  std::string hear(std::chrono::milliseconds timeout = patience());
 
  private:
   int fd_;
