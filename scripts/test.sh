@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds and tests everything, from a fresh checkout, in one command. Exit code 0 only if all parts are well.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+usage() {
+  cat <<END
+Usage: scripts/test.sh [--quick | PART...]
+Installs what is missing (Debian's packages), builds in build/, and runs these parts, or only those that are named:
+  release   the whole of it, optimised, with all tests
+  asan      the same under the address and undefined-behaviour sanitizers
+  tsan      the same under the thread sanitizer
+  clang     the library under clang, with its thread-safety analysis as errors
+  checks    what the rooms of the library include; the rules of the standard that no test names (a report)
+--quick is the part release alone.
+ANYDAT_TEST_JOBS: how many tests run at once (default: the number of processors).
+END
+}
+
+all_parts=(release asan tsan clang checks)
+parts=()
+for argument in "$@"; do
+  case $argument in
+    -h | --help) usage && exit 0 ;;
+    --quick) parts+=(release) ;;
+    release | asan | tsan | clang | checks) parts+=("$argument") ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+done
+[ ${#parts[@]} -gt 0 ] || parts=("${all_parts[@]}")
+jobs=${ANYDAT_TEST_JOBS:-$(nproc)}
+# A machine that runs many processes on few processors needs patience; a test that passes does not use it up.
+export ANYDAT_TEST_TIMEOUT_SCALE=${ANYDAT_TEST_TIMEOUT_SCALE:-2}
+
+# build_and_test PRESET: configures, builds, and runs all tests. The last lines of ctest are shown, or all of a failure.
+build_and_test() {
+  local log=build/$1.test.log
+  mkdir -p build
+  quietly "build/$1.configure.log" cmake --preset "$1"
+  quietly "build/$1.build.log" cmake --build --preset "$1"
+  if ctest --preset "$1" -j "$jobs" >"$log" 2>&1; then
+    sed -n '/tests passed,/,$p' "$log"
+    return 0
+  fi
+  grep -v ' Passed ' "$log" | tail -n 400
+  say "All of it is in $log."
+  return 1
+}
+
+run_part() {
+  case $1 in
+    release | asan | tsan) build_and_test "$1" ;;
+    clang)
+      # The analysis works on declarations, so objects suffice.
+      mkdir -p build
+      quietly build/clang.configure.log cmake --preset clang -DANYDAT_TESTS=OFF -DANYDAT_BENCH=OFF
+      quietly build/clang.build.log cmake --build --preset clang --target anydat_objects
+      ;;
+    checks)
+      scripts/check-arrows.sh || return 1
+      # Untested rules are work to be done and no fault of this tree.
+      scripts/rules.sh 2>&1 | tail -n 1 || true
+      ;;
+  esac
+}
+
+need_packages "${build_packages[@]}" "${test_packages[@]}"
+if [[ " ${parts[*]} " == *" clang "* ]]; then need_packages clang; fi
+
+results=()
+failed=0
+for part in "${parts[@]}"; do
+  say "== $part"
+  start=$SECONDS
+  # In a shell of its own, because 'quietly' ends the shell it fails in.
+  if (run_part "$part"); then
+    results+=("$part: passed in $((SECONDS - start)) s")
+  else
+    results+=("$part: FAILED after $((SECONDS - start)) s")
+    failed=1
+  fi
+done
+say "== parts that ran"
+printf '%s\n' "${results[@]}"
+exit $failed
