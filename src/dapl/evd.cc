@@ -137,65 +137,95 @@ void Evd::set_streams(const StreamCounts& counts) {
 
 // ---- arrivals
 
-bool Evd::push(const nic::Completion& completion) {
-  DAT_EVENT event;
-  event.event_number = DAT_DTO_COMPLETION_EVENT;
-  event.evd_handle = handle();
-  if (completion.kind == nic::WorkKind::bind) {
-    event.event_number = DAT_RMR_BIND_COMPLETION_EVENT;
-    DAT_RMR_BIND_COMPLETION_EVENT_DATA& data = event.event_data.rmr_completion_event_data;
+void Evd::write(Entry& entry, const nic::Completion& completion) const {
+  entry.shared = completion.shared;
+  entry.event.evd_handle = handle();
+  if (completion.kind == nic::WorkKind::bind) [[unlikely]] {
+    entry.event.event_number = DAT_RMR_BIND_COMPLETION_EVENT;
+    DAT_RMR_BIND_COMPLETION_EVENT_DATA& data = entry.event.event_data.rmr_completion_event_data;
     data.rmr_handle = completion.owner;
     data.user_cookie.as_64 = completion.cookie;
     data.status = to_dat(completion.status);
-  } else {
-    DAT_DTO_COMPLETION_EVENT_DATA& data = event.event_data.dto_completion_event_data;
-    data.ep_handle = completion.owner;
-    data.user_cookie.as_64 = completion.cookie;
-    data.status = to_dat(completion.status);
-    data.transfered_length = completion.length;
+    return;
   }
-  Arrival arrival = Arrival::notifies;
-  if (completion.status == nic::WorkStatus::success) {  // EVM-34: failures always notify
-    if (completion.unsignalled) arrival = Arrival::silent;
-    // EVM-31. The configuration changes only while no stream that cares is connected.
-    if (completion.kind == nic::WorkKind::recv && !completion.solicited &&
-        solicited_only_.load(std::memory_order_relaxed)) {
-      arrival = Arrival::silent;
+  entry.event.event_number = DAT_DTO_COMPLETION_EVENT;
+  DAT_DTO_COMPLETION_EVENT_DATA& data = entry.event.event_data.dto_completion_event_data;
+  data.ep_handle = completion.owner;
+  data.user_cookie.as_64 = completion.cookie;
+  data.status = to_dat(completion.status);
+  data.transfered_length = completion.length;
+}
+
+bool Evd::notifies(const nic::Completion& completion) const {
+  if (completion.status != nic::WorkStatus::success) return true;  // EVM-34
+  if (completion.unsignalled) return false;
+  // EVM-31. The configuration changes only while no stream that cares is connected.
+  return completion.kind != nic::WorkKind::recv || completion.solicited ||
+         !solicited_only_.load(std::memory_order_relaxed);
+}
+
+Evd::Entry& Evd::next_slot_locked() {
+  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  std::uint32_t index = head_ + count;
+  if (index >= capacity_) index -= capacity_;
+  count_.store(count + 1, std::memory_order_release);
+  counters_.events.add();
+  if (count + 1 > counters_.most_queued.get()) counters_.most_queued.set(count + 1);
+  return ring_[index];
+}
+
+std::size_t Evd::push(std::span<const nic::Completion> completions) {
+  std::size_t kept = 0;
+  bool report = false;
+  {
+    base::Guard guard(lock_);
+    for (const nic::Completion& completion : completions) {
+      if (count_.load(std::memory_order_relaxed) == capacity_) [[unlikely]] {
+        report = note_overflow_locked(completions.size() - kept);
+        break;
+      }
+      write(next_slot_locked(), completion);
+      ++kept;
+      if ((waiter_ || cno_) && notifies(completion)) [[unlikely]]
+        notify_locked();
     }
   }
-  return append(event, arrival, completion.shared, true);
+  if (report) ia().post_async(*this, DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR);
+  return kept;
 }
 
 bool Evd::push(const DAT_EVENT& event) {
-  return append(event, Arrival::notifies, nullptr, true);
+  return append(event, true);
 }
 
 bool Evd::push_request(const DAT_EVENT& event) {
-  return append(event, Arrival::notifies, nullptr, false);
+  return append(event, false);
 }
 
-bool Evd::append(const DAT_EVENT& event, Arrival arrival, nic::ReceiveQueue* shared, bool overflows) {
+bool Evd::append(const DAT_EVENT& event, bool overflows) {
+  bool report = false;
   {
     base::Guard guard(lock_);
-    const std::uint32_t count = count_.load(std::memory_order_relaxed);
-    if (count < capacity_) [[likely]] {
-      std::uint32_t index = head_ + count;
-      if (index >= capacity_) index -= capacity_;
-      ring_[index].event = event;
-      ring_[index].shared = shared;
-      count_.store(count + 1, std::memory_order_release);
-      counters_.events.add();
-      if (count + 1 > counters_.most_queued.get()) counters_.most_queued.set(count + 1);
-      if (arrival == Arrival::notifies && (waiter_ || cno_)) notify_locked();
+    if (count_.load(std::memory_order_relaxed) < capacity_) {
+      Entry& entry = next_slot_locked();
+      entry.event = event;
+      entry.shared = nullptr;
+      if (waiter_ || cno_) notify_locked();
       return true;
     }
-    if (dead_ || !overflows) return false;
-    counters_.overflows.add();
-    if (overflowed_) return false;  // EVM-50
-    overflowed_ = true;
+    if (overflows) report = note_overflow_locked(1);
   }
-  ia().post_async(*this, DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR);
+  if (report) ia().post_async(*this, DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR);
   return false;
+}
+
+// True if it is to be reported: once, until an event has been dequeued (EVM-50).
+bool Evd::note_overflow_locked(std::size_t lost) {
+  if (dead_) return false;
+  counters_.overflows.add(lost);
+  const bool report = !overflowed_;
+  overflowed_ = true;
+  return report;
 }
 
 void Evd::notify_locked() {
@@ -221,7 +251,7 @@ DAT_RETURN Evd::post_se(const DAT_EVENT* event) {
   copy.event_number = DAT_SOFTWARE_EVENT;
   copy.evd_handle = handle();
   copy.event_data.software_event_data.pointer = event->event_data.software_event_data.pointer;
-  const bool queued = append(copy, Arrival::notifies, nullptr, false);
+  const bool queued = append(copy, false);
   ia().engine().run_kicks_if_free();
   return queued ? DAT_SUCCESS : error_code(DAT_QUEUE_FULL);
 }

@@ -64,7 +64,8 @@ class Evd final : public Object, public nic::CompletionQueue {
   bool carries(DAT_EVD_FLAGS kind) const { return (flags_ & kind) != 0; }
 
   // Arrivals. False: lost for want of room, which has been reported, except by push_request().
-  bool push(const nic::Completion& completion) override;
+  using nic::CompletionQueue::push;
+  std::size_t push(std::span<const nic::Completion> completions) override;
   bool push(const DAT_EVENT& event);
   bool push_request(const DAT_EVENT& event);  // EVM-53: a full queue is a full backlog, not an overflow
 
@@ -82,8 +83,11 @@ class Evd final : public Object, public nic::CompletionQueue {
     std::uint64_t spare;        // fills the cache line
   };
 
-  enum class Arrival : std::uint8_t { notifies, silent };
-  bool append(const DAT_EVENT& event, Arrival arrival, nic::ReceiveQueue* shared, bool overflows);
+  bool append(const DAT_EVENT& event, bool overflows);
+  Entry& next_slot_locked() ANYDAT_REQUIRES(lock_);
+  void write(Entry& entry, const nic::Completion& completion) const;
+  bool notifies(const nic::Completion& completion) const;
+  bool note_overflow_locked(std::size_t lost) ANYDAT_REQUIRES(lock_);
   void notify_locked() ANYDAT_REQUIRES(lock_);
   void pop_locked(DAT_EVENT* event, nic::ReceiveQueue*& shared) ANYDAT_REQUIRES(lock_);
   DAT_RETURN busy_locked(const char* call) ANYDAT_REQUIRES(lock_);

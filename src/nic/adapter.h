@@ -36,8 +36,9 @@ struct Completion {
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
-  // False if the completion was lost for want of room.
-  virtual bool push(const Completion& completion) = 0;
+  // Adds completions in this order and returns how many found room; the others are lost.
+  virtual std::size_t push(std::span<const Completion> completions) = 0;
+  bool push(const Completion& completion) { return push({&completion, 1}) == 1; }
 };
 
 // Why a connection attempt came to nothing (the cause, not the DAT event).

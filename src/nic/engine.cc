@@ -19,7 +19,8 @@ namespace anydat::nic {
 
 namespace {
 
-constexpr unsigned kPollsPerDescriptorPass = 256;
+constexpr unsigned kPollsPerDescriptorPass = 1024;
+constexpr int kLooksPerPoll = 4;
 
 std::uint64_t drain_eventfd(int fd) {
   std::uint64_t count = 0;
@@ -230,7 +231,9 @@ bool Engine::poll() {
     disarm();
     kick_leader();
   }
-  const bool progress = run_locked(false);
+  // Taking and releasing costs more than looking, so an idle pass looks more than once.
+  bool progress = false;
+  for (int i = 0; i < kLooksPerPoll && !progress; ++i) progress = run_locked(false);
   unlock();
   return progress;
 }

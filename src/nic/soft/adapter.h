@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/soft/delivery_batch.h"
 #include "nic/soft/queue_pair.h"
 
 namespace anydat::nic::soft {
@@ -41,6 +42,7 @@ class SoftAdapter final : public Adapter {
 
   // For queue pairs and wires.
   const SoftConfig& config() const { return config_; }
+  DeliveryBatch& batch() { return batch_; }
   // Chooses the wire and starts connecting. The address and port are what the peer will see.
   Status open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters, std::unique_ptr<Stream>& stream,
                      Address& local, std::uint64_t& local_port);
@@ -59,7 +61,8 @@ class SoftAdapter final : public Adapter {
   RegionTable regions_;
   std::unordered_set<SoftQueuePair*> queue_pairs_;  // with the engine held
   std::unique_ptr<shm::Fabric> fabric_;
-  std::uint64_t next_port_ = 0;  // with the engine held
+  DeliveryBatch batch_;          // with the engine held
+  std::uint64_t next_port_ = 0;  // likewise
 };
 
 }  // namespace anydat::nic::soft

@@ -71,7 +71,7 @@ void SoftQueuePair::set_watermarks(std::int32_t soft, std::int32_t hard) {
 }
 
 void SoftQueuePair::test_watermarks() {
-  const auto allocated = static_cast<std::int64_t>(allocated_.load());
+  const auto allocated = static_cast<std::int64_t>(recv_info().allocated);
   const std::int32_t soft = soft_watermark_.load(std::memory_order_relaxed);
   if (soft_armed_ && soft != kUnlimited && allocated > soft) {
     soft_armed_ = false;
@@ -207,36 +207,31 @@ void SoftQueuePair::flush_sends(WorkStatus first_status) {
 // ---- receives
 
 Status SoftQueuePair::post_recv(const RecvRequest& request) {
-  allocated_.fetch_add(1);
-  const Status status = own_pool_->post(request);
-  if (status != Status::ok) {
-    allocated_.fetch_sub(1);
-    return status;
-  }
+  if (const Status status = own_pool_->post(request); status != Status::ok) return status;
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
   if (state_.load() == State::closed) [[unlikely]]
     flush_receives();
-  if (soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
-      hard_watermark_.load(std::memory_order_relaxed) != kUnlimited) [[unlikely]] {
+  if (watermarks_set()) [[unlikely]]
     adapter_.engine().kick(watermark_kick_);  // EP-WM-16
-  }
   return Status::ok;
 }
 
 void SoftQueuePair::complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited) {
-  allocated_.fetch_sub(1);
   if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot
   CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
   if (!queue) {
     if (shared_) shared_->reaped();  // SRQ-ACC-12
     return;
   }
-  const bool kept = queue->push(
-      {events_.owner, receive.cookie, length, WorkKind::recv, status, receive.unsignalled, solicited, shared_});
-  if (kept) [[likely]]
-    return;
-  if (shared_) shared_->reaped();                                                   // SRQ-ACC-11
-  if (status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
+  const Completion completion{events_.owner, receive.cookie,      length,    WorkKind::recv,
+                              status,        receive.unsignalled, solicited, shared_};
+  if (!queue->push(completion)) [[unlikely]]
+    completion_lost(completion);
+}
+
+void SoftQueuePair::completion_lost(const Completion& completion) {
+  if (completion.shared) completion.shared->reaped();
+  if (completion.status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);
 }
 
 void SoftQueuePair::flush_receives() {
@@ -246,9 +241,7 @@ void SoftQueuePair::flush_receives() {
 }
 
 bool SoftQueuePair::take_buffer(Receive& out) {
-  if (pool().anybody_waits_before(*this) || !pool().take(out)) return false;
-  if (shared_) allocated_.fetch_add(1);
-  return true;
+  return !pool().anybody_waits_before(*this) && pool().take(out);
 }
 
 WorkStatus SoftQueuePair::check_buffer(const Receive& receive, std::uint64_t length) const {
@@ -280,17 +273,19 @@ void SoftQueuePair::scatter(const Receive& receive, std::uint64_t offset, const 
 }
 
 bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool solicited) {
-  if (soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
-      hard_watermark_.load(std::memory_order_relaxed) != kUnlimited) [[unlikely]] {
+  DeliveryBatch& batch = adapter_.batch();
+  CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
+  Receive receive;
+  if (!queue || watermarks_set() || pool().anybody_waits_before(*this) || !batch.take(pool(), receive)) [[unlikely]] {
+    batch.flush();
     Incoming* message = begin(length, solicited);
     if (!message) return broken();
     if (place(*message, bytes, length)) finish(*message);
     return true;
   }
-  Receive receive;
-  if (!take_buffer(receive)) return false;
   const WorkStatus status = check_buffer(receive, length);
   if (status != WorkStatus::success) [[unlikely]] {
+    batch.flush();
     complete_recv(receive, status, 0, solicited);
     break_connection(WorkStatus::flushed, CloseReason::local_error);
     return true;
@@ -298,8 +293,18 @@ bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool sol
   scatter(receive, 0, bytes, length);
   counters_.receives.add();
   counters_.receive_bytes.add(length);
-  complete_recv(receive, WorkStatus::success, length, solicited);
+  if (own_pool_) own_pool_->reaped();
+  batch.complete(*queue, *this,
+                 {events_.owner, receive.cookie, length, WorkKind::recv, WorkStatus::success, receive.unsignalled,
+                  solicited, shared_});
   return true;
+}
+
+std::unique_ptr<Incoming> SoftQueuePair::take_front() {
+  std::unique_ptr<Incoming> message = std::move(incoming_.front());
+  incoming_.erase(incoming_.begin());
+  incoming_held_.store(static_cast<std::uint32_t>(incoming_.size()));
+  return message;
 }
 
 Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
@@ -319,31 +324,28 @@ Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
   message->solicited = solicited;
   Incoming* result = message.get();
   incoming_.push_back(std::move(message));
+  incoming_held_.store(static_cast<std::uint32_t>(incoming_.size()));
   if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
   if (broken()) return nullptr;
-  const WorkStatus status = check_buffer(result->buffer, length);
-  if (status != WorkStatus::success) {
-    // The messages before it are incomplete and will stay so; this one has its own reason to fail, but a failure is
-    // followed by failures only, in order, so those before it are flushed first.
-    while (incoming_.size() > 1) {
-      complete_recv(incoming_.front()->buffer, WorkStatus::flushed, 0, false);
-      incoming_.erase(incoming_.begin());
-    }
-    complete_recv(result->buffer, status, 0, solicited);
-    incoming_.clear();
-    break_connection(WorkStatus::flushed, CloseReason::local_error);
+  if (const WorkStatus status = check_buffer(result->buffer, length); status != WorkStatus::success) {
+    fail_message(*result, status);
     return nullptr;
   }
   return result;
 }
 
+// A message fails on its own account. Those before it are incomplete and will stay so; a failure is followed by
+// failures only, in order, so they are flushed first.
+void SoftQueuePair::fail_message(Incoming& message, WorkStatus status) {
+  while (incoming_.front().get() != &message) complete_recv(take_front()->buffer, WorkStatus::flushed, 0, false);
+  complete_recv(take_front()->buffer, status, 0, false);
+  break_connection(WorkStatus::flushed, CloseReason::local_error);
+}
+
 bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t count) {
   // The memory may have been freed since the buffer was taken (LMR-FREE-4, LMR-FREE-8).
-  const WorkStatus status = check_buffer(message.buffer, message.length);
-  if (status != WorkStatus::success) {
-    complete_recv(message.buffer, status, 0, message.solicited);
-    std::erase_if(incoming_, [&](auto& entry) { return entry.get() == &message; });
-    break_connection(WorkStatus::flushed, CloseReason::local_error);
+  if (const WorkStatus status = check_buffer(message.buffer, message.length); status != WorkStatus::success) {
+    fail_message(message, status);
     return false;
   }
   scatter(message.buffer, message.placed, bytes, count);
@@ -354,14 +356,15 @@ bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t
 bool SoftQueuePair::finish(Incoming& message) {
   counters_.receives.add();
   counters_.receive_bytes.add(message.length);
-  complete_recv(message.buffer, WorkStatus::success, message.length, message.solicited);
-  spare_incoming_.push_back(std::move(incoming_.front()));
-  incoming_.erase(incoming_.begin());
+  std::unique_ptr<Incoming> done = take_front();
+  complete_recv(done->buffer, WorkStatus::success, done->length, done->solicited);
+  spare_incoming_.push_back(std::move(done));
   return !broken();
 }
 
 QueuePair::RecvInfo SoftQueuePair::recv_info() const {
-  const std::uint32_t allocated = allocated_.load();
+  // A receive posted to a queue pair of its own counts until it completes, which is when its slot is free.
+  const std::uint32_t allocated = shared_ ? incoming_held_.load() : own_pool_->counts().outstanding;
   return {allocated, allocated};  // EP-RQ-11: messages are processed strictly in order
 }
 
@@ -581,8 +584,7 @@ void SoftQueuePair::close(WorkStatus first_send_status) {
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
   flush_sends(first_send_status);
-  for (auto& message : incoming_) complete_recv(message->buffer, WorkStatus::flushed, 0, false);
-  incoming_.clear();
+  while (!incoming_.empty()) complete_recv(take_front()->buffer, WorkStatus::flushed, 0, false);
   spare_incoming_.clear();
   flush_receives();
 }

@@ -68,8 +68,11 @@ class SoftQueuePair final : public QueuePair {
   Incoming* begin(std::uint64_t length, bool solicited);  // null: no buffer now, or the connection has just broken
   bool place(Incoming& message, const std::byte* bytes, std::size_t count);  // false: the connection has broken
   bool finish(Incoming& message);                                            // likewise
-  // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now.
+  // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
+  // completion may wait in the adapter's batch, which whoever calls this flushes.
   bool deliver(const std::byte* bytes, std::size_t length, bool solicited);
+  // A completion of ours found no room (EVM-54, SRQ-ACC-11).
+  void completion_lost(const Completion& completion);
   std::size_t incoming_count() const { return incoming_.size(); }
   Incoming* current_incoming() { return incoming_.empty() ? nullptr : incoming_.front().get(); }
   bool broken() const { return state() == State::closed; }
@@ -96,8 +99,14 @@ class SoftQueuePair final : public QueuePair {
   void flush_receives();
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
   void complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited);
+  std::unique_ptr<Incoming> take_front();  // of incoming_
+  bool watermarks_set() const {
+    return soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
+           hard_watermark_.load(std::memory_order_relaxed) != kUnlimited;
+  }
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
   bool take_buffer(Receive& out);
+  void fail_message(Incoming& message, WorkStatus status);
   WorkStatus check_buffer(const Receive& receive, std::uint64_t length) const;
   static void scatter(const Receive& receive, std::uint64_t offset, const std::byte* bytes, std::size_t count);
   void finish_draining();
@@ -135,7 +144,7 @@ class SoftQueuePair final : public QueuePair {
   Timer linger_timer_;
   Timer deadline_timer_;
 
-  std::atomic<std::uint32_t> allocated_{0};  // EP-RQ-1: receives given to this queue pair and not completed
+  std::atomic<std::uint32_t> incoming_held_{0};  // incoming_.size() for others to see
   std::atomic<std::int32_t> soft_watermark_{kUnlimited};
   std::atomic<std::int32_t> hard_watermark_{kUnlimited};
   bool soft_armed_ = false;

@@ -2,6 +2,7 @@
 #include "nic/soft/receive_pool.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "nic/soft/queue_pair.h"
@@ -48,31 +49,37 @@ Status ReceivePool::post(const RecvRequest& request) {
 
 bool ReceivePool::take(Receive& out) {
   bool undercut = false;
+  bool taken = false;
   {
     base::Guard guard(lock_);
-    if (taken_ == posted_) return false;
-    Slot& entry = slot(taken_);
-    out.cookie = entry.cookie;
-    out.unsignalled = entry.unsignalled;
-    out.segment_count = entry.segment_count;
-    std::copy_n(entry.segments(), entry.segment_count, out.segments);
-    ++taken_;
-    const std::uint64_t available = posted_ - taken_;
-    counters_.taken.add();
-    if (available < counters_.lowest_available.get()) counters_.lowest_available.set(available);
-    if (available == 0) {
-      counters_.times_empty.add();
-      empty_since_ = base::now_ns();
-    }
-    // SRQ-LW-17: the decrement and the test are one step, so exactly one take fires.
-    undercut = available < watermark_;
-    if (undercut) {
-      watermark_ = 0;
-      counters_.low_watermark_events.add();
-    }
+    taken = take_locked(out, undercut);
   }
   if (undercut) [[unlikely]]
-    events_->on_low_watermark();
+    report();
+  return taken;
+}
+
+bool ReceivePool::take_locked(Receive& out, bool& undercut) {
+  if (taken_ == posted_) return false;
+  Slot& entry = slot(taken_);
+  out.cookie = entry.cookie;
+  out.unsignalled = entry.unsignalled;
+  out.segment_count = entry.segment_count;
+  std::copy_n(entry.segments(), entry.segment_count, out.segments);
+  ++taken_;
+  const std::uint64_t available = posted_ - taken_;
+  counters_.taken.add();
+  if (available < counters_.lowest_available.get()) counters_.lowest_available.set(available);
+  if (available == 0) [[unlikely]] {
+    counters_.times_empty.add();
+    empty_since_ = base::now_ns();
+  }
+  // SRQ-LW-17: the decrement and the test are one step, so exactly one take fires.
+  if (available < watermark_) [[unlikely]] {
+    undercut = true;
+    watermark_ = 0;
+    counters_.low_watermark_events.add();
+  }
   return true;
 }
 
@@ -97,7 +104,7 @@ std::uint32_t ReceivePool::largest_segment_count() const {
   base::Guard guard(lock_);
   std::uint32_t largest = 0;
   for (std::uint64_t n = taken_; n != posted_; ++n) {
-    const auto& entry = *reinterpret_cast<const Slot*>(ring_.get() + (n % depth_) * stride_);
+    const auto& entry = *reinterpret_cast<const Slot*>(ring_.get() + (n & mask_) * stride_);
     largest = std::max(largest, entry.segment_count);
   }
   return largest;
@@ -123,18 +130,20 @@ Status ReceivePool::set_segments(std::uint32_t segments) {
 
 Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   const std::size_t stride = stride_of(segments);
-  std::unique_ptr<std::byte[]> ring(new (std::nothrow) std::byte[std::max<std::size_t>(depth, 1) * stride]);
+  const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(depth, 1));
+  std::unique_ptr<std::byte[]> ring(new (std::nothrow) std::byte[slots * stride]);
   if (!ring) return Status::no_memory;
   base::Guard guard(lock_);
   // SRQ-RESIZE-14: the comparison and the change are one step.
   if (posted_ - reaped_.load(std::memory_order_acquire) > depth) return Status::queue_full;
   for (std::uint64_t n = taken_; n != posted_; ++n) {
     const Slot& from = slot(n);
-    std::memcpy(ring.get() + (n % depth) * stride, &from, stride_of(from.segment_count));
+    std::memcpy(ring.get() + (n & (slots - 1)) * stride, &from, stride_of(from.segment_count));
   }
   ring_.swap(ring);
   stride_ = stride;
   depth_ = depth;
+  mask_ = slots - 1;
   segments_ = segments;
   return Status::ok;
 }

@@ -49,6 +49,11 @@ class ReceivePool final : public ReceiveQueue {
 
   // Takes the oldest receive into `out`. False if there is none.
   bool take(Receive& out);
+  // The parts of take(), for a batch that holds the lock over several messages. `undercut`: report() is due, once the
+  // lock is released.
+  base::SpinLock& lock() ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
+  bool take_locked(Receive& out, bool& undercut) ANYDAT_REQUIRES(lock_);
+  void report() { events_->on_low_watermark(); }
   ZoneId zone() const { return zone_; }
   std::uint32_t largest_segment_count() const;
   Status set_segments(std::uint32_t segments);
@@ -70,7 +75,7 @@ class ReceivePool final : public ReceiveQueue {
   ReceivePool(Engine& engine, ZoneId zone, ReceiveQueueEvents* events);
   static std::size_t stride_of(std::uint32_t segments) { return sizeof(Slot) + segments * sizeof(Segment); }
   Slot& slot(std::uint64_t number) ANYDAT_REQUIRES(lock_) {
-    return *reinterpret_cast<Slot*>(ring_.get() + (number % depth_) * stride_);
+    return *reinterpret_cast<Slot*>(ring_.get() + (number & mask_) * stride_);
   }
   Status rebuild(std::uint32_t depth, std::uint32_t segments);
   void serve_waiting();
@@ -83,6 +88,7 @@ class ReceivePool final : public ReceiveQueue {
   std::unique_ptr<std::byte[]> ring_ ANYDAT_GUARDED_BY(lock_);
   std::size_t stride_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::uint64_t mask_ ANYDAT_GUARDED_BY(lock_) = 0;  // the ring has mask_ + 1 >= depth_ slots
   std::uint32_t segments_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;           // ever; receives taken_ .. posted_ - 1 are in the ring
   std::uint64_t taken_ ANYDAT_GUARDED_BY(lock_) = 0;            // ever

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -32,13 +33,15 @@ class SendRing {
   // Keeps what is in it. Requires: size() <= depth and no entry has more segments than `segments`.
   bool reserve(std::uint32_t depth, std::uint32_t segments) {
     const std::size_t stride = sizeof(Entry) + segments * sizeof(Segment);
-    std::unique_ptr<std::byte[]> ring(new (std::nothrow) std::byte[std::max<std::size_t>(depth, 1) * stride]);
+    const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(depth, 1));
+    std::unique_ptr<std::byte[]> ring(new (std::nothrow) std::byte[slots * stride]);
     if (!ring) return false;
     const std::size_t kept = std::min(stride, stride_);
-    for (std::uint64_t n = first_; n != next_; ++n) std::memcpy(ring.get() + (n % depth) * stride, &at(n), kept);
+    for (std::uint64_t n = first_; n != next_; ++n) std::memcpy(ring.get() + (n & (slots - 1)) * stride, &at(n), kept);
     ring_ = std::move(ring);
     stride_ = stride;
     depth_ = depth;
+    mask_ = slots - 1;
     return true;
   }
 
@@ -51,7 +54,7 @@ class SendRing {
   std::uint64_t unsent() const { return unsent_; }
   std::uint64_t next() const { return next_; }
 
-  Entry& at(std::uint64_t number) { return *reinterpret_cast<Entry*>(ring_.get() + (number % depth_) * stride_); }
+  Entry& at(std::uint64_t number) { return *reinterpret_cast<Entry*>(ring_.get() + (number & mask_) * stride_); }
   Entry* find(std::uint64_t number) { return number >= first_ && number < next_ ? &at(number) : nullptr; }
 
   // Requires: not full.
@@ -82,6 +85,7 @@ class SendRing {
   std::unique_ptr<std::byte[]> ring_;
   std::size_t stride_ = 0;
   std::uint32_t depth_ = 0;
+  std::uint64_t mask_ = 0;  // the ring has mask_ + 1 >= depth_ slots
   std::uint64_t first_ = 0;
   std::uint64_t unsent_ = 0;
   std::uint64_t next_ = 0;

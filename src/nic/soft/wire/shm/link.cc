@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
@@ -186,7 +187,11 @@ bool Link::receive() {
     ++count;
     if (rx_.unpublished() >= kPublishEvery) publish_consumed();
   }
-  if (rx_.unpublished() > 0) publish_consumed();
+  fabric_.adapter().batch().flush();
+  if (rx_.unpublished() > 0) {
+    publish_consumed();
+    rx_.prefetch_next();
+  }
   return count > 0;
 }
 
@@ -201,6 +206,7 @@ void Link::publish_consumed() {
 }
 
 bool Link::dispatch(const CellView& view) {
+  if (view.kind != CellKind::send) fabric_.adapter().batch().flush();
   switch (view.kind) {
     case CellKind::pad:
       return true;
@@ -265,6 +271,7 @@ void Link::ready(std::uint32_t) {
 // The link is over. What arrived before is delivered first, as far as there are buffers for it.
 void Link::fail(const char* why) {
   if (dead_) return;
+  fabric_.adapter().batch().flush();
   const std::shared_ptr<Link> keep = shared_from_this();
   if (why) {
     base::log(base::LogLevel::warn, "a local peer is cut off: {}", why);

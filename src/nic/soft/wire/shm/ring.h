@@ -39,6 +39,7 @@ class RingWriter {
   void publish(CellKind kind, std::uint8_t flags, std::uint32_t cells, std::uint32_t length, std::uint32_t connection,
                std::uint32_t aux) {
     publish_at(produced_ & (kCellCount - 1), kind, flags, cells, length, connection, aux);
+    prepare_ahead();
   }
 
   // Room for `bytes` consecutive bulk bytes; null if there is none now. `position` names them.
@@ -78,8 +79,11 @@ class RingWriter {
 
   void publish_at(std::uint32_t index, CellKind kind, std::uint8_t flags, std::uint32_t cells, std::uint32_t length,
                   std::uint32_t connection, std::uint32_t aux) {
-    auto* next = reinterpret_cast<CellHeader*>(cell((index + cells) & (kCellCount - 1)));
-    next->ready.store(0, std::memory_order_relaxed);
+    if (produced_ + cells >= cleared_) [[unlikely]] {
+      auto* next = reinterpret_cast<CellHeader*>(cell((index + cells) & (kCellCount - 1)));
+      next->ready.store(0, std::memory_order_relaxed);
+      cleared_ = produced_ + cells + 1;
+    }
     auto* header = reinterpret_cast<CellHeader*>(cell(index));
     header->length = length;
     header->connection = connection;
@@ -89,9 +93,27 @@ class RingWriter {
     produced_ += cells;
   }
 
+  // Clears the cells that come next, off the way of the message that has just gone: when their turn comes this
+  // processor owns their cache lines already, and nothing has to be cleared before a message can be published.
+  void prepare_ahead() {
+    const std::uint64_t wanted = produced_ + kPreparedCells;
+    if (wanted > consumed_ + kCellCount) [[unlikely]] refresh();
+    clear_to(wanted < consumed_ + kCellCount ? wanted : consumed_ + kCellCount);
+  }
+  void clear_to(std::uint64_t end) {
+    for (std::uint64_t at = cleared_ > produced_ ? cleared_ : produced_; at < end; ++at) {
+      auto* header = reinterpret_cast<CellHeader*>(cell(at & (kCellCount - 1)));
+      header->ready.store(0, std::memory_order_relaxed);
+    }
+    if (end > cleared_) cleared_ = end;
+  }
+
+  static constexpr std::uint64_t kPreparedCells = 160;  // a little more than the largest message
+
   SegmentHeader* header_ = nullptr;
   std::byte* cells_ = nullptr;
   std::byte* bulk_ = nullptr;
+  std::uint64_t cleared_ = kCellCount;  // cells from produced_ up to here hold no `ready`; a new segment is all zero
   std::uint64_t produced_ = 0;
   std::uint64_t consumed_ = 0;
   std::uint64_t bulk_produced_ = 0;
@@ -151,6 +173,12 @@ class RingReader {
   }
   void take_bulk(std::uint64_t position, std::size_t bytes) {
     bulk_consumed_ = position + ((bytes + 63) & ~std::size_t{63});
+  }
+
+  // While there is nothing to do: fetches the line behind the one that is watched, since whoever finds a message looks
+  // there next.
+  void prefetch_next() const {
+    __builtin_prefetch(cells_ + ((consumed_ + 1) & (kCellCount - 1)) * kCellBytes);
   }
 
   std::uint64_t unpublished() const { return consumed_ - published_; }

@@ -249,8 +249,10 @@ void ShmStream::resume_receiving() {
   while (!closed_ && !parked_.empty()) {
     Parked& message = parked_.front();
     if (message.announced ? queue_pair_.incoming_count() >= kAnnouncedMax : queue_pair_.incoming_count() > 0) return;
+    // Parked messages are delivered one by one: each may be the last for want of a buffer.
     const bool taken = message.announced ? accept_announced(message.length, message.solicited)
                                          : queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
+    fabric_.adapter().batch().flush();
     if (closed_) return;
     if (!taken) {
       queue_pair_.wait_for_receive();
