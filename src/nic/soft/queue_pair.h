@@ -76,6 +76,7 @@ class SoftQueuePair final : public QueuePair {
   std::size_t incoming_count() const { return incoming_.size(); }
   Incoming* current_incoming() { return incoming_.empty() ? nullptr : incoming_.front().get(); }
   bool broken() const { return state() == State::closed; }
+  bool peer_closing() const { return peer_closing_; }
   // Puts the queue pair in line for receive buffers; receives_available() will come.
   void wait_for_receive();
   void receives_available();

@@ -316,6 +316,8 @@ void ShmStream::close_arrived(CloseReason reason) {
 }
 
 void ShmStream::link_lost() {
+  // A peer that closed in order may be gone before we have had buffers for all it sent: that is still to be delivered.
+  if (queue_pair_.peer_closing() && holds_messages() && queue_pair_.incoming_count() == 0) return;
   closed_ = true;
   parked_.clear();
   queue_pair_.peer_lost();
