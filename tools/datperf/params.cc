@@ -100,9 +100,9 @@ Sizing sizing_of(const Params& params, Role role) {
     receives = fitting(256 << 10, 4, 64);
     sends = fitting(256 << 10, 2, 16);
   } else if (role == Role::server) {
-    receives = fitting(4 << 20, 4, 512);
+    receives = fitting(1 << 20, 4, 512);
   } else {
-    sends = fitting(1 << 20, 2, 512);
+    sends = fitting(512 << 10, 2, 512);
   }
   // Many endpoints share the amounts, down to a few each; an SRQ holds at least a few for every one of them.
   const std::uint64_t endpoints = std::bit_ceil(params.endpoints);

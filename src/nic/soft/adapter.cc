@@ -75,8 +75,8 @@ SoftAdapter::~SoftAdapter() {
 }
 
 void SoftAdapter::quiesce() {
-  // Checks are acted on inside posts, or with the engine held, as it is now.
-  for (SoftQueuePair* queue_pair : queue_pairs_) queue_pair->wait_for_posts();
+  // Checks are acted on inside posts, by peers that have leave to copy, or with the engine held, as it is now.
+  for (SoftQueuePair* queue_pair : queue_pairs_) queue_pair->memory_changed();
 }
 
 std::unique_ptr<QueuePair> SoftAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

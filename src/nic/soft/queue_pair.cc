@@ -190,8 +190,9 @@ bool SoftQueuePair::send_idle() const {
   return sends_.empty();
 }
 
-void SoftQueuePair::wait_for_posts() {
-  base::Guard guard(send_lock_);
+void SoftQueuePair::memory_changed() {
+  { base::Guard inside_a_post(send_lock_); }
+  if (stream_) stream_->memory_changed();
 }
 
 void SoftQueuePair::flush_sends(WorkStatus first_status) {
@@ -337,6 +338,7 @@ Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
 // A message fails on its own account. Those before it are incomplete and will stay so; a failure is followed by
 // failures only, in order, so they are flushed first.
 void SoftQueuePair::fail_message(Incoming& message, WorkStatus status) {
+  stream_->let_go();
   while (incoming_.front().get() != &message) complete_recv(take_front()->buffer, WorkStatus::flushed, 0, false);
   complete_recv(take_front()->buffer, status, 0, false);
   break_connection(WorkStatus::flushed, CloseReason::local_error);
@@ -580,6 +582,7 @@ void SoftQueuePair::close(WorkStatus first_send_status) {
     base::Guard guard(send_lock_);
     state_.store(State::closed);
   }
+  if (stream_) stream_->let_go();  // before anybody is told that memory is his again
   stop_waiting();
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);

@@ -67,14 +67,15 @@ class SoftQueuePair final : public QueuePair {
   // For the stream. An Incoming lives until finish() or the end of the connection, and messages finish in order.
   Incoming* begin(std::uint64_t length, bool solicited);  // null: no buffer now, or the connection has just broken
   bool place(Incoming& message, const std::byte* bytes, std::size_t count);  // false: the connection has broken
-  bool finish(Incoming& message);                                            // likewise
+  WorkStatus check(const Incoming& message) const { return check_buffer(message.buffer, message.length); }
+  void fail_message(Incoming& message, WorkStatus status);  // breaks the connection
+  bool finish(Incoming& message);                           // likewise
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
   // completion may wait in the adapter's batch, which whoever calls this flushes.
   bool deliver(const std::byte* bytes, std::size_t length, bool solicited);
   // A completion of ours found no room (EVM-54, SRQ-ACC-11).
   void completion_lost(const Completion& completion);
   std::size_t incoming_count() const { return incoming_.size(); }
-  Incoming* current_incoming() { return incoming_.empty() ? nullptr : incoming_.front().get(); }
   bool broken() const { return state() == State::closed; }
   bool peer_closing() const { return peer_closing_; }
   // Puts the queue pair in line for receive buffers; receives_available() will come.
@@ -92,7 +93,8 @@ class SoftQueuePair final : public QueuePair {
   void peer_closed(CloseReason reason);
   void peer_lost();
   void break_connection(WorkStatus send_status, CloseReason tell_peer);
-  void wait_for_posts();  // nobody is inside post_send() afterwards who was before
+  // A region has been removed: nobody acts on an older check afterwards.
+  void memory_changed();
 
  private:
   void close(WorkStatus first_send_status);
@@ -107,7 +109,6 @@ class SoftQueuePair final : public QueuePair {
   }
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
   bool take_buffer(Receive& out);
-  void fail_message(Incoming& message, WorkStatus status);
   WorkStatus check_buffer(const Receive& receive, std::uint64_t length) const;
   static void scatter(const Receive& receive, std::uint64_t offset, const std::byte* bytes, std::size_t count);
   void finish_draining();

@@ -43,6 +43,11 @@ static_assert(kCellCount >= 2 * kWindowCells);
 static_assert((kCellCount & (kCellCount - 1)) == 0 && (kBulkBytes & (kBulkBytes - 1)) == 0);
 static_assert(kInlineBytesMax + kCellHeaderBytes <= kWindowCells / 4 * kCellBytes);
 
+// Leaves of one segment that can be in use at once.
+inline constexpr std::uint32_t kLeafCount = 64;
+// Pieces of consumer memory that a large message may lie in at either end to be copied directly.
+inline constexpr std::uint32_t kSpansMax = 4;
+
 struct SegmentHeader {
   std::uint32_t magic;
   std::uint32_t version;
@@ -57,6 +62,13 @@ struct SegmentHeader {
 
   // Set by the sender when it lacks room; the receiver clears it and rings the sender if that one sleeps.
   alignas(64) std::atomic<std::uint32_t> room_wanted;
+
+  // For trying out cross-process copy: `probe_address` holds `probe_value` in the memory of the segment's maker.
+  alignas(64) std::uint64_t probe_address;
+  std::uint64_t probe_value;
+
+  // Leaves to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
+  alignas(64) std::atomic<std::uint64_t> leaves[kLeafCount];
 };
 static_assert(sizeof(SegmentHeader) <= kHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -65,9 +77,12 @@ enum class CellKind : std::uint8_t {
   none,
   pad,       // fills the ring to its end
   send,      // body: the message
-  announce,  // body: AnnounceBody; a large message waits for its buffer
-  grant,     // the oldest message announced and not granted may come
-  piece,     // body: PieceBody; `length` bytes of the oldest unfinished message are in the bulk ring
+  announce,  // body: AnnounceBody; aux: its sequence number. A large message waits for its buffer
+  grant,     // aux: the announced message that may come in pieces
+  push,      // body: MemoryBody; aux: the announced message that its sender may write into that memory
+  pushed,    // aux: the announced message that has been written there
+  pulled,    // aux: the announced message that its receiver has read for itself
+  piece,     // body: PieceBody; `length` bytes of the oldest message that comes in pieces are in the bulk ring
   credit,    // aux: cells that have been delivered
   connect,   // body: ConnectBody
   accept,    // body: AcceptBody
@@ -98,8 +113,22 @@ constexpr std::uint32_t cells_for(std::size_t body_bytes) {
   return static_cast<std::uint32_t>((kCellHeaderBytes + body_bytes + kCellBytes - 1) / kCellBytes);
 }
 
+// Where a large message lies, or shall go, in the memory of the side that tells. No spans: it cannot be reached
+// directly.
+struct MemoryBody {
+  struct Span {
+    std::uint64_t address;
+    std::uint64_t length;
+  };
+  std::uint64_t leave;  // the word that must stand in the leaf while the memory may be used
+  std::uint32_t leaf;
+  std::uint32_t span_count;
+  Span spans[kSpansMax];
+};
 struct AnnounceBody {
   std::uint64_t length;
+  std::uint64_t can_push;  // the sender can write into the receiver's memory
+  MemoryBody memory;
 };
 struct PieceBody {
   std::uint64_t position;  // in the bulk ring, monotonic

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/link.h"
 
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -9,6 +10,7 @@
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
@@ -38,6 +40,10 @@ Link::Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbo
         if (unused()) fail(nullptr);
       }) {
   rx_.attach(inbound_);
+  ucred peer_process{};
+  socklen_t length = sizeof peer_process;
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer_process, &length) == 0) peer_pid_ = peer_process.pid;
+  reaches_peer_ = can_reach(peer_pid_, outbound_.header());
   base::Guard guard(tx_lock_);
   tx_.attach(outbound_);
 }
@@ -137,13 +143,13 @@ bool Link::retry_blocked() {
     if (!tx_.sane()) streams.clear();
   }
   ring_if_wanted();
-  for (ShmStream* stream : streams) stream->room_available();
   bool sane = true;
   bool progress = false;
+  for (ShmStream* stream : streams) progress |= stream->take_turn();
   {
     base::Guard guard(tx_lock_);
     sane = tx_.sane();
-    progress = sent_ != before;
+    progress |= sent_ != before;
   }
   if (!sane) fail("it claims to have read what was never sent");
   return progress;
@@ -154,6 +160,10 @@ void Link::ring() {
   const std::uint8_t bell = 0;
   // A socket that is full of bells wakes the peer all the same.
   [[maybe_unused]] const auto sent = ::send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool Link::peer_gone() const {
+  return peer_pid_ <= 0 || (::kill(peer_pid_, 0) != 0 && errno == ESRCH);
 }
 
 void Link::full_fence() {

@@ -15,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/soft/wire/shm/ring.h"
+#include "nic/soft/wire/shm/transfer.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -53,13 +54,34 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   // there is no room, and `stream` is then asked again when there is.
   template <typename Fill>
   bool try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length,
-                Fill&& fill);
+                std::uint32_t aux, Fill&& fill);
   // One piece of a large message through the bulk ring. False if there is no room; pumped again as above.
   template <typename Fill>
   bool try_send_piece(ShmStream& stream, std::uint32_t connection, std::uint32_t length, Fill&& fill);
 
-  // The next pass calls stream.room_available().
+  // The next pass calls stream.take_turn().
   void come_back(ShmStream& stream);
+
+  // Copying directly between the two processes (cross_copy.h, transfer.h).
+  bool reaches_peer() const { return reaches_peer_; }
+  pid_t peer_pid() const { return peer_pid_; }
+  SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
+  bool issue_leave(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS {  // inside a fill() of try_send()
+    return leaves_.issue(inbound_.header(), leaf, word);
+  }
+  bool issue_leave_locked(std::uint32_t& leaf, std::uint64_t& word) {
+    base::Guard guard(tx_lock_);
+    return leaves_.issue(inbound_.header(), leaf, word);
+  }
+  void withdraw_leave(std::uint32_t leaf) {
+    base::Guard guard(tx_lock_);
+    leaves_.withdraw(inbound_.header(), leaf);
+  }
+  bool try_withdraw_leave(std::uint32_t leaf, std::uint64_t word) {
+    base::Guard guard(tx_lock_);
+    return leaves_.try_withdraw(inbound_.header(), leaf, word);
+  }
+  bool peer_gone() const;  // the process at the other end has ended
 
   // PollSource, FdHandler
   bool poll() override;
@@ -100,6 +122,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   const bool initiated_;
   const bool fences_;
   bool dead_ = false;
+  pid_t peer_pid_ = 0;  // fixed by the constructor, like the next
+  bool reaches_peer_ = false;
 
   RingReader rx_;
   std::vector<ShmStream*> streams_;
@@ -111,12 +135,13 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   std::deque<Control> waiting_controls_ ANYDAT_GUARDED_BY(tx_lock_);
   std::vector<ShmStream*> blocked_ ANYDAT_GUARDED_BY(tx_lock_);
   std::uint64_t sent_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
+  LeaveBook leaves_ ANYDAT_GUARDED_BY(tx_lock_);
   std::atomic<bool> something_waits_{false};
 };
 
 template <typename Fill>
 bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
-                    std::uint32_t length, Fill&& fill) {
+                    std::uint32_t length, std::uint32_t aux, Fill&& fill) {
   const std::uint32_t cells = cells_for(length);
   {
     base::Guard guard(tx_lock_);
@@ -126,7 +151,7 @@ bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::u
       return false;
     }
     fill(body);
-    tx_.publish(kind, flags, cells, length, connection, 0);
+    tx_.publish(kind, flags, cells, length, connection, aux);
     ++sent_;
   }
   ring_if_wanted();

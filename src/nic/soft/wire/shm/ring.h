@@ -97,7 +97,8 @@ class RingWriter {
   // processor owns their cache lines already, and nothing has to be cleared before a message can be published.
   void prepare_ahead() {
     const std::uint64_t wanted = produced_ + kPreparedCells;
-    if (wanted > consumed_ + kCellCount) [[unlikely]] refresh();
+    if (wanted > consumed_ + kCellCount) [[unlikely]]
+      refresh();
     clear_to(wanted < consumed_ + kCellCount ? wanted : consumed_ + kCellCount);
   }
   void clear_to(std::uint64_t end) {
@@ -177,9 +178,7 @@ class RingReader {
 
   // While there is nothing to do: fetches the line behind the one that is watched, since whoever finds a message looks
   // there next.
-  void prefetch_next() const {
-    __builtin_prefetch(cells_ + ((consumed_ + 1) & (kCellCount - 1)) * kCellBytes);
-  }
+  void prefetch_next() const { __builtin_prefetch(cells_ + ((consumed_ + 1) & (kCellCount - 1)) * kCellBytes); }
 
   std::uint64_t unpublished() const { return consumed_ - published_; }
   void publish() {

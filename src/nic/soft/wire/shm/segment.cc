@@ -7,6 +7,8 @@
 
 #include <new>
 
+#include "nic/soft/wire/shm/cross_copy.h"
+
 namespace anydat::nic::soft::shm {
 
 namespace {
@@ -33,6 +35,7 @@ Segment Segment::create(base::UniqueFd& fd) {
   header->magic = kMagic;
   header->version = kVersion;
   header->segment_bytes = kSegmentBytes;
+  offer_probe(*header);
   return Segment(memory);
 }
 

@@ -19,8 +19,11 @@ class Fabric;
 //
 // A small message is written into the link's ring by the posting thread and is done. It needs room in the connection's
 // window: cells that the receiver has not delivered yet count against it, so a receiver without buffers holds back this
-// connection and nobody else. A large message is announced; the receiver grants it once it has taken a buffer, and then
-// its pieces cross through the bulk ring as fast as there is room.
+// connection and nobody else.
+//
+// A large message is announced, and the receiver, once it has taken a buffer, decides how it crosses: it pulls it out
+// of the sender's memory, or lets the sender push it into the buffer, turn and turn about so that both processors copy;
+// or, where the kernel does not allow that, the sender cuts it into pieces that go through the bulk ring.
 class ShmStream final : public Stream {
  public:
   ShmStream(Fabric& fabric, SoftQueuePair& queue_pair);
@@ -36,6 +39,8 @@ class ShmStream final : public Stream {
   SendOutcome send(std::uint64_t number, const Outgoing& message) override;
   void resume_receiving() override;
   bool holds_messages() const override { return !parked_.empty(); }
+  void memory_changed() override;
+  void let_go() override;
   void close(CloseReason reason) override;
 
   // For the link and the fabric.
@@ -45,7 +50,7 @@ class ShmStream final : public Stream {
   void close_arrived(CloseReason reason);
   void link_lost();
   void connect_failed(ConnectFailure why) { queue_pair_.connect_failed(why); }
-  void room_available();
+  bool take_turn();  // goes on with what waited for room or for its turn; true if bytes moved
 
  private:
   friend class Link;
@@ -53,21 +58,58 @@ class ShmStream final : public Stream {
   struct Parked {
     std::uint64_t length;
     std::uint32_t cells;
-    bool announced;
     bool solicited;
-    std::unique_ptr<std::byte[]> bytes;
+    std::unique_ptr<std::byte[]> bytes;          // a small message
+    std::unique_ptr<AnnounceBody> announcement;  // or a large one
+    std::uint32_t sequence;
+  };
+  // A large message of ours that the peer has not got yet.
+  struct Announced {
+    enum class State : std::uint8_t { waiting, pieces, pushing, done };
+    std::uint64_t number = 0;  // the queue pair's
+    std::uint64_t offset = 0;  // what has crossed
+    std::atomic<State> state{State::done};
+    bool has_leaf = false;
+    std::uint32_t leaf = 0;
+    MemoryBody target{};  // when pushing
+  };
+  // A large message that is coming, in the order of its queue pair's Incoming.
+  struct Large {
+    enum class Way : std::uint8_t { pieces, pull, push };
+    Incoming* message;
+    std::uint32_t sequence;
+    Way way;
+    bool done = false;
+    MemoryBody memory{};  // the sender's for a pull; ours, with our leaf, for a push
   };
 
+  // Sending: stream_send.cc
   SendOutcome announce(std::uint64_t number, const Outgoing& message);
+  bool describe(const Outgoing& message, AnnounceBody& body, Announced& entry);
+  Announced* announced(std::uint32_t sequence);
+  Announced* first_in(Announced::State state, std::uint32_t& sequence);
+  bool grant_arrived(std::uint32_t sequence);
+  bool push_arrived(const CellView& view);
+  bool pulled_arrived(std::uint32_t sequence);
+  void finish(Announced& entry, WorkStatus status);
   bool send_pieces();
-  enum class PieceResult : std::uint8_t { sent, no_room, failed, gone };
-  PieceResult send_piece(std::uint64_t number);
+  bool push_some();
+  enum class Step : std::uint8_t { moved, no_room, unusable };
+  Step send_piece(Announced& entry, std::uint64_t& length);
+  bool usable(const Outgoing& message) const;
+
+  // Receiving: stream_receive.cc
   bool message_arrived(const CellView& view);
   bool announce_arrived(const CellView& view);
+  bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
+  Large::Way choose_way(const AnnounceBody& body, Large& large);
+  bool pushed_arrived(std::uint32_t sequence);
+  bool pull_some();
+  void finish_large();
+  void withdraw(Large& large);
   bool count_arrival(std::uint32_t cells);
   void delivered(std::uint32_t cells);
   void violated(const char* what);
-  bool accept_announced(std::uint64_t length, bool solicited);
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
@@ -77,17 +119,17 @@ class ShmStream final : public Stream {
   std::uint32_t remote_ = 0;
   bool closed_ = false;
 
-  // The sending side. Written with the queue pair's send lock; credited_ and finished_ only with the engine.
-  std::uint64_t window_used_ = 0;                         // cells ever sent that count
-  std::atomic<std::uint64_t> credited_{0};                // of them delivered
-  std::array<std::uint64_t, kAnnouncedMax> announced_{};  // the queue pair's numbers of announced messages
-  std::atomic<std::uint64_t> announced_count_{0};         // ever
-  std::atomic<std::uint64_t> finished_{0};                // of them
-  std::uint64_t granted_ = 0;                             // of them; with the engine
-  std::uint64_t piece_offset_ = 0;                        // within the message that is crossing; with the engine
+  // The sending side. Written with the queue pair's send lock, but credited_, retired_ and what happens to an announced
+  // message later: those with the engine.
+  std::uint64_t window_used_ = 0;           // cells ever sent that count
+  std::atomic<std::uint64_t> credited_{0};  // of them delivered
+  std::array<Announced, kAnnouncedMax> announced_;
+  std::atomic<std::uint32_t> announced_count_{0};  // ever; the sequence number of the next
+  std::atomic<std::uint32_t> retired_{0};          // all before this one are done
 
   // The receiving side, with the engine.
   std::deque<Parked> parked_;
+  std::deque<Large> large_;
   std::uint64_t arrived_cells_ = 0;
   std::uint64_t returned_cells_ = 0;
   std::uint32_t owed_cells_ = 0;

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiving side of a connection over shared memory.
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/shm/cross_copy.h"
+#include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/stream.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+// Of one large message in one turn: the engine is held meanwhile.
+constexpr std::uint64_t kPulledPerTurn = 256 << 10;
+
+bool covers(const MemoryBody& memory, std::uint64_t length) {
+  std::uint64_t left = length;
+  for (std::uint32_t i = 0; i < memory.span_count; ++i) {
+    if (memory.spans[i].length > left) return false;
+    left -= memory.spans[i].length;
+  }
+  return left == 0;
+}
+
+}  // namespace
+
+// Refuses a peer that sends more than its window: parking is what it costs us.
+bool ShmStream::count_arrival(std::uint32_t cells) {
+  arrived_cells_ += cells;
+  return arrived_cells_ - returned_cells_ <= kWindowCells;
+}
+
+bool ShmStream::message_arrived(const CellView& view) {
+  if (view.length > kInlineBytesMax || view.length > view.body_room || view.cells != cells_for(view.length))
+    return false;
+  if (!count_arrival(view.cells)) return false;
+  const bool solicited = (view.flags & kFlagSolicited) != 0;
+  if (parked_.empty() && queue_pair_.incoming_count() == 0) [[likely]] {
+    if (queue_pair_.deliver(view.body, view.length, solicited)) {
+      delivered(view.cells);
+      return true;
+    }
+  }
+  std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
+  std::memcpy(bytes.get(), view.body, view.length);
+  parked_.push_back({view.length, view.cells, solicited, std::move(bytes), nullptr, 0});
+  if (parked_.size() == 1 && queue_pair_.incoming_count() == 0) queue_pair_.wait_for_receive();
+  return true;
+}
+
+bool ShmStream::announce_arrived(const CellView& view) {
+  AnnounceBody body;
+  if (view.body_room < sizeof body || view.cells != cells_for(sizeof body)) return false;
+  std::memcpy(&body, view.body, sizeof body);
+  if (body.length <= kInlineBytesMax || body.memory.span_count > kSpansMax || body.memory.leaf >= kLeafCount ||
+      (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !count_arrival(view.cells)) {
+    return false;
+  }
+  const bool solicited = (view.flags & kFlagSolicited) != 0;
+  const bool next = parked_.empty() && queue_pair_.incoming_count() < kAnnouncedMax;
+  if (next && accept_announced(body, view.aux, solicited)) {
+    delivered(view.cells);
+    return true;
+  }
+  if (closed_) return true;
+  parked_.push_back({body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux});
+  if (next) queue_pair_.wait_for_receive();
+  return true;
+}
+
+bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
+  Incoming* message = queue_pair_.begin(body.length, solicited);
+  if (!message) return false;
+  large_.push_back({message, sequence, Large::Way::pieces, false, {}});
+  Large& large = large_.back();
+  large.way = choose_way(body, large);
+  switch (large.way) {
+    case Large::Way::pieces:
+      link_->send_control(CellKind::grant, remote_, sequence);
+      break;
+    case Large::Way::push:
+      link_->send_control(CellKind::push, remote_, sequence, std::as_bytes(std::span(&large.memory, 1)));
+      break;
+    case Large::Way::pull:
+      large.memory = body.memory;
+      link_->come_back(*this);
+      break;
+  }
+  return true;
+}
+
+ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& large) {
+  const bool can_pull = body.memory.span_count > 0 && link_->reaches_peer();
+  const auto busy = [&](Large::Way way) {
+    return std::count_if(large_.begin(), large_.end(),
+                         [&](const Large& other) { return &other != &large && other.way == way && !other.done; });
+  };
+  // Both processors copy: messages are pulled and pushed turn and turn about. A lone one is pulled, which saves a hop.
+  if (can_pull && busy(Large::Way::pull) <= busy(Large::Way::push)) return Large::Way::pull;
+  if (body.can_push != 0) {
+    MemoryBody target{};
+    std::uint64_t left = body.length;
+    for (const nic::Segment& segment : large.message->buffer.all()) {
+      if (segment.length == 0 || left == 0) continue;
+      if (target.span_count == kSpansMax) break;
+      const std::uint64_t part = std::min(left, segment.length);
+      target.spans[target.span_count++] = {segment.address, part};
+      left -= part;
+    }
+    if (left == 0 && link_->issue_leave_locked(target.leaf, target.leave)) {
+      large.memory = target;
+      return Large::Way::push;
+    }
+  }
+  return can_pull ? Large::Way::pull : Large::Way::pieces;
+}
+
+bool ShmStream::pushed_arrived(std::uint32_t sequence) {
+  const auto large = std::find_if(large_.begin(), large_.end(), [&](const Large& entry) {
+    return entry.sequence == sequence && entry.way == Large::Way::push && !entry.done;
+  });
+  if (large == large_.end()) return false;
+  withdraw(*large);
+  large->message->placed = large->message->length;
+  large->done = true;
+  finish_large();
+  return true;
+}
+
+void ShmStream::piece_arrived(const std::byte* bytes, std::size_t count) {
+  if (closed_) return;
+  const auto large = std::find_if(large_.begin(), large_.end(),
+                                  [](const Large& entry) { return entry.way == Large::Way::pieces && !entry.done; });
+  if (large == large_.end() || count > large->message->length - large->message->placed) {
+    violated("it sent bytes that nobody asked for");
+    return;
+  }
+  if (!queue_pair_.place(*large->message, bytes, count)) return;
+  if (large->message->placed < large->message->length) return;
+  large->done = true;
+  finish_large();
+}
+
+bool ShmStream::pull_some() {
+  const auto large = std::find_if(large_.begin(), large_.end(),
+                                  [](const Large& entry) { return entry.way == Large::Way::pull && !entry.done; });
+  if (closed_ || large == large_.end()) return false;
+  Incoming& message = *large->message;
+  if (const WorkStatus status = queue_pair_.check(message); status != WorkStatus::success) {
+    queue_pair_.fail_message(message, status);
+    return false;
+  }
+  const std::uint64_t count = std::min(kPulledPerTurn, message.length - message.placed);
+  const bool copied = copy_from(link_->peer_pid(), message.buffer.all(),
+                                {large->memory.spans, large->memory.span_count}, {message.placed, count});
+  // What was read counts only if it was still the sender's to give; else the end of the connection is on its way.
+  if (!leave_stands(link_->outbound_header(), large->memory.leaf, large->memory.leave)) return false;
+  if (!copied) {
+    violated("it announced memory that it does not have");
+    return false;
+  }
+  message.placed += count;
+  if (message.placed == message.length) {
+    large->done = true;
+    link_->send_control(CellKind::pulled, remote_, large->sequence);
+    finish_large();
+  }
+  if (!closed_) link_->come_back(*this);
+  return true;
+}
+
+// Completions come in the order of the messages, however they crossed.
+void ShmStream::finish_large() {
+  while (!closed_ && !large_.empty() && large_.front().done) {
+    Incoming* message = large_.front().message;
+    large_.pop_front();
+    queue_pair_.finish(*message);
+  }
+  if (!closed_) resume_receiving();
+}
+
+void ShmStream::resume_receiving() {
+  while (!closed_ && !parked_.empty()) {
+    Parked& message = parked_.front();
+    const std::size_t busy = queue_pair_.incoming_count();
+    if (message.announcement ? busy >= kAnnouncedMax : busy > 0) return;
+    const bool taken = message.announcement
+                           ? accept_announced(*message.announcement, message.sequence, message.solicited)
+                           : queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
+    // One by one: each may be the last for want of a buffer.
+    fabric_.adapter().batch().flush();
+    if (closed_) return;
+    if (!taken) {
+      queue_pair_.wait_for_receive();
+      return;
+    }
+    const std::uint32_t cells = message.cells;
+    parked_.pop_front();
+    delivered(cells);
+  }
+  if (!closed_) queue_pair_.delivered_everything();
+}
+
+void ShmStream::delivered(std::uint32_t cells) {
+  owed_cells_ += cells;
+  if (owed_cells_ < kWindowCells / 4 || closed_) return;
+  link_->send_control(CellKind::credit, remote_, owed_cells_);
+  returned_cells_ += owed_cells_;
+  owed_cells_ = 0;
+}
+
+// Our buffer is ours again when this returns. A peer that is just writing is waited for: a stretch takes microseconds,
+// and a peer that dies in the middle has written all it ever will.
+void ShmStream::withdraw(Large& large) {
+  if (large.way != Large::Way::push || large.done) return;
+  for (unsigned tries = 0; !link_->try_withdraw_leave(large.memory.leaf, large.memory.leave); ++tries) {
+    if (link_->peer_gone()) break;
+    if (tries > 100) {
+      const timespec pause{0, 20'000};
+      nanosleep(&pause, nullptr);
+    }
+  }
+}
+
+}  // namespace anydat::nic::soft::shm

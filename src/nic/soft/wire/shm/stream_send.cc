@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sending side of a connection over shared memory.
+#include <algorithm>
+#include <cstring>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/shm/copy.h"
+#include "nic/soft/wire/shm/cross_copy.h"
+#include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/stream.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+// Of one large message in one turn, so that it does not keep others of the link waiting.
+constexpr int kPiecesPerTurn = 32;
+constexpr std::uint64_t kPushedPerTurn = 128 << 10;
+
+}  // namespace
+
+SendOutcome ShmStream::send(std::uint64_t number, const Outgoing& message) {
+  if (message.length > kInlineBytesMax) return announce(number, message);
+  const std::uint32_t cells = cells_for(message.length);
+  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
+  const bool sent =
+      link_->try_send(*this, CellKind::send, message.solicited ? kFlagSolicited : 0, remote_,
+                      static_cast<std::uint32_t>(message.length), 0, [&](std::byte* body) {
+                        for (const nic::Segment& segment : message.segments) {
+                          if (segment.length == 0) continue;
+                          std::memcpy(body, reinterpret_cast<const void*>(segment.address), segment.length);
+                          body += segment.length;
+                        }
+                      });
+  if (!sent) return SendOutcome::blocked;
+  window_used_ += cells;
+  return SendOutcome::done;
+}
+
+SendOutcome ShmStream::announce(std::uint64_t number, const Outgoing& message) {
+  const std::uint32_t sequence = announced_count_.load(std::memory_order_relaxed);
+  const std::uint32_t cells = cells_for(sizeof(AnnounceBody));
+  if (sequence - retired_.load(std::memory_order_acquire) >= kAnnouncedMax) return SendOutcome::blocked;
+  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
+  Announced& entry = announced_[sequence % kAnnouncedMax];
+  entry.number = number;
+  entry.offset = 0;
+  entry.has_leaf = false;
+  entry.state.store(Announced::State::waiting, std::memory_order_relaxed);
+  // Noted first: the answer may be there before try_send() has returned.
+  announced_count_.store(sequence + 1, std::memory_order_release);
+  const bool sent = link_->try_send(*this, CellKind::announce, message.solicited ? kFlagSolicited : 0, remote_,
+                                    sizeof(AnnounceBody), sequence, [&](std::byte* to) {
+                                      AnnounceBody body{};
+                                      describe(message, body, entry);
+                                      std::memcpy(to, &body, sizeof body);
+                                    });
+  if (!sent) {
+    entry.state.store(Announced::State::done, std::memory_order_relaxed);
+    announced_count_.store(sequence, std::memory_order_release);
+    return SendOutcome::blocked;
+  }
+  window_used_ += cells;
+  return SendOutcome::pending;
+}
+
+// Under the link's sending lock, which guards its leaves, too.
+bool ShmStream::describe(const Outgoing& message, AnnounceBody& body, Announced& entry) {
+  body.length = message.length;
+  body.can_push = link_->reaches_peer() ? 1 : 0;
+  MemoryBody& memory = body.memory;
+  if (!link_->reaches_peer()) return false;
+  for (const nic::Segment& segment : message.segments) {
+    if (segment.length == 0) continue;
+    if (memory.span_count == kSpansMax) {
+      memory.span_count = 0;
+      return false;
+    }
+    memory.spans[memory.span_count++] = {segment.address, segment.length};
+  }
+  if (!link_->issue_leave(memory.leaf, memory.leave)) {
+    memory.span_count = 0;
+    return false;
+  }
+  entry.has_leaf = true;
+  entry.leaf = memory.leaf;
+  return true;
+}
+
+ShmStream::Announced* ShmStream::announced(std::uint32_t sequence) {
+  const std::uint32_t retired = retired_.load(std::memory_order_relaxed);
+  const std::uint32_t count = announced_count_.load(std::memory_order_acquire) - retired;
+  return sequence - retired < count ? &announced_[sequence % kAnnouncedMax] : nullptr;
+}
+
+ShmStream::Announced* ShmStream::first_in(Announced::State state, std::uint32_t& sequence) {
+  const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
+  for (sequence = retired_.load(std::memory_order_relaxed); sequence != end; ++sequence) {
+    Announced& entry = announced_[sequence % kAnnouncedMax];
+    if (entry.state.load(std::memory_order_relaxed) == state) return &entry;
+  }
+  return nullptr;
+}
+
+bool ShmStream::grant_arrived(std::uint32_t sequence) {
+  Announced* entry = announced(sequence);
+  if (!entry || entry->state.load() != Announced::State::waiting) return false;
+  entry->state.store(Announced::State::pieces);
+  send_pieces();
+  return true;
+}
+
+bool ShmStream::push_arrived(const CellView& view) {
+  Announced* entry = announced(view.aux);
+  if (!entry || entry->state.load() != Announced::State::waiting || view.body_room < sizeof entry->target) return false;
+  std::memcpy(&entry->target, view.body, sizeof entry->target);
+  if (entry->target.span_count > kSpansMax || entry->target.leaf >= kLeafCount) return false;
+  entry->state.store(Announced::State::pushing);
+  link_->come_back(*this);
+  return true;
+}
+
+bool ShmStream::pulled_arrived(std::uint32_t sequence) {
+  Announced* entry = announced(sequence);
+  if (!entry || entry->state.load() != Announced::State::waiting || !entry->has_leaf) return false;
+  finish(*entry, WorkStatus::success);
+  return true;
+}
+
+void ShmStream::finish(Announced& entry, WorkStatus status) {
+  if (entry.has_leaf) link_->withdraw_leave(entry.leaf);
+  entry.has_leaf = false;
+  entry.state.store(Announced::State::done);
+  std::uint32_t retired = retired_.load(std::memory_order_relaxed);
+  const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
+  while (retired != end && announced_[retired % kAnnouncedMax].state.load() == Announced::State::done) ++retired;
+  retired_.store(retired, std::memory_order_release);
+  queue_pair_.send_finished(entry.number, status);
+  if (!closed_) queue_pair_.pump();
+}
+
+// The memory may have been freed since the post (LMR-FREE-4).
+bool ShmStream::usable(const Outgoing& message) const {
+  return std::all_of(message.segments.begin(), message.segments.end(), [&](const nic::Segment& segment) {
+    return segment.length == 0 ||
+           fabric_.adapter().regions().check(segment.key, segment.address, segment.length, queue_pair_.zone(),
+                                             access::kLocalRead) == RegionCheck::ok;
+  });
+}
+
+ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint64_t& length) {
+  Step step = Step::unusable;
+  queue_pair_.with_request(entry.number, [&](const Outgoing& message) {
+    length = message.length;
+    if (!usable(message)) return;
+    const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
+    const bool sent = link_->try_send_piece(*this, remote_, static_cast<std::uint32_t>(count), [&](std::byte* to) {
+      gather(message.segments, entry.offset, count, [&](const std::byte* from, std::size_t part) {
+        copy_streaming(to, from, part);
+        to += part;
+      });
+      streamed_stores_done();
+    });
+    step = sent ? Step::moved : Step::no_room;
+    if (sent) entry.offset += count;
+  });
+  return step;
+}
+
+// True if there is more to do and nothing to wait for.
+bool ShmStream::send_pieces() {
+  for (int turn = 0; turn < kPiecesPerTurn && !closed_; ++turn) {
+    std::uint32_t sequence = 0;
+    Announced* entry = first_in(Announced::State::pieces, sequence);
+    if (!entry) return false;
+    std::uint64_t length = 0;
+    switch (send_piece(*entry, length)) {
+      case Step::moved:
+        if (entry->offset == length) finish(*entry, WorkStatus::success);
+        break;
+      case Step::no_room:
+        return false;  // the link asks again
+      case Step::unusable:
+        finish(*entry, WorkStatus::local_protection);
+        return false;
+    }
+  }
+  // Others first; the link comes back to us with its next pass.
+  if (!closed_) link_->come_back(*this);
+  return !closed_;
+}
+
+bool ShmStream::push_some() {
+  std::uint32_t sequence = 0;
+  Announced* entry = closed_ ? nullptr : first_in(Announced::State::pushing, sequence);
+  if (!entry) return false;
+  bool usable_memory = false, copied = false;
+  std::uint64_t length = 0;
+  queue_pair_.with_request(entry->number, [&](const Outgoing& message) {
+    length = message.length;
+    usable_memory = usable(message);
+    if (!usable_memory) return;
+    const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
+    SegmentHeader& header = link_->outbound_header();
+    if (!begin_writing(header, entry->target.leaf, entry->target.leave)) return;  // withdrawn: its end is near
+    copied = copy_to(link_->peer_pid(), message.segments, {entry->target.spans, entry->target.span_count},
+                     {entry->offset, count});
+    end_writing(header, entry->target.leaf, entry->target.leave);
+    if (copied) entry->offset += count;
+  });
+  if (!usable_memory) {
+    finish(*entry, WorkStatus::local_protection);
+    return false;
+  }
+  if (!copied) return false;
+  if (entry->offset == length) {
+    link_->send_control(CellKind::pushed, remote_, sequence);
+    finish(*entry, WorkStatus::success);
+  }
+  if (!closed_) link_->come_back(*this);
+  return true;
+}
+
+bool ShmStream::take_turn() {
+  bool moved = !closed_ && pull_some();
+  moved |= !closed_ && push_some();
+  moved |= !closed_ && send_pieces();
+  if (!closed_) queue_pair_.pump();
+  return moved;
+}
+
+}  // namespace anydat::nic::soft::shm
