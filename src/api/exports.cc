@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that libdat exports (src/libdat.map). Each goes to the provider of the object it is about: ours directly, a
-// foreign one through its table (OBJ-7). Our functions refuse what is no handle of anybody.
+// foreign one through its table (OBJ-7). Our functions refuse what is no handle of anybody. The calls that the registry
+// has a part in are in registry_calls.cc.
 #include <dat/dat_registry.h>
 #include <dat/udat.h>
 
@@ -12,11 +13,13 @@ namespace anydat {
 
 namespace {
 
-template <auto ours, auto slot, typename Handle, typename... Rest>
-inline DAT_RETURN redirect(Handle handle, Rest... rest) {
-  if (dapl::HandleTable::instance().owns(handle)) [[likely]]
-    return ours(handle, rest...);
-  if (const DAT_PROVIDER* foreign = registry::foreign_provider(handle)) return (foreign->*slot)(handle, rest...);
+using Subject = registry::ForeignCall::Subject;
+
+template <auto ours, auto slot, Subject subject = Subject::object, typename... Rest>
+inline DAT_RETURN redirect(DAT_HANDLE handle, Rest... rest) {
+  if (!dapl::HandleTable::instance().owns(handle)) [[unlikely]] {
+    if (const registry::ForeignCall foreign(handle, subject); foreign) return foreign(slot, handle, rest...);
+  }
   return ours(handle, rest...);
 }
 
@@ -26,6 +29,7 @@ inline DAT_RETURN redirect(Handle handle, Rest... rest) {
 
 // At global scope, like the declarations, whose visibility they inherit.
 using anydat::redirect;
+using anydat::Subject;
 namespace api = anydat::api;
 
 extern "C" {
@@ -33,12 +37,8 @@ extern "C" {
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd_handle, DAT_IA_ATTR_MASK ia_attr_mask,
                         DAT_IA_ATTR* ia_attributes, DAT_PROVIDER_ATTR_MASK provider_attr_mask,
                         DAT_PROVIDER_ATTR* provider_attributes) {
-  return redirect<api::ia_query, &DAT_PROVIDER::ia_query_func>(ia_handle, async_evd_handle, ia_attr_mask, ia_attributes,
-                                                               provider_attr_mask, provider_attributes);
-}
-
-DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
-  return redirect<api::ia_close, &DAT_PROVIDER::ia_close_func>(ia_handle, ia_flags);
+  return redirect<api::ia_query, &DAT_PROVIDER::ia_query_func, Subject::ia>(
+      ia_handle, async_evd_handle, ia_attr_mask, ia_attributes, provider_attr_mask, provider_attributes);
 }
 
 DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context) {
@@ -54,7 +54,7 @@ DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE* handle_ty
 }
 
 DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_HANDLE* cno_handle) {
-  return redirect<api::cno_create, &DAT_PROVIDER::cno_create_func>(ia_handle, agent, cno_handle);
+  return redirect<api::cno_create, &DAT_PROVIDER::cno_create_func, Subject::ia>(ia_handle, agent, cno_handle);
 }
 
 DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent) {
@@ -66,7 +66,7 @@ DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param
 }
 
 DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle) {
-  return redirect<api::cno_free, &DAT_PROVIDER::cno_free_func>(cno_handle);
+  return redirect<api::cno_free, &DAT_PROVIDER::cno_free_func, Subject::destroyed_object>(cno_handle);
 }
 
 DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd_handle) {
@@ -79,21 +79,22 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask
 
 DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT private_data_size,
                          const DAT_PVOID private_data) {
-  return redirect<api::cr_accept, &DAT_PROVIDER::cr_accept_func>(cr_handle, ep_handle, private_data_size, private_data);
+  return redirect<api::cr_accept, &DAT_PROVIDER::cr_accept_func, Subject::destroyed_object>(
+      cr_handle, ep_handle, private_data_size, private_data);
 }
 
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle) {
-  return redirect<api::cr_reject, &DAT_PROVIDER::cr_reject_func>(cr_handle);
+  return redirect<api::cr_reject, &DAT_PROVIDER::cr_reject_func, Subject::destroyed_object>(cr_handle);
 }
 
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff) {
-  return redirect<api::cr_handoff, &DAT_PROVIDER::cr_handoff_func>(cr_handle, handoff);
+  return redirect<api::cr_handoff, &DAT_PROVIDER::cr_handoff_func, Subject::destroyed_object>(cr_handle, handoff);
 }
 
 DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE cno_handle,
                           DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE* evd_handle) {
-  return redirect<api::evd_create, &DAT_PROVIDER::evd_create_func>(ia_handle, evd_min_qlen, cno_handle, evd_flags,
-                                                                   evd_handle);
+  return redirect<api::evd_create, &DAT_PROVIDER::evd_create_func, Subject::ia>(ia_handle, evd_min_qlen, cno_handle,
+                                                                                evd_flags, evd_handle);
 }
 
 DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask, DAT_EVD_PARAM* evd_param) {
@@ -130,7 +131,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
 }
 
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle) {
-  return redirect<api::evd_free, &DAT_PROVIDER::evd_free_func>(evd_handle);
+  return redirect<api::evd_free, &DAT_PROVIDER::evd_free_func, Subject::destroyed_object>(evd_handle);
 }
 
 DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd_handle) {
@@ -144,7 +145,7 @@ DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle) {
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,
                          DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
                          const DAT_EP_ATTR* ep_attributes, DAT_EP_HANDLE* ep_handle) {
-  return redirect<api::ep_create, &DAT_PROVIDER::ep_create_func>(
+  return redirect<api::ep_create, &DAT_PROVIDER::ep_create_func, Subject::ia>(
       ia_handle, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, ep_attributes, ep_handle);
 }
 
@@ -152,7 +153,7 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_hand
                                   DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
                                   DAT_SRQ_HANDLE srq_handle, const DAT_EP_ATTR* ep_attributes,
                                   DAT_EP_HANDLE* ep_handle) {
-  return redirect<api::ep_create_with_srq, &DAT_PROVIDER::ep_create_with_srq_func>(
+  return redirect<api::ep_create_with_srq, &DAT_PROVIDER::ep_create_with_srq_func, Subject::ia>(
       ia_handle, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, srq_handle, ep_attributes,
       ep_handle);
 }
@@ -214,7 +215,7 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* ep_state, DA
 }
 
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle) {
-  return redirect<api::ep_free, &DAT_PROVIDER::ep_free_func>(ep_handle);
+  return redirect<api::ep_free, &DAT_PROVIDER::ep_free_func, Subject::destroyed_object>(ep_handle);
 }
 
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle) {
@@ -234,9 +235,9 @@ DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_RE
                           DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
                           DAT_LMR_HANDLE* lmr_handle, DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context,
                           DAT_VLEN* registered_size, DAT_VADDR* registered_address) {
-  return redirect<api::lmr_create, &DAT_PROVIDER::lmr_create_func>(ia_handle, mem_type, region_description, length,
-                                                                   pz_handle, mem_privileges, lmr_handle, lmr_context,
-                                                                   rmr_context, registered_size, registered_address);
+  return redirect<api::lmr_create, &DAT_PROVIDER::lmr_create_func, Subject::ia>(
+      ia_handle, mem_type, region_description, length, pz_handle, mem_privileges, lmr_handle, lmr_context, rmr_context,
+      registered_size, registered_address);
 }
 
 DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask, DAT_LMR_PARAM* lmr_param) {
@@ -244,19 +245,19 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param
 }
 
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle) {
-  return redirect<api::lmr_free, &DAT_PROVIDER::lmr_free_func>(lmr_handle);
+  return redirect<api::lmr_free, &DAT_PROVIDER::lmr_free_func, Subject::destroyed_object>(lmr_handle);
 }
 
 DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* local_segments,
                                   DAT_VLEN num_segments) {
-  return redirect<api::lmr_sync_rdma_read, &DAT_PROVIDER::lmr_sync_rdma_read_func>(ia_handle, local_segments,
-                                                                                   num_segments);
+  return redirect<api::lmr_sync_rdma_read, &DAT_PROVIDER::lmr_sync_rdma_read_func, Subject::ia>(
+      ia_handle, local_segments, num_segments);
 }
 
 DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* local_segments,
                                    DAT_VLEN num_segments) {
-  return redirect<api::lmr_sync_rdma_write, &DAT_PROVIDER::lmr_sync_rdma_write_func>(ia_handle, local_segments,
-                                                                                     num_segments);
+  return redirect<api::lmr_sync_rdma_write, &DAT_PROVIDER::lmr_sync_rdma_write_func, Subject::ia>(
+      ia_handle, local_segments, num_segments);
 }
 
 DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr_handle) {
@@ -275,11 +276,11 @@ DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET* lmr_tr
 }
 
 DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle) {
-  return redirect<api::rmr_free, &DAT_PROVIDER::rmr_free_func>(rmr_handle);
+  return redirect<api::rmr_free, &DAT_PROVIDER::rmr_free_func, Subject::destroyed_object>(rmr_handle);
 }
 
 DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE* pz_handle) {
-  return redirect<api::pz_create, &DAT_PROVIDER::pz_create_func>(ia_handle, pz_handle);
+  return redirect<api::pz_create, &DAT_PROVIDER::pz_create_func, Subject::ia>(ia_handle, pz_handle);
 }
 
 DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask, DAT_PZ_PARAM* pz_param) {
@@ -287,19 +288,19 @@ DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask
 }
 
 DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle) {
-  return redirect<api::pz_free, &DAT_PROVIDER::pz_free_func>(pz_handle);
+  return redirect<api::pz_free, &DAT_PROVIDER::pz_free_func, Subject::destroyed_object>(pz_handle);
 }
 
 DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EVD_HANDLE evd_handle,
                           DAT_PSP_FLAGS psp_flags, DAT_PSP_HANDLE* psp_handle) {
-  return redirect<api::psp_create, &DAT_PROVIDER::psp_create_func>(ia_handle, conn_qual, evd_handle, psp_flags,
-                                                                   psp_handle);
+  return redirect<api::psp_create, &DAT_PROVIDER::psp_create_func, Subject::ia>(ia_handle, conn_qual, evd_handle,
+                                                                                psp_flags, psp_handle);
 }
 
 DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL* conn_qual, DAT_EVD_HANDLE evd_handle,
                               DAT_PSP_FLAGS psp_flags, DAT_PSP_HANDLE* psp_handle) {
-  return redirect<api::psp_create_any, &DAT_PROVIDER::psp_create_any_func>(ia_handle, conn_qual, evd_handle, psp_flags,
-                                                                           psp_handle);
+  return redirect<api::psp_create_any, &DAT_PROVIDER::psp_create_any_func, Subject::ia>(
+      ia_handle, conn_qual, evd_handle, psp_flags, psp_handle);
 }
 
 DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK psp_param_mask, DAT_PSP_PARAM* psp_param) {
@@ -307,13 +308,13 @@ DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK psp_param
 }
 
 DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle) {
-  return redirect<api::psp_free, &DAT_PROVIDER::psp_free_func>(psp_handle);
+  return redirect<api::psp_free, &DAT_PROVIDER::psp_free_func, Subject::destroyed_object>(psp_handle);
 }
 
 DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep_handle,
                           DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* rsp_handle) {
-  return redirect<api::rsp_create, &DAT_PROVIDER::rsp_create_func>(ia_handle, conn_qual, ep_handle, evd_handle,
-                                                                   rsp_handle);
+  return redirect<api::rsp_create, &DAT_PROVIDER::rsp_create_func, Subject::ia>(ia_handle, conn_qual, ep_handle,
+                                                                                evd_handle, rsp_handle);
 }
 
 DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK rsp_param_mask, DAT_RSP_PARAM* rsp_param) {
@@ -321,16 +322,17 @@ DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK rsp_param
 }
 
 DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle) {
-  return redirect<api::rsp_free, &DAT_PROVIDER::rsp_free_func>(rsp_handle);
+  return redirect<api::rsp_free, &DAT_PROVIDER::rsp_free_func, Subject::destroyed_object>(rsp_handle);
 }
 
 DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR* srq_attr,
                           DAT_SRQ_HANDLE* srq_handle) {
-  return redirect<api::srq_create, &DAT_PROVIDER::srq_create_func>(ia_handle, pz_handle, srq_attr, srq_handle);
+  return redirect<api::srq_create, &DAT_PROVIDER::srq_create_func, Subject::ia>(ia_handle, pz_handle, srq_attr,
+                                                                                srq_handle);
 }
 
 DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle) {
-  return redirect<api::srq_free, &DAT_PROVIDER::srq_free_func>(srq_handle);
+  return redirect<api::srq_free, &DAT_PROVIDER::srq_free_func, Subject::destroyed_object>(srq_handle);
 }
 
 DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,

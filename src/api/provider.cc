@@ -3,13 +3,12 @@
 
 namespace anydat::api {
 
-const DAT_PROVIDER& provider_table() {
+DAT_PROVIDER make_provider_table(const char* device_name, DAT_IA_OPEN_FUNC open) {
   // In the order of the ABI (REG-TBL-1); the ABI test compares it with the table of the standard.
-  static char device_name[] = "soft";
-  static const DAT_PROVIDER table = {
+  return {
       device_name,
       nullptr,
-      ia_open,
+      open,
       ia_query,
       ia_close,
       set_consumer_context,
@@ -78,7 +77,6 @@ const DAT_PROVIDER& provider_table() {
       srq_resize,
       srq_set_lw,
   };
-  return table;
 }
 
 DAT_RETURN bad_handle(const char* call, const char* argument, DAT_HANDLE handle, DAT_RETURN subtype) {

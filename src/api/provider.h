@@ -12,12 +12,12 @@
 
 namespace anydat::api {
 
-const DAT_PROVIDER& provider_table();
+// A table of all our calls, for the adapters registered as `device_name` (REG-TBL-2), which must outlive it.
+DAT_PROVIDER make_provider_table(const char* device_name, DAT_IA_OPEN_FUNC open);
 
 DAT_RETURN bad_handle(const char* call, const char* argument, DAT_HANDLE handle, DAT_RETURN subtype);
 
-// ia
-DAT_RETURN ia_open(const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HANDLE*);
+// ia; what opens one is in own_provider.h
 DAT_RETURN ia_query(DAT_IA_HANDLE, DAT_EVD_HANDLE*, DAT_IA_ATTR_MASK, DAT_IA_ATTR*, DAT_PROVIDER_ATTR_MASK,
                     DAT_PROVIDER_ATTR*);
 DAT_RETURN ia_close(DAT_IA_HANDLE, DAT_CLOSE_FLAGS);

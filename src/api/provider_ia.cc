@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The provider's calls on adapters and on any object.
 #include "api/handles.h"
-#include "registry/builtin.h"
 
 namespace anydat::api {
 
 using dapl::Ia;
-
-DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
-  if (!name) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "dat_ia_open: ia_name is NULL");
-  if (!async_evd) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_ia_open: async_evd_handle is NULL");
-  if (!ia) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "dat_ia_open: ia_handle is NULL");
-  return Ia::open({provider_table(), &registry::open_builtin}, name, async_min_qlen, async_evd, ia);
-}
 
 DAT_RETURN ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK attr_mask, DAT_IA_ATTR* attr,
                     DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider) {

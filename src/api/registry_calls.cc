@@ -1,74 +1,121 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exported calls that belong to the registry, and the ones that only libdat has.
+// The exported calls that go to the registry before, or instead of, a Provider.
 #include <dat/dat_registry.h>
 #include <dat/udat.h>
 
 #include <cstring>
+#include <new>
+#include <utility>
 
+#include "api/own_provider.h"
 #include "api/provider.h"
 #include "dapl/handle.h"
-#include "registry/builtin.h"
 #include "registry/registry.h"
 
 namespace anydat {
 
-namespace registry {
-const DAT_PROVIDER* foreign_provider(DAT_HANDLE) {
-  return nullptr;
+namespace {
+
+using registry::ForeignCall;
+using registry::Registry;
+
+// What every call of the registry has around it: it is refused when the library's end has come (REG-LIST-17), and no
+// exception gets out.
+template <typename Function>
+DAT_RETURN registry_call(const char* name, Function function) {
+  if (registry::finalised()) {
+    return dapl::fail(DAT_INVALID_STATE, DAT_NO_SUBTYPE, "{}: the library has been finalised", name);
+  }
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return dapl::fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "{}: no memory", name);
+  }
 }
-}  // namespace registry
+
+DAT_RETURN open_ia(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia,
+                   DAT_UINT32 major, DAT_UINT32 minor, DAT_BOOLEAN thread_safety) {
+  if (ia) *ia = DAT_HANDLE_NULL;  // IA-OPEN-26
+  if (!name || strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) {
+    return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "dat_ia_open: the name is NULL or has no end");
+  }
+  if (!async_evd) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_ia_open: async_evd_handle is NULL");
+  if (!ia) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "dat_ia_open: ia_handle is NULL");
+
+  Registry& registry = Registry::instance();
+  Registry::Use use;
+  if (const DAT_RETURN rc = registry.acquire({name, major, minor, thread_safety}, use)) {
+    registry.sweep();
+    return rc;
+  }
+  if (use.built_in()) return api::open_builtin(use.tuple(), async_min_qlen, async_evd, ia);
+
+  std::string registered_name = use.tuple().name;
+  const DAT_EVD_HANDLE async_before = *async_evd;
+  DAT_RETURN rc = use.open_function()(registered_name.data(), async_min_qlen, async_evd, ia);
+  if (rc == DAT_SUCCESS && *ia == DAT_HANDLE_NULL) {
+    rc = dapl::fail(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE, "dat_ia_open: {}: its Provider has returned no handle",
+                    registered_name);
+  }
+  if (rc != DAT_SUCCESS) {
+    *async_evd = async_before;  // IA-OPEN-26, whatever the Provider did
+    *ia = DAT_HANDLE_NULL;
+    return rc;
+  }
+  registry.opened(std::move(use), *ia, dapl::HandleTable::instance().owns(*ia));
+  return rc;
+}
+
+DAT_RETURN close_ia(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
+  Registry& registry = Registry::instance();
+  const std::uint64_t number = registry.begin_close(ia);
+  DAT_RETURN rc = DAT_SUCCESS;
+  if (const ForeignCall foreign(ia, ForeignCall::Subject::destroyed_ia); foreign) {
+    rc = foreign(&DAT_PROVIDER::ia_close_func, ia, flags);
+  } else {
+    rc = api::ia_close(ia, flags);
+  }
+  if (rc == DAT_SUCCESS) registry.end_close(ia, number);
+  return rc;
+}
+
+}  // namespace
 
 }  // namespace anydat
 
-namespace api = anydat::api;
-namespace dapl = anydat::dapl;
-namespace registry = anydat::registry;
+using anydat::registry_call;
+using anydat::registry::Registry;
 
 extern "C" {
 
 DAT_RETURN dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia,
-                        DAT_UINT32, DAT_UINT32, DAT_BOOLEAN) {
-  if (ia) *ia = DAT_HANDLE_NULL;  // IA-OPEN-26
-  if (name && strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) {
-    return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "dat_ia_open: the name is longer than 255 characters");
-  }
-  return api::ia_open(name, async_min_qlen, async_evd, ia);
+                        DAT_UINT32 major, DAT_UINT32 minor, DAT_BOOLEAN thread_safety) {
+  return registry_call(
+      "dat_ia_open", [&] { return anydat::open_ia(name, async_min_qlen, async_evd, ia, major, minor, thread_safety); });
+}
+
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
+  return registry_call("dat_ia_close", [&] { return anydat::close_ia(ia, flags); });
 }
 
 DAT_RETURN dat_registry_list_providers(DAT_COUNT max, DAT_COUNT* count, DAT_PROVIDER_INFO* list[]) {
-  if (!count)
-    return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_registry_list_providers: number_entries is NULL");
-  const std::vector<std::string> names = registry::builtin_names();
-  *count = static_cast<DAT_COUNT>(names.size());
-  if (max < *count || !list) {
-    return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "dat_registry_list_providers: {} entries do not fit {}",
-                      *count, max);
-  }
-  for (DAT_COUNT i = 0; i < *count; ++i) {
-    if (!list[i])
-      return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_registry_list_providers: element {} is NULL", i);
-    std::memset(list[i], 0, sizeof *list[i]);
-    std::memcpy(list[i]->ia_name, names[i].data(), std::min(names[i].size(), sizeof list[i]->ia_name - 1));
-    list[i]->dapl_version_major = DAT_VERSION_MAJOR;
-    list[i]->dapl_version_minor = DAT_VERSION_MINOR;
-    list[i]->is_thread_safe = DAT_FALSE;
-  }
-  return DAT_SUCCESS;
+  return registry_call("dat_registry_list_providers", [&] { return Registry::instance().list(max, count, list); });
 }
 
-DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER*, const DAT_PROVIDER_INFO*) {
-  return DAT_NOT_IMPLEMENTED;
+DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
+  return registry_call("dat_registry_add_provider", [&] { return Registry::instance().add(provider, info); });
 }
-DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER*, const DAT_PROVIDER_INFO*) {
-  return DAT_NOT_IMPLEMENTED;
+
+DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
+  return registry_call("dat_registry_remove_provider", [&] { return Registry::instance().remove(provider, info); });
 }
-void dat_provider_init(const DAT_PROVIDER_INFO*, const char*) {}
-void dat_provider_fini(const DAT_PROVIDER_INFO*) {}
 
 // Programs hold the provider's own IA handle (ruling A7), so there is nothing to translate.
 __attribute__((visibility("default"))) DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE* ia);
 DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE* ia) {
-  if (!ia) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dats_get_ia_handle: ia_handle is NULL");
+  if (!ia) {
+    return anydat::dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dats_get_ia_handle: ia_handle is NULL");
+  }
   *ia = reinterpret_cast<DAT_IA_HANDLE>(handle);
   return DAT_SUCCESS;
 }

@@ -39,9 +39,9 @@ void copy_name(char (&to)[DAT_NAME_MAX_LENGTH], const std::string& from) {
 
 }  // namespace
 
-Ia::Ia(const DAT_PROVIDER& table, std::string name, std::unique_ptr<nic::Adapter> nic)
+Ia::Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
     : Object(*this, kType),
-      table_(table),
+      kind_(kind),
       name_(std::move(name)),
       address_(nic->info().address),
       nic_(std::move(nic)),
@@ -73,16 +73,16 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
     }
   }
   nic::Status status = nic::Status::ok;
-  std::unique_ptr<nic::Adapter> nic = kind.make(name, status);
+  std::unique_ptr<nic::Adapter> nic = kind.make(kind.adapter, status);
   if (!nic) {
     if (status == nic::Status::unsupported) {
-      return fail(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED, "dat_ia_open: this host has no adapter named {}",
-                  name);
+      return fail(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED, "dat_ia_open: {}: this host has no adapter {}", name,
+                  kind.adapter);
     }
     return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE, "dat_ia_open: no memory, thread or descriptors for {}",
                 name);
   }
-  std::unique_ptr<Ia> ia(new Ia(kind.table, name, std::move(nic)));
+  std::unique_ptr<Ia> ia(new Ia(kind, name, std::move(nic)));
   ia->slot_ = HandleTable::instance().add(kind.table, kType, *ia);
   if (!ia->slot_) {
     return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "dat_ia_open: no handle is free");
@@ -195,7 +195,7 @@ void Ia::destroy_everything() {
 Object* Ia::adopt_object(std::unique_ptr<Object> object) {
   auto& list = objects_[object->type()];
   if (list.size() >= static_cast<std::size_t>(limit_of(object->type()))) return nullptr;
-  object->slot_ = HandleTable::instance().add(table_, object->type(), *object);
+  object->slot_ = HandleTable::instance().add(kind_.table, object->type(), *object);
   if (!object->slot_) return nullptr;
   list.push_back(std::move(object));
   list.back()->place_ = std::prev(list.end());
@@ -349,12 +349,12 @@ void Ia::fill(DAT_PROVIDER_ATTR& attr) const {
   attr.provider_version_major = kVersionMajor;
   attr.provider_version_minor = kVersionMinor;
   attr.dapl_version_major = DAT_VERSION_MAJOR;
-  attr.dapl_version_minor = DAT_VERSION_MINOR;
+  attr.dapl_version_minor = kind_.api_minor_version;
   attr.lmr_mem_types_supported = static_cast<DAT_MEM_TYPE>(DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL);
   attr.iov_ownership_on_return = DAT_IOV_CONSUMER;
   attr.dat_qos_supported = static_cast<DAT_QOS>(nic_->info().qos_supported);
   attr.completion_flags_supported = static_cast<DAT_COMPLETION_FLAGS>(0x1f);
-  attr.is_thread_safe = DAT_TRUE;
+  attr.is_thread_safe = kind_.thread_safe;
   attr.max_private_data_size = nic::kPrivateDataMax;
   attr.supports_multipath = DAT_FALSE;
   attr.ep_creator = DAT_PSP_CREATES_EP_IFASKED;

@@ -51,10 +51,14 @@ class Ia final : public Object {
 
   // Makes the NIC for an adapter's name; null with Status::unsupported if there is no such adapter.
   using AdapterFactory = std::unique_ptr<nic::Adapter> (*)(const std::string& name, nic::Status& status);
-  // What all instances of a provider have in common. `table` is what its handles point to.
+  // What the registration says that an instance is opened through. An adapter may be registered under a name of the
+  // administrator's choice, so the instance's name (IA-ATTR-1) and the adapter's are two things.
   struct Kind {
-    const DAT_PROVIDER& table;
+    const DAT_PROVIDER& table;  // what the handles point to (HND-9); lasts for the life of the process
     AdapterFactory make;
+    std::string adapter;           // what `make` is given
+    DAT_UINT32 api_minor_version;  // reported as dapl_version_minor (PRV-ATTR-5)
+    DAT_BOOLEAN thread_safe;       // reported as is_thread_safe (PRV-ATTR-6)
   };
   static DAT_RETURN open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd,
                          DAT_IA_HANDLE* handle);
@@ -88,7 +92,7 @@ class Ia final : public Object {
   nic::ZoneId next_zone() { return ++last_zone_; }
 
  private:
-  Ia(const DAT_PROVIDER& table, std::string name, std::unique_ptr<nic::Adapter> nic);
+  Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic);
 
   Object* adopt_object(std::unique_ptr<Object> object);
   DAT_COUNT limit_of(DAT_HANDLE_TYPE type) const;
@@ -97,7 +101,7 @@ class Ia final : public Object {
   bool anything_of_the_consumers() const;
   void destroy_everything();
 
-  const DAT_PROVIDER& table_;
+  const Kind kind_;
   const std::string name_;
   const Limits limits_;
   nic::Address address_;

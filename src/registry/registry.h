@@ -4,9 +4,170 @@
 #include <dat/dat_registry.h>
 #include <dat/udat.h>
 
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/lock.h"
+#include "registry/foreign.h"
+#include "registry/library.h"
+#include "registry/static_registry.h"
+#include "registry/tuple.h"
+
 namespace anydat::registry {
 
-// The call table of a handle that a provider other than ours has made, or null if `handle` is not one.
-const DAT_PROVIDER* foreign_provider(DAT_HANDLE handle);
+// Which Provider opens an IA name: the static registry (dat.conf), the dynamic one (what Providers have registered),
+// and the built-in adapters, which stand in the dynamic registry without anybody having registered them.
+//
+// Thread safety: any thread may call anything, also from inside a Provider that is being loaded, initialised or
+// finalised. The lock is not held while foreign code runs; an entry that somebody works on is `busy` instead, and who
+// needs it waits for that, except the very thread that does the work.
+// Always true: the uses of an entry are those of the registrations that came from its library, and a library is only
+// unloaded when there are none and no thread is inside it.
+class Registry {
+  struct Entry;
+  struct Registration;
+
+ public:
+  static Registry& instance();
+
+  DAT_RETURN list(DAT_COUNT max, DAT_COUNT* count, DAT_PROVIDER_INFO* infos[]);
+  DAT_RETURN add(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info);
+  DAT_RETURN remove(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info);
+
+  // What an IA is opened through: one use of a registration and of the library it came from (RES-11). Unless it is
+  // handed to opened(), the use ends with it (RES-12).
+  class Use {
+   public:
+    Use() = default;
+    Use(Use&& other) noexcept
+        : registration_(std::exchange(other.registration_, nullptr)), tuple_(std::move(other.tuple_)) {}
+    Use& operator=(Use&&) = delete;
+    ~Use();
+
+    const Tuple& tuple() const { return tuple_; }  // of the registration: its minor may be larger than the request's
+    bool built_in() const { return registration_ == nullptr; }
+    DAT_IA_OPEN_FUNC open_function() const;  // Requires: not built in.
+
+   private:
+    friend class Registry;
+    Registration* registration_ = nullptr;  // null for a built-in adapter
+    Tuple tuple_{};
+  };
+  // Finds the registration for a request, loading a library if need be (RES-4 to RES-6).
+  DAT_RETURN acquire(Tuple request, Use& use);
+
+  // The instance is open; `ours` if its handle is one of this library's.
+  void opened(Use&& use, DAT_IA_HANDLE ia, bool ours);
+  // Before and after the Provider's close; the second gives the instance's use back. They are two, as a Provider may
+  // give a handle that it has just freed to another thread: the number says which instance is meant. It is 0 for a
+  // handle that was not opened through a registration.
+  std::uint64_t begin_close(DAT_IA_HANDLE ia);
+  void end_close(DAT_IA_HANDLE ia, std::uint64_t number);
+  // The table of an open instance of another Provider, or null (ruling A7).
+  ForeignTable* foreign_instance(DAT_IA_HANDLE ia);
+
+  // Finalises and unloads what nobody uses any more (RES-13). To be called when a use may have ended.
+  void sweep();
+  // To be called by a thread that has left a Provider's code: a library may have waited for it.
+  void sweep_if_postponed() {
+    if (postponed_.load()) sweep();
+  }
+
+ private:
+  Registry();
+
+  // An entry of the static registry and what has become of it.
+  struct Entry {
+    explicit Entry(const StaticEntry& of) : constant(of), info(info_of(of.tuple)) {}
+    const StaticEntry& constant;
+    const DAT_PROVIDER_INFO info;           // what its Provider is given (REG-INIT-2, REG-FINI-1)
+    std::unique_ptr<Library> library;       // null: not loaded
+    const StaticLibrary* source = nullptr;  // which of constant.libraries it is
+    std::string failure;                    // why it is not there, if that was tried
+    bool busy = false;                      // `worker` is loading, initialising or finalising it, without the lock
+    bool leaving = false;                   // it is being finalised: its registrations are not to be opened any more
+    std::thread::id worker;
+    std::uint32_t uses = 0;
+    std::vector<ForeignTable*> tables;  // that lead into the library
+  };
+  class Work;
+
+  struct Registration {
+    Tuple tuple;
+    const DAT_PROVIDER* provider;
+    DAT_IA_OPEN_FUNC open;  // a copy (REG-ADD-2)
+    ForeignTable* table;
+    Entry* origin;  // null if no library of the static registry made it
+    std::uint32_t uses = 0;
+  };
+
+  struct Instance {
+    std::uint64_t number;
+    Registration* registration;
+    ForeignTable* table;  // null for an instance of ours
+  };
+
+  std::vector<Tuple> builtins(bool listed) const;
+  Registration* find(const Tuple& tuple) ANYDAT_REQUIRES(lock_);
+  Registration* best_registration(const Tuple& request) ANYDAT_REQUIRES(lock_);
+  Entry* origin_of(const Tuple& tuple) ANYDAT_REQUIRES(lock_);
+  std::vector<Tuple> known(std::vector<Tuple> builtin) ANYDAT_REQUIRES(lock_);
+  // These let go of the lock while the Provider's code runs.
+  void prepare(Entry& entry) ANYDAT_REQUIRES(lock_);
+  void load(Entry& entry) ANYDAT_REQUIRES(lock_);
+  void unload(Entry& entry, bool initialised) ANYDAT_REQUIRES(lock_);
+  void erase(Registration& registration) ANYDAT_REQUIRES(lock_);
+  void end_use(Registration& registration) ANYDAT_REQUIRES(lock_);
+  void end(const Instance& instance) ANYDAT_REQUIRES(lock_);
+
+  const StaticRegistry static_;
+  base::Mutex lock_;
+  std::condition_variable_any no_longer_busy_;
+  std::list<Entry> entries_ ANYDAT_GUARDED_BY(lock_);  // as in static_
+  std::list<Registration> registrations_ ANYDAT_GUARDED_BY(lock_);
+  std::unordered_map<DAT_IA_HANDLE, Instance> instances_ ANYDAT_GUARDED_BY(lock_);
+  std::uint64_t last_instance_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::atomic<bool> postponed_{false};  // a library waits for a thread to leave it
+};
+
+// REG-LIST-17: the library's destructor has run, so the process is about to end.
+bool finalised();
+
+// One call into a Provider other than ours.
+class ForeignCall {
+ public:
+  enum class Subject : std::uint8_t {
+    object,
+    ia,                // an instance, checked against those that are open (ruling A7)
+    destroyed_object,  // one that may be gone when the call has returned
+    destroyed_ia,
+  };
+
+  ForeignCall(DAT_HANDLE handle, Subject subject);
+  ~ForeignCall();
+  ForeignCall(const ForeignCall&) = delete;
+  ForeignCall& operator=(const ForeignCall&) = delete;
+
+  // False: the handle is of no Provider.
+  explicit operator bool() const { return table_ != nullptr; }
+
+  // The call, or DAT_NOT_IMPLEMENTED if the Provider has not got it (RC-7). Requires: *this is true.
+  template <typename Function, typename... Arguments>
+  DAT_RETURN operator()(Function DAT_PROVIDER::*slot, Arguments... arguments) const {
+    return table_->has(slot) ? (table_->provider->*slot)(arguments...) : static_cast<DAT_RETURN>(DAT_NOT_IMPLEMENTED);
+  }
+
+ private:
+  ForeignTable* table_ = nullptr;
+  const bool destroys_;
+};
 
 }  // namespace anydat::registry

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The call tables of Providers other than ours, and which of them a handle belongs to.
+#pragma once
+
+#include <dat/dat_registry.h>
+#include <dat/udat.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "base/lock.h"
+
+namespace anydat::registry {
+
+// A call table that a Provider has registered, or that an instance of its turned out to use. It is kept for the life of
+// the process, so whoever found it need not hold it; whether its functions are still there is another matter.
+struct ForeignTable {
+  const DAT_PROVIDER* provider = nullptr;
+  std::atomic<bool> has_version_1_2{false};  // the table is as long as ours; else it ends before the calls of 1.2
+  std::atomic<std::uint32_t> calls{0};       // threads inside one of its functions now, through libdat (REG-FINI-7)
+  std::uint32_t references = 0;              // registrations and open instances; 0: forgotten
+
+  // False if the Provider has not got that call.
+  template <typename Function>
+  bool has(Function DAT_PROVIDER::*slot) const {
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(&(provider->*slot)) - reinterpret_cast<std::uintptr_t>(provider);
+    const bool there = offset < offsetof(DAT_PROVIDER, lmr_sync_rdma_read_func) || has_version_1_2.load();
+    return there && provider->*slot != nullptr;
+  }
+};
+
+// All of them, by the first word of an object (HND-9).
+//
+// Thread safety: any thread may call anything. The lock is a leaf.
+class ForeignTables {
+ public:
+  static ForeignTables& instance();
+
+  // Each add() wants one drop(). The first makes the table known, the last forgets it.
+  ForeignTable* add(const DAT_PROVIDER* provider, bool has_version_1_2);
+  void drop(ForeignTable* table);
+
+  bool any() const { return known_count_.load(std::memory_order_relaxed) > 0; }
+
+  // The table of the object behind any value a program passes as a handle; null if it is not one of a Provider that is
+  // known. Never touches memory that is not there.
+  //
+  // What was found is remembered by the thread, and believed until forget_handles() or drop(): a data call should not
+  // cost a system call.
+  ForeignTable* find(DAT_HANDLE handle);
+  // Some handle has died.
+  void forget_handles() { generation_.fetch_add(1); }
+
+ private:
+  ForeignTable* look_up(DAT_HANDLE handle);
+
+  std::atomic<std::uint64_t> generation_{1};
+  std::atomic<std::size_t> known_count_{0};
+  base::Mutex lock_;
+  std::deque<ForeignTable> tables_ ANYDAT_GUARDED_BY(lock_);
+};
+
+// Copies the word at `address`, wherever that points. False if there is no readable memory.
+bool read_word(const void* address, std::uintptr_t& word);
+// The way for systems that forbid process_vm_readv.
+bool read_word_by_pipe(const void* address, std::uintptr_t& word);
+
+}  // namespace anydat::registry

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "registry/static_registry.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/unique_fd.h"
+
+namespace anydat::registry {
+
+namespace {
+
+// A packager may configure a directory of its own (CONF-3).
+#ifdef ANYDAT_SYSCONFDIR
+constexpr std::array kDefaultPaths{ANYDAT_SYSCONFDIR "/dat.conf", "/etc/dat.conf"};
+#else
+constexpr std::array kDefaultPaths{"/etc/dat.conf"};
+#endif
+
+// The whole file, or nothing with errno set. A directory can be opened and not read; it counts as no file.
+std::optional<std::string> read_file(const char* path) {
+  const base::UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return std::nullopt;
+  std::string text;
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
+    if (got == 0) return text;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  }
+}
+
+std::vector<StaticEntry> entries_of(const char* path, const std::string& text) {
+  const Conf conf = parse_conf(text);
+  for (const ConfBadLine& line : conf.bad_lines) {
+    base::log(base::LogLevel::warn, "{}:{}: {}; the line is ignored", path, line.number, line.why);
+  }
+  return static_entries(conf.entries);
+}
+
+}  // namespace
+
+std::vector<StaticEntry> static_entries(const std::vector<ConfEntry>& lines) {
+  std::vector<StaticEntry> entries;
+  for (const ConfEntry& line : lines) {
+    if (line.kernel_api || !line.is_default) continue;
+    auto entry = std::find_if(entries.begin(), entries.end(),
+                              [&](const StaticEntry& earlier) { return earlier.tuple == line.tuple; });
+    if (entry == entries.end()) entry = entries.insert(entry, StaticEntry{line.tuple, {}});
+    entry->libraries.push_back({line.library, line.instance_data});
+  }
+  return entries;
+}
+
+StaticRegistry read_static_registry(const char* override_path, std::span<const char* const> default_paths) {
+  StaticRegistry registry;
+  if (override_path) {
+    registry.lists_builtins = false;
+    if (const auto text = read_file(override_path)) {
+      registry.entries = entries_of(override_path, *text);
+    } else {
+      registry.missing = true;  // CONF-4
+      base::log(base::LogLevel::warn, "DAT_OVERRIDE names {}: {}", override_path, strerrordesc_np(errno));
+    }
+    return registry;
+  }
+  for (const char* path : default_paths) {
+    if (const auto text = read_file(path)) {
+      registry.entries = entries_of(path, *text);
+      break;
+    }
+  }
+  return registry;
+}
+
+StaticRegistry read_static_registry() {
+  // An empty value is a value, the path of no file (CONF-4). Unset, or set in a privileged process (CONF-8), the text
+  // has no address either.
+  return read_static_registry(base::env_text(base::EnvVar::override_file).data(), kDefaultPaths);
+}
+
+}  // namespace anydat::registry
