@@ -198,11 +198,19 @@ DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
   const auto handle_of = [](const Object* object) { return object ? object->handle() : DAT_HANDLE_NULL; };
   param->ia_handle = ia().handle();
   param->ep_state = state();
-  // EP-QUERY-5: the memory is the queue pair's.
+  // EP-QUERY-5: the memory is the queue pair's, or ours.
   param->local_ia_address_ptr = const_cast<DAT_IA_ADDRESS_PTR>(&queue_pair_->local_address().generic);
   param->local_port_qual = queue_pair_->local_port();
   param->remote_ia_address_ptr = const_cast<DAT_IA_ADDRESS_PTR>(&queue_pair_->remote_address().generic);
   param->remote_port_qual = queue_pair_->remote_port();
+  if (param->ep_state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING ||
+      param->ep_state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {
+    // EP-QUERY-3, EP-QUERY-4: the queue pair knows nothing of the request yet.
+    param->local_ia_address_ptr = &offered_.local.generic;
+    param->local_port_qual = offered_.local_port;
+    param->remote_ia_address_ptr = &offered_.remote.generic;
+    param->remote_port_qual = offered_.remote_port;
+  }
   param->pz_handle = handle_of(parts_.pz);
   param->recv_evd_handle = handle_of(parts_.recv);
   param->request_evd_handle = handle_of(parts_.request);
@@ -210,6 +218,10 @@ DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
   param->srq_handle = handle_of(srq_);
   param->ep_attr = attr_;
   return DAT_SUCCESS;
+}
+
+void Ep::offer(const nic::ConnectionRequest& request, nic::ConnQual local_port) {
+  offered_ = {request.local_address(), request.remote_address(), local_port, request.remote_port()};
 }
 
 DAT_RETURN Ep::modify(DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {

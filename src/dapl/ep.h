@@ -66,6 +66,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   DAT_RETURN wrong_state(const char* call) const;
   bool ready_to_connect() const { return parts_.pz && parts_.connect; }
   void set_state(DAT_EP_STATE state) { state_.store(state, std::memory_order_release); }
+  // Notes who asks, for queries until the request is answered (EP-QUERY-7).
+  void offer(const nic::ConnectionRequest& request, nic::ConnQual local_port);
   const Parts& parts() const { return parts_; }
 
   // nic::QueuePairEvents
@@ -92,6 +94,11 @@ class Ep final : public Object, public nic::QueuePairEvents {
   DAT_EP_ATTR attr_{};
   bool parts_taken_ = false;
   std::vector<std::byte> private_data_;  // of the last ESTABLISHED (PD-6)
+  struct Ends {
+    nic::Address local, remote;
+    std::uint64_t local_port, remote_port;
+  };
+  Ends offered_{};  // of the pending request that names the endpoint
 
   // What posts need of the above.
   std::atomic<nic::ZoneId> zone_{nic::kNoZone};

@@ -66,6 +66,7 @@ bool ServicePoint::on_request(std::unique_ptr<nic::ConnectionRequest>& request) 
   data.sp_handle.psp_handle = handle();
   data.local_ia_address_ptr = ia().lasting(request->local_address());
   data.conn_qual = qual_;
+  if (ep) ep->offer(*request, qual_);
   Cr* cr = ia().adopt(std::make_unique<Cr>(ia(), std::move(request), ep));
   if (cr) {
     data.cr_handle = cr->handle();
