@@ -50,6 +50,7 @@ constexpr DAT_TIMEOUT kChildCheckUs = 1'000'000;
 
 void check(DAT_RETURN status, const char* call) {
   if (status == DAT_SUCCESS) return;
+  if (DAT_GET_TYPE(status) == DAT_TIMEOUT_EXPIRED) throw std::runtime_error(fmt::format("{} took too long", call));
   const char* major = "";
   const char* minor = "";
   dat_strerror(status, &major, &minor);

@@ -14,7 +14,10 @@ std::string describe(DAT_RETURN status) {
   const char* minor = "";
   if (dat_strerror(status, &major, &minor) != DAT_SUCCESS) return fmt::format("DAT_RETURN {:#010x}", status);
   std::string text = *minor != '\0' ? fmt::format("{} ({})", major, minor) : std::string(major);
-  if (const char* sentence = anydat_last_error(); *sentence != '\0') text += fmt::format(": {}", sentence);
+  // An empty queue and a wait that ran out are answers, not mistakes: the library has no sentence for them, and the one
+  // it still holds is about something else.
+  const bool answer = DAT_GET_TYPE(status) == DAT_TIMEOUT_EXPIRED || DAT_GET_TYPE(status) == DAT_QUEUE_EMPTY;
+  if (const char* sentence = anydat_last_error(); !answer && *sentence != '\0') text += fmt::format(": {}", sentence);
   return text;
 }
 
