@@ -162,7 +162,7 @@ void ReceivePool::stop_waiting(SoftQueuePair& queue_pair) {
 }
 
 bool ReceivePool::anybody_waits_before(const SoftQueuePair& queue_pair) const {
-  return !waiting_.empty() && waiting_.front() != &queue_pair;
+  return !waiting_.empty() && waiting_.front() != &queue_pair && served_ != &queue_pair;
 }
 
 void ReceivePool::serve_waiting() {
@@ -171,7 +171,9 @@ void ReceivePool::serve_waiting() {
     SoftQueuePair* next = waiting_.front();
     waiting_.pop_front();
     somebody_waits_.store(!waiting_.empty());
+    served_ = next;
     next->receives_available();
+    served_ = nullptr;
   }
 }
 

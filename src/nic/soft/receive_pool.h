@@ -98,7 +98,8 @@ class ReceivePool final : public ReceiveQueue {
 
   std::atomic<std::uint64_t> reaped_{0};  // ever; apart, because reaping needs no other change
 
-  std::deque<SoftQueuePair*> waiting_;  // held with the engine
+  std::deque<SoftQueuePair*> waiting_;      // held with the engine
+  const SoftQueuePair* served_ = nullptr;  // likewise; whose turn it is, no longer in waiting_
   std::atomic<bool> somebody_waits_{false};
   Engine::Kick serve_;
 };
