@@ -24,8 +24,9 @@ constexpr std::array kTable{
     EnvEntry{EnvVar::spin_us, "DAT_SPIN_US", "microseconds", "how long a wait spins before it sleeps (default: 50)"},
     EnvEntry{EnvVar::rnr_timeout_ms, "DAT_RNR_TIMEOUT_MS", "unlimited, or milliseconds",
              "how long a message waits for a receive buffer before its connection breaks (default: unlimited)"},
-    EnvEntry{EnvVar::shm_copy, "DAT_SHM_COPY", "auto, cross, ring",
-             "how large messages cross between processes of one host (default: auto)"},
+    EnvEntry{EnvVar::shm_copy, "DAT_SHM_COPY", "auto, ring",
+             "how large messages cross between processes of one host: ring never copies from process to process "
+             "(default: auto)"},
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ EpInState::EpInState(Side& server, Side& client, const Srq& srq, DAT_EP_STATE st
       connect_(server.ia, DAT_EVD_CONNECTION_FLAG),
       peer_connect_(client.ia, DAT_EVD_CONNECTION_FLAG),
       requests_(state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING ? client.ia : server.ia, DAT_EVD_CR_FLAG),
-      memory_(server.ia, server.pz, 64),
+      memory_(server.ia, server.pz, 64 * 1024),
       ep_(server.ia, server.pz, {.recv = recv_.get(), .request = request_.get(), .connect = connect_.get()}, srq,
           default_srq_ep_attr()),
       peer_(client.ia, client.pz,
@@ -38,7 +38,7 @@ EpInState::EpInState(Side& server, Side& client, const Srq& srq, DAT_EP_STATE st
       connect_pair(server, ep_.get(), peer_.get());
       break;
     case DAT_EP_STATE_DISCONNECT_PENDING: {
-      // The peer has no receive buffer, so a Send cannot finish and the graceful disconnect waits for it.
+      // The peer has no receive buffer, so a Send too large to travel at once cannot finish, and the graceful disconnect waits for it.
       connect_pair(server, ep_.get(), peer_.get());
       DAT_LMR_TRIPLET segment = memory_.triplet();
       require(dat_ep_post_send(ep_.get(), 1, &segment, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");

@@ -13,7 +13,13 @@ std::ostream& operator<<(std::ostream& out, const Wire& wire) {
 
 const std::vector<Wire>& all_wires() {
   static const std::vector<Wire> wires{
-      {.name = "shm", .ia_name = "soft-lo", .env = {{"DAT_WIRE", "shm"}}, .held_for_stopped_sender = 8},
+      // Large messages are copied from process to process, so that a receiver needs no help of a stopped sender.
+      {.name = "shm", .ia_name = "soft-lo", .env = {{"DAT_WIRE", "shm"}}, .held_for_stopped_sender = 0},
+      // The same with that forbidden, as it may be in a container: large messages go through shared memory in pieces.
+      {.name = "shm_ring",
+       .ia_name = "soft-lo",
+       .env = {{"DAT_WIRE", "shm"}, {"DAT_SHM_COPY", "ring"}},
+       .held_for_stopped_sender = 8},
   };
   return wires;
 }

@@ -19,6 +19,7 @@ class Fabric;
 struct SoftConfig {
   enum class Wire : std::uint8_t { automatic, shm, tcp };
   Wire wire = Wire::automatic;
+  bool cross_copy = true;  // between processes of one host, where the kernel allows it
   base::Nanoseconds receiver_not_ready_ns = base::kForever;
   static SoftConfig from_environment();
 };

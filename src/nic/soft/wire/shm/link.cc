@@ -43,7 +43,7 @@ Link::Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbo
   ucred peer_process{};
   socklen_t length = sizeof peer_process;
   if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer_process, &length) == 0) peer_pid_ = peer_process.pid;
-  reaches_peer_ = can_reach(peer_pid_, outbound_.header());
+  reaches_peer_ = fabric_.adapter().config().cross_copy && can_reach(peer_pid_, outbound_.header());
   base::Guard guard(tx_lock_);
   tx_.attach(outbound_);
 }
