@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/link.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -162,8 +161,10 @@ void Link::ring() {
   [[maybe_unused]] const auto sent = ::send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+// A process that has died but has not been waited for by its parent, which may be this one, still takes signals. It has
+// no memory, though.
 bool Link::peer_gone() const {
-  return peer_pid_ <= 0 || (::kill(peer_pid_, 0) != 0 && errno == ESRCH);
+  return peer_pid_ <= 0 || !has_memory(peer_pid_);
 }
 
 void Link::full_fence() {

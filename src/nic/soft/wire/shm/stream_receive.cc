@@ -103,7 +103,8 @@ ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& lar
   };
   // Both processors copy: messages are pulled and pushed turn and turn about. A lone one is pulled, which saves a hop.
   if (can_pull && busy(Large::Way::pull) <= busy(Large::Way::push)) return Large::Way::pull;
-  if (body.can_push != 0) {
+  // A writer whose process we cannot name (another PID namespace) could not be waited for (withdraw()).
+  if (body.can_push != 0 && link_->peer_pid() > 0) {
     MemoryBody target{};
     std::uint64_t left = body.length;
     for (const nic::Segment& segment : large.message->buffer.all()) {
