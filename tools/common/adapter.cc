@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include <cstdint>
 #include <cstring>
 
 #include "common/error.h"
@@ -110,14 +109,6 @@ Region& Region::operator=(Region&& other) noexcept {
 Region::~Region() {
   lmr_.reset();
   if (data_ != nullptr) munmap(data_, bytes_);
-}
-
-DAT_LMR_TRIPLET Region::at(std::size_t offset, std::size_t length) const {
-  DAT_LMR_TRIPLET triplet{};
-  triplet.lmr_context = context_;
-  triplet.virtual_address = reinterpret_cast<std::uintptr_t>(data_ + offset);
-  triplet.segment_length = length;
-  return triplet;
 }
 
 }  // namespace tools

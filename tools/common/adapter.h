@@ -4,7 +4,9 @@
 #define ANYDAT_TOOLS_COMMON_ADAPTER_H
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "common/handle.h"
 
@@ -51,7 +53,13 @@ class Region {
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
-  DAT_LMR_TRIPLET at(std::size_t offset, std::size_t length) const;
+  DAT_LMR_TRIPLET at(std::size_t offset, std::size_t length) const {
+    DAT_LMR_TRIPLET triplet{};
+    triplet.lmr_context = context_;
+    triplet.virtual_address = reinterpret_cast<std::uintptr_t>(data_ + offset);
+    triplet.segment_length = length;
+    return triplet;
+  }
 
  private:
   std::byte* data_ = nullptr;

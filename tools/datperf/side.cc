@@ -29,14 +29,6 @@ Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
   receive_memory_ = tools::Region(adapter, receives * sizing_.stride);
   send_memory_ = tools::Region(adapter, sends * sizing_.stride);
 
-  const std::uint64_t buffer_bytes = std::max<std::uint64_t>(params.size, sizeof(Report));
-  for (std::uint64_t i = 0; i < receives; ++i)
-    receives_.push_back(receive_memory_.at(i * sizing_.stride, buffer_bytes));
-  for (std::uint64_t i = 0; i < sends; ++i) {
-    slots_.push_back(send_memory_.at(i * sizing_.stride, params.size));
-    slot_memory_.push_back(send_memory_.data() + i * sizing_.stride);
-  }
-
   if (params.srq) {
     srq_ = adapter.make_srq(count_of(receives));
     for (std::uint64_t i = 0; i < receives; ++i)
@@ -90,11 +82,9 @@ void Side::wait_disconnected(tools::Timeout timeout) {
 void Side::send_report(const Report& report) {
   Lane& lane = lanes_[0];
   if (lane.posted - lane.completed == sizing_.send_slots && !wait_for_slot<true>(lane)) fail();
-  const std::size_t slot = lane.posted & (sizing_.send_slots - 1);
-  std::memcpy(slot_memory_[slot], &report, sizeof report);
-  DAT_LMR_TRIPLET message = slots_[slot];
-  message.segment_length = sizeof report;
-  if (!post_send(0, message)) fail();
+  const std::size_t offset = next_slot(0);
+  std::memcpy(send_memory_.data() + offset, &report, sizeof report);
+  if (!post_send(0, offset, sizeof report)) fail();
 }
 
 Report Side::receive_report() {

@@ -64,8 +64,12 @@ class Side {
   bool next_event(DAT_EVD_HANDLE evd, DAT_EVENT& event);
   template <bool kBlock>
   bool wait_for_slot(Lane& lane);
-  bool post_send(std::uint32_t endpoint, DAT_LMR_TRIPLET& message);
-  DAT_LMR_TRIPLET& next_slot(std::uint32_t endpoint);
+  // Where the next Send of an endpoint is, counted from the start of send_memory_.
+  std::size_t next_slot(std::uint32_t endpoint) const {
+    const std::size_t slot = lanes_[endpoint].posted & (sizing_.send_slots - 1);
+    return (std::size_t{endpoint} * sizing_.send_slots + slot) * sizing_.stride;
+  }
+  bool post_send(std::uint32_t endpoint, std::size_t offset, std::size_t bytes);
   void make_endpoint(std::uint32_t index);
   bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
   bool lost(const DAT_EVENT& event);
@@ -76,13 +80,10 @@ class Side {
   const Sizing sizing_;
   tools::Evd inbox_;
   tools::Evd outbox_;
-  tools::Region receive_memory_;
-  tools::Region send_memory_;
+  tools::Region receive_memory_;  // buffers sizing_.stride apart: all of the SRQ, or lane by lane
+  tools::Region send_memory_;     // slots the same way, lane by lane
   tools::Srq srq_;
   std::vector<Lane> lanes_;
-  std::vector<DAT_LMR_TRIPLET> receives_;  // by buffer: all of the SRQ, or lane by lane
-  std::vector<DAT_LMR_TRIPLET> slots_;     // lane by lane
-  std::vector<std::byte*> slot_memory_;
   std::string failure_;
 };
 
@@ -125,9 +126,9 @@ inline bool Side::read(const DAT_EVENT& event, Tally& tally, std::uint64_t& sequ
 inline bool Side::post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer) {
   DAT_DTO_COOKIE cookie;
   cookie.as_64 = buffer;
-  DAT_LMR_TRIPLET* sink = &receives_[buffer];
-  const DAT_RETURN status = params_.srq ? dat_srq_post_recv(srq_.get(), 1, sink, cookie)
-                                        : dat_ep_post_recv(ep, 1, sink, cookie, DAT_COMPLETION_DEFAULT_FLAG);
+  DAT_LMR_TRIPLET sink = receive_memory_.at(buffer * sizing_.stride, sizing_.stride);
+  const DAT_RETURN status = params_.srq ? dat_srq_post_recv(srq_.get(), 1, &sink, cookie)
+                                        : dat_ep_post_recv(ep, 1, &sink, cookie, DAT_COMPLETION_DEFAULT_FLAG);
   return status == DAT_SUCCESS || refused("posting a receive", status);
 }
 
@@ -150,9 +151,10 @@ bool Side::wait_for_slot(Lane& lane) {
   return true;
 }
 
-inline bool Side::post_send(std::uint32_t endpoint, DAT_LMR_TRIPLET& message) {
+inline bool Side::post_send(std::uint32_t endpoint, std::size_t offset, std::size_t bytes) {
   Lane& lane = lanes_[endpoint];
   const std::uint64_t number = ++lane.posted;
+  DAT_LMR_TRIPLET message = send_memory_.at(offset, bytes);
   const bool signalled = (number & (sizing_.signal_every - 1)) == 0;
   DAT_DTO_COOKIE cookie;
   cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
@@ -165,9 +167,9 @@ template <bool kBlock>
 inline bool Side::send(std::uint32_t endpoint, std::uint64_t sequence) {
   Lane& lane = lanes_[endpoint];
   if (lane.posted - lane.completed == sizing_.send_slots && !wait_for_slot<kBlock>(lane)) return false;
-  const std::size_t slot = std::size_t{endpoint} * sizing_.send_slots + (lane.posted & (sizing_.send_slots - 1));
-  stamp(slot_memory_[slot], params_.size, sequence);
-  return post_send(endpoint, slots_[slot]);
+  const std::size_t offset = next_slot(endpoint);
+  stamp(send_memory_.data() + offset, params_.size, sequence);
+  return post_send(endpoint, offset, params_.size);
 }
 
 }  // namespace datperf
