@@ -31,7 +31,7 @@ need_packages "${build_packages[@]}"
 mkdir -p build/demo
 say "Configuring and building in build/demo (the first time takes a minute or two) ..."
 quietly build/demo/configure.log cmake --preset release -B build/demo -DANYDAT_TESTS=OFF -DANYDAT_BENCH=OFF
-quietly build/demo/build.log cmake --build build/demo
+quietly build/demo/build.log cmake --build build/demo --target example_srq-server
 
 if [ ${#files[@]} -eq 0 ]; then
   while IFS= read -r -d '' file; do files+=("$file"); done < <(
