@@ -67,7 +67,7 @@ TEST_P(SrqGeneral, FailedCallsChangeNothing) {
   const Srq srq(server.ia, server.pz, 4, 2);
   const Connection connection = connect_pair(server, srq, client);
   buffers.post(srq, 0, 4);
-  send(connection.client, 1);
+  send_and_wait(connection.client, 1);
   expect_completed(srq, connection.server, 3);
   ASSERT_THAT(dat_srq_set_lw(srq.get(), 3), Succeeds());
   const DAT_SRQ_PARAM before = srq.query();

@@ -175,7 +175,7 @@ TEST_P(SrqQuery, ChangesNothing) {
   const Connection connection = connect_pair(server, srq, client);
   buffers.post(srq, 0, 4);
   ASSERT_THAT(dat_srq_set_lw(srq.get(), 3), Succeeds());
-  send(connection.client, 1);
+  send_and_wait(connection.client, 1);
   expect_completed(srq, connection.server, 3);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(counts(srq), (Counts{.available = 3, .outstanding = 4}));

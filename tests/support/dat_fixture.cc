@@ -23,7 +23,9 @@ void note_failed_free(DAT_RETURN rc) {
 Ia::Ia(const Wire& wire, DAT_COUNT async_qlen) {
   const ScopedEnv env(wire.env);
   std::string name = wire.ia_name;
-  require(dat_ia_open(name.data(), async_qlen, &async_evd_, &handle_), "dat_ia_open " + wire.ia_name);
+  // As a program asks that is built with DAT_THREADSAFE: many tests call from several threads.
+  require(dat_ia_openv(name.data(), async_qlen, &async_evd_, &handle_, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE),
+          "dat_ia_open " + wire.ia_name);
 }
 
 Ia::Ia(Ia&& other) noexcept

@@ -71,7 +71,7 @@ void SoftQueuePair::set_watermarks(std::int32_t soft, std::int32_t hard) {
 }
 
 void SoftQueuePair::test_watermarks() {
-  const auto allocated = static_cast<std::int64_t>(recv_info().allocated);
+  const auto allocated = static_cast<std::int64_t>(std::max(recv_info().allocated, posted_peak_.exchange(0)));
   const std::int32_t soft = soft_watermark_.load(std::memory_order_relaxed);
   if (soft_armed_ && soft != kUnlimited && allocated > soft) {
     soft_armed_ = false;
@@ -208,7 +208,13 @@ void SoftQueuePair::flush_sends(WorkStatus first_status) {
 // ---- receives
 
 Status SoftQueuePair::post_recv(const RecvRequest& request) {
-  if (const Status status = own_pool_->post(request); status != Status::ok) return status;
+  // EP-WM-16: the post counts even if a message that waited for it is gone with it at once.
+  const bool watched = watermarks_set();
+  if (watched) [[unlikely]] posted_peak_.store(recv_info().allocated + 1);
+  if (const Status status = own_pool_->post(request); status != Status::ok) {
+    posted_peak_.store(0);
+    return status;
+  }
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
   if (state_.load() == State::closed) [[unlikely]]
     flush_receives();

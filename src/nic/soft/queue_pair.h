@@ -146,6 +146,7 @@ class SoftQueuePair final : public QueuePair {
   Timer linger_timer_;
   Timer deadline_timer_;
 
+  std::atomic<std::uint32_t> posted_peak_{0};    // receives posted at the last post that watermarks have not seen
   std::atomic<std::uint32_t> incoming_held_{0};  // incoming_.size() for others to see
   std::atomic<std::int32_t> soft_watermark_{kUnlimited};
   std::atomic<std::int32_t> hard_watermark_{kUnlimited};
