@@ -30,7 +30,7 @@ class Waiter {
       base::futex_wake(word_, 1);
     }
   }
-  bool notified() const { return word_.load(std::memory_order_acquire) == kNotified; }
+  bool notified() const { return word_.load() == kNotified; }  // as the members below demand
   // Makes the waiter usable again. Requires: nobody can notify it at the moment, or a lost notification is made up for
   // by a check that follows.
   void rearm() { word_.store(kWaiting); }
