@@ -208,6 +208,7 @@ bool Link::receive() {
 
 void Link::publish_consumed() {
   rx_.publish();
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // as in ring_if_wanted()
   if (fences_) full_fence();
   SegmentHeader& header = inbound_.header();
   if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]]

@@ -105,8 +105,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool dispatch(const CellView& view);  // false: malformed
   void publish_consumed();
   void ring_if_wanted() {
-    // Publishing comes before the look. The processor is made to keep that order by the sleeper's membarrier(2) or by our
-    // fence; the compiler has to be told.
+    // Publishing comes before the look. The processor is made to keep that order by the sleeper's membarrier(2) or by
+    // our fence; the compiler has to be told.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (fences_) [[unlikely]]
       full_fence();
