@@ -291,10 +291,13 @@ DAT_IA_ADDRESS_PTR Ia::lasting(const nic::Address& address) {
 DAT_RETURN Ia::query(DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK attr_mask, DAT_IA_ATTR* attr,
                      DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider) {
   if (attr_mask != 0) {
-    if (const DAT_RETURN rc = check_query("dat_ia_query", attr_mask, DAT_IA_FIELD_ALL, attr)) return rc;
+    if (const DAT_RETURN rc = check_query("dat_ia_query", attr_mask, DAT_IA_FIELD_ALL, attr, DAT_INVALID_ARG3))
+      return rc;
   }
   if (provider_mask != 0) {
-    if (const DAT_RETURN rc = check_query("dat_ia_query", provider_mask, DAT_PROVIDER_FIELD_ALL, provider)) return rc;
+    if (const DAT_RETURN rc =
+            check_query("dat_ia_query", provider_mask, DAT_PROVIDER_FIELD_ALL, provider, DAT_INVALID_ARG5))
+      return rc;
   }
   if (async_evd) {
     const Evd* evd = async_evd_.load();
