@@ -304,6 +304,8 @@ class Server {
       // Several triggers may have become one: look at every dispatcher until all are empty.
       while (drain(receives_) + drain(adapter_.async_evd) + drain(connections_) > 0) {
       }
+      // Now all that had arrived is read, so as many buffers as can be go back in one go.
+      if (refill_wanted_) refill();
       if (status != DAT_SUCCESS) look_after_children(WNOHANG);
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
@@ -343,7 +345,8 @@ class Server {
       int status = 0;
       if (pid <= 0 || waitpid(pid, &status, flags) != pid) continue;
       pid = 0;
-      if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) complain("a client process failed");
+      const bool stopped_by_us = trouble_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+      if (status != 0 && !stopped_by_us) complain("a client process failed");
     }
   }
 
@@ -392,7 +395,6 @@ class Server {
     if (completion.status == DAT_DTO_SUCCESS)
       read_message(connected_.at(completion.ep_handle), adapter_.buffer(buffer), completion.transfered_length);
     idle_.push_back(buffer);
-    if (refill_wanted_) refill();
   }
 
   void read_message(Peer& peer, const char* message, std::size_t bytes) {
@@ -420,16 +422,15 @@ class Server {
     if (peer.file_bytes_left == 0) ++(peer.sha->finish() == peer.expected ? peer.files_good : peer.files_bad);
   }
 
-  // The only thing that refills the queue. Idle buffers wait until the queue says that it is running low.
+  // The only thing that asks for a refill. Idle buffers wait until the queue says that it is running low.
   void notice(const DAT_ASYNCH_ERROR_EVENT_DATA& event) {
     if (event.dat_handle != srq_ || event.reason != DAT_SRQ_LOW_WATERMARK_EVENT)
       return complain("an asynchronous event of another kind came");
     refill_wanted_ = true;
-    refill();
   }
 
   // Posts all idle buffers, then arms the watermark for the next time. Should the queue be low even so, the event comes
-  // again at once and the next buffer that comes back is posted right away.
+  // again at once. Without an idle buffer the wish stays until one comes back.
   void refill() {
     if (idle_.empty()) return;
     for (const std::size_t buffer : idle_) {
@@ -481,8 +482,8 @@ class Server {
     auto srq = counters_of(srq_);
     DAT_SRQ_PARAM queue{};
     check(dat_srq_query(srq_, DAT_SRQ_FIELD_ALL, &queue), "dat_srq_query");
-    fmt::print("\nAll of it went through {} shared buffers ({} KiB):\n", options_.buffers,
-               static_cast<std::size_t>(options_.buffers) * kMessageBytes >> 10);
+    fmt::print("\nAll of it went through {} shared buffer{} ({} KiB):\n", options_.buffers,
+               options_.buffers == 1 ? "" : "s", static_cast<std::size_t>(options_.buffers) * kMessageBytes >> 10);
     fmt::print("  messages       {} in {:.2f} s, {:.1f} MB/s\n", messages, seconds,
                static_cast<double>(bytes) / 1e6 / seconds);
     fmt::print("  buffers        posted {}, taken by endpoints {}, back with the server {}\n", srq["posted"],
@@ -512,7 +513,7 @@ class Server {
   std::map<DAT_EP_HANDLE, Peer> connected_;
   std::vector<Peer> ended_;        // apart, because an endpoint's handle may be used again once it is freed
   std::vector<std::size_t> idle_;  // buffers that are with the server, not on the queue
-  bool refill_wanted_ = false;     // the queue ran low while no buffer was idle
+  bool refill_wanted_ = false;     // the queue ran low and was not refilled yet
   int refills_ = 0;
   bool trouble_ = false;
 };
