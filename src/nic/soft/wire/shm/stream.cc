@@ -99,7 +99,7 @@ void ShmStream::memory_changed() {
   for (std::uint32_t sequence = retired_.load(); sequence != announced_count_.load() && !closed_; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
-    if (entry.state.load() == Announced::State::waiting && entry.has_leaf) {
+    if (entry.state.load() == Announced::State::waiting && entry.has_leaf.load()) {
       queue_pair_.with_request(entry.number, [&](const Outgoing& message) { good = usable(message); });
     }
     if (!good) finish(entry, WorkStatus::local_protection);
@@ -115,8 +115,7 @@ void ShmStream::let_go() {
   const std::uint32_t end = announced_count_.load();
   for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
-    if (entry.has_leaf) link_->withdraw_leave(entry.leaf);
-    entry.has_leaf = false;
+    if (entry.has_leaf.exchange(false)) link_->withdraw_leave(entry.leaf);
     entry.state.store(Announced::State::done);
   }
   retired_.store(end);

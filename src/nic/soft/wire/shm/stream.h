@@ -69,7 +69,7 @@ class ShmStream final : public Stream {
     std::uint64_t number = 0;  // the queue pair's
     std::uint64_t offset = 0;  // what has crossed
     std::atomic<State> state{State::done};
-    bool has_leaf = false;
+    std::atomic<bool> has_leaf{false};  // written last of what the posting thread writes
     std::uint32_t leaf = 0;
     MemoryBody target{};  // when pushing
   };

@@ -45,7 +45,7 @@ SendOutcome ShmStream::announce(std::uint64_t number, const Outgoing& message) {
   Announced& entry = announced_[sequence % kAnnouncedMax];
   entry.number = number;
   entry.offset = 0;
-  entry.has_leaf = false;
+  entry.has_leaf.store(false, std::memory_order_relaxed);
   entry.state.store(Announced::State::waiting, std::memory_order_relaxed);
   // Noted first: the answer may be there before try_send() has returned.
   announced_count_.store(sequence + 1, std::memory_order_release);
@@ -82,8 +82,8 @@ bool ShmStream::describe(const Outgoing& message, AnnounceBody& body, Announced&
     memory.span_count = 0;
     return false;
   }
-  entry.has_leaf = true;
   entry.leaf = memory.leaf;
+  entry.has_leaf.store(true);
   return true;
 }
 
@@ -122,14 +122,13 @@ bool ShmStream::push_arrived(const CellView& view) {
 
 bool ShmStream::pulled_arrived(std::uint32_t sequence) {
   Announced* entry = announced(sequence);
-  if (!entry || entry->state.load() != Announced::State::waiting || !entry->has_leaf) return false;
+  if (!entry || entry->state.load() != Announced::State::waiting || !entry->has_leaf.load()) return false;
   finish(*entry, WorkStatus::success);
   return true;
 }
 
 void ShmStream::finish(Announced& entry, WorkStatus status) {
-  if (entry.has_leaf) link_->withdraw_leave(entry.leaf);
-  entry.has_leaf = false;
+  if (entry.has_leaf.exchange(false)) link_->withdraw_leave(entry.leaf);
   entry.state.store(Announced::State::done);
   std::uint32_t retired = retired_.load(std::memory_order_relaxed);
   const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
