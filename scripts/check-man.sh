@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Checks the manual pages: that each is well-formed, that every exported call has one and no other name does, that each
-# has the sections it should, that what it refers to exists, that the C in EXAMPLES (and in README.md) compiles, and,
-# given the folder of the built tools, that each option of a tool is on its page and the other way round.
+# has the sections it should, that what it refers to exists, that all counters and environment variables are told of,
+# that the C in EXAMPLES (and in README.md) compiles, and, given the folder of the built tools, that each option of a
+# tool is on its page and the other way round.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -87,6 +88,17 @@ for file in man/*.3.scd; do
   call=$(basename "$file" .3.scd)
   grep -qx "$call" <<<"$calls" || fault "$file: $call is not exported"
 done
+
+# ---- What the code has tables of
+
+while read -r name; do
+  for file in man/anydat_get_counters.3.scd docs/counters.md; do
+    grep -qE "[\`*]${name}[\`*]" "$file" || fault "$file: the counter $name is missing"
+  done
+done < <(grep -oE '\{"[a-z_]+", ' src/api/extensions.cc | tr -d '{", ' | sort -u)
+while read -r name; do
+  grep -qF "*$name*" man/dat.7.scd || fault "man/dat.7.scd: the environment variable $name is missing"
+done < <(sed -nE 's/.*EnvVar::[a-z_]+, "(DAT_[A-Z_]+)".*/\1/p' src/base/env.cc)
 
 # ---- The C in the examples
 
