@@ -17,7 +17,7 @@ Usage: bench/compare-shm.sh [--runs N] [--quick] [--require] [--cpus A,B] [--bui
   --quick      3 short runs, to see that it works
   --require    exit with 1 if a target ratio is missed
   --cpus A,B   the two processors to use (default 0,1: server, client)
-  --build DIR  use the programs of this build (default: build/release, brought up to date first)
+  --build DIR  use the programs of this build (default: build/compare, brought up to date first)
 Example: bench/compare-shm.sh --runs 7 --require
 END
 }
@@ -41,10 +41,10 @@ server_cpu=${cpus%,*} client_cpu=${cpus#*,}
 
 need_packages ucx-utils libfabric-bin
 if [ -z "$build" ]; then
-  build=build/release
+  build=build/compare
   need_packages "${build_packages[@]}"
   mkdir -p "$build"
-  quietly "$build/configure.log" cmake --preset release -DANYDAT_TESTS=OFF
+  quietly "$build/configure.log" cmake --preset release -B "$build" -DANYDAT_TESTS=OFF
   quietly "$build/build.log" cmake --build "$build" --target datperf datping wake_roundtrip
 fi
 for program in datperf datping bench/wake_roundtrip; do
