@@ -192,10 +192,9 @@ bool Engine::run_descriptors() {
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.ptr == nullptr) {
-      drain_eventfd(kick_fd_.get());
-      continue;
-    }
+    // The kick is for the leader alone. Were it taken here, a leader that has just been woken by it would find nothing
+    // and go back to sleep.
+    if (events[i].data.ptr == nullptr) continue;
     // A handler may unwatch others of this batch; their events are stale then.
     auto* handler = static_cast<FdHandler*>(events[i].data.ptr);
     const bool live = std::any_of(watched_.begin(), watched_.end(), [&](auto& row) { return row.second == handler; });
@@ -328,6 +327,7 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     }
     const bool signalled = count < 0 && errno == EINTR;
     waiter.kick_fd_.store(-1);
+    drain_eventfd(kick_fd_.get());  // what it was for is looked at below
     if (lock_unless_notified(waiter)) {
       disarm();
       run_locked(true);
