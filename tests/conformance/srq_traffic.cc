@@ -53,7 +53,9 @@ void SrqTraffic::run(int per_connection, const std::function<void()>& beside) {
   std::string receive_trouble;
   std::thread besides([&] {
     beside_trouble = trouble_in([&] {
-      while (beside && !done) {
+      // At least once, however short the traffic is.
+      for (bool last = false; beside && !last;) {
+        last = done;
         beside();
       }
     });
