@@ -191,6 +191,7 @@ bool Engine::run_timers() {
 bool Engine::run_descriptors() {
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
+  bool progress = false;
   for (int i = 0; i < count; ++i) {
     // The kick is for the leader alone. Were it taken here, a leader that has just been woken by it would find nothing
     // and go back to sleep.
@@ -199,8 +200,9 @@ bool Engine::run_descriptors() {
     auto* handler = static_cast<FdHandler*>(events[i].data.ptr);
     const bool live = std::any_of(watched_.begin(), watched_.end(), [&](auto& row) { return row.second == handler; });
     if (live) handler->ready(events[i].events);
+    progress = true;
   }
-  return count > 0;
+  return progress;
 }
 
 bool Engine::run_locked(bool with_descriptors) {
