@@ -17,22 +17,30 @@ HandleTable& HandleTable::instance() {
 }
 
 HandleTable::HandleTable() {
+  base::Guard guard(lock_);
+  reserve();
+}
+
+bool HandleTable::reserve() {
   void* memory = mmap(nullptr, kSlotsMax * sizeof(HandleSlot), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // Without the range no handle can be made, and none is ours: the address stays out of reach.
-  base_ = memory == MAP_FAILED ? UINTPTR_MAX : reinterpret_cast<std::uintptr_t>(memory);
+  if (memory == MAP_FAILED) return false;
+  base_.store(reinterpret_cast<std::uintptr_t>(memory), std::memory_order_relaxed);
+  bytes_.store(kSlotsMax * sizeof(HandleSlot), std::memory_order_relaxed);
+  return true;
 }
 
 HandleSlot* HandleTable::add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object& object) {
   base::Guard guard(lock_);
   HandleSlot* slot = nullptr;
-  if (base_ == UINTPTR_MAX) return nullptr;
+  // Address space that was short when the table was made may be there now.
+  if (bytes() == 0 && !reserve()) return nullptr;
   if (free_.size() > kRestingMin || used_ == kSlotsMax) {
     if (free_.empty()) return nullptr;
     slot = free_.front();
     free_.pop_front();
   } else {
-    slot = reinterpret_cast<HandleSlot*>(base_) + used_++;
+    slot = reinterpret_cast<HandleSlot*>(base_.load(std::memory_order_relaxed)) + used_++;
   }
   slot->provider = &provider;
   slot->type.store(type, std::memory_order_relaxed);

@@ -39,22 +39,26 @@ class HandleTable {
   // The slot of a live object, or null.
   HandleSlot* find(DAT_HANDLE handle) const {
     const auto address = reinterpret_cast<std::uintptr_t>(handle);
-    const std::uintptr_t offset = address - base_;
-    if (offset >= kSlotsMax * sizeof(HandleSlot) || offset % sizeof(HandleSlot) != 0) return nullptr;
+    const std::uintptr_t offset = address - base_.load(std::memory_order_relaxed);
+    if (offset >= bytes() || offset % sizeof(HandleSlot) != 0) return nullptr;
     auto* slot = reinterpret_cast<HandleSlot*>(address);
     return slot->object.load(std::memory_order_acquire) ? slot : nullptr;
   }
   // Ours, live or not.
   bool owns(DAT_HANDLE handle) const {
-    return reinterpret_cast<std::uintptr_t>(handle) - base_ < kSlotsMax * sizeof(HandleSlot);
+    return reinterpret_cast<std::uintptr_t>(handle) - base_.load(std::memory_order_relaxed) < bytes();
   }
 
  private:
   HandleTable();
+  bool reserve() ANYDAT_REQUIRES(lock_);
+  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
   static constexpr std::size_t kSlotsMax = 1u << 22;
 
-  std::uintptr_t base_ = 0;
+  // The range. Without one, no address is in it. Whoever has a handle has seen both written.
+  std::atomic<std::uintptr_t> base_{0};
+  std::atomic<std::size_t> bytes_{0};
   base::SpinLock lock_;
   std::size_t used_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::deque<HandleSlot*> free_ ANYDAT_GUARDED_BY(lock_);
