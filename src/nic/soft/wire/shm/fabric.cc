@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/fabric.h"
 
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -43,13 +44,15 @@ class ShmListener final : public Listener, public FdHandler {
   }
   bool begin(ListenerEvents& events) {
     fabric_.add_listener(qual_, events);
-    return fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
+    keep_spare();
+    return spare_ && fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
   }
   ConnQual qual() const override { return qual_; }
 
   void ready(std::uint32_t) override {
     for (int i = 0; i < 64; ++i) {
-      base::UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      base::UniqueFd socket = accept();
+      if (!socket && (errno == EMFILE || errno == ENFILE) && turn_away()) continue;
       if (!socket) return;
       if (same_user(socket.get())) {
         fabric_.welcome(std::move(socket));
@@ -60,9 +63,23 @@ class ShmListener final : public Listener, public FdHandler {
   }
 
  private:
+  base::UniqueFd accept() const {
+    return base::UniqueFd(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  }
+  void keep_spare() { spare_.reset(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0)); }
+  // A process without descriptors could not even tell its callers to go away, and would be woken by them for ever. One
+  // descriptor is kept for that. False if nobody called.
+  bool turn_away() {
+    spare_.reset();
+    const bool called = static_cast<bool>(accept());
+    keep_spare();
+    return called;
+  }
+
   Fabric& fabric_;
   const ConnQual qual_;
   base::UniqueFd socket_;
+  base::UniqueFd spare_;
 };
 
 }  // namespace
