@@ -45,8 +45,9 @@ void send_a_message(const std::string& ia_name) {
 REGISTRY_TEST(RegistryOwn, AnAdapterMayHaveAnotherName) {
   const StaticRegistryText conf(entry_line("my-nic", kOurselves, "soft-lo") +
                                 entry_line("my-nic", kOurselves, "soft", {.api = "u1.1", .safety = "threadsafe"}) +
-                                entry_line("soft-lo", kOurselves));
-  EXPECT_THAT(listed_names(), ElementsAre("my-nic", "my-nic", "soft-lo"));
+                                entry_line("soft-lo", kOurselves) +
+                                entry_line("safe-nic", kOurselves, "soft-lo", {.safety = "threadsafe"}));
+  EXPECT_THAT(listed_names(), ElementsAre("my-nic", "my-nic", "soft-lo", "safe-nic"));
   const Opened plain = open_ia("my-nic");
   const Opened safe = open_ia("my-nic", 1, 0, DAT_TRUE);
   const Opened same_name = open_ia("soft-lo");
@@ -65,7 +66,7 @@ REGISTRY_TEST(RegistryOwn, AnAdapterMayHaveAnotherName) {
     EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
     EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_GRACEFUL_FLAG), HasType(DAT_INVALID_HANDLE));
   }
-  send_a_message("my-nic");
+  send_a_message("safe-nic");
 }
 
 // RES-8, RES-10: adapters that the host has not got, and versions that we are no Provider of.
@@ -101,7 +102,8 @@ REGISTRY_TEST(RegistryOwn, ACopyOfTheLibraryIsAForeignProvider) {
   const TestFolder folder;
   const std::string copy = folder.path("libcopy.so");
   std::filesystem::copy_file(std::filesystem::canonical(ANYDAT_LIBDAT), copy);
-  const StaticRegistryText conf(entry_line("copy-nic", copy, "soft-lo"));
+  const StaticRegistryText conf(entry_line("copy-nic", copy, "soft-lo") +
+                                entry_line("copy-nic", copy, "soft-lo", {.safety = "threadsafe"}));
   const Opened theirs = open_ia("copy-nic");
   const Opened ours = open_ia("soft-lo");
   ASSERT_THAT(theirs.rc, Succeeds());

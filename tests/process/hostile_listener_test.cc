@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A process of the same user that listens where a client expects a service point, and does not keep to the format. The
+// client's attempts end (by themselves or by their time-out), it survives, and nothing is left of them.
+//
+// ANYDAT_HOSTILE_ROUNDS: how often each is done (default 20). ANYDAT_TEST_SEED: repeats a run.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "hostile_attacks.h"
+#include "hostile_target.h"
+
+namespace anydat::test {
+namespace {
+
+using shm::CellKind;
+using shm::GreetingKind;
+
+// A local socket under a service point's name.
+class FakeService {
+ public:
+  explicit FakeService(Random& random) : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      qualifier_ = 20'000 + random.below(10'000);
+      const std::string name = raw_service_name(qualifier_);
+      sockaddr_un address{};
+      address.sun_family = AF_UNIX;
+      std::memcpy(address.sun_path + 1, name.data(), name.size());
+      const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+      if (::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+          ::listen(socket_.get(), 16) == 0) {
+        return;
+      }
+    }
+    throw std::runtime_error("no free name for a service point");
+  }
+
+  DAT_CONN_QUAL qualifier() const { return qualifier_; }
+
+  RawPeer accept() {
+    pollfd waiting{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    Fd fd;
+    if (::poll(&waiting, 1, static_cast<int>(patience().count())) > 0) {
+      fd = Fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    }
+    if (!fd) {
+      throw std::runtime_error("the client did not come");
+    }
+    return RawPeer(std::move(fd));
+  }
+
+ private:
+  Fd socket_;
+  DAT_CONN_QUAL qualifier_ = 0;
+};
+
+// Plays the listening side of the handshake; true if there is a link then.
+bool welcome(RawPeer& peer) {
+  if (!peer.hear() || !peer.greet(GreetingKind::welcome)) {
+    return false;
+  }
+  const auto attach = peer.hear();
+  if (!attach || !attach->descriptor) {
+    return false;
+  }
+  const Fd own = make_segment({});
+  RawSegment outbound(attach->descriptor.get());
+  RawSegment inbound(own.get());
+  peer.use(std::move(inbound), std::move(outbound));
+  return peer.greet(GreetingKind::attached, {own.get()});
+}
+
+// A link, and the name of the attempt that came over it.
+std::uint32_t asked(RawPeer& peer) {
+  if (!welcome(peer)) {
+    throw std::runtime_error("the client did not keep to the handshake");
+  }
+  const auto request = peer.take();
+  if (!request || request->kind != CellKind::connect) {
+    throw std::runtime_error("the client did not ask for a connection");
+  }
+  shm::ConnectBody body{};
+  std::memcpy(&body, request->body.data(), sizeof body);
+  return body.connection;
+}
+
+RawCell acceptance(std::uint32_t connection, std::uint32_t private_data_bytes = 0) {
+  shm::AcceptBody body{};
+  body.connection = 5;
+  body.private_data_bytes = private_data_bytes;
+  return {.kind = CellKind::accept, .connection = connection, .body = bytes_of(body)};
+}
+
+struct Trick {
+  std::string name;
+  std::function<void(RawPeer& peer, Random& random, std::vector<RawPeer>& kept)> play;
+};
+std::ostream& operator<<(std::ostream& out, const Trick& trick) {
+  return out << trick.name;
+}
+
+using Kept = std::vector<RawPeer>;
+
+const std::vector<Trick>& tricks() {
+  static const std::vector<Trick> all{
+      {"HangsUp", [](RawPeer&, Random&, Kept&) {}},
+      {"IsSilent", [](RawPeer& peer, Random&, Kept& kept) { kept.push_back(std::move(peer)); }},
+      {"AnswersNoise",
+       [](RawPeer& peer, Random& random, Kept&) {
+         peer.hear();
+         peer.send_bytes(random_bytes(random, random.below(200)));
+         EXPECT_TRUE(peer.cut());
+       }},
+      {"AnswersTheWrongThing",
+       [](RawPeer& peer, Random& random, Kept&) {
+         peer.hear();
+         peer.greet(static_cast<GreetingKind>(random.chance(2) ? 0 : 2 + random.below(5)));
+         EXPECT_TRUE(peer.cut());
+       }},
+      {"IsSilentAfterTheWelcome",
+       [](RawPeer& peer, Random&, Kept& kept) {
+         peer.hear();
+         peer.greet(GreetingKind::welcome);
+         kept.push_back(std::move(peer));
+       }},
+      {"HangsUpAfterTheWelcome",
+       [](RawPeer& peer, Random&, Kept&) {
+         peer.hear();
+         peer.greet(GreetingKind::welcome);
+         peer.hear();
+       }},
+      {"AttachesABadDescriptor",
+       [](RawPeer& peer, Random& random, Kept&) {
+         peer.hear();
+         peer.greet(GreetingKind::welcome);
+         peer.hear();
+         const auto way = static_cast<int>(random.below(kBadDescriptors + 1));
+         const Fd fd = way < kBadDescriptors ? bad_descriptor(way) : Fd();
+         peer.greet(GreetingKind::attached, fd ? std::vector<int>{fd.get()} : std::vector<int>{});
+         EXPECT_TRUE(peer.cut()) << "descriptor " << way;
+       }},
+      {"NeverAnswersTheRequest",
+       [](RawPeer& peer, Random&, Kept& kept) {
+         asked(peer);
+         kept.push_back(std::move(peer));
+       }},
+      {"RejectsOddly",
+       [](RawPeer& peer, Random& random, Kept& kept) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put({.kind = CellKind::reject,
+                   .connection = attempt,
+                   .aux = static_cast<std::uint32_t>(random.chance(2) ? random.below(5) : random.number())});
+         peer.put({.kind = CellKind::reject, .connection = attempt});
+         peer.ring();
+         kept.push_back(std::move(peer));
+       }},
+      {"AcceptsWithTooMuchPrivateData",
+       [](RawPeer& peer, Random& random, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put(acceptance(attempt, static_cast<std::uint32_t>(nic::kPrivateDataMax + 1 + random.below(1u << 31))));
+         peer.ring();
+         EXPECT_TRUE(peer.cut());
+       }},
+      {"AcceptsWithoutABody",
+       [](RawPeer& peer, Random&, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put({.kind = CellKind::accept, .connection = attempt});
+         peer.ring();
+         EXPECT_TRUE(peer.cut());
+       }},
+      {"AcceptsSomebodyElse",
+       [](RawPeer& peer, Random& random, Kept& kept) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put(acceptance(attempt + 1 + static_cast<std::uint32_t>(random.below(100))));
+         peer.ring();
+         kept.push_back(std::move(peer));
+       }},
+      {"AcceptsTwice",
+       [](RawPeer& peer, Random&, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put(acceptance(attempt));
+         peer.put(acceptance(attempt));
+         peer.ring();
+         peer.take();
+       }},
+      {"AcceptsAndCloses",
+       [](RawPeer& peer, Random& random, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put(acceptance(attempt));
+         peer.put({.kind = CellKind::close,
+                   .connection = attempt,
+                   .aux = static_cast<std::uint32_t>(random.chance(2) ? random.below(5) : random.number())});
+         peer.ring();
+         peer.take();
+       }},
+      {"AcceptsAndTalksNonsense",
+       [](RawPeer& peer, Random& random, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put(acceptance(attempt));
+         for (int i = 0; i < 100; ++i) {
+           peer.put(random_cell(random, {attempt, 0, 5}));
+           peer.ring();
+         }
+       }},
+      {"TalksNonsenseInsteadOfAnAnswer",
+       [](RawPeer& peer, Random& random, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         for (int i = 0; i < 100; ++i) {
+           peer.put(random_cell(random, {attempt, 0, 5}));
+           peer.ring();
+         }
+       }},
+  };
+  return all;
+}
+
+class HostileListener : public testing::TestWithParam<Trick> {};
+
+TEST_P(HostileListener, HarmsNobody) {
+  Random random(announced_seed());
+  const int rounds = number_from_environment("ANYDAT_HOSTILE_ROUNDS", 20);
+  const Wire& wire = wire_by_name("shm");
+  FakeService service(random);
+  HostileTarget target(wire);
+  Friend well_behaved(wire, target.qualifier(), 1);
+  well_behaved.pass_message(100);
+  const HostileTarget::State before = target.state();
+  {
+    std::vector<RawPeer> kept;
+    for (int i = 0; i < rounds && !HasFailure(); ++i) {
+      SCOPED_TRACE("round " + std::to_string(i));
+      target.connect_to(service.qualifier());
+      RawPeer peer = service.accept();
+      GetParam().play(peer, random, kept);
+      well_behaved.pass_message(random.below(HostileTarget::kBytes));
+    }
+    // No attempt outlives its time-out, however long the other side keeps its socket.
+    EXPECT_TRUE(eventually([&] { return target.state().pending_attempts == 0; }));
+  }
+  target.expect_back_to(before);
+  well_behaved.pass_message(100);
+  EXPECT_LE(target.warnings(), rounds);
+  well_behaved.leave();
+  target.finish();
+}
+
+std::string trick_name(const testing::TestParamInfo<Trick>& info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tricks, HostileListener, testing::ValuesIn(tricks()), trick_name);
+
+}  // namespace
+}  // namespace anydat::test

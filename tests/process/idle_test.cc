@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A process that has nothing to do uses no processor time, whatever it has open.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "peer.h"
+#include "support/dat_fixture.h"
+#include "support/waiter.h"
+
+namespace anydat::test {
+namespace {
+
+constexpr std::chrono::seconds kInterval{1};
+
+std::chrono::microseconds processor_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto in_all = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return in_all(usage.ru_utime) + in_all(usage.ru_stime);
+}
+
+// Over one second, after one second without traffic.
+std::chrono::microseconds idle_processor_time() {
+  std::this_thread::sleep_for(kInterval);
+  const auto before = processor_time();
+  std::this_thread::sleep_for(kInterval);
+  return processor_time() - before;
+}
+
+class Idle : public testing::TestWithParam<Wire> {
+ protected:
+  void SetUp() override {
+    server_.emplace(GetParam(), 0);
+    server_->serve(16, 1024);
+    side_.emplace(GetParam());
+    memory_.emplace(side_->ia, side_->pz, 1024);
+    ep_.emplace(*side_);
+    require(dat_ep_connect(ep_->get(), loopback(), server_->listen(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    server_->accept(1);
+    expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    // So that it is not idle for having never been busy.
+    DAT_LMR_TRIPLET segment = memory_->triplet(0, 0);
+    require(dat_ep_post_send(ep_->get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+    expect_completion(side_->request.get());
+    server_->receive(1);
+  }
+
+  void expect_little(std::chrono::microseconds used) {
+    RecordProperty("used_us", static_cast<int>(used.count()));
+    // A sanitizer's own threads and slowness need some.
+    EXPECT_LT(used, (built_with_sanitizer() ? 10 : 1) * std::chrono::milliseconds(2));
+  }
+
+  std::optional<Peer> server_;
+  std::optional<Side> side_;
+  std::optional<Lmr> memory_;
+  std::optional<Ep> ep_;
+};
+
+TEST_P(Idle, WithAConnection) {
+  expect_little(idle_processor_time());
+  // It was asleep, not dead.
+  require(dat_ep_disconnect(ep_->get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  EXPECT_EQ(server_->connection_event(), "ESTABLISHED");
+  EXPECT_EQ(server_->connection_event(), "DISCONNECTED");
+}
+
+TEST_P(Idle, WithAThreadInEvdWait) {
+  DAT_LMR_TRIPLET segment = memory_->triplet();
+  require(dat_ep_post_recv(ep_->get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  Waiter waiter(side_->recv.get());
+  expect_little(idle_processor_time());
+  server_->kill();  // wakes it
+  EXPECT_THAT(waiter.result().rc, Succeeds());
+}
+
+TEST_P(Idle, WithAStoppedPeer) {
+  server_->stop();
+  DAT_LMR_TRIPLET segment = memory_->triplet(0, 0);
+  for (int i = 0; i < 50; ++i) {
+    require(dat_ep_post_send(ep_->get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  }
+  expect_little(idle_processor_time());
+  server_->resume();
+  server_->receive(51);
+  expect_completions(side_->request.get(), 50);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, Idle, testing::ValuesIn(all_wires()), wire_name);
+
+}  // namespace
+}  // namespace anydat::test

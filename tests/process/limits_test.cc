@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Machines that have run out of something: descriptors, address space, /proc. Calls and connections fail in order, and
+// work again when there is enough.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "footprint.h"
+#include "payload.h"
+#include "raw_peer.h"
+#include "srq_server.h"
+#include "support/dat_fixture.h"
+#include "support/peer_process.h"
+
+namespace anydat::test {
+namespace {
+
+constexpr std::size_t kContainedBytes = 100'000;
+
+// Uses descriptors up until only `left` can still be opened.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int left) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = 256;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    for (int fd = 0; (fd = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0;) {
+      used_.emplace_back(fd);
+    }
+    used_.resize(used_.size() - std::min(used_.size(), static_cast<std::size_t>(left)));
+  }
+  ~FewDescriptors() {
+    used_.clear();
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+  std::vector<Fd> used_;
+};
+
+class Limits : public testing::TestWithParam<Wire> {};
+
+// ---- a client without descriptors
+
+// Argument: qualifier. Tries to connect with 0, 1, ... descriptors left, until it works.
+void play_starved_client(RoleContext& context) {
+  const DAT_CONN_QUAL qualifier = std::stoull(context.arguments.at(0));
+  Side side(context.wire);
+  const Ep ep(side);
+  const Footprint before = Footprint::here();
+  for (int left = 0; left < 20 && !testing::Test::HasFailure(); ++left) {
+    bool established = false;
+    {
+      const FewDescriptors few(left);
+      const DAT_RETURN rc = dat_ep_connect(ep.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr,
+                                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+      if (rc != DAT_SUCCESS) {
+        EXPECT_THAT(rc, HasType(DAT_INSUFFICIENT_RESOURCES));
+        EXPECT_EQ(ep.state(), DAT_EP_STATE_UNCONNECTED);
+        continue;
+      }
+      const auto event = wait_event(side.connect.get());
+      ASSERT_TRUE(event) << "with " << left << " descriptors left the attempt does not end";
+      established = event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED;
+      if (!established) {
+        EXPECT_EQ(event->event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED) << event_name(event->event_number);
+      }
+    }
+    if (established) {
+      require(dat_ep_disconnect(ep.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
+      expect_event(side.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+      require(dat_ep_reset(ep.get()), "dat_ep_reset");
+      expect_back_to(before);
+      context.parent.say(fmt::format("{}", left));
+      return;
+    }
+    require(dat_ep_reset(ep.get()), "dat_ep_reset");
+    expect_back_to(before);
+  }
+  throw std::runtime_error("it never works");
+}
+
+const Role kStarvedClient("starved_client", play_starved_client);
+
+TEST_P(Limits, AClientWithoutDescriptorsIsToldSo) {
+  SrqServer server(GetParam(), 16, 1024);
+  server.qualifier();
+  const Footprint before = Footprint::here();
+  {
+    PeerProcess client("starved_client", GetParam(), {std::to_string(server.qualifier())});
+    ServerEnd& end = server.welcome(1);
+    expect_event(end.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+    fmt::print("a client needs {} descriptors to connect\n", client.channel().hear());
+    EXPECT_EQ(client.wait_exit(), 0);
+    server.drop(end);
+  }
+  expect_back_to(before);
+}
+
+// ---- a server without descriptors
+
+// Takes "starve N", "feed" and "accept".
+void play_starved_server(RoleContext& context) {
+  SrqServer server(context.wire, 16, 1024);
+  context.parent.say(std::to_string(server.qualifier()));
+  const Footprint before = Footprint::here();
+  std::optional<FewDescriptors> few;
+  while (true) {
+    const std::string line = context.parent.hear(std::chrono::hours(1));
+    if (line.starts_with("starve ")) {
+      few.emplace(std::stoi(line.substr(7)));
+    } else if (line == "feed") {
+      few.reset();
+      expect_back_to(before);
+    } else if (line == "processor time") {
+      rusage usage{};
+      ::getrusage(RUSAGE_SELF, &usage);
+      context.parent.say(std::to_string(usage.ru_utime.tv_sec * 1'000'000 + usage.ru_utime.tv_usec +
+                                        usage.ru_stime.tv_sec * 1'000'000 + usage.ru_stime.tv_usec));
+      continue;
+    } else if (line == "accept") {
+      ServerEnd& end = server.welcome(1);
+      server.receive(end, 1);
+      expect_event(end.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+      server.drop(end);
+    } else {
+      return;
+    }
+    context.parent.say("ok");
+  }
+}
+
+const Role kStarvedServer("starved_server", play_starved_server);
+
+TEST_P(Limits, AServerWithoutDescriptorsTurnsClientsAway) {
+  PeerProcess server("starved_server", GetParam());
+  LineChannel& channel = server.channel();
+  const DAT_CONN_QUAL qualifier = std::stoull(channel.hear());
+  const auto tell = [&](const std::string& line) {
+    channel.say(line);
+    return channel.hear();
+  };
+  Side side(GetParam());
+  const Ep ep(side);
+  const Footprint before = Footprint::here();
+  const auto connect = [&] {
+    require(dat_ep_connect(ep.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                           DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+  };
+  // With none left it cannot even take the call; with a few it gets further, and with enough it works.
+  for (int left = 0; left < 3; ++left) {
+    SCOPED_TRACE(fmt::format("{} left", left));
+    ASSERT_EQ(tell(fmt::format("starve {}", left)), "ok");
+    connect();
+    const auto event = wait_event(side.connect.get());
+    if (!event) {
+      ADD_FAILURE() << "the attempt does not end";
+      require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+      expect_event(side.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+    } else if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
+      FAIL() << "nobody has accepted";
+    } else {
+      EXPECT_EQ(event->event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED) << event_name(event->event_number);
+    }
+    require(dat_ep_reset(ep.get()), "dat_ep_reset");
+    const long before_us = std::stol(tell("processor time"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_LT(std::stol(tell("processor time")) - before_us, built_with_sanitizer() ? 50'000 : 10'000) << "it spins";
+    ASSERT_EQ(tell("feed"), "ok");
+  }
+  connect();
+  channel.say("accept");
+  expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  const Lmr memory(side.ia, side.pz, 1);
+  DAT_LMR_TRIPLET segment = memory.triplet(0, 0);
+  require(dat_ep_post_send(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  expect_completion(side.request.get());
+  require(dat_ep_disconnect(ep.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
+  expect_event(side.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  EXPECT_EQ(channel.hear(), "ok");
+  channel.say("finish");
+  EXPECT_EQ(server.wait_exit(), 0);
+  require(dat_ep_reset(ep.get()), "dat_ep_reset");
+  expect_back_to(before);
+}
+
+// ---- no address space
+
+rlim_t address_space() {
+  long pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Every call either works or says that resources are short; then everything made is freed.
+void use_what_there_is(const Wire& wire, DAT_CONN_QUAL qualifier, std::string& reached) {
+  const ScopedEnv env(wire.env);
+  std::string name = wire.ia_name;
+  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+  const auto works = [&](DAT_RETURN rc, const char* what) {
+    reached = what;
+    if (rc != DAT_SUCCESS) {
+      EXPECT_THAT(rc, HasType(DAT_INSUFFICIENT_RESOURCES)) << what;
+    }
+    return rc == DAT_SUCCESS;
+  };
+  if (!works(dat_ia_open(name.data(), 1024, &async, &ia), "dat_ia_open")) {
+    return;
+  }
+  DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+  DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
+  DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+  const auto flags = static_cast<DAT_EVD_FLAGS>(DAT_EVD_CONNECTION_FLAG | DAT_EVD_DTO_FLAG);
+  DAT_EP_ATTR ep_attr = default_srq_ep_attr();
+  DAT_SRQ_ATTR srq_attr{.max_recv_dtos = 100'000, .max_recv_iov = 16, .low_watermark = DAT_SRQ_LW_DEFAULT};
+  if (works(dat_pz_create(ia, &pz), "dat_pz_create") &&
+      works(dat_evd_create(ia, 65'536, DAT_HANDLE_NULL, flags, &evd), "dat_evd_create") &&
+      works(dat_srq_create(ia, pz, &srq_attr, &srq), "dat_srq_create") &&
+      works(dat_ep_create_with_srq(ia, pz, evd, evd, evd, srq, &ep_attr, &ep), "dat_ep_create_with_srq") &&
+      works(dat_ep_connect(ep, loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                           DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect")) {
+    const auto event = wait_event(evd);
+    EXPECT_TRUE(event) << "the attempt does not end";
+    if (event && event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
+      reached = "everything";
+    }
+  }
+  EXPECT_THAT(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+}
+
+// Argument: qualifier.
+void play_cramped_client(RoleContext& context) {
+  const DAT_CONN_QUAL qualifier = std::stoull(context.arguments.at(0));
+  rlimit before{};
+  ::getrlimit(RLIMIT_AS, &before);
+  std::string reached;
+  for (rlim_t room = 0; reached != "everything" && room < rlim_t{1} << 30; room += rlim_t{2} << 20) {
+    std::string last = reached;
+    rlimit limit = before;
+    limit.rlim_cur = address_space() + room;
+    ::setrlimit(RLIMIT_AS, &limit);
+    use_what_there_is(context.wire, qualifier, reached);
+    ::setrlimit(RLIMIT_AS, &before);
+    if (reached != last) {
+      context.parent.say(fmt::format("{} MiB: {}", room >> 20, reached));
+    }
+  }
+  context.parent.say(reached == "everything" && !testing::Test::HasFailure() ? "well" : "badly");
+}
+
+const Role kCrampedClient("cramped_client", play_cramped_client);
+
+TEST_P(Limits, AddressSpaceThatRunsOutIsAnErrorAndNoCrash) {
+  if (built_with_sanitizer()) {
+    GTEST_SKIP() << "a sanitizer needs all the address space there is";
+  }
+  SrqServer server(GetParam(), 16, 1024);
+  PeerProcess client("cramped_client", GetParam(), {std::to_string(server.qualifier())});
+  std::atomic<bool> over{false};
+  std::thread acceptor([&] {
+    while (!over) {
+      if (const auto event = wait_event(server.side().requests.get(), std::chrono::milliseconds(20))) {
+        server.accept(event->event_data.cr_arrival_event_data.cr_handle, 1);
+      }
+    }
+  });
+  std::string line;
+  try {
+    while (line != "well" && line != "badly") {
+      line = client.channel().hear();
+      fmt::print("{}\n", line);
+    }
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+  }
+  over = true;
+  acceptor.join();
+  EXPECT_EQ(line, "well");
+  EXPECT_EQ(client.wait_exit(), 0);
+}
+
+// ---- no /proc
+
+// Argument: qualifier.
+void play_client_without_proc(RoleContext& context) {
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::umount2("/proc", MNT_DETACH) != 0) {
+    context.parent.say("not permitted");
+    return;
+  }
+  Side side(context.wire);
+  const Ep ep(side);
+  require(dat_ep_connect(ep.get(), loopback(), std::stoull(context.arguments.at(0)), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                         DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+          "dat_ep_connect");
+  context.parent.say("asked");
+  expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  Lmr memory(side.ia, side.pz, 100'000);
+  fill_message(memory.bytes(), 1, 0);
+  DAT_LMR_TRIPLET segment = memory.triplet();
+  require(dat_ep_post_send(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  expect_completion(side.request.get());
+}
+
+const Role kClientWithoutProc("client_without_proc", play_client_without_proc);
+
+TEST_P(Limits, ProcNeedNotBeMounted) {
+  SrqServer server(GetParam(), 4, 100'000);
+  PeerProcess client("client_without_proc", GetParam(), {std::to_string(server.qualifier())});
+  if (client.channel().hear() == "not permitted") {
+    GTEST_SKIP() << "unmounting /proc needs more rights than this user has";
+  }
+  EXPECT_TRUE(server.receive(server.welcome(1), 1));
+  EXPECT_EQ(client.wait_exit(), 0);
+}
+
+// ---- no copying from process to process
+
+// As container run-times and hardened kernels do it. False if even that is forbidden.
+bool forbid_cross_process_copy() {
+  std::array filter{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{.len = filter.size(), .filter = filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// Argument: qualifier. Sends ten messages and takes ten, all large.
+void play_contained_client(RoleContext& context) {
+  if (!forbid_cross_process_copy()) {
+    context.parent.say("not permitted");
+    return;
+  }
+  Side side(context.wire);
+  const Ep ep(side);
+  require(dat_ep_connect(ep.get(), loopback(), std::stoull(context.arguments.at(0)), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                         DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+          "dat_ep_connect");
+  context.parent.say("asked");
+  expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  Lmr memory(side.ia, side.pz, 10 * kContainedBytes);
+  Lmr incoming(side.ia, side.pz, 10 * kContainedBytes);
+  for (std::size_t i = 0; i < 10; ++i) {
+    DAT_LMR_TRIPLET segment = incoming.triplet(i * kContainedBytes, kContainedBytes);
+    require(dat_ep_post_recv(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  }
+  for (std::size_t i = 0; i < 10; ++i) {
+    fill_message(memory.bytes().subspan(i * kContainedBytes, kContainedBytes), 1, i);
+    DAT_LMR_TRIPLET segment = memory.triplet(i * kContainedBytes, kContainedBytes);
+    require(dat_ep_post_send(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  }
+  context.parent.say("posted");
+  expect_completions(side.request.get(), 10);
+  expect_completions(side.recv.get(), 10);
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_TRUE(is_message(incoming.bytes().subspan(i * kContainedBytes, kContainedBytes), 1, i)) << "message " << i;
+  }
+}
+
+const Role kContainedClient("contained_client", play_contained_client);
+
+TEST_P(Limits, ProcessesNeedNotBeAbleToReachEachOthersMemory) {
+  SrqServer server(GetParam(), 10, 10 * kContainedBytes);
+  PeerProcess client("contained_client", GetParam(), {std::to_string(server.qualifier())});
+  if (client.channel().hear() == "not permitted") {
+    GTEST_SKIP() << "this process may not filter its system calls";
+  }
+  ServerEnd& end = server.welcome(1);
+  ASSERT_EQ(client.channel().hear(), "posted");
+  server.send(end, 10, kContainedBytes);
+  EXPECT_TRUE(server.receive(end, 10));
+  expect_completions(end.request.get(), 10);
+  EXPECT_EQ(client.wait_exit(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, Limits, testing::ValuesIn(all_wires()), wire_name);
+
+}  // namespace
+}  // namespace anydat::test
