@@ -7,7 +7,7 @@
 build_packages=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev)
 # What the tests need on top.
 # shellcheck disable=SC2034  # likewise
-test_packages=(libgtest-dev libgmock-dev scdoc)
+test_packages=(libgtest-dev libgmock-dev scdoc pkgconf dpkg-dev)
 
 say() { printf '%s\n' "$*"; }
 die() {

@@ -1,0 +1,83 @@
+# How others find the installed library (pkg-config, find_package), and Debian packages of it.
+#
+# Three components: runtime (libdat.so.1), dev (headers, the name for the linker, manual of the calls, examples) and
+# utils (the tools and what their users read).
+#
+# "dat" is found under the version of the interface that it implements, since that is what programs ask for; the
+# project's own version stands beside it as anydat_version.
+get_target_property(interface_version dat VERSION)
+
+file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
+configure_file(cmake/dat.pc.in ${PROJECT_BINARY_DIR}/cmake/dat.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/cmake/dat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dat)
+configure_file(cmake/dat-config.cmake.in ${PROJECT_BINARY_DIR}/cmake/dat-config.cmake @ONLY)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/dat-config-version.cmake
+  VERSION ${interface_version} COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/cmake/dat-config.cmake ${PROJECT_BINARY_DIR}/cmake/dat-config-version.cmake
+  DESTINATION ${package_dir} COMPONENT dev)
+install(EXPORT dat NAMESPACE dat:: FILE dat-targets.cmake DESTINATION ${package_dir} COMPONENT dev)
+
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev
+  FILES_MATCHING PATTERN "*.md" PATTERN spec EXCLUDE)
+
+# ---- Debian packages: cpack -G DEB ----
+#
+# Debian's own packages implement version 2.0 of DAT: libdapl2 (libdat2.so.2), libdapl-dev (include/dat2) and
+# dapl2-utils. Nothing of ours has a file in common with the first two, so both versions can be installed; the manual
+# page dat.conf(5), which the third has as well, gets a suffix (cmake/debian-finish.cmake). Whatever else comes with
+# libdat.so.1 or include/dat is another implementation of version 1.2 and has to go.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME anydat)
+set(CPACK_PACKAGE_CONTACT "the anydat authors <anydat@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES TRUE)
+set(CPACK_COMPONENTS_ALL runtime dev utils)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian-finish.cmake)
+set(CPACK_ANYDAT_SOURCE_DIR ${PROJECT_SOURCE_DIR})
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/src)
+set(same_version "(= ${PROJECT_VERSION})")
+
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libdat1-anydat)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_PROVIDES libdat1)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONFLICTS libdat1)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_REPLACES libdat1)
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "This package contains libdat.so.1. Programs that are linked with it exchange
+messages with other processes of the host, with shared receive queues as the
+standard defines them. It needs no RDMA hardware, no kernel module and no
+configuration.")
+
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libdat-anydat-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libdat1-anydat ${same_version}")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS anydat-utils)
+set(CPACK_DEBIAN_DEV_PACKAGE_PROVIDES libdat-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_CONFLICTS libdat-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_REPLACES libdat-dev)
+set(CPACK_DEBIAN_DEV_DESCRIPTION "This package contains what it takes to build programs that include
+<dat/udat.h> and are linked with -ldat: headers, a manual page for each call,
+examples, and files for pkg-config and CMake.")
+
+set(CPACK_DEBIAN_UTILS_PACKAGE_NAME anydat-utils)
+set(CPACK_DEBIAN_UTILS_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_UTILS_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_UTILS_PACKAGE_DEPENDS "libdat1-anydat ${same_version}")
+set(CPACK_DEBIAN_UTILS_DESCRIPTION "This package contains tools: datinfo lists adapters and what they offer,
+datping checks that two processes reach each other, datperf measures latency,
+bandwidth and message rate.")
+
+include(CPack)

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs a build into a folder of its own and uses it as a stranger would: programs in C and C++ that find it by
+# pkg-config and by find_package, the tools, the examples. Also looks at what the library shows of itself.
+set -euo pipefail
+here=$(realpath "$(dirname "$0")")
+. "$here/../../scripts/lib.sh"
+
+[ $# -eq 1 ] || die "usage: check-install.sh BUILD_FOLDER"
+build=$(realpath "$1")
+for program in pkg-config nm readelf; do
+  command -v "$program" >/dev/null || { say "$program is not installed; nothing was checked" && exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+quietly "$work/install.log" cmake --install "$build" --prefix "$prefix"
+libdir=$(dirname "$(find "$prefix" -name libdat.so.1)")
+
+# ---- What the library is called and what it exports
+
+readelf -d "$libdir/libdat.so" | grep -q 'soname: \[libdat.so.1\]' || die "libdat.so has another soname than libdat.so.1"
+nm -D --defined-only "$libdir/libdat.so" | awk '$2 != "A" {print $3}' | sort >"$work/exported"
+sed -nE 's/^    ((any)?dats?_[a-z_]+);/\1/p' "$here/../../src/libdat.map" | sort >"$work/mapped"
+sed 's/@.*//' "$work/exported" | diff - "$work/mapped" >"$work/difference" ||
+  die "libdat.so does not export what its map says: $(cat "$work/difference")"
+# Two versions only: existing binaries ask for the calls of the standard by DAT_1.2 (rule HDR-4).
+wrong=$(grep -vE '^dats?_[a-z_]+@@DAT_1\.2$|^anydat_[a-z_]+@@ANYDAT_1$' "$work/exported" || true)
+[ -z "$wrong" ] || die "exported under another version than it should be: $wrong"
+grep -q '^dat_srq_create@@DAT_1\.2$' "$work/exported" || die "dat_srq_create is not exported as of DAT_1.2"
+
+# ---- Programs that use it
+
+export LD_LIBRARY_PATH=$libdir PKG_CONFIG_PATH=$libdir/pkgconfig
+pkg-config --atleast-version=1.2 dat || die "pkg-config does not find dat 1.2"
+read -ra flags < <(pkg-config --cflags --libs dat)
+strict=(-Wall -Wextra -Wpedantic -Werror)
+"${CC:-cc}" -std=c11 "${strict[@]}" "$here/consumer/consumer.c" -o "$work/by_pc_c" "${flags[@]}"
+"${CXX:-c++}" -std=c++17 "${strict[@]}" "$here/consumer/consumer.cc" -o "$work/by_pc_cc" "${flags[@]}"
+"$work/by_pc_c"
+"$work/by_pc_cc"
+
+quietly "$work/configure.log" cmake -S "$here/consumer" -B "$work/consumer" "-DCMAKE_PREFIX_PATH=$prefix"
+quietly "$work/build.log" cmake --build "$work/consumer"
+"$work/consumer/consumer_c"
+"$work/consumer/consumer_cc"
+
+# Each example in C is built by the one line that its README gives.
+examples=$prefix/share/doc/anydat/examples
+for source in "$examples"/*.c; do
+  "${CC:-cc}" "$source" -o "$work/example" "${flags[@]}" || die "$(basename "$source") does not build when installed"
+done
+
+# ---- The tools find the library beside them
+
+unset LD_LIBRARY_PATH
+"$prefix/bin/datinfo" >"$work/datinfo"
+grep -q '^soft ' "$work/datinfo" || die "the installed datinfo does not list the adapter soft"
+"$prefix/bin/datping" --count 10 >"$work/datping" || die "the installed datping fails: $(cat "$work/datping")"
+say "installed below a folder of its own, the library, the tools and the examples work"
