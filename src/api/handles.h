@@ -5,6 +5,26 @@
 #include "api/provider.h"
 #include "dapl/ia.h"
 
+namespace anydat::api {
+
+// Frees an object whose free() answers nothing while a peer is in the middle of writing into memory that the program is
+// to get back. A peer that has been stopped can make this last; other connections go on meanwhile.
+template <typename Object>
+DAT_RETURN free_when_quiet(DAT_HANDLE handle, const char* call, const char* argument, DAT_RETURN subtype) {
+  for (;;) {
+    Object* const object = dapl::lookup<Object>(handle);
+    if (!object) return bad_handle(call, argument, handle, subtype);
+    nic::Engine& engine = object->ia().engine();
+    {
+      base::Guard guard(engine);
+      if (const auto rc = object->free()) return *rc;
+    }
+    engine.pause();
+  }
+}
+
+}  // namespace anydat::api
+
 // Declares `var`, the object of class Type behind the argument `handle`, or returns DAT_INVALID_HANDLE.
 #define ANYDAT_OBJECT(Type, var, handle, call, subtype)   \
   auto* const var = ::anydat::dapl::lookup<Type>(handle); \

@@ -103,9 +103,7 @@ DAT_RETURN ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* state, DAT_BOOLE
 }
 
 DAT_RETURN ep_free(DAT_EP_HANDLE ep_handle) {
-  ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_free", DAT_INVALID_HANDLE_EP);
-  base::Guard guard(ep->ia().engine());
-  return ep->free();
+  return free_when_quiet<Ep>(ep_handle, "dat_ep_free", "ep_handle", DAT_INVALID_HANDLE_EP);
 }
 
 DAT_RETURN ep_reset(DAT_EP_HANDLE ep_handle) {

@@ -42,9 +42,7 @@ DAT_RETURN lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DAT_LMR
 }
 
 DAT_RETURN lmr_free(DAT_LMR_HANDLE lmr_handle) {
-  ANYDAT_OBJECT(Lmr, lmr, lmr_handle, "dat_lmr_free", DAT_INVALID_HANDLE_LMR);
-  base::Guard guard(lmr->ia().engine());
-  return lmr->free();
+  return free_when_quiet<Lmr>(lmr_handle, "dat_lmr_free", "lmr_handle", DAT_INVALID_HANDLE_LMR);
 }
 
 DAT_RETURN lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET*, DAT_VLEN) {

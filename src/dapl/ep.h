@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "dapl/object.h"
@@ -58,7 +59,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
                      const void* private_data, DAT_QOS qos, DAT_CONNECT_FLAGS flags);
   DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags);
   DAT_RETURN reset();
-  DAT_RETURN free();
+  // Nothing: a peer is in the middle of writing into a buffer; ask again, with the engine released in between.
+  std::optional<DAT_RETURN> free();
+  bool cut() { return !queue_pair_ || queue_pair_->cut(); }
   DAT_RETURN set_watermark(DAT_COUNT soft, DAT_COUNT hard);
   void shut_down();
 

@@ -140,7 +140,7 @@ DAT_RETURN Ep::reset() {
   return DAT_SUCCESS;
 }
 
-DAT_RETURN Ep::free() {
+std::optional<DAT_RETURN> Ep::free() {
   switch (state()) {
     case DAT_EP_STATE_RESERVED:
     case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
@@ -149,6 +149,7 @@ DAT_RETURN Ep::free() {
     default:
       break;
   }
+  if (!cut()) return std::nullopt;
   ia().retire(*this);
   return DAT_SUCCESS;
 }

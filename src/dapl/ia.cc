@@ -183,13 +183,25 @@ bool Ia::anything_of_the_consumers() const {
 
 // IA-CLOSE-3: dependents first.
 void Ia::destroy_everything() {
-  base::Guard guard(engine());
-  for (const DAT_HANDLE_TYPE type :
-       {DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CR, DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_SRQ,
-        DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_PZ, DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO}) {
-    while (!objects_[type].empty()) retire(*objects_[type].front());
+  for (;; engine().pause()) {
+    base::Guard guard(engine());
+    for (const DAT_HANDLE_TYPE type : {DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CR}) retire_all(type);
+    // The program may use the memory of its buffers for other things as soon as we return.
+    bool quiet = true;
+    for (auto& object : objects_[DAT_HANDLE_TYPE_EP]) quiet &= static_cast<Ep&>(*object).cut();
+    if (!quiet) continue;
+    for (const DAT_HANDLE_TYPE type :
+         {DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_SRQ, DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_PZ,
+          DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO}) {
+      retire_all(type);
+    }
+    resting_.clear();
+    return;
   }
-  resting_.clear();
+}
+
+void Ia::retire_all(DAT_HANDLE_TYPE type) {
+  while (!objects_[type].empty()) retire(*objects_[type].front());
 }
 
 Object* Ia::adopt_object(std::unique_ptr<Object> object) {

@@ -100,6 +100,7 @@ class Ia final : public Object {
   void fill(DAT_PROVIDER_ATTR& attr) const;
   bool anything_of_the_consumers() const;
   void destroy_everything();
+  void retire_all(DAT_HANDLE_TYPE type);
 
   const Kind kind_;
   const std::string name_;

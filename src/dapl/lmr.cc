@@ -130,17 +130,18 @@ DAT_RETURN Lmr::query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
   return DAT_SUCCESS;
 }
 
-DAT_RETURN Lmr::free() {
+std::optional<DAT_RETURN> Lmr::free() {
   if (bound_ > 0) {
     return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE, "dat_lmr_free: {} RMRs are bound to it", bound_);
   }
+  ia().nic().regions().remove(key_);
+  if (!ia().nic().quiesce()) return std::nullopt;
   ia().retire(*this);
   return DAT_SUCCESS;
 }
 
 void Lmr::shut_down() {
   ia().nic().regions().remove(key_);
-  ia().nic().quiesce();
   pz_.release();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
+
 #include "dapl/object.h"
 #include "nic/region_table.h"
 
@@ -31,8 +33,10 @@ class Lmr final : public Object {
 
   static DAT_RETURN create(Ia& ia, Pz& pz, const Request& request, const Results& results);
   DAT_RETURN query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param);
-  DAT_RETURN free();  // engine held
-  void shut_down();   // engine held; nobody touches the memory through the region afterwards (LMR-FREE-8)
+  // With the engine held. Nobody touches the memory through the region afterwards (LMR-FREE-8). Nothing: a peer is in
+  // the middle of writing there; ask again, with the engine released in between.
+  std::optional<DAT_RETURN> free();
+  void shut_down();  // engine held
 
  private:
   DAT_RMR_CONTEXT rmr_context() const;

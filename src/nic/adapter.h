@@ -166,7 +166,10 @@ class QueuePair {
   virtual void disconnect(bool graceful) = 0;
   // From closed back to the state after creation.
   virtual void reset() = 0;
-  // Cuts every tie without any further report; nothing touches the memory of posted work afterwards.
+  // Cuts every tie without any further report. True when nothing touches the memory of posted work any longer; false
+  // while the peer is in the middle of writing into it: ask again, with the engine released in between.
+  virtual bool cut() = 0;
+  // Requires: cut() has answered true, or it was never connected.
   virtual void destroy() = 0;
 
   virtual const Address& local_address() const = 0;
@@ -210,8 +213,9 @@ class Adapter {
   virtual Engine& engine() = 0;
   virtual RegionTable& regions() = 0;
 
-  // Returns when no thread acts any longer on a check() that came before the call.
-  virtual void quiesce() = 0;
+  // True when nobody acts any longer on a check() that came before the call. False while a peer is in the middle of
+  // writing into memory that is no region any more: ask again, with the engine released in between.
+  virtual bool quiesce() = 0;
 
   // Null when out of memory. `shared` is the shared receive queue, or null. It and `events` outlive the result.
   virtual std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

@@ -284,6 +284,11 @@ WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
   }
 }
 
+void Engine::pause() {
+  Waiter waiter;  // which nobody notifies
+  wait(waiter, base::now_ns() + kTick);
+}
+
 // Answers `interrupted` when the spin brought nothing and the thread should sleep.
 WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
   const base::Nanoseconds start = base::now_ns();

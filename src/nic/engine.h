@@ -97,6 +97,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Blocks until the waiter is notified, the absolute time `deadline`, or a signal. Spins first.
   WaitResult wait(Waiter& waiter, base::Nanoseconds deadline);
 
+  // For a call that waits for a peer and polls for it: drives the adapter for a moment, or sleeps.
+  void pause();
+
   // If everybody sleeps, has somebody look at the sources. For threads that do not hold the engine.
   void nudge() {
     if (armed_.load()) kick_leader();

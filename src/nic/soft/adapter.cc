@@ -75,9 +75,11 @@ SoftAdapter::~SoftAdapter() {
   engine_.stop();
 }
 
-void SoftAdapter::quiesce() {
+bool SoftAdapter::quiesce() {
   // Checks are acted on inside posts, by peers that have leave to copy, or with the engine held, as it is now.
-  for (SoftQueuePair* queue_pair : queue_pairs_) queue_pair->memory_changed();
+  bool quiet = true;
+  for (SoftQueuePair* queue_pair : queue_pairs_) quiet &= queue_pair->memory_changed();
+  return quiet;
 }
 
 std::unique_ptr<QueuePair> SoftAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

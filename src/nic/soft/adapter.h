@@ -34,7 +34,7 @@ class SoftAdapter final : public Adapter {
   const AdapterInfo& info() const override { return info_; }
   Engine& engine() override { return engine_; }
   RegionTable& regions() override { return regions_; }
-  void quiesce() override;
+  bool quiesce() override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                QueuePairEvents& events) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth, std::uint32_t segments, ZoneId zone,

@@ -2,7 +2,9 @@
 #include "nic/soft/queue_pair.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
@@ -92,6 +94,11 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
     base::Guard guard(send_lock_);
     const State now = state_.load(std::memory_order_relaxed);
     if (now != State::connected) [[unlikely]] {
+      if (now == State::ending) {  // it will be flushed in its turn
+        if (sends_.full()) return Status::queue_full;
+        sends_.append(request);
+        return Status::ok;
+      }
       if (now != State::closed) return Status::not_connected;
       // DTO-20: accepted and flushed at once, behind everything that was flushed before.
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
@@ -190,13 +197,15 @@ bool SoftQueuePair::send_idle() const {
   return sends_.empty();
 }
 
-void SoftQueuePair::memory_changed() {
+bool SoftQueuePair::memory_changed() {
   { base::Guard inside_a_post(send_lock_); }
-  if (stream_) stream_->memory_changed();
+  return !stream_ || stream_->memory_changed();
 }
 
+// Whatever is posted from now on is flushed by whoever posts it.
 void SoftQueuePair::flush_sends(WorkStatus first_status) {
   base::Guard guard(send_lock_);
+  state_.store(State::closed);
   WorkStatus status = first_status;
   while (!sends_.empty()) {
     complete_send(sends_.at(sends_.first()), status);
@@ -210,7 +219,8 @@ void SoftQueuePair::flush_sends(WorkStatus first_status) {
 Status SoftQueuePair::post_recv(const RecvRequest& request) {
   // EP-WM-16: the post counts even if a message that waited for it is gone with it at once.
   const bool watched = watermarks_set();
-  if (watched) [[unlikely]] posted_peak_.store(recv_info().allocated + 1);
+  if (watched) [[unlikely]]
+    posted_peak_.store(recv_info().allocated + 1);
   if (const Status status = own_pool_->post(request); status != Status::ok) {
     posted_peak_.store(0);
     return status;
@@ -241,9 +251,12 @@ void SoftQueuePair::completion_lost(const Completion& completion) {
   if (completion.status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);
 }
 
+// By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
+// stay in order (DTO-40).
 void SoftQueuePair::flush_receives() {
   if (!own_pool_) return;
   Receive receive;
+  base::Guard guard(send_lock_);
   while (own_pool_->take(receive)) complete_recv(receive, WorkStatus::flushed, 0, false);
 }
 
@@ -344,10 +357,19 @@ Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
 // A message fails on its own account. Those before it are incomplete and will stay so; a failure is followed by
 // failures only, in order, so they are flushed first.
 void SoftQueuePair::fail_message(Incoming& message, WorkStatus status) {
-  stream_->let_go();
-  while (incoming_.front().get() != &message) complete_recv(take_front()->buffer, WorkStatus::flushed, 0, false);
-  complete_recv(take_front()->buffer, status, 0, false);
+  failed_message_ = &message;
+  failed_status_ = status;
   break_connection(WorkStatus::flushed, CloseReason::local_error);
+}
+
+// Null: all of them.
+void SoftQueuePair::flush_incoming_to(const Incoming* last) {
+  for (bool more = true; more && !incoming_.empty();) {
+    const std::unique_ptr<Incoming> message = take_front();
+    const WorkStatus status = message.get() == failed_message_ ? failed_status_ : WorkStatus::flushed;
+    complete_recv(message->buffer, status, 0, false);
+    more = message.get() != last;
+  }
 }
 
 bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t count) {
@@ -467,13 +489,11 @@ void SoftQueuePair::established(std::span<const std::byte> private_data) {
 }
 
 void SoftQueuePair::connect_failed(ConnectFailure why) {
-  close(WorkStatus::flushed);
-  events_.on_connect_failed(why);
+  end({Ending::Report::connect_failed, why});
 }
 
 void SoftQueuePair::accept_failed() {
-  close(WorkStatus::flushed);
-  events_.on_accept_failed();
+  end({Ending::Report::accept_failed});
 }
 
 void SoftQueuePair::disconnect(bool graceful) {
@@ -497,20 +517,19 @@ void SoftQueuePair::disconnect(bool graceful) {
     case State::accepting:
       break;
     case State::idle:
+    case State::ending:
     case State::closed:
       return;
   }
   stream_->close(CloseReason::abrupt);
-  close(WorkStatus::flushed);
-  events_.on_closed(false);
+  end({Ending::Report::closed});
 }
 
 // Ends an orderly end: all is sent, all is received, or whoever had to do his part took too long.
 void SoftQueuePair::finish_draining() {
   if (state() != State::connected && state() != State::draining) return;
   if (state() == State::draining && !peer_closing_) stream_->close(CloseReason::graceful);
-  close(peer_closing_ ? WorkStatus::flushed : WorkStatus::receiver_not_ready);
-  events_.on_closed(false);
+  end({Ending::Report::closed, {}, peer_closing_ ? WorkStatus::flushed : WorkStatus::receiver_not_ready});
 }
 
 void SoftQueuePair::peer_closed(CloseReason reason) {
@@ -522,12 +541,14 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
       accept_failed();
       return;
     case State::idle:
+    case State::ending:
     case State::closed:
       return;
     case State::connected:
     case State::draining:
       break;
   }
+  Ending ending{Ending::Report::broken};
   switch (reason) {
     case CloseReason::graceful:
       peer_closing_ = true;
@@ -538,20 +559,19 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
       finish_draining();
       return;
     case CloseReason::abrupt:
-      close(WorkStatus::flushed);
-      events_.on_closed(false);
-      return;
+      ending.report = Ending::Report::closed;
+      break;
     case CloseReason::local_error:
-      close(WorkStatus::remote_responder);
+      ending.first_send_status = WorkStatus::remote_responder;
       break;
     case CloseReason::receiver_not_ready:
-      close(WorkStatus::receiver_not_ready);
+      ending.first_send_status = WorkStatus::receiver_not_ready;
       break;
     case CloseReason::remote_access:
-      close(WorkStatus::remote_access);
+      ending.first_send_status = WorkStatus::remote_access;
       break;
   }
-  events_.on_closed(true);
+  end(ending);
 }
 
 void SoftQueuePair::peer_lost() {
@@ -563,13 +583,11 @@ void SoftQueuePair::peer_lost() {
       accept_failed();
       return;
     case State::connected:
-    case State::draining: {
-      const bool in_order = peer_closing_;
-      close(in_order ? WorkStatus::flushed : WorkStatus::transport);
-      events_.on_closed(!in_order);
+    case State::draining:
+      end(peer_closing_ ? Ending{Ending::Report::closed} : Ending{Ending::Report::broken, {}, WorkStatus::transport});
       return;
-    }
     case State::idle:
+    case State::ending:
     case State::closed:
       return;
   }
@@ -578,24 +596,46 @@ void SoftQueuePair::peer_lost() {
 void SoftQueuePair::break_connection(WorkStatus send_status, CloseReason tell_peer) {
   if (state() != State::connected && state() != State::draining) return;
   stream_->close(tell_peer);
-  close(send_status);
-  events_.on_closed(true);
+  end({Ending::Report::broken, {}, send_status});
 }
 
-// Everything posted completes, in order; then nothing is left but the state.
-void SoftQueuePair::close(WorkStatus first_send_status) {
+void SoftQueuePair::end(Ending ending) {
   {
     base::Guard guard(send_lock_);
-    state_.store(State::closed);
+    state_.store(State::ending);
   }
-  if (stream_) stream_->let_go();  // before anybody is told that memory is his again
+  ending_ = ending;
   stop_waiting();
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
-  flush_sends(first_send_status);
-  while (!incoming_.empty()) complete_recv(take_front()->buffer, WorkStatus::flushed, 0, false);
+  // Before anybody is told that memory is his again.
+  if (!stream_ || stream_->let_go()) let_go_finished();
+}
+
+// Everything posted completes, in order; then nothing is left but the state.
+void SoftQueuePair::let_go_finished() {
+  if (failed_message_) flush_incoming_to(failed_message_);
+  failed_message_ = nullptr;
+  flush_sends(ending_.first_send_status);
+  flush_incoming_to(nullptr);
   spare_incoming_.clear();
   flush_receives();
+  switch (std::exchange(ending_.report, Ending::Report::none)) {
+    case Ending::Report::none:
+      break;
+    case Ending::Report::closed:
+      events_.on_closed(false);
+      break;
+    case Ending::Report::broken:
+      events_.on_closed(true);
+      break;
+    case Ending::Report::connect_failed:
+      events_.on_connect_failed(ending_.why);
+      break;
+    case Ending::Report::accept_failed:
+      events_.on_accept_failed();
+      break;
+  }
 }
 
 void SoftQueuePair::reset() {
@@ -605,11 +645,20 @@ void SoftQueuePair::reset() {
   peer_closing_ = false;
 }
 
-void SoftQueuePair::destroy() {
+bool SoftQueuePair::cut() {
   set_completion_queues(nullptr, nullptr);
-  const State before = state();
-  if (stream_ && before != State::closed && before != State::idle) stream_->close(CloseReason::abrupt);
-  close(WorkStatus::flushed);  // with no queues to complete to, this only releases what is held
+  ending_.report = Ending::Report::none;
+  if (state() == State::ending) return false;
+  if (state() == State::closed || state() == State::idle) return true;
+  stream_->close(CloseReason::abrupt);
+  end({});  // with no queues to complete to, this only releases what is held
+  return state() == State::closed;
+}
+
+void SoftQueuePair::destroy() {
+  [[maybe_unused]] const bool quiet = cut();
+  assert(quiet);
+  flush_receives();
   adapter_.engine().cancel_kick(watermark_kick_);
   adapter_.engine().cancel_kick(overflow_kick_);
   adapter_.forget(*this);

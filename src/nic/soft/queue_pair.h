@@ -44,6 +44,7 @@ class SoftQueuePair final : public QueuePair {
   Status connect(const ConnectParameters& parameters) override;
   void disconnect(bool graceful) override;
   void reset() override;
+  bool cut() override;
   void destroy() override;
   const Address& local_address() const override { return local_address_; }
   std::uint64_t local_port() const override { return local_port_; }
@@ -55,8 +56,9 @@ class SoftQueuePair final : public QueuePair {
   bool send_idle() const override;
   const Counters& counters() const override { return counters_; }
 
-  // For whoever sets connections up.
-  enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, closed };
+  // For whoever sets connections up. `ending`: the connection is over, but the peer is still writing into a buffer;
+  // nothing has been flushed yet.
+  enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, ending, closed };
   State state() const { return state_.load(std::memory_order_relaxed); }
   void begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
                     const Address& remote, std::uint64_t remote_port);
@@ -76,7 +78,7 @@ class SoftQueuePair final : public QueuePair {
   // A completion of ours found no room (EVM-54, SRQ-ACC-11).
   void completion_lost(const Completion& completion);
   std::size_t incoming_count() const { return incoming_.size(); }
-  bool broken() const { return state() == State::closed; }
+  bool broken() const { return state() == State::ending || state() == State::closed; }
   bool peer_closing() const { return peer_closing_; }
   // Puts the queue pair in line for receive buffers; receives_available() will come.
   void wait_for_receive();
@@ -93,12 +95,20 @@ class SoftQueuePair final : public QueuePair {
   void peer_closed(CloseReason reason);
   void peer_lost();
   void break_connection(WorkStatus send_status, CloseReason tell_peer);
-  // A region has been removed: nobody acts on an older check afterwards.
-  void memory_changed();
+  void let_go_finished();  // see Stream::let_go()
+  // A region has been removed: nobody acts on an older check afterwards, if this answers true (Adapter::quiesce()).
+  bool memory_changed();
 
  private:
-  void close(WorkStatus first_send_status);
+  // What the consumer is told about the end of a connection or an attempt.
+  struct Ending {
+    enum class Report : std::uint8_t { none, closed, broken, connect_failed, accept_failed } report = Report::none;
+    ConnectFailure why = ConnectFailure::refused;
+    WorkStatus first_send_status = WorkStatus::flushed;
+  };
+  void end(Ending ending);
   void flush_sends(WorkStatus first_status);
+  void flush_incoming_to(const Incoming* last);
   void flush_receives();
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
   void complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited);
@@ -139,6 +149,9 @@ class SoftQueuePair final : public QueuePair {
   Address remote_address_{};
   std::uint64_t local_port_ = 0;
   std::uint64_t remote_port_ = 0;
+  Ending ending_;
+  const Incoming* failed_message_ = nullptr;  // the one that ended the connection
+  WorkStatus failed_status_ = WorkStatus::success;
   bool peer_closing_ = false;  // the peer closed in order; what it sent before is still to be delivered
   bool waits_for_receive_ = false;
   base::Nanoseconds waits_since_ = 0;

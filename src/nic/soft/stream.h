@@ -42,11 +42,12 @@ class Stream {
   virtual void resume_receiving() = 0;
   // Something of this connection has arrived and is not delivered.
   virtual bool holds_messages() const = 0;
-  // A memory region has been removed: work that needs it fails now.
-  virtual void memory_changed() = 0;
-  // Returns when neither the stream nor the peer uses the memory of requests and receives any longer. The connection is
-  // over, or is about to be.
-  virtual void let_go() = 0;
+  // A memory region has been removed: work that needs it fails now. False while the peer is in the middle of writing
+  // into what is no region any more; only a connection that is over can be in that state.
+  virtual bool memory_changed() = 0;
+  // The connection is over. True when neither the stream nor the peer uses the memory of requests and receives any
+  // longer; if false, SoftQueuePair::let_go_finished() will come.
+  virtual bool let_go() = 0;
   // Drops what is parked and stops delivering, but keeps the connection's name until it is destroyed.
   virtual void close(CloseReason reason) = 0;
 };

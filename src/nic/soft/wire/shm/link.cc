@@ -280,13 +280,18 @@ void Link::ready(std::uint32_t) {
   }
 }
 
+void Link::warn(const char* outcome, const char* offence) {
+  if (!warned_) base::log(base::LogLevel::warn, "{}: {}", outcome, offence);
+  warned_ = true;
+}
+
 // The link is over. What arrived before is delivered first, as far as there are buffers for it.
 void Link::fail(const char* why) {
   if (dead_) return;
   fabric_.adapter().batch().flush();
   const std::shared_ptr<Link> keep = shared_from_this();
   if (why) {
-    base::log(base::LogLevel::warn, "a local peer is cut off: {}", why);
+    warn("a local peer is cut off", why);
   } else {
     // Bounded, since a peer that is cut off but alive could go on writing.
     for (std::uint32_t cells = 0; cells < kCellCount && !dead_ && receive(); cells += kMessagesPerPoll) {

@@ -36,6 +36,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   ~Link() override;
   bool start();  // false when descriptors have run out
   void cut() { fail(nullptr); }
+  // Says what the peer did wrong, the first time: the log is not its to fill.
+  void warn(const char* outcome, const char* offence);
 
   const NodeId& peer() const { return peer_; }
   bool initiated() const { return initiated_; }
@@ -125,6 +127,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   const bool initiated_;
   const bool fences_;
   bool dead_ = false;
+  bool warned_ = false;
   pid_t peer_pid_ = 0;  // fixed by the constructor, like the next
   bool reaches_peer_ = false;
 

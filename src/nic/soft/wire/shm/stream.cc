@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/stream.h"
 
+#include <algorithm>
 #include <cstring>
 
-#include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/fabric.h"
 
 namespace anydat::nic::soft::shm {
 
+namespace {
+
+// How long a peer that is in the middle of writing is given before the next look at it, at first and at last. It writes
+// for microseconds, unless it has been stopped.
+constexpr base::Nanoseconds kLetGoDelayMin = 20'000;
+constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
+
+}  // namespace
+
 ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), name_(fabric.add(*this)) {}
+    : fabric_(fabric), queue_pair_(queue_pair), name_(fabric.add(*this)), let_go_timer_([this] { let_go_again(); }) {}
 
 ShmStream::~ShmStream() {
+  fabric_.engine().cancel_timer(let_go_timer_);
   fabric_.remove(*this);
   if (link_) link_->remove(*this);
 }
@@ -89,13 +99,12 @@ bool ShmStream::accept_arrived(const CellView& view) {
 // ---- the end
 
 void ShmStream::violated(const char* what) {
-  base::log(base::LogLevel::warn, "a connection with a local peer is cut: {}", what);
+  link_->warn("a connection with a local peer is cut", what);
   queue_pair_.break_connection(WorkStatus::bad_response, CloseReason::abrupt);
 }
 
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
-void ShmStream::memory_changed() {
-  if (closed_) return;
+bool ShmStream::memory_changed() {
   for (std::uint32_t sequence = retired_.load(); sequence != announced_count_.load() && !closed_; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
@@ -109,9 +118,15 @@ void ShmStream::memory_changed() {
     const WorkStatus status = queue_pair_.check(*large_[i].message);
     if (status != WorkStatus::success) queue_pair_.fail_message(*large_[i].message, status);
   }
+  // What is left of a connection that is over is still being written.
+  return !closed_ || std::all_of(large_.begin(), large_.end(), [&](const Large& large) {
+    return queue_pair_.check(*large.message) == WorkStatus::success;
+  });
 }
 
-void ShmStream::let_go() {
+bool ShmStream::let_go() {
+  closed_ = true;
+  parked_.clear();
   const std::uint32_t end = announced_count_.load();
   for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
@@ -119,8 +134,18 @@ void ShmStream::let_go() {
     entry.state.store(Announced::State::done);
   }
   retired_.store(end);
-  for (Large& large : large_) withdraw(large);
-  large_.clear();
+  std::erase_if(large_, [&](const Large& large) { return withdraw(large); });
+  if (large_.empty()) return true;
+  // A stopped peer may stay stopped for long, and others must not wait for it with us.
+  let_go_delay_ = std::clamp(2 * let_go_delay_, kLetGoDelayMin, kLetGoDelayMax);
+  fabric_.engine().set_timer(let_go_timer_, base::now_ns() + let_go_delay_);
+  return false;
+}
+
+void ShmStream::let_go_again() {
+  if (!let_go()) return;
+  fabric_.engine().cancel_timer(let_go_timer_);
+  queue_pair_.let_go_finished();
 }
 
 void ShmStream::close(CloseReason reason) {
@@ -148,6 +173,10 @@ void ShmStream::close_arrived(CloseReason reason) {
 }
 
 void ShmStream::link_lost() {
+  if (!large_.empty() && closed_) {
+    let_go_again();
+    return;
+  }
   // A peer that closed in order may be gone before we have had buffers for all it sent: that is still to be delivered.
   if (queue_pair_.peer_closing() && holds_messages() && queue_pair_.incoming_count() == 0) return;
   closed_ = true;

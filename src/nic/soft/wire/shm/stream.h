@@ -39,8 +39,8 @@ class ShmStream final : public Stream {
   SendOutcome send(std::uint64_t number, const Outgoing& message) override;
   void resume_receiving() override;
   bool holds_messages() const override { return !parked_.empty(); }
-  void memory_changed() override;
-  void let_go() override;
+  bool memory_changed() override;
+  bool let_go() override;
   void close(CloseReason reason) override;
 
   // For the link and the fabric.
@@ -106,7 +106,8 @@ class ShmStream final : public Stream {
   bool pushed_arrived(std::uint32_t sequence);
   bool pull_some();
   void finish_large();
-  void withdraw(Large& large);
+  bool withdraw(const Large& large);
+  void let_go_again();
   bool count_arrival(std::uint32_t cells);
   void delivered(std::uint32_t cells);
   void violated(const char* what);
@@ -129,7 +130,9 @@ class ShmStream final : public Stream {
 
   // The receiving side, with the engine.
   std::deque<Parked> parked_;
-  std::deque<Large> large_;
+  std::deque<Large> large_;  // of a connection that is over: those that the peer is still writing
+  Timer let_go_timer_;
+  base::Nanoseconds let_go_delay_ = 0;
   std::uint64_t arrived_cells_ = 0;
   std::uint64_t returned_cells_ = 0;
   std::uint32_t owed_cells_ = 0;

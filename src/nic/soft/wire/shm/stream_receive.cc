@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The receiving side of a connection over shared memory.
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -127,7 +125,10 @@ bool ShmStream::pushed_arrived(std::uint32_t sequence) {
     return entry.sequence == sequence && entry.way == Large::Way::push && !entry.done;
   });
   if (large == large_.end()) return false;
-  withdraw(*large);
+  if (!withdraw(*large)) {
+    violated("it says that it has written, and goes on writing");
+    return true;
+  }
   large->message->placed = large->message->length;
   large->done = true;
   finish_large();
@@ -216,17 +217,17 @@ void ShmStream::delivered(std::uint32_t cells) {
   owed_cells_ = 0;
 }
 
-// Our buffer is ours again when this returns. A peer that is just writing is waited for: a stretch takes microseconds,
-// and a peer that dies in the middle has written all it ever will.
-void ShmStream::withdraw(Large& large) {
-  if (large.way != Large::Way::push || large.done) return;
+// Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in
+// the middle has written all it ever will; and no peer writes on a link that it has given up, for it has one lock for
+// both.
+bool ShmStream::withdraw(const Large& large) {
+  if (large.way != Large::Way::push || large.done) return true;
   for (unsigned tries = 0; !link_->try_withdraw_leave(large.memory.leaf, large.memory.leave); ++tries) {
-    if (link_->peer_gone()) break;
-    if (tries > 100) {
-      const timespec pause{0, 20'000};
-      nanosleep(&pause, nullptr);
-    }
+    if (link_->dead() || link_->peer_gone()) return true;
+    if (tries == 20) return false;
+    base::cpu_relax();
   }
+  return true;
 }
 
 }  // namespace anydat::nic::soft::shm
