@@ -5,7 +5,10 @@
 #include <dat/dat_registry.h>
 #include <dat/udat.h>
 
+#include <new>
+
 #include "api/provider.h"
+#include "dapl/error.h"
 #include "dapl/handle.h"
 #include "registry/registry.h"
 
@@ -20,7 +23,11 @@ inline DAT_RETURN redirect(DAT_HANDLE handle, Rest... rest) {
   if (!dapl::HandleTable::instance().owns(handle)) [[unlikely]] {
     if (const registry::ForeignCall foreign(handle, subject); foreign) return foreign(slot, handle, rest...);
   }
-  return ours(handle, rest...);
+  try {
+    return ours(handle, rest...);
+  } catch (const std::bad_alloc&) {
+    return dapl::error_code(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);  // no exception gets out of the library
+  }
 }
 
 }  // namespace

@@ -44,10 +44,7 @@ DAT_RETURN open_ia(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HA
 
   Registry& registry = Registry::instance();
   Registry::Use use;
-  if (const DAT_RETURN rc = registry.acquire({name, major, minor, thread_safety}, use)) {
-    registry.sweep();
-    return rc;
-  }
+  if (const DAT_RETURN rc = registry.acquire({name, major, minor, thread_safety}, use)) return rc;
   if (use.built_in()) return api::open_builtin(use.tuple(), async_min_qlen, async_evd, ia);
 
   std::string registered_name = use.tuple().name;
@@ -90,12 +87,19 @@ extern "C" {
 
 DAT_RETURN dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia,
                         DAT_UINT32 major, DAT_UINT32 minor, DAT_BOOLEAN thread_safety) {
-  return registry_call(
-      "dat_ia_open", [&] { return anydat::open_ia(name, async_min_qlen, async_evd, ia, major, minor, thread_safety); });
+  return registry_call("dat_ia_open", [&] {
+    const DAT_RETURN rc = anydat::open_ia(name, async_min_qlen, async_evd, ia, major, minor, thread_safety);
+    Registry::instance().sweep();
+    return rc;
+  });
 }
 
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
-  return registry_call("dat_ia_close", [&] { return anydat::close_ia(ia, flags); });
+  return registry_call("dat_ia_close", [&] {
+    const DAT_RETURN rc = anydat::close_ia(ia, flags);
+    Registry::instance().sweep();
+    return rc;
+  });
 }
 
 DAT_RETURN dat_registry_list_providers(DAT_COUNT max, DAT_COUNT* count, DAT_PROVIDER_INFO* list[]) {

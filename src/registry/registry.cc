@@ -287,10 +287,19 @@ void Registry::load(Entry& entry) {
   // RES-8, and no other library is tried (RES-6).
   entry.failure = entry.source->path;
   entry.failure += is_provider ? " has not registered that name" : " exports no " DAT_PROVIDER_INIT_FUNC_STR;
-  unload(entry, is_provider);
+  if (unused(entry)) unload(entry, is_provider);
 }
 
-// Requires: nothing uses the entry, and if it is busy, then with work of this thread.
+// Whether the library may go: nothing is open through it, and no thread is inside (REG-FINI-7).
+bool Registry::unused(const Entry& entry) {
+  if (entry.uses > 0) return false;
+  // First this, then the look at who is inside: a thread that leaves after the look finds it set.
+  postponed_.store(true);
+  return std::none_of(entry.tables.begin(), entry.tables.end(),
+                      [](const ForeignTable* table) { return table->calls.load() > 0; });
+}
+
+// Requires: the entry is unused, and if it is busy, then with work of this thread.
 void Registry::unload(Entry& entry, bool initialised) {
   const Work work(*this, entry);
   entry.leaving = true;
@@ -314,21 +323,14 @@ void Registry::unload(Entry& entry, bool initialised) {
 
 void Registry::sweep() {
   base::Guard guard(lock_);
+  postponed_.store(false);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
-    if (entry == entries_.begin()) postponed_.store(false);
-    if (!entry->library || entry->busy || entry->uses > 0) {
-      ++entry;
-      continue;
-    }
-    // First this, then the look at who is inside: a thread that leaves after the look finds it set (REG-FINI-7).
-    postponed_.store(true);
-    const bool entered = std::any_of(entry->tables.begin(), entry->tables.end(),
-                                     [](const ForeignTable* table) { return table->calls.load() > 0; });
-    if (entered) {
+    if (!entry->library || entry->busy || !unused(*entry)) {
       ++entry;
       continue;
     }
     unload(*entry, true);
+    postponed_.store(false);
     entry = entries_.begin();  // anything may have happened meanwhile
   }
 }
@@ -346,11 +348,8 @@ void Registry::end_use(Registration& registration) {
 Registry::Use::~Use() {
   if (!registration_) return;
   Registry& registry = instance();
-  {
-    base::Guard guard(registry.lock_);
-    registry.end_use(*registration_);
-  }
-  registry.sweep();
+  base::Guard guard(registry.lock_);
+  registry.end_use(*registration_);
 }
 
 DAT_IA_OPEN_FUNC Registry::Use::open_function() const {
@@ -387,14 +386,11 @@ std::uint64_t Registry::begin_close(DAT_IA_HANDLE ia) {
 }
 
 void Registry::end_close(DAT_IA_HANDLE ia, std::uint64_t number) {
-  {
-    base::Guard guard(lock_);
-    const auto found = instances_.find(ia);
-    if (found == instances_.end() || found->second.number != number) return;
-    end(found->second);
-    instances_.erase(found);
-  }
-  sweep();
+  base::Guard guard(lock_);
+  const auto found = instances_.find(ia);
+  if (found == instances_.end() || found->second.number != number) return;
+  end(found->second);
+  instances_.erase(found);
 }
 
 void Registry::end(const Instance& instance) {

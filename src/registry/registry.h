@@ -74,7 +74,8 @@ class Registry {
   // The table of an open instance of another Provider, or null (ruling A7).
   ForeignTable* foreign_instance(DAT_IA_HANDLE ia);
 
-  // Finalises and unloads what nobody uses any more (RES-13). To be called when a use may have ended.
+  // Finalises and unloads what nobody uses any more (RES-13). To be called after every open, which may have loaded what
+  // it then did not use, and after every close.
   void sweep();
   // To be called by a thread that has left a Provider's code: a library may have waited for it.
   void sweep_if_postponed() {
@@ -124,6 +125,7 @@ class Registry {
   void prepare(Entry& entry) ANYDAT_REQUIRES(lock_);
   void load(Entry& entry) ANYDAT_REQUIRES(lock_);
   void unload(Entry& entry, bool initialised) ANYDAT_REQUIRES(lock_);
+  bool unused(const Entry& entry) ANYDAT_REQUIRES(lock_);
   void erase(Registration& registration) ANYDAT_REQUIRES(lock_);
   void end_use(Registration& registration) ANYDAT_REQUIRES(lock_);
   void end(const Instance& instance) ANYDAT_REQUIRES(lock_);
@@ -135,7 +137,7 @@ class Registry {
   std::list<Registration> registrations_ ANYDAT_GUARDED_BY(lock_);
   std::unordered_map<DAT_IA_HANDLE, Instance> instances_ ANYDAT_GUARDED_BY(lock_);
   std::uint64_t last_instance_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::atomic<bool> postponed_{false};  // a library waits for a thread to leave it
+  std::atomic<bool> postponed_{false};  // a library may be waiting for a thread to leave it
 };
 
 // REG-LIST-17: the library's destructor has run, so the process is about to end.

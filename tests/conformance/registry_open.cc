@@ -76,6 +76,7 @@ REGISTRY_TEST(RegistryOpen, OnlyTheDynamicRegistryOpens) {
   EXPECT_EQ(provider.opens, 1);
   EXPECT_EQ(log.count("init net0 1.2"), 1) << "RES-4";
   EXPECT_EQ(log.count("open"), 0);
+  EXPECT_EQ(log.count("unloaded"), 1) << "it is of no use to anybody";
   close_now(opened);
 }
 
