@@ -98,7 +98,7 @@ TEST_P(EvdTimeouts, NoneComesEarlyUnderTraffic) {
 }
 
 // TMO-4, EVD-WAIT-27: events arrive four times in every time-out and are never enough. A wait that began anew at each
-// would last until they end, ten times patience from here.
+// would last until they end.
 TEST_P(EvdTimeouts, ArrivalsBelowTheThresholdDoNotProlongTheWait) {
   constexpr milliseconds kTime(40);
   ASSERT_THAT(dat_evd_resize(evd.get(), 100'000), Succeeds());
