@@ -45,14 +45,14 @@ DAT_RETURN lmr_free(DAT_LMR_HANDLE lmr_handle) {
   return free_when_quiet<Lmr>(lmr_handle, "dat_lmr_free", "lmr_handle", DAT_INVALID_HANDLE_LMR);
 }
 
-DAT_RETURN lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET*, DAT_VLEN) {
+DAT_RETURN lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) {
   ANYDAT_OBJECT(Ia, ia, ia_handle, "dat_lmr_sync_rdma_read", DAT_INVALID_HANDLE_IA);
-  return DAT_NOT_IMPLEMENTED;
+  return Lmr::sync(*ia, "dat_lmr_sync_rdma_read", segments, num_segments);
 }
 
-DAT_RETURN lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET*, DAT_VLEN) {
+DAT_RETURN lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) {
   ANYDAT_OBJECT(Ia, ia, ia_handle, "dat_lmr_sync_rdma_write", DAT_INVALID_HANDLE_IA);
-  return DAT_NOT_IMPLEMENTED;
+  return Lmr::sync(*ia, "dat_lmr_sync_rdma_write", segments, num_segments);
 }
 
 DAT_RETURN rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE*) {

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
+#include "base/memory_map.h"
 #include "dapl/error.h"
 #include "dapl/ia.h"
 #include "dapl/pz.h"
@@ -52,10 +54,73 @@ Memory inspect(DAT_VADDR address, DAT_VLEN length, bool written) {
 Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, std::uint32_t key)
     : Object(ia, kType), pz_(pz), request_(request), address_(address), key_(key) {
   pz_.use();
+  if (request_.type == DAT_MEM_TYPE_SHARED_VIRTUAL) {
+    // LMR-CREATE-14, LMR-QUERY-1: the caller's 40 bytes are read now, and queries show the copy.
+    std::memcpy(shared_memory_id_.data(), request_.description.for_shared_memory.shared_memory_id,
+                shared_memory_id_.size());
+    request_.description.for_shared_memory.shared_memory_id =
+        reinterpret_cast<DAT_LMR_COOKIE>(shared_memory_id_.data());
+  }
 }
 
 DAT_RMR_CONTEXT Lmr::rmr_context() const {
   return (request_.rights & kRemote) != 0 ? key_ : 0;
+}
+
+DAT_RETURN Lmr::check_range(const Ia& ia, DAT_VADDR address, DAT_VLEN length) {
+  if (length == 0) return fail(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE, "dat_lmr_create: length is 0");
+  if (address == 0) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_lmr_create: the address is NULL");
+  if (length > ia.limits().max_lmr_block_size) {
+    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "dat_lmr_create: length {} exceeds max_lmr_block_size {}",
+                length, ia.limits().max_lmr_block_size);
+  }
+  if (address > ia.limits().max_virtual_address || length - 1 > ia.limits().max_virtual_address - address) {
+    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
+                "dat_lmr_create: {} bytes at {:#x} do not end below the highest address {:#x}", length, address,
+                ia.limits().max_virtual_address);
+  }
+  return DAT_SUCCESS;
+}
+
+// Where the memory lies that the request describes. The length of a region over a region becomes the older one's.
+DAT_RETURN Lmr::find_memory(Ia& ia, Request& request, DAT_VADDR& address) {
+  switch (request.type) {
+    case DAT_MEM_TYPE_SO_VIRTUAL:  // LMR-CREATE-23
+      request.type = DAT_MEM_TYPE_VIRTUAL;
+      [[fallthrough]];
+    case DAT_MEM_TYPE_VIRTUAL:
+      address = reinterpret_cast<DAT_VADDR>(request.description.for_va);
+      return check_range(ia, address, request.length);
+    case DAT_MEM_TYPE_LMR: {
+      base::Guard guard(ia.engine());
+      const Lmr* original = lookup<Lmr>(request.description.for_lmr_handle);
+      if (!original || &original->ia() != &ia) {
+        return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR, "dat_lmr_create: {} is no live LMR of this IA",
+                    request.description.for_lmr_handle);
+      }
+      address = original->address_;
+      request.length = original->request_.length;  // LMR-CREATE-11, LMR-QUERY-2
+      return DAT_SUCCESS;
+    }
+    case DAT_MEM_TYPE_SHARED_VIRTUAL: {
+      const DAT_SHARED_MEMORY& given = request.description.for_shared_memory;
+      address = reinterpret_cast<DAT_VADDR>(given.virtual_address);
+      if (const DAT_RETURN rc = check_range(ia, address, request.length)) return rc;
+      if (!given.shared_memory_id) {
+        return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_lmr_create: shared_memory_id is NULL");
+      }
+      // LMR-CREATE-15. Where the system does not tell, the program is taken at its word: no right depends on it.
+      if (base::sharing_of(address, request.length) == base::Sharing::not_shared) {
+        return fail(DAT_INVALID_STATE, DAT_NO_SUBTYPE,
+                    "dat_lmr_create: the {} bytes at {:#x} are not all shared memory (MAP_SHARED, shmat)",
+                    request.length, address);
+      }
+      return DAT_SUCCESS;
+    }
+    default:
+      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_lmr_create: {} is no memory type",
+                  static_cast<unsigned>(request.type));
+  }
 }
 
 DAT_RETURN Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) {
@@ -67,26 +132,7 @@ DAT_RETURN Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& resu
                 static_cast<unsigned>(request.rights), static_cast<unsigned>(DAT_MEM_PRIV_ALL_FLAG));
   }
   DAT_VADDR address = 0;
-  if (request.type == DAT_MEM_TYPE_SO_VIRTUAL) request.type = DAT_MEM_TYPE_VIRTUAL;  // LMR-CREATE-23
-  if (request.type == DAT_MEM_TYPE_VIRTUAL) {
-    address = reinterpret_cast<DAT_VADDR>(request.description.for_va);
-    if (request.length == 0) return fail(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE, "dat_lmr_create: length is 0");
-    if (address == 0) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_lmr_create: the address is NULL");
-    if (request.length > ia.limits().max_lmr_block_size) {
-      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "dat_lmr_create: length {} exceeds max_lmr_block_size {}",
-                  request.length, ia.limits().max_lmr_block_size);
-    }
-    if (address > ia.limits().max_virtual_address || request.length - 1 > ia.limits().max_virtual_address - address) {
-      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
-                  "dat_lmr_create: {} bytes at {:#x} do not end below the highest address {:#x}", request.length,
-                  address, ia.limits().max_virtual_address);
-    }
-  } else if (request.type == DAT_MEM_TYPE_LMR || request.type == DAT_MEM_TYPE_SHARED_VIRTUAL) {
-    return DAT_NOT_IMPLEMENTED;
-  } else {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_lmr_create: {} is no memory type",
-                static_cast<unsigned>(request.type));
-  }
+  if (const DAT_RETURN rc = find_memory(ia, request, address)) return rc;
   const bool written = (request.rights & (nic::access::kLocalWrite | nic::access::kRemoteWrite)) != 0;
   switch (inspect(address, request.length, written)) {
     case Memory::usable:
@@ -112,6 +158,26 @@ DAT_RETURN Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& resu
   if (results.rmr_context) *results.rmr_context = lmr->rmr_context();
   if (results.registered_size) *results.registered_size = request.length;
   if (results.registered_address) *results.registered_address = address;
+  return DAT_SUCCESS;
+}
+
+DAT_RETURN Lmr::sync(Ia& ia, const char* call, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
+  if (count > 0 && !segments) {
+    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: num_segments is {}, but local_segments is NULL", call,
+                static_cast<std::uint64_t>(count));
+  }
+  for (DAT_VLEN i = 0; i < count; ++i) {
+    const DAT_LMR_TRIPLET& segment = segments[i];
+    if (segment.segment_length == 0) continue;  // LMR-SYNC-8
+    const nic::RegionCheck check = ia.nic().regions().check(segment.lmr_context, segment.virtual_address,
+                                                            segment.segment_length, nic::kAnyZone, 0);
+    if (check != nic::RegionCheck::ok) {
+      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
+                  "{}: segment {}, {} bytes at {:#x}, does not lie in a live LMR with context {:#x}", call,
+                  static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(segment.segment_length),
+                  static_cast<std::uint64_t>(segment.virtual_address), segment.lmr_context);
+    }
+  }
   return DAT_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "dapl/object.h"
@@ -32,6 +33,8 @@ class Lmr final : public Object {
   Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, std::uint32_t key);
 
   static DAT_RETURN create(Ia& ia, Pz& pz, const Request& request, const Results& results);
+  // Both calls dat_lmr_sync_rdma_read and _write: memory is coherent, so they check their arguments and are done.
+  static DAT_RETURN sync(Ia& ia, const char* call, const DAT_LMR_TRIPLET* segments, DAT_VLEN count);
   DAT_RETURN query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param);
   // With the engine held. Nobody touches the memory through the region afterwards (LMR-FREE-8). Nothing: a peer is in
   // the middle of writing there; ask again, with the engine released in between.
@@ -39,10 +42,13 @@ class Lmr final : public Object {
   void shut_down();  // engine held
 
  private:
+  static DAT_RETURN find_memory(Ia& ia, Request& request, DAT_VADDR& address);
+  static DAT_RETURN check_range(const Ia& ia, DAT_VADDR address, DAT_VLEN length);
   DAT_RMR_CONTEXT rmr_context() const;
 
   Pz& pz_;
   Request request_;
+  std::array<char, DAT_LMR_COOKIE_SIZE> shared_memory_id_{};  // of type SHARED_VIRTUAL
   const DAT_VADDR address_;
   const std::uint32_t key_;
   std::uint32_t bound_ = 0;  // RMRs bound to it; with the engine

@@ -67,7 +67,7 @@ RegionCheck RegionTable::check(std::uint32_t key, std::uint64_t address, std::ui
   // The slot may have been freed and reused between the loads; then its key has changed by now.
   if (entry.key.load(std::memory_order_relaxed) != key) return RegionCheck::unknown_key;
   if ((granted & rights) != rights) return RegionCheck::no_right;
-  if (owner != zone) return RegionCheck::wrong_zone;
+  if (owner != zone && zone != kAnyZone) return RegionCheck::wrong_zone;
   if (address < start || address - start > size || length > size - (address - start)) return RegionCheck::out_of_bounds;
   return RegionCheck::ok;
 }

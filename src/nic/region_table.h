@@ -33,7 +33,8 @@ class RegionTable {
   std::uint32_t add(std::uint64_t address, std::uint64_t length, ZoneId zone, std::uint32_t rights);
   void remove(std::uint32_t key);
 
-  // May [address, address + length) be used with these rights by somebody of this zone? length > 0.
+  // May [address, address + length) be used with these rights by somebody of this zone (kAnyZone: the zone does not
+  // matter)? length > 0.
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const;
 

@@ -53,6 +53,7 @@ inline constexpr std::uint32_t kRemoteWrite = 0x20;
 
 using ZoneId = std::uint32_t;  // of a protection zone; 0 is none
 inline constexpr ZoneId kNoZone = 0;
+inline constexpr ZoneId kAnyZone = ~ZoneId{0};  // in checks: whatever the zone is
 
 using ConnQual = std::uint64_t;
 

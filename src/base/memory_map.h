@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+namespace anydat::base {
+
+enum class Sharing : std::uint8_t { all_shared, not_shared, unknown };
+
+// Whether every byte of [address, address + length) lies in mappings that other processes may share (MAP_SHARED, System
+// V segments), as the kernel tells it; unknown where it does not tell (no /proc). length > 0, and the range does not
+// wrap.
+Sharing sharing_of(std::uint64_t address, std::uint64_t length);
+
+}  // namespace anydat::base
