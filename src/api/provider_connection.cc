@@ -80,9 +80,10 @@ DAT_RETURN cr_reject(DAT_CR_HANDLE cr_handle) {
   return cr->reject();
 }
 
-DAT_RETURN cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL) {
+DAT_RETURN cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL qual) {
   ANYDAT_OBJECT(Cr, cr, cr_handle, "dat_cr_handoff", DAT_INVALID_HANDLE_CR);
-  return DAT_NOT_IMPLEMENTED;
+  base::Guard guard(cr->ia().engine());
+  return cr->handoff(qual);
 }
 
 }  // namespace anydat::api

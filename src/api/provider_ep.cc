@@ -58,12 +58,13 @@ DAT_RETURN ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_CO
   return ep->connect(remote, qual, timeout, private_data_size, private_data, qos, flags);
 }
 
-DAT_RETURN ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TIMEOUT, DAT_COUNT, const DAT_PVOID,
-                          DAT_QOS) {
+DAT_RETURN ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TIMEOUT timeout,
+                          DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos) {
   const char* call = "dat_ep_dup_connect";
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, DAT_INVALID_HANDLE_EP);
   ANYDAT_OBJECT_OF(&ep->ia(), Ep, dup, ep_dup_handle, call, DAT_INVALID_HANDLE_EP);
-  return DAT_NOT_IMPLEMENTED;
+  base::Guard guard(ep->ia().engine());
+  return ep->dup_connect(*dup, timeout, private_data_size, private_data, qos);
 }
 
 DAT_RETURN ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS flags) {

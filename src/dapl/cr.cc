@@ -7,6 +7,7 @@
 #include "dapl/ia.h"
 #include "dapl/private_data.h"
 #include "dapl/ranges.h"
+#include "dapl/service_point.h"
 
 namespace anydat::dapl {
 
@@ -50,6 +51,25 @@ DAT_RETURN Cr::accept(DAT_EP_HANDLE given, DAT_COUNT private_data_size, const vo
 
 DAT_RETURN Cr::reject() {
   request_->reject();
+  ia().retire(*this);
+  return DAT_SUCCESS;
+}
+
+DAT_RETURN Cr::handoff(DAT_CONN_QUAL qual) {
+  const char* call = "dat_cr_handoff";
+  if (qual == 0 || qual > ServicePoint::kQualMax) {
+    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: handoff {} is not between 1 and {}", call,
+                static_cast<std::uint64_t>(qual), static_cast<std::uint64_t>(ServicePoint::kQualMax));
+  }
+  switch (request_->hand_off(qual)) {
+    case nic::Status::ok:
+      break;
+    case nic::Status::unreachable:
+      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: no service point of {} listens on {}", call,
+                  ia().name(), static_cast<std::uint64_t>(qual));
+    default:
+      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE, "{}: no descriptor to find out who listens", call);
+  }
   ia().retire(*this);
   return DAT_SUCCESS;
 }

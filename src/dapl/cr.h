@@ -22,6 +22,7 @@ class Cr final : public Object {
   DAT_RETURN query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param);
   DAT_RETURN accept(DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const void* private_data);
   DAT_RETURN reject();
+  DAT_RETURN handoff(DAT_CONN_QUAL qual);
   void shut_down();  // refuses an unanswered request and lets its endpoint go
 
   nic::ConnectionRequest& request() { return *request_; }

@@ -57,6 +57,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   DAT_RETURN modify(DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param);
   DAT_RETURN connect(DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
                      const void* private_data, DAT_QOS qos, DAT_CONNECT_FLAGS flags);
+  DAT_RETURN dup_connect(const Ep& dup, DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const void* private_data,
+                         DAT_QOS qos);
   DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags);
   DAT_RETURN reset();
   // Nothing: a peer is in the middle of writing into a buffer; ask again, with the engine released in between.
@@ -81,6 +83,17 @@ class Ep final : public Object, public nic::QueuePairEvents {
   void on_soft_watermark() override;
 
  private:
+  // What both ways to connect have in common, and the places of two arguments in the call.
+  struct Request {
+    const char* call;
+    nic::Address remote;
+    DAT_CONN_QUAL qual;
+    DAT_TIMEOUT timeout;
+    DAT_RETURN timeout_argument;
+    std::span<const std::byte> private_data;
+    DAT_QOS qos;
+  };
+  DAT_RETURN connect(const Request& request);
   DAT_RETURN check_parts(const char* call, const Parts& parts, const DAT_EP_ATTR& attr) const;
   void take_parts(const Parts& parts, const DAT_EP_ATTR& attr);
   void set_attributes(const DAT_EP_ATTR& attr);

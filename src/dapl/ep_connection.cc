@@ -69,7 +69,6 @@ DAT_RETURN Ep::connect(DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOU
   const char* call = "dat_ep_connect";
   nic::Address address;
   if (const DAT_RETURN rc = read_address(call, remote, address)) return rc;
-  if (timeout == 0) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "{}: timeout is 0", call);
   std::span<const std::byte> data;
   if (const DAT_RETURN rc = read_private_data(call, private_data_size, private_data, DAT_INVALID_ARG5, data)) return rc;
   if ((flags & ~DAT_CONNECT_MULTIPATH_FLAG) != 0) {
@@ -79,10 +78,30 @@ DAT_RETURN Ep::connect(DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOU
   if (flags != DAT_CONNECT_DEFAULT_FLAG) {
     return fail(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE, "{}: supports_multipath is FALSE", call);
   }
+  return connect({call, address, qual, timeout, DAT_INVALID_ARG4, data, qos});
+}
+
+DAT_RETURN Ep::dup_connect(const Ep& dup, DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const void* private_data,
+                           DAT_QOS qos) {
+  const char* call = "dat_ep_dup_connect";
+  std::span<const std::byte> data;
+  if (const DAT_RETURN rc = read_private_data(call, private_data_size, private_data, DAT_INVALID_ARG4, data)) return rc;
+  if (dup.state() != DAT_EP_STATE_CONNECTED) return dup.wrong_state(call);
+  const nic::ConnQual qual = dup.queue_pair().reached_qual();
+  if (qual == 0) {
+    return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED,
+                "{}: ep_dup_handle was connected by accepting a request, so there is no service point to ask", call);
+  }
+  return connect({call, dup.queue_pair().remote_address(), qual, timeout, DAT_INVALID_ARG3, data, qos});
+}
+
+DAT_RETURN Ep::connect(const Request& request) {
+  const char* call = request.call;
+  if (request.timeout == 0) return fail(DAT_INVALID_PARAMETER, request.timeout_argument, "{}: timeout is 0", call);
   const std::uint32_t supported = ia().nic().info().qos_supported;
-  if ((static_cast<unsigned>(qos) & ~supported) != 0) {
+  if ((static_cast<unsigned>(request.qos) & ~supported) != 0) {
     return fail(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE, "{}: QoS {:#x} is not within the supported {:#x}", call,
-                static_cast<unsigned>(qos), supported);
+                static_cast<unsigned>(request.qos), supported);
   }
   if (state() != DAT_EP_STATE_UNCONNECTED) return wrong_state(call);
   if (!parts_.connect) {
@@ -91,10 +110,11 @@ DAT_RETURN Ep::connect(DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOU
   if (!parts_.pz) {
     return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY, "{}: the endpoint has no protection zone", call);
   }
-  const base::Nanoseconds deadline = timeout == DAT_TIMEOUT_INFINITE
+  const base::Nanoseconds deadline = request.timeout == DAT_TIMEOUT_INFINITE
                                          ? base::kForever
-                                         : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
-  const nic::ConnectParameters parameters{address, qual, deadline, data, static_cast<std::uint32_t>(qos)};
+                                         : base::now_ns() + static_cast<base::Nanoseconds>(request.timeout) * 1000;
+  const nic::ConnectParameters parameters{request.remote, request.qual, deadline, request.private_data,
+                                          static_cast<std::uint32_t>(request.qos)};
   switch (queue_pair_->connect(parameters)) {
     case nic::Status::ok:
       break;

@@ -10,10 +10,6 @@
 
 namespace anydat::dapl {
 
-namespace {
-constexpr DAT_CONN_QUAL kQualMax = 65535;  // the qualifier is a TCP port
-}
-
 // ---- what both have in common
 
 ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, Evd& evd) : Object(ia, type), evd_(evd) {
@@ -183,6 +179,7 @@ bool Rsp::provide_endpoint(Ep*& ep) {
 
 void Rsp::request_delivered() {
   used_ = true;
+  listener_->stop();  // RSP-CREATE-4
   if (ep_) ep_->set_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
   ep_ = nullptr;
 }

@@ -15,6 +15,8 @@ class Evd;
 // CRs and events. With the engine held.
 class ServicePoint : public Object, public nic::ListenerEvents {
  public:
+  static constexpr DAT_CONN_QUAL kQualMax = 65535;  // the qualifier is a TCP port
+
   bool on_request(std::unique_ptr<nic::ConnectionRequest>& request) override;
   void shut_down();
 

@@ -127,6 +127,9 @@ class ConnectionRequest {
   // on_established or on_accept_failed of the queue pair follows, also when the requester is gone already.
   virtual void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) = 0;
   virtual void reject() = 0;
+  // Passes it to the service point of this adapter that listens on `qual`, in this process or another, as if it had
+  // arrived there (CR-HO-1). unreachable: nobody listens there, and the request is as it was.
+  virtual Status hand_off(ConnQual qual) = 0;
 };
 
 // One end of a reliable connection.
@@ -176,6 +179,9 @@ class QueuePair {
   virtual std::uint64_t local_port() const = 0;
   virtual const Address& remote_address() const = 0;
   virtual std::uint64_t remote_port() const = 0;
+  // Of an established connection that this end asked for: the service point that accepted, which need not be the one
+  // that was asked. 0 if the peer asked.
+  virtual ConnQual reached_qual() const = 0;
 
   virtual RecvInfo recv_info() const = 0;
   virtual std::uint32_t largest_posted_recv_segments() const = 0;
@@ -191,11 +197,13 @@ class ListenerEvents {
   virtual bool on_request(std::unique_ptr<ConnectionRequest>& request) = 0;
 };
 
-// Listens from its creation to its destruction.
+// Listens from its creation to its destruction, or to stop().
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual ConnQual qual() const = 0;
+  // Listens no more, but keeps the qualifier from being used by others.
+  virtual void stop() = 0;
 };
 
 struct AdapterInfo {

@@ -38,16 +38,20 @@ class ShmListener final : public Listener, public FdHandler {
  public:
   ShmListener(Fabric& fabric, ConnQual qual, base::UniqueFd socket)
       : fabric_(fabric), qual_(qual), socket_(std::move(socket)) {}
-  ~ShmListener() override {
-    fabric_.remove_listener(qual_);
-    fabric_.engine().unwatch(socket_.get(), *this);
-  }
+  ~ShmListener() override { leave(); }
   bool begin(ListenerEvents& events) {
     fabric_.add_listener(qual_, events);
     keep_spare();
     return spare_ && fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
   }
   ConnQual qual() const override { return qual_; }
+  void stop() override {
+    // Who called before this is answered by the attempts' next step: nobody listens. Later ones find a dead socket, but
+    // the name is still taken.
+    shutdown(socket_.get(), SHUT_RD);
+    ready(0);
+    leave();
+  }
 
   void ready(std::uint32_t) override {
     for (int i = 0; i < 64; ++i) {
@@ -63,6 +67,12 @@ class ShmListener final : public Listener, public FdHandler {
   }
 
  private:
+  void leave() {
+    if (stopped_) return;
+    stopped_ = true;
+    fabric_.remove_listener(qual_);
+    fabric_.engine().unwatch(socket_.get(), *this);
+  }
   base::UniqueFd accept() const {
     return base::UniqueFd(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   }
@@ -80,6 +90,7 @@ class ShmListener final : public Listener, public FdHandler {
   const ConnQual qual_;
   base::UniqueFd socket_;
   base::UniqueFd spare_;
+  bool stopped_ = false;
 };
 
 }  // namespace
@@ -118,15 +129,16 @@ std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const Conn
   body.qos = parameters.qos;
   body.private_data_bytes = static_cast<std::uint32_t>(parameters.private_data.size());
   std::copy(parameters.private_data.begin(), parameters.private_data.end(), body.private_data);
-  std::deque<std::string> names;
-  for (const std::string& scope : adapter_.scopes_of(parameters.remote)) {
-    names.push_back(service_name(scope, parameters.qual));
-  }
-  const auto bytes = std::as_bytes(std::span(&body, 1));
-  attempts_.push_back(
-      std::make_unique<Attempt>(*this, *stream, std::move(names), std::vector<std::byte>(bytes.begin(), bytes.end())));
-  attempts_.back()->begin();
+  stream->set_request(body);
+  attempt(*stream, adapter_.scopes_of(parameters.remote), parameters.qual);
   return stream;
+}
+
+void Fabric::attempt(ShmStream& stream, const std::vector<std::string>& scopes, ConnQual qual) {
+  std::deque<std::string> names;
+  for (const std::string& scope : scopes) names.push_back(service_name(scope, qual));
+  attempts_.push_back(std::make_unique<Attempt>(*this, stream, std::move(names)));
+  attempts_.back()->begin();
 }
 
 void Fabric::cancel_attempt(ShmStream& stream) {
@@ -228,13 +240,20 @@ bool Fabric::connect_arrived(Link& link, const CellView& view) {
   for (const Address* address : {&body.remote, &body.local}) {
     if (address->generic.sa_family != AF_INET && address->generic.sa_family != AF_INET6) return false;
   }
-  std::unique_ptr<ConnectionRequest> request = std::make_unique<ShmRequest>(*this, link.shared_from_this(), body);
-  const auto listener = listeners_.find(body.qual);
-  if (listener == listeners_.end()) return true;  // the request refuses itself
-  if (!listener->second->on_request(request) && request) {
-    static_cast<ShmRequest&>(*request).refuse(RejectReason::backlog_full);
-  }
+  auto request = std::make_unique<ShmRequest>(*this, link.shared_from_this(), body);
+  // Without a listener the request refuses itself.
+  if (ListenerEvents* to = listener(body.qual)) deliver(std::move(request), *to);
   return true;
+}
+
+ListenerEvents* Fabric::listener(ConnQual qual) const {
+  const auto found = listeners_.find(qual);
+  return found != listeners_.end() ? found->second : nullptr;
+}
+
+void Fabric::deliver(std::unique_ptr<ShmRequest> given, ListenerEvents& to) {
+  std::unique_ptr<ConnectionRequest> request = std::move(given);
+  if (!to.on_request(request) && request) static_cast<ShmRequest&>(*request).refuse(RejectReason::backlog_full);
 }
 
 void Fabric::welcome(base::UniqueFd socket) {

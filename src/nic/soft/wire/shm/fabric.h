@@ -18,6 +18,7 @@ class SoftQueuePair;
 namespace anydat::nic::soft::shm {
 
 class Attempt;
+class ShmRequest;
 class Welcome;
 
 // The shared-memory wire of one adapter instance: who can be reached, the links to them, and the names of connections.
@@ -37,6 +38,8 @@ class Fabric {
   std::unique_ptr<ShmStream> connect(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
                                      const Address& local, std::uint64_t local_port);
   void cancel_attempt(ShmStream& stream);
+  // The stream's request shall go to that service point; it has no link at the moment.
+  void attempt(ShmStream& stream, const std::vector<std::string>& scopes, ConnQual qual);
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
 
   // Names of connections: what a peer calls them. A name is not reused soon, so messages to a connection that has ended
@@ -52,6 +55,8 @@ class Fabric {
                                  bool initiated, bool fences);
   void forget(Link& link);
   bool connect_arrived(Link& link, const CellView& view);
+  ListenerEvents* listener(ConnQual qual) const;  // of this node
+  void deliver(std::unique_ptr<ShmRequest> request, ListenerEvents& to);
   void welcome(base::UniqueFd socket);
   void finished(Attempt& attempt);
   void finished(Welcome& welcome);

@@ -113,14 +113,21 @@ base::UniqueFd listen_at(const std::string& name, int& error) {
   return {};
 }
 
+Status probe_listener(const std::string& name) {
+  const base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return Status::no_memory;
+  sockaddr_un address;
+  const socklen_t length = fill_address(address, name);
+  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0) {
+    return same_user(socket.get()) ? Status::ok : Status::unreachable;
+  }
+  return errno == EAGAIN ? Status::ok : Status::unreachable;  // EAGAIN: too many are calling there
+}
+
 // ---- the connecting side
 
-Attempt::Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names, std::vector<std::byte> connect_body)
-    : fabric_(fabric),
-      stream_(stream),
-      names_(std::move(names)),
-      connect_body_(std::move(connect_body)),
-      retry_timer_([this] { try_next(); }) {}
+Attempt::Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names)
+    : fabric_(fabric), stream_(stream), names_(std::move(names)), retry_timer_([this] { try_next(); }) {}
 
 Attempt::~Attempt() {
   drop_socket();
@@ -243,7 +250,7 @@ void Attempt::attached(const Greeting& greeting, base::UniqueFd segment) {
 void Attempt::use(const std::shared_ptr<Link>& link) {
   state_ = State::done;
   stream_.attach(link);
-  link->send_control(CellKind::connect, 0, 0, connect_body_);
+  stream_.ask();
   fabric_.finished(*this);
 }
 

@@ -23,11 +23,14 @@ class ShmStream;
 // belong to the network namespace, as addresses do, and leave nothing behind.
 std::string service_name(const std::string& scope, ConnQual qual);
 base::UniqueFd listen_at(const std::string& name, int& error);
+// ok: somebody of this user listens there; unreachable: nobody does; no_memory: there is no descriptor to find out
+// with.
+Status probe_listener(const std::string& name);
 
 // The connecting side, on behalf of one stream. It lives until it has a link for the stream or gives up.
 class Attempt final : public FdHandler {
  public:
-  Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names, std::vector<std::byte> connect_body);
+  Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names);
   ~Attempt() override;
   void begin();
 
@@ -48,7 +51,6 @@ class Attempt final : public FdHandler {
   Fabric& fabric_;
   ShmStream& stream_;
   std::deque<std::string> names_;  // still to be tried
-  const std::vector<std::byte> connect_body_;
   State state_ = State::idle;
   base::UniqueFd socket_;
   Segment inbound_;

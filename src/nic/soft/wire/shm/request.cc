@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/stream.h"
 
@@ -26,6 +28,33 @@ void ShmRequest::answer(RejectReason reason) {
   link_->send_control(CellKind::reject, body_.connection, static_cast<std::uint32_t>(reason));
 }
 
+Status ShmRequest::hand_off(ConnQual qual) {
+  if (ListenerEvents* listener = fabric_.listener(qual)) {
+    answered_ = true;
+    ConnectBody body = body_;
+    body.qual = qual;
+    auto request = std::make_unique<ShmRequest>(fabric_, link_, body);  // takes our place at the link
+    if (gone_) {
+      link_->remove(*request);
+      request->requester_gone();
+    }
+    fabric_.deliver(std::move(request), *listener);
+    return Status::ok;
+  }
+  // Another process, or another instance of the adapter: the active side asks there itself, once it is known that
+  // somebody listens.
+  const std::string& scope = fabric_.adapter().scope();
+  if (const Status status = probe_listener(service_name(scope, qual)); status != Status::ok) return status;
+  answered_ = true;
+  if (gone_) return Status::ok;
+  RedirectBody body{};
+  body.qual = qual;
+  scope.copy(body.scope, kScopeBytes - 1);
+  link_->remove(*this);
+  link_->send_control(CellKind::redirect, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
+  return Status::ok;
+}
+
 void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
   answered_ = true;
   auto& soft = static_cast<SoftQueuePair&>(queue_pair);
@@ -33,6 +62,7 @@ void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   stream->attach(link_);
   stream->set_remote(body_.connection);
   AcceptBody body{};
+  body.qual = body_.qual;
   body.connection = stream->name();
   body.private_data_bytes = static_cast<std::uint32_t>(private_data.size());
   std::copy(private_data.begin(), private_data.end(), body.private_data);

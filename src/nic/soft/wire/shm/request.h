@@ -23,6 +23,7 @@ class ShmRequest final : public ConnectionRequest {
   std::span<const std::byte> private_data() const override { return {body_.private_data, body_.private_data_bytes}; }
   void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) override;
   void reject() override { answer(RejectReason::by_consumer); }
+  Status hand_off(ConnQual qual) override;
 
   std::uint32_t remote_connection() const { return body_.connection; }
   void refuse(RejectReason reason) { answer(reason); }

@@ -32,6 +32,10 @@ void ShmStream::attach(std::shared_ptr<Link> link) {
   link_->add(*this);
 }
 
+void ShmStream::ask() {
+  link_->send_control(CellKind::connect, 0, 0, std::as_bytes(std::span(request_.get(), 1)));
+}
+
 bool ShmStream::awaits_ready_from(std::uint32_t remote) const {
   return remote_ == remote && queue_pair_.state() == SoftQueuePair::State::accepting;
 }
@@ -71,6 +75,8 @@ bool ShmStream::arrived(const CellView& view) {
       queue_pair_.connect_failed(by_consumer ? ConnectFailure::rejected_by_peer : ConnectFailure::refused);
       return true;
     }
+    case CellKind::redirect:
+      return state == SoftQueuePair::State::connecting && redirect_arrived(view);
     case CellKind::close:
       if (view.aux > static_cast<std::uint32_t>(CloseReason::remote_access)) return false;
       close_arrived(static_cast<CloseReason>(view.aux));
@@ -91,8 +97,30 @@ bool ShmStream::accept_arrived(const CellView& view) {
     return true;
   }
   remote_ = body.connection;
+  request_.reset();
   link_->send_control(CellKind::ready, remote_, 0);
+  queue_pair_.set_reached_qual(body.qual);
   queue_pair_.established({body.private_data, body.private_data_bytes});
+  return true;
+}
+
+// CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
+bool ShmStream::redirect_arrived(const CellView& view) {
+  RedirectBody body;
+  if (view.body_room < sizeof body) return false;
+  std::memcpy(&body, view.body, sizeof body);
+  if (body.scope[kScopeBytes - 1] != '\0') return false;
+  link_->remove(*this);
+  link_.reset();
+  const std::string scope = body.scope;
+  const std::vector<std::string> scopes = fabric_.adapter().scopes_of(request_->local);
+  if (std::find(scopes.begin(), scopes.end(), scope) == scopes.end()) {
+    closed_ = true;
+    queue_pair_.connect_failed(ConnectFailure::refused);  // it does not serve the address that was asked for
+    return true;
+  }
+  request_->qual = body.qual;
+  fabric_.attempt(*this, {scope}, body.qual);
   return true;
 }
 

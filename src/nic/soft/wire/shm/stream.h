@@ -33,6 +33,9 @@ class ShmStream final : public Stream {
   const std::shared_ptr<Link>& link() const { return link_; }
   void attach(std::shared_ptr<Link> link);
   void set_remote(std::uint32_t remote) { remote_ = remote; }
+  // Active side: what is asked for, kept until the answer, since a redirection makes us ask again elsewhere.
+  void set_request(const ConnectBody& body) { request_ = std::make_unique<ConnectBody>(body); }
+  void ask();  // Requires: attached
   bool awaits_ready_from(std::uint32_t remote) const;
 
   // Stream
@@ -46,6 +49,7 @@ class ShmStream final : public Stream {
   // For the link and the fabric.
   bool arrived(const CellView& view);  // false: malformed, as are the others
   bool accept_arrived(const CellView& view);
+  bool redirect_arrived(const CellView& view);
   void piece_arrived(const std::byte* bytes, std::size_t count);
   void close_arrived(CloseReason reason);
   void link_lost();
@@ -119,6 +123,7 @@ class ShmStream final : public Stream {
   std::uint32_t name_ = 0;
   std::uint32_t remote_ = 0;
   bool closed_ = false;
+  std::unique_ptr<ConnectBody> request_;
 
   // The sending side. Written with the queue pair's send lock, but credited_, retired_ and what happens to an announced
   // message later: those with the engine.
