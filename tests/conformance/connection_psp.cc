@@ -157,6 +157,7 @@ TEST_P(PspTest, EndpointOfTheProviderTakesAnyConfiguration) {
   }
   ASSERT_THAT(dat_cr_accept(ep.request(), DAT_HANDLE_NULL, 0, nullptr), Succeeds());
   expect_event(ep.evds().connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  expect_event(ep.peer_evds().connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
   post_send(ep.peer(), client_buffers, 3);
   EXPECT_EQ(expect_completion(ep.evds().recv.get()).user_cookie.as_64, 0u);
 }

@@ -84,6 +84,7 @@ TEST_P(EpModify, APassiveEndpointIsAcceptedAsModified) {
       Succeeds());
   ASSERT_THAT(dat_cr_accept(ep.request(), DAT_HANDLE_NULL, 0, nullptr), Succeeds());
   expect_connection_event(others.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, ep.get());
+  expect_event(ep.peer_evds().connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
   DAT_LMR_TRIPLET segment = server_buffers.triplet(0);
   ASSERT_THAT(dat_ep_post_recv(ep.get(), 1, &segment, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
   post_send(ep.peer(), client_buffers, 0);
