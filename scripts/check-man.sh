@@ -96,9 +96,29 @@ while read -r name; do
     grep -qE "[\`*]${name}[\`*]" "$file" || fault "$file: the counter $name is missing"
   done
 done < <(grep -oE '\{"[a-z_]+", ' src/api/extensions.cc | tr -d '{", ' | sort -u)
-while read -r name; do
-  grep -qF "*$name*" man/dat.7.scd || fault "man/dat.7.scd: the environment variable $name is missing"
-done < <(sed -nE 's/.*EnvVar::[a-z_]+, "(DAT_[A-Z_]+)".*/\1/p' src/base/env.cc)
+
+# The environment variables, as the library itself tells them. Each is described in a paragraph of dat(7) that begins with
+# its name and has every word that it can be, and its default; no other variable is.
+if [ -n "$tools" ]; then
+  awk '/^# / {on = $0 == "# ENVIRONMENT"} on' man/dat.7.scd >"$work/environment"
+  env -i "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" "$tools/datinfo" --env | sed -n 's/^\(DAT_[A-Z_]*\)$/\1/p' | sort >"$work/has"
+  grep -E '^\*DAT_' "$work/environment" | grep -oE 'DAT_[A-Z_]+' | sort >"$work/tells"
+  while read -r name; do fault "man/dat.7.scd: the environment variable $name is missing"; done < \
+    <(comm -23 "$work/has" "$work/tells")
+  while read -r name; do fault "man/dat.7.scd: there is no environment variable $name"; done < \
+    <(comm -13 "$work/has" "$work/tells")
+  while IFS=: read -r name words; do
+    awk -v name="*$name*" 'index($0, name) == 1 {on = 1} /^$/ {on = 0} on' "$work/environment" >"$work/paragraph"
+    IFS=';' read -ra words <<<"$words"
+    for word in "${words[@]}"; do
+      grep -qF "_${word}_" "$work/paragraph" || fault "man/dat.7.scd: $name can be '$word', which is not told"
+    done
+  done < <(env -i "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" "$tools/datinfo" --env | awk '
+    /^DAT_/ {name = $1}
+    $1 == "meaning" {deaf = /without effect/}
+    $1 == "values" {sub(/^ *values +/, ""); gsub(/, /, ";"); words = $0}
+    $1 == "default" && !deaf {print name ":" ($2 ~ /^\// ? $2 : words ";" $2)}')
+fi
 
 # ---- The C in the examples
 

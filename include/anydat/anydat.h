@@ -4,7 +4,8 @@
  * Nothing here changes what a call of <dat/udat.h> does, and a program that includes only that header loses nothing.
  *
  * Conventions: each function is safe from any thread and never blocks. Strings belong to the library; the text of
- * anydat_last_error() lasts until the next failing DAT call of the same thread, all other strings for the process's life.
+ * anydat_last_error() lasts until the next failing DAT call of the same thread, all other strings for the process's
+ * life.
  */
 #ifndef ANYDAT_ANYDAT_H
 #define ANYDAT_ANYDAT_H
@@ -19,7 +20,7 @@ extern "C" {
 /* One counter of an object. Counters are always on; they start at 0 with the object (or at its creation's value, as
  * lowest_available does) and never wrap in practice. Times are nanoseconds and end in _ns, sizes end in _bytes. */
 typedef struct anydat_counter {
-  const char *name;
+  const char* name;
   uint64_t value;
 } ANYDAT_COUNTER;
 
@@ -29,11 +30,26 @@ typedef struct anydat_counter {
  * be larger than `max` (call with max 0 and counters NULL to size the array).
  * Returns DAT_SUCCESS; DAT_INVALID_HANDLE for any other handle; DAT_INVALID_PARAMETER for a NULL count, a negative
  * max, or counters NULL with max > 0. */
-DAT_RETURN anydat_get_counters(DAT_HANDLE object, DAT_COUNT max, ANYDAT_COUNTER *counters, DAT_COUNT *count);
+DAT_RETURN anydat_get_counters(DAT_HANDLE object, DAT_COUNT max, ANYDAT_COUNTER* counters, DAT_COUNT* count);
+
+/* One of the environment variables that the library heeds. All texts are constant and never freed, but for `value`,
+ * which is the environment's own: NULL while the variable is unset or the process has raised privileges. */
+typedef struct anydat_variable {
+  const char* name;
+  const char* values;        /* what it can be: words, or what kind of number or text */
+  const char* default_value; /* what holds while it is unset */
+  const char* meaning;
+  const char* value;
+} ANYDAT_VARIABLE;
+
+/* Lists them; `max` and *count are as for anydat_get_counters. Needs no open adapter. Most are read when an adapter is
+ * opened, so a value may be newer than what an open one goes by.
+ * Returns DAT_SUCCESS; DAT_INVALID_PARAMETER for a NULL count, a negative max, or variables NULL with max > 0. */
+DAT_RETURN anydat_get_environment(DAT_COUNT max, ANYDAT_VARIABLE* variables, DAT_COUNT* count);
 
 /* The sentence behind the calling thread's last failing DAT call: what was wrong, with both sides of the mismatch.
  * Never NULL; empty before the first failure. It is the line that DAT_LOG=warn prints. */
-const char *anydat_last_error(void);
+const char* anydat_last_error(void);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/handles.h"
+#include "base/env.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/srq.h"
@@ -76,6 +77,20 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_get_counters(DAT_HANDLE
   if (max > 0 && !counters) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: counters is NULL", call);
   *count = static_cast<DAT_COUNT>(rows.size());
   std::copy_n(rows.begin(), std::min<std::size_t>(rows.size(), static_cast<std::size_t>(max)), counters);
+  return DAT_SUCCESS;
+}
+
+__attribute__((visibility("default"))) DAT_RETURN anydat_get_environment(DAT_COUNT max, ANYDAT_VARIABLE* variables,
+                                                                         DAT_COUNT* count) {
+  const char* call = "anydat_get_environment";
+  if (!count) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: count is NULL", call);
+  if (max < 0) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "{}: max is {}", call, max);
+  if (max > 0 && !variables) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: variables is NULL", call);
+  const std::span<const base::EnvEntry> table = base::env_table();
+  *count = static_cast<DAT_COUNT>(table.size());
+  for (const base::EnvEntry& row : table.first(std::min(table.size(), static_cast<std::size_t>(max)))) {
+    *variables++ = {row.name, row.values, row.default_value, row.meaning, base::env_text(row.var).data()};
+  }
   return DAT_SUCCESS;
 }
 

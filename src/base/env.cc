@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/env.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -15,19 +17,53 @@ namespace anydat::base {
 namespace {
 
 constexpr std::array kTable{
-    EnvEntry{EnvVar::override_file, "DAT_OVERRIDE", "path", "the static registry to read instead of /etc/dat.conf"},
-    EnvEntry{EnvVar::dbg_type, "DAT_DBG_TYPE", "bit mask", "accepted for old set-ups, without effect: see DAT_LOG"},
-    EnvEntry{EnvVar::dbg_dest, "DAT_DBG_DEST", "bit mask", "accepted for old set-ups, without effect: see DAT_LOG"},
-    EnvEntry{EnvVar::log, "DAT_LOG", "off, error, warn, info, debug",
-             "what to print on standard error; warn gives one sentence for each refused call (default: error)"},
-    EnvEntry{EnvVar::wire, "DAT_WIRE", "auto, shm, tcp", "the wire a soft adapter connects by (default: auto)"},
-    EnvEntry{EnvVar::spin_us, "DAT_SPIN_US", "microseconds", "how long a wait spins before it sleeps (default: 50)"},
-    EnvEntry{EnvVar::rnr_timeout_ms, "DAT_RNR_TIMEOUT_MS", "unlimited, or milliseconds",
-             "how long a message waits for a receive buffer before its connection breaks (default: unlimited)"},
-    EnvEntry{EnvVar::shm_copy, "DAT_SHM_COPY", "auto, ring",
-             "how large messages cross between processes of one host: ring never copies from process to process "
-             "(default: auto)"},
+    EnvEntry{EnvVar::override_file, "DAT_OVERRIDE", EnvKind::text, "path", "/etc/dat.conf",
+             "the static registry to read"},
+    EnvEntry{EnvVar::log, "DAT_LOG", EnvKind::choice, "off, error, warn, info, debug", "error",
+             "what to print on standard error; warn gives one sentence for each refused call"},
+    EnvEntry{EnvVar::wire, "DAT_WIRE", EnvKind::choice, "auto, shm, tcp", "auto",
+             "the wire a soft adapter connects by"},
+    EnvEntry{EnvVar::spin_us, "DAT_SPIN_US", EnvKind::number, "microseconds", "50",
+             "how long a wait spins before it sleeps"},
+    EnvEntry{EnvVar::rnr_timeout_ms, "DAT_RNR_TIMEOUT_MS", EnvKind::number, "milliseconds", "unlimited",
+             "how long a message waits for a receive buffer before its connection breaks"},
+    EnvEntry{EnvVar::shm_copy, "DAT_SHM_COPY", EnvKind::choice, "auto, ring", "auto",
+             "how large messages cross between processes of one host: ring never copies from process to process"},
+    EnvEntry{EnvVar::dbg_type, "DAT_DBG_TYPE", EnvKind::ignored, "bit mask", "0x1",
+             "accepted for old set-ups, without effect: see DAT_LOG"},
+    EnvEntry{EnvVar::dbg_dest, "DAT_DBG_DEST", EnvKind::ignored, "bit mask", "0x1",
+             "accepted for old set-ups, without effect: see DAT_LOG"},
 };
+
+constexpr std::string_view kPrefix = "DAT_";
+
+// Whatever unit a number has, more is as good as never, and the caller may turn this one into nanoseconds.
+constexpr std::int64_t kNumberMax = 1'000'000'000'000;
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (value < 0 || value > kNumberMax) return std::nullopt;
+  return value;
+}
+
+bool is_one_of(std::string_view words, std::string_view word) {
+  constexpr std::string_view kSeparator = ", ";
+  for (;;) {
+    const std::size_t end = words.find(kSeparator);
+    if (words.substr(0, end) == word) return true;
+    if (end == std::string_view::npos) return false;
+    words.remove_prefix(end + kSeparator.size());
+  }
+}
+
+bool means_something(const EnvEntry& entry, std::string_view value) {
+  if (value.empty()) return true;  // the same as unset
+  if (entry.kind == EnvKind::choice) return is_one_of(entry.values, value);
+  if (entry.kind == EnvKind::number) return value == entry.default_value || parse_number(value);
+  return true;
+}
 
 }  // namespace
 
@@ -46,23 +82,29 @@ std::string_view env_text(EnvVar var) {
 }
 
 std::optional<std::int64_t> env_number(EnvVar var) {
-  const std::string_view text = env_text(var);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number(env_text(var));
 }
 
-void warn_of_unknown_variables() {
+std::string env_complaint(std::string_view name, std::string_view value) {
+  if (!name.starts_with(kPrefix)) return {};
+  for (const EnvEntry& entry : kTable) {
+    if (name != entry.name) continue;
+    if (means_something(entry, value)) return {};
+    return fmt::format("the environment variable {} is '{}' and not {} {}; taking {}", name, value,
+                       entry.kind == EnvKind::choice ? "one of" : "a number of", entry.values, entry.default_value);
+  }
+  return fmt::format("the environment variable {} is not known; `datinfo --env` lists all", name);
+}
+
+void warn_of_environment() {
   static std::once_flag once;
   std::call_once(once, [] {
     for (char** entry = environ; entry && *entry; ++entry) {
       const std::string_view text = *entry;
-      if (!text.starts_with("DAT_")) continue;
-      const std::string_view name = text.substr(0, text.find('='));
-      bool known = false;
-      for (const EnvEntry& row : kTable) known = known || name == row.name;
-      if (!known) log(LogLevel::warn, "the environment variable {} is not known; `datinfo --env` lists all", name);
+      const std::size_t end = text.find('=');
+      if (end == std::string_view::npos) continue;
+      const std::string complaint = env_complaint(text.substr(0, end), text.substr(end + 1));
+      if (!complaint.empty()) log(LogLevel::warn, "{}", complaint);
     }
   });
 }

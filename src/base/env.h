@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one table of environment variables. All share the prefix DAT_; `datinfo --env` prints this table, and a DAT_
-// variable that is not in it is warned about when an adapter is opened.
+// The one table of environment variables. All share the prefix DAT_; `datinfo --env` prints this table, a script
+// compares dat(7) with it, and a DAT_ variable that is not in it, or has a value that means nothing, is warned about
+// when an adapter is opened.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace anydat::base {
@@ -21,10 +23,19 @@ enum class EnvVar {
   shm_copy,        // DAT_SHM_COPY
 };
 
+enum class EnvKind {
+  choice,   // one of the words in `values`, which are separated by ", "
+  number,   // not negative; or the word that is the default
+  text,     // anything
+  ignored,  // accepted for old set-ups, without effect
+};
+
 struct EnvEntry {
   EnvVar var;
   const char* name;
-  const char* values;
+  EnvKind kind;
+  const char* values;         // what it can be, for a reader
+  const char* default_value;  // what holds while it is unset
   const char* meaning;
 };
 
@@ -32,9 +43,14 @@ std::span<const EnvEntry> env_table();
 
 // The variable's text, empty when unset. A process with raised privileges sees none of them (CONF-8).
 std::string_view env_text(EnvVar var);
+// The variable's number, if it has one that is neither negative nor beyond reason.
 std::optional<std::int64_t> env_number(EnvVar var);
 
-// Warns once for each DAT_ variable of the environment that the table does not know.
-void warn_of_unknown_variables();
+// The sentence to warn with about one variable of the environment: its name is none of the table's, or its value means
+// nothing and the default holds instead. Empty if there is nothing to say, as of any name without the prefix.
+std::string env_complaint(std::string_view name, std::string_view value);
+
+// Logs all complaints about the environment, at level warn and once in a process.
+void warn_of_environment();
 
 }  // namespace anydat::base

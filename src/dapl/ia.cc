@@ -51,7 +51,7 @@ Ia::~Ia() = default;
 
 DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd,
                     DAT_IA_HANDLE* handle) {
-  base::warn_of_unknown_variables();
+  base::warn_of_environment();
   const Limits limits;
   const DAT_EVD_HANDLE wanted = *async_evd;
   const bool creates = wanted == DAT_HANDLE_NULL;

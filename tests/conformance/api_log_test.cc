@@ -143,6 +143,38 @@ TEST_P(ApiLog, NothingIsPrintedByDefault) {
   EXPECT_EQ(caller.wait_exit(), 0);
 }
 
+// Opens an adapter twice and tells what each time printed, as above.
+void play_opener(RoleContext& context) {
+  const CapturedErrors errors;
+  for (int i = 0; i < 2; ++i) {
+    const Ia ia(context.wire);
+    std::string printed = errors.take();
+    std::replace(printed.begin(), printed.end(), '\n', '|');
+    context.parent.say(printed);
+  }
+}
+const Role kOpener("opener", play_opener);
+
+// Decision of docs/architecture.md: a mistake in the environment is not taken in silence by those who want to hear.
+TEST_P(ApiLog, MistakesInTheEnvironmentAreWarnedAboutOnce) {
+  const ScopedEnv env({{"DAT_LOG", "warn"}, {"DAT_SPIN", "50"}, {"DAT_RNR_TIMEOUT_MS", "soon"}});
+  PeerProcess opener("opener", GetParam());
+  const std::string first = opener.channel().hear();
+  EXPECT_EQ(std::count(first.begin(), first.end(), '|'), 2) << first;
+  EXPECT_NE(first.find("DAT_SPIN is not known"), std::string::npos) << first;
+  EXPECT_NE(first.find("DAT_RNR_TIMEOUT_MS is 'soon'"), std::string::npos) << first;
+  EXPECT_EQ(opener.channel().hear(), "");
+  EXPECT_EQ(opener.wait_exit(), 0);
+}
+
+TEST_P(ApiLog, MistakesInTheEnvironmentAreNotPrintedByDefault) {
+  const ScopedEnv env({{"DAT_SPIN", "50"}, {"DAT_RNR_TIMEOUT_MS", "soon"}});
+  PeerProcess opener("opener", GetParam());
+  EXPECT_EQ(opener.channel().hear(), "");
+  EXPECT_EQ(opener.channel().hear(), "");
+  EXPECT_EQ(opener.wait_exit(), 0);
+}
+
 ANYDAT_OVER_ALL_WIRES(ApiLog);
 
 }  // namespace

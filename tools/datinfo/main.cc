@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// datinfo: which interface adapters this machine has, and everything each of them says about itself.
+// datinfo: which interface adapters this machine has, everything each of them says about itself, and the environment
+// variables of the library.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "common/error.h"
 #include "common/handle.h"
 #include "datinfo/attributes.h"
+#include "datinfo/environment.h"
 
 namespace datinfo {
 namespace {
@@ -19,6 +21,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> names;  // empty: the list of adapters
   bool all = false;
+  bool env = false;
   bool json = false;
 };
 
@@ -114,7 +117,18 @@ void print_table(const Json& adapters) {
   fmt::print("\ndatinfo --ia NAME shows everything an adapter says about itself.\n");
 }
 
+int show_environment(const Options& options) {
+  const Json shown = environment();
+  if (options.json) {
+    fmt::print("{}\n", shown.dump(2));
+  } else {
+    print_environment(shown);
+  }
+  return tools::kExitOk;
+}
+
 int run(const Options& options) {
+  if (options.env) return show_environment(options);
   Json adapters = Json::array();
   if (options.names.empty()) {
     for (const auto& info : registered_adapters()) {
@@ -155,9 +169,13 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   datinfo::Options options;
   CLI::App app("Lists the DAT interface adapters of this machine and what each offers.", "datinfo");
-  app.add_option("--ia", options.names, "Show everything about this adapter (repeatable)")->type_name("NAME");
-  app.add_flag("--all", options.all, "Show everything about every adapter");
+  auto* ia =
+      app.add_option("--ia", options.names, "Show everything about this adapter (repeatable)")->type_name("NAME");
+  auto* all = app.add_flag("--all", options.all, "Show everything about every adapter");
+  app.add_flag("--env", options.env, "Show the environment variables that the library heeds, and their values")
+      ->excludes(ia)
+      ->excludes(all);
   app.add_flag("--json", options.json, "Print JSON: always everything, for the adapters selected");
-  app.footer(tools::examples({"datinfo", "datinfo --ia soft", "datinfo --ia soft-lo --json"}));
+  app.footer(tools::examples({"datinfo", "datinfo --ia soft", "datinfo --ia soft-lo --json", "datinfo --env"}));
   return tools::run_tool(app, argc, argv, [&] { return datinfo::run(options); });
 }

@@ -35,7 +35,7 @@ SoftConfig SoftConfig::from_environment() {
   if (wire == "shm") config.wire = Wire::shm;
   if (wire == "tcp") config.wire = Wire::tcp;
   config.cross_copy = base::env_text(base::EnvVar::shm_copy) != "ring";
-  if (const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms); limit && *limit >= 0) {
+  if (const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms)) {
     config.receiver_not_ready_ns = *limit * 1'000'000;
   }
   return config;
