@@ -130,6 +130,93 @@ TEST_P(Handoff, ReachesAnotherInstanceAndAnotherProcess) {
   expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, caller.get());
 }
 
+TEST_P(Handoff, TheTimeoutKeepsRunningOnTheWayToAnotherInstance) {
+  // CR-HO-3, CR-HO-5
+  Side other(GetParam());
+  const OwnEvds evds(client);
+  const Ep caller(client.ia, client.pz, evds, default_ep_attr());
+  const DAT_CR_HANDLE request = request_from(caller, static_cast<DAT_TIMEOUT>(patience().count() * 1000 / 5));
+  ASSERT_THAT(dat_cr_handoff(request, other.listen()), Succeeds());
+  const DAT_CR_HANDLE passed_on = expect_request(other.requests.get()).cr_handle;
+  EXPECT_FALSE(poll_event(evds.connect.get()));
+  expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_TIMED_OUT, caller.get());
+  // The new owner of the request learns of it like any other.
+  const OwnEvds passive_evds(other);
+  const Ep passive(other.ia, other.pz, passive_evds, default_ep_attr());
+  ASSERT_THAT(dat_cr_accept(passed_on, passive.get(), 0, nullptr), Succeeds());
+  expect_connection_event(passive_evds.connect.get(), DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR, passive.get());
+}
+
+TEST_P(Handoff, TheActiveSideMayGiveUpOnTheWay) {
+  // CR-HO-3, EP-DISC-14: whether before, while or after it learns where to ask.
+  Side other(GetParam());
+  for (int i = 0; i < 20; ++i) {
+    const OwnEvds evds(client);
+    const Ep caller(client.ia, client.pz, evds, default_ep_attr());
+    const DAT_CR_HANDLE request = request_from(caller);
+    ASSERT_THAT(dat_cr_handoff(request, other.listen()), Succeeds());
+    if (i % 2 == 0) {
+      expect_request(other.requests.get());
+    }
+    ASSERT_THAT(dat_ep_disconnect(caller.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+    expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED, caller.get());
+    EXPECT_FALSE(poll_event(evds.connect.get()));
+  }
+}
+
+TEST_P(Handoff, ARequestWhoseActiveSideIsGoneCanBePassedOn) {
+  // CR-HO-2, CR-ACC-5
+  const AnyPsp psp(server.ia, requests.get());
+  Side other(GetParam());
+  const OwnEvds evds(client);
+  {
+    const Ep caller(client.ia, client.pz, evds, default_ep_attr());
+    const DAT_CR_HANDLE request = expired_request(server, caller.get(), evds.connect.get());
+    ASSERT_THAT(dat_cr_handoff(request, psp.qualifier()), Succeeds());
+    const OwnEvds passive_evds(server);
+    const Ep passive(server.ia, server.pz, passive_evds, default_ep_attr());
+    ASSERT_THAT(dat_cr_accept(expect_request(requests.get()).cr_handle, passive.get(), 0, nullptr), Succeeds());
+    expect_connection_event(passive_evds.connect.get(), DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR, passive.get());
+  }
+  const Ep caller(client.ia, client.pz, evds, default_ep_attr());
+  const DAT_CR_HANDLE request = expired_request(server, caller.get(), evds.connect.get());
+  EXPECT_THAT(dat_cr_handoff(request, other.listen()), Succeeds());
+  DAT_CR_PARAM param{};
+  EXPECT_THAT(dat_cr_query(request, DAT_CR_FIELD_ALL, &param), HasType(DAT_INVALID_HANDLE));
+}
+
+TEST_P(Handoff, AReservedServicePointThatHasItsRequestListensNoMore) {
+  // CR-HO-4, RSP-CREATE-4, RSP-CREATE-6: neither within the instance nor from another one; its qualifier stays taken.
+  Side other(GetParam());
+  const HeldEp ep(other, client, GetParam(), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+  DAT_RSP_PARAM rsp{};
+  require(dat_rsp_query(ep.rsp(), DAT_RSP_FIELD_ALL, &rsp), "dat_rsp_query");
+  const Ep caller(client);
+  const DAT_CR_HANDLE request = request_from(caller);
+  EXPECT_THAT(dat_cr_handoff(request, rsp.conn_qual), HasType(DAT_INVALID_PARAMETER));
+  ASSERT_THAT(dat_cr_reject(request), Succeeds());
+  const Ep second(client);
+  ASSERT_THAT(try_connect(second.get(), other.listen()), Succeeds());
+  const DAT_CR_HANDLE local = expect_request(other.requests.get()).cr_handle;
+  EXPECT_THAT(dat_cr_handoff(local, rsp.conn_qual), HasType(DAT_INVALID_PARAMETER));
+  ASSERT_THAT(dat_cr_reject(local), Succeeds());
+  DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+  EXPECT_THAT(dat_psp_create(server.ia.get(), rsp.conn_qual, server.requests.get(), DAT_PSP_CONSUMER_FLAG, &psp),
+              HasType(DAT_CONN_QUAL_IN_USE));
+}
+
+TEST_P(Handoff, TheNewOwnersDeathEndsTheAttempt) {
+  // CR-HO-5, EP-SM-12
+  RemotePeer peer(GetParam());
+  const DAT_CONN_QUAL qualifier = peer.listen();
+  const OwnEvds evds(client);
+  const Ep caller(client.ia, client.pz, evds, default_ep_attr());
+  ASSERT_THAT(dat_cr_handoff(request_from(caller), qualifier), Succeeds());
+  EXPECT_EQ(caller.state(), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+  peer.kill();
+  expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED, caller.get());
+}
+
 TEST_P(Handoff, ToAFullBacklogEndsTheAttempt) {
   // CR-HO-5
   const RequestQueue narrow(server.ia, 1);

@@ -52,6 +52,23 @@ TEST_P(EpDupConnect, FollowsHandoffs) {
   EXPECT_FALSE(poll_event(server.requests.get()));
 }
 
+TEST_P(EpDupConnect, FollowsHandoffsToAnotherInstance) {
+  // EP-DUP-1, CR-HO-5, EP-QUERY-6
+  Side other(GetParam());
+  const OwnEvds evds(client);
+  const Ep original(client.ia, client.pz, evds, default_ep_attr());
+  const Ep passive(other);
+  ASSERT_THAT(try_connect(original.get(), server.listen()), Succeeds());
+  ASSERT_THAT(dat_cr_handoff(expect_request(server.requests.get()).cr_handle, other.listen()), Succeeds());
+  ASSERT_THAT(dat_cr_accept(expect_request(other.requests.get()).cr_handle, passive.get(), 0, nullptr), Succeeds());
+  expect_event(evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_EQ(original.query().remote_port_qual, server.listen()) << "what was asked for";
+  const Ep ep(client);
+  ASSERT_THAT(dup(ep.get(), original.get()), Succeeds());
+  EXPECT_EQ(expect_request(other.requests.get()).sp_handle.psp_handle, other.psp->get());
+  EXPECT_FALSE(poll_event(server.requests.get()));
+}
+
 TEST_P(EpDupConnect, MayBeRejected) {
   // EP-DUP-5, EP-DUP-2
   const Pair original = make_connected_pair();

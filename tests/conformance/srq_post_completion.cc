@@ -97,7 +97,7 @@ TEST_P(SrqPostCompletion, LargerMessageFailsTheBufferAndTheTakingEndpoint) {
 }
 
 TEST_P(SrqPostCompletion, MemoryFreedAfterThePostFailsWhenAMessageComes) {
-  // SRQ-POST-18
+  // SRQ-POST-18, LMR-FREE-5
   const Srq srq(server.ia, server.pz, 4);
   const Connection connection = connect_pair(server, srq, client);
   Lmr memory(server.ia, server.pz, kBytes);

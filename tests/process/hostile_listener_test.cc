@@ -97,6 +97,13 @@ RawCell acceptance(std::uint32_t connection, std::uint32_t private_data_bytes = 
   return {.kind = CellKind::accept, .connection = connection, .body = bytes_of(body)};
 }
 
+RawCell redirection(std::uint32_t connection, std::uint64_t qualifier, const std::string& scope) {
+  shm::RedirectBody body{};
+  body.qual = qualifier;
+  scope.copy(body.scope, sizeof body.scope);
+  return {.kind = CellKind::redirect, .connection = connection, .body = bytes_of(body)};
+}
+
 struct Trick {
   std::string name;
   std::function<void(RawPeer& peer, Random& random, std::vector<RawPeer>& kept)> play;
@@ -172,6 +179,44 @@ const std::vector<Trick>& tricks() {
          const std::uint32_t attempt = asked(peer);
          peer.put({.kind = CellKind::accept, .connection = attempt});
          peer.ring();
+         EXPECT_TRUE(peer.cut());
+       }},
+      {"RedirectsWithoutABody",
+       [](RawPeer& peer, Random&, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put({.kind = CellKind::redirect, .connection = attempt});
+         peer.ring();
+         EXPECT_TRUE(peer.cut());
+       }},
+      {"RedirectsToANameWithoutAnEnd",
+       [](RawPeer& peer, Random& random, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put(redirection(attempt, random.number(), std::string(shm::kScopeBytes, 'x')));
+         peer.ring();
+         EXPECT_TRUE(peer.cut());
+       }},
+      {"RedirectsToANameOfItsChoice",
+       [](RawPeer& peer, Random& random, Kept& kept) {
+         const std::uint32_t attempt = asked(peer);
+         static constexpr const char* kScopes[] = {"", "..", "*/1", "eth77", "lo/"};
+         peer.put(redirection(attempt, random.number(), kScopes[random.below(std::size(kScopes))]));
+         peer.ring();
+         kept.push_back(std::move(peer));
+       }},
+      {"RedirectsToNobody",
+       [](RawPeer& peer, Random& random, Kept& kept) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put(redirection(attempt, random.chance(2) ? 1 : random.number(), random.chance(2) ? "*" : "lo"));
+         peer.ring();
+         kept.push_back(std::move(peer));
+       }},
+      {"RedirectsAfterTheAnswer",
+       [](RawPeer& peer, Random& random, Kept&) {
+         const std::uint32_t attempt = asked(peer);
+         peer.put(acceptance(attempt));
+         peer.put(redirection(attempt, random.number(), "lo"));
+         peer.ring();
+         peer.take();
          EXPECT_TRUE(peer.cut());
        }},
       {"AcceptsSomebodyElse",
