@@ -24,7 +24,7 @@ DAT_OS_WAIT_PROXY_AGENT normal(const DAT_OS_WAIT_PROXY_AGENT& agent) {
 }  // namespace
 
 Cno::Cno(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent)
-    : Object(ia, kType), agent_(normal(agent)), agent_kick_{[this] { run_agents(); }, false} {}
+    : Object(ia, kType), agent_(normal(agent)), next_call_(1), agent_kick_{[this] { run_agents(); }} {}
 
 Cno::~Cno() = default;
 
@@ -38,8 +38,10 @@ DAT_RETURN Cno::create(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent, DAT_CNO_HAN
 }
 
 DAT_RETURN Cno::modify_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
+  std::list<nic::Engine::Call> call(1);
   base::Guard guard(lock_);
   agent_ = normal(agent);
+  next_call_.swap(call);
   return DAT_SUCCESS;
 }
 
@@ -69,21 +71,16 @@ void Cno::trigger(Evd& evd) {
 // CNO-AGT-2: it leaves the CNO before it is called.
 void Cno::take_agent_locked(DAT_EVD_HANDLE evd) {
   if (!agent_.proxy_agent_func) return;
-  due_.push_back({agent_, evd});
+  next_call_.front() = {agent_.proxy_agent_func, agent_.instance_data, evd};
+  due_.splice(due_.end(), next_call_);
   agent_ = kNoAgent;
   ia().engine().queue_kick(agent_kick_);
 }
 
 // With the engine held: the calls themselves are put off until it is released.
 void Cno::run_agents() {
-  std::list<Due> due;
-  {
-    base::Guard guard(lock_);
-    due.swap(due_);
-  }
-  for (const Due& call : due) {
-    ia().engine().defer([call] { call.agent.proxy_agent_func(call.agent.instance_data, call.evd); });
-  }
+  base::Guard guard(lock_);
+  ia().engine().defer(due_);
 }
 
 void Cno::attach() {
@@ -131,8 +128,8 @@ DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
       *evd = DAT_HANDLE_NULL;
       return error_code(DAT_QUEUE_EMPTY);
     }
-    ++inside_;
     sleepers_.push_back(&sleeper);
+    ++inside_;
   }
   const nic::WaitResult result = engine.wait(sleeper.waiter, deadline);
   base::Guard guard(lock_);

@@ -53,11 +53,9 @@ class Cno final : public Object {
   DAT_EVD_HANDLE latched_evd_ ANYDAT_GUARDED_BY(lock_) = DAT_HANDLE_NULL;
   std::list<Sleeper*> sleepers_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t inside_ ANYDAT_GUARDED_BY(lock_) = 0;  // threads in wait()
-  struct Due {
-    DAT_OS_WAIT_PROXY_AGENT agent;
-    DAT_EVD_HANDLE evd;
-  };
-  std::list<Due> due_ ANYDAT_GUARDED_BY(lock_);  // agents to be called
+  // Calls of agents that are to be made, and room for that of the present one, so that a trigger allocates nothing.
+  std::list<nic::Engine::Call> due_ ANYDAT_GUARDED_BY(lock_);
+  std::list<nic::Engine::Call> next_call_ ANYDAT_GUARDED_BY(lock_);
   nic::Engine::Kick agent_kick_;
 };
 

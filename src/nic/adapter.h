@@ -124,7 +124,8 @@ class ConnectionRequest {
   virtual std::uint64_t remote_port() const = 0;
   virtual const Address& local_address() const = 0;
   virtual std::span<const std::byte> private_data() const = 0;
-  // on_established or on_accept_failed of the queue pair follows, also when the requester is gone already.
+  // on_established or on_accept_failed of the queue pair follows, also when the requester is gone already. May throw
+  // std::bad_alloc; the request is unanswered then.
   virtual void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) = 0;
   virtual void reject() = 0;
   // Passes it to the service point of this adapter that listens on `qual`, in this process or another, as if it had

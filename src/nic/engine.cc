@@ -5,12 +5,12 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -52,6 +52,8 @@ Status Engine::start() {
     thread_ = std::thread([this] { progress_thread(); });
   } catch (const std::system_error&) {
     status = Status::no_memory;
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return status;
@@ -69,26 +71,26 @@ void Engine::stop() {
 void Engine::unlock() ANYDAT_NO_ANALYSIS {
   for (;;) {
     run_kicks();
-    if (deferred_.empty()) {
+    owner_.store({}, std::memory_order_relaxed);
+    if (deferred_.empty()) [[likely]] {
       mutex_.unlock();
     } else {
-      std::vector<std::function<void()>> actions;
-      actions.swap(deferred_);
+      std::list<Call> calls;
+      calls.swap(deferred_);
       mutex_.unlock();
-      for (auto& action : actions) action();
+      for (const Call& call : calls) call.function(call.first, call.second);
     }
     // A kick that came after run_kicks() found the engine held and relies on us. Releasing is an exchange and setting
     // the flag is one too, so either its try_lock succeeds or we see the flag.
-    if (!kicks_pending_.load() || !mutex_.try_lock()) return;
+    if (!kicks_pending_.load() || !try_lock()) return;
   }
 }
 
 void Engine::queue_kick(Kick& kick) {
   {
     base::Guard guard(kicks_lock_);
-    if (kick.pending) return;
-    kick.pending = true;
-    kicks_.push_back(&kick);
+    if (kick.pending.listed()) return;
+    kicks_.push_back(kick);
   }
   kicks_pending_.exchange(true);
 }
@@ -96,9 +98,20 @@ void Engine::queue_kick(Kick& kick) {
 void Engine::cancel_kick(Kick& kick) {
   assert_held();
   base::Guard guard(kicks_lock_);
-  if (!kick.pending) return;
-  kick.pending = false;
-  std::erase(kicks_, &kick);
+  kicks_.remove(kick);
+}
+
+// What runs here handles a lack of memory by itself, where it knows what to give up for it. Should it not, the process
+// still must not end by it. False if that has happened.
+template <typename Action>
+bool Engine::run_safely(Action&& action) {
+  try {
+    action();
+    return true;
+  } catch (const std::bad_alloc&) {
+    base::log(base::LogLevel::error, "no memory for something that has arrived");
+    return false;
+  }
 }
 
 void Engine::run_kicks() {
@@ -108,12 +121,10 @@ void Engine::run_kicks() {
       Kick* next = nullptr;
       {
         base::Guard guard(kicks_lock_);
-        if (kicks_.empty()) break;
-        next = kicks_.front();
-        kicks_.erase(kicks_.begin());
-        next->pending = false;
+        next = kicks_.pop_front();
       }
-      next->action();
+      if (!next) break;
+      run_safely(next->action);
     }
   }
 }
@@ -134,9 +145,7 @@ bool Engine::watch(int fd, std::uint32_t events, FdHandler& handler) {
   epoll_event event{};
   event.events = events;
   event.data.ptr = &handler;
-  if (epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
-  watched_.emplace_back(fd, &handler);
-  return true;
+  return epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 void Engine::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
@@ -150,14 +159,17 @@ void Engine::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
 void Engine::unwatch(int fd, FdHandler& handler) {
   assert_held();
   epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  std::erase(watched_, std::pair{fd, &handler});
+  // It may go away before its turn comes.
+  for (epoll_event& event : ready_) {
+    if (event.data.ptr == &handler) event.data.ptr = nullptr;
+  }
 }
 
 void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
   assert_held();
   cancel_timer(timer);
-  timer.deadline_ = deadline;
-  timers_.emplace(deadline, &timer);
+  timer.place_.key() = deadline;
+  timer.where_ = timers_.insert(std::move(timer.place_));
   if (deadline < next_timer_.load(std::memory_order_relaxed)) {
     next_timer_.store(deadline);
     kick_leader();
@@ -166,14 +178,8 @@ void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
 
 void Engine::cancel_timer(Timer& timer) {
   assert_held();
-  if (timer.deadline_ == 0) return;
-  for (auto [it, end] = timers_.equal_range(timer.deadline_); it != end; ++it) {
-    if (it->second == &timer) {
-      timers_.erase(it);
-      break;
-    }
-  }
-  timer.deadline_ = 0;
+  if (!timer.pending()) return;
+  timer.place_ = timers_.extract(timer.where_);
   next_timer_.store(timers_.empty() ? base::kForever : timers_.begin()->first);
 }
 
@@ -182,7 +188,7 @@ bool Engine::run_timers() {
   while (!timers_.empty() && timers_.begin()->first <= base::now_ns()) {
     Timer& timer = *timers_.begin()->second;
     cancel_timer(timer);
-    timer.action_();
+    run_safely(timer.action_);
     any = true;
   }
   return any;
@@ -192,14 +198,14 @@ bool Engine::run_descriptors() {
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
   bool progress = false;
-  for (int i = 0; i < count; ++i) {
+  ready_ = std::span(events).first(static_cast<std::size_t>(std::max(count, 0)));
+  while (!ready_.empty()) {
+    const epoll_event event = ready_.front();
+    ready_ = ready_.subspan(1);
     // The kick is for the leader alone. Were it taken here, a leader that has just been woken by it would find nothing
-    // and go back to sleep.
-    if (events[i].data.ptr == nullptr) continue;
-    // A handler may unwatch others of this batch; their events are stale then.
-    auto* handler = static_cast<FdHandler*>(events[i].data.ptr);
-    const bool live = std::any_of(watched_.begin(), watched_.end(), [&](auto& row) { return row.second == handler; });
-    if (live) handler->ready(events[i].events);
+    // and go back to sleep. What another handler has unwatched meanwhile looks the same.
+    if (event.data.ptr == nullptr) continue;
+    run_safely([&] { static_cast<FdHandler*>(event.data.ptr)->ready(event.events); });
     progress = true;
   }
   return progress;
@@ -207,7 +213,9 @@ bool Engine::run_descriptors() {
 
 bool Engine::run_locked(bool with_descriptors) {
   bool progress = false;
-  for (std::size_t i = 0; i < sources_.size(); ++i) progress |= sources_[i]->poll();
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    run_safely([&] { progress |= sources_[i]->poll(); });
+  }
   counters_.polls.add();
   if (with_descriptors || ++polls_since_descriptors_ >= kPollsPerDescriptorPass) {
     polls_since_descriptors_ = 0;
@@ -347,7 +355,7 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
 WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
   {
     base::Guard guard(followers_lock_);
-    followers_.push_back(&waiter);
+    followers_.push_back(waiter);
   }
   if (leader_is_progress_thread_.load()) {
     yield_wanted_.store(true);
@@ -366,7 +374,7 @@ WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
   bool promoted = false;
   {
     base::Guard guard(followers_lock_);
-    std::erase(followers_, &waiter);
+    followers_.remove(waiter);
     std::uint32_t word = Waiter::kPromoted;
     promoted = waiter.word_.compare_exchange_strong(word, Waiter::kWaiting);
   }
@@ -386,7 +394,7 @@ void Engine::step_down() {
 void Engine::hand_over() {
   {
     base::Guard guard(followers_lock_);
-    for (Waiter* follower : followers_) {
+    for (Waiter* follower = followers_.front(); follower; follower = followers_.after(*follower)) {
       std::uint32_t word = Waiter::kWaiting;
       if (follower->word_.compare_exchange_strong(word, Waiter::kPromoted)) {
         base::futex_wake(follower->word_, 1);

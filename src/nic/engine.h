@@ -2,17 +2,21 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/epoll.h>
 
 #include <atomic>
 #include <cassert>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/counter.h"
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/unique_fd.h"
 #include "nic/types.h"
@@ -27,8 +31,8 @@ class PollSource {
   virtual ~PollSource() = default;
   // Handles what there is, up to a bounded amount. True if there was anything.
   virtual bool poll() = 0;
-  // From arm() to disarm() the other side makes one of the engine's descriptors readable when there is something.
-  // Whatever came before arm() is found by the poll() that follows it.
+  // From arm() to disarm() the other side makes one of the engine's descriptors readable when there is something to do
+  // here. Whatever came before arm() is found by the poll() that follows it.
   virtual void arm() = 0;
   virtual void disarm() = 0;
 };
@@ -40,18 +44,25 @@ class FdHandler {
   virtual void ready(std::uint32_t events) = 0;
 };
 
-// A callback at a time, run with the engine held. Owned by whoever set it; at most one time is pending.
+// A callback at a time, run with the engine held. Owned by whoever set it; at most one time is pending. It brings its
+// own place among the engine's timers, so that setting it cannot fail.
 class Timer {
  public:
-  explicit Timer(std::function<void()> action) : action_(std::move(action)) {}
+  explicit Timer(std::function<void()> action) : action_(std::move(action)) {
+    Queue one;
+    place_ = one.extract(one.emplace(0, this));
+  }
   ~Timer() = default;  // Requires: cancelled.
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
   friend class Engine;
+  using Queue = std::multimap<base::Nanoseconds, Timer*>;
+  bool pending() const { return place_.empty(); }
   std::function<void()> action_;
-  base::Nanoseconds deadline_ = 0;  // 0: not pending
+  Queue::node_type place_;  // while it is not pending
+  Queue::iterator where_;   // while it is
 };
 
 // What makes an adapter move: whoever calls poll() or wait() drives it inline, and a progress thread does when nobody
@@ -83,11 +94,11 @@ class ANYDAT_CAPABILITY("mutex") Engine {
     owner_.store(pthread_self(), std::memory_order_relaxed);
     return true;
   }
+  // Whether the calling thread holds it.
+  bool held() const { return pthread_equal(owner_.load(std::memory_order_relaxed), pthread_self()) != 0; }
   // Objects reach their engine by many ways, which the compiler cannot tell to be one lock: what must be called with
   // the engine held checks it when it is called.
-  void assert_held() const ANYDAT_ASSERT_CAPABILITY(this) {
-    assert(pthread_equal(owner_.load(std::memory_order_relaxed), pthread_self()));
-  }
+  void assert_held() const ANYDAT_ASSERT_CAPABILITY(this) { assert(held()); }
   // Also does what was put off until now: kicks that came meanwhile, and deferred work with the lock released.
   void unlock() ANYDAT_RELEASE();
 
@@ -108,8 +119,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Runs `action` with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
   // must not wait for it. `kick` must stay alive until it ran or cancel_kick() returned.
   struct Kick {
+    explicit Kick(std::function<void()> what) : action(std::move(what)) {}
     std::function<void()> action;
-    bool pending = false;  // guarded by kicks_lock_
+    base::ListLinks<Kick> pending;  // guarded by kicks_lock_
   };
   void kick(Kick& kick) {
     queue_kick(kick);
@@ -124,13 +136,18 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   }
   void cancel_kick(Kick& kick);
 
-  // Runs `action` once the engine is released, in the same thread.
-  void defer(std::function<void()> action) {
+  // Makes the calls once the engine is released, in the same thread.
+  struct Call {
+    void (*function)(void*, void*);
+    void* first;
+    void* second;
+  };
+  void defer(std::list<Call>& calls) {
     assert_held();
-    deferred_.push_back(std::move(action));
+    deferred_.splice(deferred_.end(), calls);
   }
 
-  void add_source(PollSource& source);
+  void add_source(PollSource& source);  // may throw std::bad_alloc
   void remove_source(PollSource& source);
   // False when the system has no room for another descriptor.
   bool watch(int fd, std::uint32_t events, FdHandler& handler);
@@ -153,6 +170,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   bool run_locked(bool with_descriptors) ANYDAT_REQUIRES(this);
   bool run_descriptors() ANYDAT_REQUIRES(this);
   bool run_timers() ANYDAT_REQUIRES(this);
+  template <typename Action>
+  bool run_safely(Action&& action);
   void run_kicks() ANYDAT_REQUIRES(this);
   void disarm() ANYDAT_REQUIRES(this);
   bool arm(const Waiter& waiter);
@@ -167,7 +186,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void progress_thread();
 
   base::Mutex mutex_;
-  std::atomic<pthread_t> owner_{};      // of mutex_; who held it last, while nobody does
+  std::atomic<pthread_t> owner_{};      // of mutex_; 0 while nobody holds it
   base::Nanoseconds spin_ns_ = 50'000;  // fixed by start()
   base::UniqueFd epoll_fd_;             // fixed by start()
   base::UniqueFd kick_fd_;              // fixed by start(); an eventfd that gets the leader out of poll(2)
@@ -175,9 +194,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   // With the engine held, from here to counters_.
   std::vector<PollSource*> sources_;
-  std::vector<std::pair<int, FdHandler*>> watched_;
-  std::vector<std::function<void()>> deferred_;
-  std::multimap<base::Nanoseconds, Timer*> timers_;
+  std::span<epoll_event> ready_;  // what the descriptors have brought and is not handled yet
+  std::list<Call> deferred_;
+  Timer::Queue timers_;
   std::atomic<bool> armed_{false};  // written with the engine held
   unsigned polls_since_descriptors_ = 0;
   Counters counters_;
@@ -190,10 +209,10 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   std::atomic<bool> stopping_{false};
 
   base::SpinLock followers_lock_;
-  std::vector<Waiter*> followers_ ANYDAT_GUARDED_BY(followers_lock_);
+  base::List<Waiter, &Waiter::follower_> followers_ ANYDAT_GUARDED_BY(followers_lock_);
 
   base::SpinLock kicks_lock_;
-  std::vector<Kick*> kicks_ ANYDAT_GUARDED_BY(kicks_lock_);
+  base::List<Kick, &Kick::pending> kicks_ ANYDAT_GUARDED_BY(kicks_lock_);
   std::atomic<bool> kicks_pending_{false};
 
   // The progress thread's own bed for when it need not lead.

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/futex.h"
+#include "base/list.h"
 
 namespace anydat::nic {
 
@@ -46,6 +47,7 @@ class Waiter {
   std::atomic<std::uint32_t> word_{kWaiting};
   std::atomic<bool> asleep_{false};
   std::atomic<int> kick_fd_{-1};
+  base::ListLinks<Waiter> follower_;
 };
 
 }  // namespace anydat::nic

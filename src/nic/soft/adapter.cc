@@ -84,11 +84,14 @@ bool SoftAdapter::quiesce() {
 
 std::unique_ptr<QueuePair> SoftAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                           QueuePairEvents& events) {
-  std::unique_ptr<SoftQueuePair> queue_pair(new (std::nothrow)
-                                                SoftQueuePair(*this, static_cast<ReceivePool*>(shared), events));
-  if (!queue_pair || queue_pair->init(limits) != Status::ok) return nullptr;
-  queue_pairs_.insert(queue_pair.get());
-  return queue_pair;
+  try {
+    auto queue_pair = std::make_unique<SoftQueuePair>(*this, static_cast<ReceivePool*>(shared), events);
+    if (queue_pair->init(limits) != Status::ok) return nullptr;
+    queue_pairs_.insert(queue_pair.get());
+    return queue_pair;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 std::unique_ptr<ReceiveQueue> SoftAdapter::create_receive_queue(std::uint32_t depth, std::uint32_t segments,

@@ -30,8 +30,8 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
         stream_->close(CloseReason::abrupt);
         connect_failed(ConnectFailure::timed_out);
       }),
-      watermark_kick_{[this] { test_watermarks(); }, false},
-      overflow_kick_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }, false} {}
+      watermark_kick_{[this] { test_watermarks(); }},
+      overflow_kick_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }} {}
 
 SoftQueuePair::~SoftQueuePair() = default;
 
@@ -261,7 +261,7 @@ void SoftQueuePair::flush_receives() {
 }
 
 bool SoftQueuePair::take_buffer(Receive& out) {
-  return !pool().anybody_waits_before(*this) && pool().take(out);
+  return !pool().anybody_waits_before(asker_) && pool().take(out);
 }
 
 WorkStatus SoftQueuePair::check_buffer(const Receive& receive, std::uint64_t length) const {
@@ -296,7 +296,7 @@ bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool sol
   DeliveryBatch& batch = adapter_.batch();
   CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
   Receive receive;
-  if (!queue || watermarks_set() || pool().anybody_waits_before(*this) || !batch.take(pool(), receive)) [[unlikely]] {
+  if (!queue || watermarks_set() || pool().anybody_waits_before(asker_) || !batch.take(pool(), receive)) [[unlikely]] {
     batch.flush();
     Incoming* message = begin(length, solicited);
     if (!message) return broken();
@@ -329,6 +329,9 @@ std::unique_ptr<Incoming> SoftQueuePair::take_front() {
 
 Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
   std::unique_ptr<Incoming> message;
+  // Whatever memory this message and its end need is there before it takes a buffer.
+  incoming_.reserve(incoming_.size() + 1);
+  spare_incoming_.reserve(spare_incoming_.size() + incoming_.size() + 1);
   if (!spare_incoming_.empty()) {
     message = std::move(spare_incoming_.back());
     spare_incoming_.pop_back();
@@ -415,7 +418,7 @@ void SoftQueuePair::wait_for_receive() {
   waits_for_receive_ = true;
   waits_since_ = base::now_ns();
   adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
-  pool().wait_for_receive(*this);
+  pool().wait_for_receive(asker_);
 }
 
 void SoftQueuePair::stop_waiting() {
@@ -423,7 +426,7 @@ void SoftQueuePair::stop_waiting() {
   waits_for_receive_ = false;
   counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
   adapter_.engine().cancel_timer(not_ready_timer_);
-  pool().stop_waiting(*this);
+  pool().stop_waiting(asker_);
 }
 
 void SoftQueuePair::receives_available() {

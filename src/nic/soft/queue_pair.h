@@ -156,6 +156,7 @@ class SoftQueuePair final : public QueuePair {
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
   WorkStatus failed_status_ = WorkStatus::success;
   bool peer_closing_ = false;  // the peer closed in order; what it sent before is still to be delivered
+  ReceivePool::Asker asker_{*this};
   bool waits_for_receive_ = false;
   base::Nanoseconds waits_since_ = 0;
   Timer not_ready_timer_;

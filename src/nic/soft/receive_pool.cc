@@ -10,7 +10,7 @@
 namespace anydat::nic::soft {
 
 ReceivePool::ReceivePool(Engine& engine, ZoneId zone, ReceiveQueueEvents* events)
-    : engine_(engine), events_(events), zone_(zone), serve_{[this] { serve_waiting(); }, false} {}
+    : engine_(engine), events_(events), zone_(zone), serve_{[this] { serve_waiting(); }} {}
 
 std::unique_ptr<ReceivePool> ReceivePool::create(Engine& engine, std::uint32_t depth, std::uint32_t segments,
                                                  ZoneId zone, ReceiveQueueEvents* events) {
@@ -148,31 +148,30 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   return Status::ok;
 }
 
-void ReceivePool::wait_for_receive(SoftQueuePair& queue_pair) {
-  waiting_.push_back(&queue_pair);
+void ReceivePool::wait_for_receive(Asker& asker) {
+  waiting_.push_back(asker);
   somebody_waits_.store(true);
   if (counts().available > 0) engine_.kick(serve_);
 }
 
-void ReceivePool::stop_waiting(SoftQueuePair& queue_pair) {
-  std::erase(waiting_, &queue_pair);
+void ReceivePool::stop_waiting(Asker& asker) {
+  waiting_.remove(asker);
   if (!waiting_.empty()) return;
   somebody_waits_.store(false);
   engine_.cancel_kick(serve_);
 }
 
-bool ReceivePool::anybody_waits_before(const SoftQueuePair& queue_pair) const {
-  return !waiting_.empty() && waiting_.front() != &queue_pair && served_ != &queue_pair;
+bool ReceivePool::anybody_waits_before(const Asker& asker) const {
+  return !waiting_.empty() && waiting_.front() != &asker && served_ != &asker;
 }
 
 void ReceivePool::serve_waiting() {
   // Each is served until it has what it asked for; one that still lacks a buffer puts itself back in line.
   for (std::size_t turns = waiting_.size(); turns > 0 && !waiting_.empty() && counts().available > 0; --turns) {
-    SoftQueuePair* next = waiting_.front();
-    waiting_.pop_front();
+    Asker* const next = waiting_.pop_front();
     somebody_waits_.store(!waiting_.empty());
     served_ = next;
-    next->receives_available();
+    next->queue_pair.receives_available();
     served_ = nullptr;
   }
 }

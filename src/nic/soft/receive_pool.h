@@ -2,11 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <new>
 #include <span>
 
+#include "base/list.h"
 #include "base/lock.h"
 #include "nic/adapter.h"
 
@@ -60,9 +60,14 @@ class ReceivePool final : public ReceiveQueue {
 
   // A queue pair whose message found the pool empty is served in the order of asking (SRQ-ORD-5).
   // The three are called with the engine held.
-  void wait_for_receive(SoftQueuePair& queue_pair);
-  void stop_waiting(SoftQueuePair& queue_pair);
-  bool anybody_waits_before(const SoftQueuePair& queue_pair) const;
+  struct Asker {
+    explicit Asker(SoftQueuePair& who) : queue_pair(who) {}
+    SoftQueuePair& queue_pair;
+    base::ListLinks<Asker> place;
+  };
+  void wait_for_receive(Asker& asker);
+  void stop_waiting(Asker& asker);
+  bool anybody_waits_before(const Asker& asker) const;
 
  private:
   struct Slot {
@@ -98,8 +103,8 @@ class ReceivePool final : public ReceiveQueue {
 
   std::atomic<std::uint64_t> reaped_{0};  // ever; apart, because reaping needs no other change
 
-  std::deque<SoftQueuePair*> waiting_;      // held with the engine
-  const SoftQueuePair* served_ = nullptr;  // likewise; whose turn it is, no longer in waiting_
+  base::List<Asker, &Asker::place> waiting_;  // held with the engine
+  const Asker* served_ = nullptr;             // likewise; whose turn it is, no longer in waiting_
   std::atomic<bool> somebody_waits_{false};
   Engine::Kick serve_;
 };

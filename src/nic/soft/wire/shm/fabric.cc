@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <random>
 
 #include "base/log.h"
@@ -59,7 +60,11 @@ class ShmListener final : public Listener, public FdHandler {
       if (!socket && (errno == EMFILE || errno == ENFILE) && turn_away()) continue;
       if (!socket) return;
       if (same_user(socket.get())) {
-        fabric_.welcome(std::move(socket));
+        try {
+          fabric_.welcome(std::move(socket));
+        } catch (const std::bad_alloc&) {
+          base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
+        }
       } else {
         base::log(base::LogLevel::warn, "a process of another user was turned away from port {}", qual_);
       }
@@ -108,9 +113,9 @@ Fabric::~Fabric() = default;
 void Fabric::shut_down() {
   attempts_.clear();
   welcomes_.clear();
+  while (!links_.empty()) links_.back()->cut();
   sweep();
   engine().cancel_timer(sweep_timer_);
-  while (!links_.empty()) links_.back()->cut();
 }
 
 Engine& Fabric::engine() const {
@@ -190,7 +195,11 @@ void Fabric::remove(ShmStream& stream) {
   cancel_attempt(stream);
   const std::uint32_t index = stream.name() & ((1u << kIndexBits) - 1);
   names_[index].stream = nullptr;
-  free_names_.push_back(index);
+  try {
+    free_names_.push_back(index);
+  } catch (const std::bad_alloc&) {
+    // The name is not used again.
+  }
 }
 
 ShmStream* Fabric::find(std::uint32_t name, const Link& link) const {
@@ -217,19 +226,19 @@ Attempt* Fabric::attempt_attaching_to(const NodeId& node) const {
 
 std::shared_ptr<Link> Fabric::add_link(base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer,
                                        bool initiated, bool fences) {
-  auto link = std::make_shared<Link>(*this, std::move(socket), std::move(inbound), std::move(outbound), peer, initiated,
-                                     fences);
-  if (!link->start()) return nullptr;
-  links_.push_back(link);
-  return link;
+  std::list<std::shared_ptr<Link>> one;
+  one.push_back(std::make_shared<Link>(*this, std::move(socket), std::move(inbound), std::move(outbound), peer,
+                                       initiated, fences));
+  if (!one.front()->start()) return nullptr;
+  links_.splice(links_.end(), one);
+  return links_.back();
 }
 
 void Fabric::forget(Link& link) {
   const auto found = std::find_if(links_.begin(), links_.end(), [&](auto& entry) { return entry.get() == &link; });
   if (found == links_.end()) return;
-  // The link may be in the middle of a call; it goes once the engine is released.
-  engine().defer([keep = *found]() mutable { keep.reset(); });
-  links_.erase(found);
+  dead_links_.splice(dead_links_.end(), links_, found);
+  engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 bool Fabric::connect_arrived(Link& link, const CellView& view) {
@@ -240,7 +249,13 @@ bool Fabric::connect_arrived(Link& link, const CellView& view) {
   for (const Address* address : {&body.remote, &body.local}) {
     if (address->generic.sa_family != AF_INET && address->generic.sa_family != AF_INET6) return false;
   }
-  auto request = std::make_unique<ShmRequest>(*this, link.shared_from_this(), body);
+  std::unique_ptr<ShmRequest> request;
+  try {
+    request = std::make_unique<ShmRequest>(*this, link.shared_from_this(), body);
+  } catch (const std::bad_alloc&) {
+    link.send_control(CellKind::reject, body.connection, static_cast<std::uint32_t>(RejectReason::backlog_full));
+    return true;
+  }
   // Without a listener the request refuses itself.
   if (ListenerEvents* to = listener(body.qual)) deliver(std::move(request), *to);
   return true;
@@ -262,13 +277,12 @@ void Fabric::welcome(base::UniqueFd socket) {
   if (!welcomes_.back()->begin()) welcomes_.pop_back();
 }
 
-// Either may be in the middle of a call: it goes once the engine is released, but no longer counts.
+// Either may be in the middle of a call: it goes with the next pass over the timers, but no longer counts.
 void Fabric::finished(Attempt& attempt) {
   const auto found =
       std::find_if(attempts_.begin(), attempts_.end(), [&](auto& entry) { return entry.get() == &attempt; });
   if (found == attempts_.end()) return;
-  finished_attempts_.push_back(std::move(*found));
-  attempts_.erase(found);
+  finished_attempts_.splice(finished_attempts_.end(), attempts_, found);
   engine().set_timer(sweep_timer_, base::now_ns());
 }
 
@@ -276,14 +290,14 @@ void Fabric::finished(Welcome& welcome) {
   const auto found =
       std::find_if(welcomes_.begin(), welcomes_.end(), [&](auto& entry) { return entry.get() == &welcome; });
   if (found == welcomes_.end()) return;
-  finished_welcomes_.push_back(std::move(*found));
-  welcomes_.erase(found);
+  finished_welcomes_.splice(finished_welcomes_.end(), welcomes_, found);
   engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 void Fabric::sweep() {
   finished_attempts_.clear();
   finished_welcomes_.clear();
+  dead_links_.clear();
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -75,15 +76,16 @@ class Fabric {
   bool fences_;
   std::vector<Name> names_{1};  // index 0 stays unused, so that no name is 0
   std::deque<std::uint32_t> free_names_;
-  std::vector<std::shared_ptr<Link>> links_;
-  std::vector<std::unique_ptr<Attempt>> attempts_;
-  std::vector<std::unique_ptr<Welcome>> welcomes_;
+  std::list<std::shared_ptr<Link>> links_;
+  std::list<std::unique_ptr<Attempt>> attempts_;
+  std::list<std::unique_ptr<Welcome>> welcomes_;
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
 
-  // Handshakes that are over, until nobody can be in a call of theirs.
+  // What is over, until nobody can be in a call of it.
   void sweep();
-  std::vector<std::unique_ptr<Attempt>> finished_attempts_;
-  std::vector<std::unique_ptr<Welcome>> finished_welcomes_;
+  std::list<std::shared_ptr<Link>> dead_links_;
+  std::list<std::unique_ptr<Attempt>> finished_attempts_;
+  std::list<std::unique_ptr<Welcome>> finished_welcomes_;
   Timer sweep_timer_;
 };
 

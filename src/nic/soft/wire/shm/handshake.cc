@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/log.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -196,6 +197,14 @@ void Attempt::ready(std::uint32_t) {
     case Heard::greeting:
       break;
   }
+  try {
+    heard(greeting, std::move(segment));
+  } catch (const std::bad_alloc&) {
+    give_up();
+  }
+}
+
+void Attempt::heard(const Greeting& greeting, base::UniqueFd segment) {
   if (state_ == State::greeting && greeting.kind == GreetingKind::welcome) {
     welcomed(greeting);
   } else if (state_ == State::attaching && greeting.kind == GreetingKind::attached) {
@@ -213,10 +222,10 @@ void Attempt::welcomed(const Greeting& greeting) {
     return;
   }
   if (Attempt* other = fabric_.attempt_attaching_to(peer_)) {
+    other->followers_.push_back(this);
     drop_socket();
     state_ = State::following;
     leader_ = other;
-    other->followers_.push_back(this);
     return;
   }
   base::UniqueFd fd;
@@ -233,7 +242,12 @@ void Attempt::attached(const Greeting& greeting, base::UniqueFd segment) {
   }
   fabric_.engine().unwatch(socket_.get(), *this);
   const bool fences = fabric_.fences() || greeting.wants_fences != 0;
-  const auto link = fabric_.add_link(std::move(socket_), std::move(inbound_), std::move(outbound), peer_, true, fences);
+  std::shared_ptr<Link> link;
+  try {
+    link = fabric_.add_link(std::move(socket_), std::move(inbound_), std::move(outbound), peer_, true, fences);
+  } catch (const std::bad_alloc&) {
+    // As without a descriptor for it.
+  }
   if (!link) {
     give_up();
     return;
@@ -249,7 +263,12 @@ void Attempt::attached(const Greeting& greeting, base::UniqueFd segment) {
 
 void Attempt::use(const std::shared_ptr<Link>& link) {
   state_ = State::done;
-  stream_.attach(link);
+  try {
+    stream_.attach(link);
+  } catch (const std::bad_alloc&) {
+    give_up();
+    return;
+  }
   stream_.ask();
   fabric_.finished(*this);
 }
@@ -281,7 +300,13 @@ void Welcome::ready(std::uint32_t) {
   base::UniqueFd segment;
   const Heard heard = receive_greeting(socket_.get(), greeting, segment);
   if (heard == Heard::nothing_yet) return;
-  if (heard == Heard::hangup || !step(greeting, std::move(segment))) fabric_.finished(*this);
+  bool goes_on = false;
+  try {
+    goes_on = heard == Heard::greeting && step(greeting, std::move(segment));
+  } catch (const std::bad_alloc&) {
+    base::log(base::LogLevel::warn, "a local caller was turned away: no memory for a link");
+  }
+  if (!goes_on) fabric_.finished(*this);
 }
 
 // False: nothing more to do here.

@@ -42,6 +42,7 @@ class Attempt final : public FdHandler {
   enum class State : std::uint8_t { idle, greeting, attaching, following, done };
 
   void try_next();
+  void heard(const Greeting& greeting, base::UniqueFd segment);
   void welcomed(const Greeting& greeting);
   void attached(const Greeting& greeting, base::UniqueFd segment);
   void use(const std::shared_ptr<Link>& link);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
@@ -50,14 +51,15 @@ Link::Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbo
 Link::~Link() = default;
 
 bool Link::start() {
-  if (!fabric_.engine().watch(socket_.get(), EPOLLIN, *this)) return false;
   fabric_.engine().add_source(*this);
-  return true;
+  if (fabric_.engine().watch(socket_.get(), EPOLLIN, *this)) return true;
+  fabric_.engine().remove_source(*this);
+  return false;
 }
 
 void Link::add(ShmStream& stream) {
-  stream.link_index_ = streams_.size();
   streams_.push_back(&stream);
+  stream.link_index_ = streams_.size() - 1;
   fabric_.engine().cancel_timer(unused_timer_);
 }
 
@@ -67,7 +69,7 @@ void Link::remove(ShmStream& stream) {
   streams_.pop_back();
   {
     base::Guard guard(tx_lock_);
-    std::erase(blocked_, &stream);
+    blocked_.remove(stream.turn_);
   }
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
@@ -89,62 +91,81 @@ void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t a
   if (dead_) return;
   {
     base::Guard guard(tx_lock_);
-    Control control{kind, connection, aux, {body.begin(), body.end()}};
-    if (!waiting_controls_.empty() || !write_control(control)) {
-      waiting_controls_.push_back(std::move(control));
+    if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
+      try {
+        waiting_controls_.push_back({kind, connection, aux, {body.begin(), body.end()}});
+      } catch (const std::bad_alloc&) {
+        starved_ = true;
+      }
       want_room();
     }
   }
   ring_if_wanted();
 }
 
-bool Link::write_control(const Control& control) {
-  const std::uint32_t cells = cells_for(control.body.size());
-  std::byte* body = tx_.begin(cells);
-  if (!body) return false;
-  std::copy(control.body.begin(), control.body.end(), body);
-  tx_.publish(control.kind, 0, cells, static_cast<std::uint32_t>(control.body.size()), control.connection, control.aux);
+bool Link::write_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
+  const std::uint32_t cells = cells_for(body.size());
+  std::byte* place = tx_.begin(cells);
+  if (!place) return false;
+  std::copy(body.begin(), body.end(), place);
+  tx_.publish(kind, 0, cells, static_cast<std::uint32_t>(body.size()), connection, aux);
   ++sent_;
   return true;
 }
 
 void Link::block(ShmStream& stream) {
-  if (std::find(blocked_.begin(), blocked_.end(), &stream) == blocked_.end()) blocked_.push_back(&stream);
+  if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
   want_room();
 }
 
 void Link::come_back(ShmStream& stream) {
   base::Guard guard(tx_lock_);
-  if (std::find(blocked_.begin(), blocked_.end(), &stream) == blocked_.end()) blocked_.push_back(&stream);
+  if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
   something_waits_.store(true);
 }
 
 void Link::want_room() {
-  outbound_.header().room_wanted.store(1);
+  const bool asked_before = outbound_.header().room_wanted.exchange(1) != 0;
   something_waits_.store(true);
-  // If all our threads sleep, nobody looks for the room that may have come just before we asked.
-  fabric_.engine().nudge();
+  // The room may have come just before we asked. A pass over the sources sees to that by itself: it is repeated, or the
+  // peer knew when the pass began that room is wanted. Else somebody must look, should all our threads be asleep.
+  if (fabric_.engine().held() && looking_) {
+    asked_for_room_ |= !asked_before;
+  } else {
+    fabric_.engine().nudge();
+  }
 }
 
 bool Link::retry_blocked() {
-  std::vector<ShmStream*> streams;
   std::uint64_t before = 0;
+  std::size_t turns = 0;
   {
     base::Guard guard(tx_lock_);
     before = sent_;
-    while (!waiting_controls_.empty() && write_control(waiting_controls_.front())) waiting_controls_.pop_front();
+    while (!waiting_controls_.empty()) {
+      const Control& next = waiting_controls_.front();
+      if (!write_control(next.kind, next.connection, next.aux, next.body)) break;
+      waiting_controls_.pop_front();
+    }
     if (waiting_controls_.empty()) {
       something_waits_.store(false);
-      streams.swap(blocked_);
+      turns = tx_.sane() ? blocked_.size() : 0;
     } else {
-      outbound_.header().room_wanted.store(1);
+      want_room();
     }
-    if (!tx_.sane()) streams.clear();
   }
   ring_if_wanted();
   bool sane = true;
   bool progress = false;
-  for (ShmStream* stream : streams) progress |= stream->take_turn();
+  for (; turns > 0; --turns) {
+    Turn* next = nullptr;
+    {
+      base::Guard guard(tx_lock_);
+      next = blocked_.pop_front();
+    }
+    if (!next) break;
+    progress |= next->stream.take_turn();
+  }
   {
     base::Guard guard(tx_lock_);
     sane = tx_.sane();
@@ -178,10 +199,16 @@ void Link::full_fence() {
 // ---- receiving
 
 bool Link::poll() {
+  looking_ = true;
+  asked_for_room_ = false;
   bool progress = false;
-  if (something_waits_.load(std::memory_order_relaxed)) [[unlikely]]
+  if (something_waits_.load(std::memory_order_relaxed)) [[unlikely]] {
     progress = retry_blocked();
-  return receive() || progress;
+    if (starved_) fail("no memory is left for messages to it");
+  }
+  progress |= receive();
+  looking_ = false;
+  return progress || asked_for_room_;
 }
 
 bool Link::receive() {
@@ -190,8 +217,13 @@ bool Link::receive() {
   while (count < kMessagesPerPoll && !dead_) {
     const ReadResult result = rx_.peek(view);
     if (result == ReadResult::empty) break;
-    if (result == ReadResult::malformed || !dispatch(view)) {
-      fail("it sent a malformed message");
+    try {
+      if (result == ReadResult::malformed || !dispatch(view)) {
+        fail("it sent a malformed message");
+        return true;
+      }
+    } catch (const std::bad_alloc&) {
+      fail("no memory is left for what it sends");
       return true;
     }
     rx_.take(view);
@@ -263,6 +295,7 @@ bool Link::dispatch(const CellView& view) {
 
 void Link::arm() {
   inbound_.header().bell_wanted.store(1);
+  if (something_waits_.load()) outbound_.header().room_wanted.store(1);
 }
 
 void Link::disarm() {
@@ -305,8 +338,8 @@ void Link::fail(const char* why) {
   socket_.reset();
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();
-  const std::vector<ShmStream*> streams = streams_;
-  for (ShmStream* stream : streams) stream->link_lost();
+  // A stream stays on the link until its queue pair gives it up.
+  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->link_lost();
   fabric_.forget(*this);
 }
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/unique_fd.h"
 #include "nic/engine.h"
@@ -49,7 +50,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   void add(ShmRequest& request);
   void remove(ShmRequest& request);
 
-  // Never fails: what finds no room is kept, in order, and goes before any later message.
+  // What finds no room is kept, in order, and goes before any later message. Never fails, unless it is by cutting the
+  // link for want of memory with the next pass.
   void send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body = {});
 
   // The sending half for streams. try_send() calls fill(body) with room for `length` bytes and publishes it; false if
@@ -60,6 +62,13 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   // One piece of a large message through the bulk ring. False if there is no room; pumped again as above.
   template <typename Fill>
   bool try_send_piece(ShmStream& stream, std::uint32_t connection, std::uint32_t length, Fill&& fill);
+
+  // A stream's place among those that want to go on.
+  struct Turn {
+    explicit Turn(ShmStream& whose) : stream(whose) {}
+    ShmStream& stream;
+    base::ListLinks<Turn> place;
+  };
 
   // The next pass calls stream.take_turn().
   void come_back(ShmStream& stream);
@@ -99,7 +108,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
     std::vector<std::byte> body;
   };
 
-  bool write_control(const Control& control) ANYDAT_REQUIRES(tx_lock_);
+  bool write_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body)
+      ANYDAT_REQUIRES(tx_lock_);
   void block(ShmStream& stream) ANYDAT_REQUIRES(tx_lock_);
   void want_room() ANYDAT_REQUIRES(tx_lock_);
   bool retry_blocked();
@@ -128,7 +138,10 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   const bool fences_;
   bool dead_ = false;
   bool warned_ = false;
-  pid_t peer_pid_ = 0;  // fixed by the constructor, like the next
+  bool starved_ = false;         // a message to the peer is lost for want of memory
+  bool looking_ = false;         // within poll()
+  bool asked_for_room_ = false;  // by this poll()
+  pid_t peer_pid_ = 0;           // fixed by the constructor, like the next
   bool reaches_peer_ = false;
 
   RingReader rx_;
@@ -139,7 +152,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   base::SpinLock tx_lock_;
   RingWriter tx_ ANYDAT_GUARDED_BY(tx_lock_);
   std::deque<Control> waiting_controls_ ANYDAT_GUARDED_BY(tx_lock_);
-  std::vector<ShmStream*> blocked_ ANYDAT_GUARDED_BY(tx_lock_);
+  base::List<Turn, &Turn::place> blocked_ ANYDAT_GUARDED_BY(tx_lock_);
   std::uint64_t sent_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
   LeaveBook leaves_ ANYDAT_GUARDED_BY(tx_lock_);
   std::atomic<bool> something_waits_{false};

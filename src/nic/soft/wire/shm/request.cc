@@ -56,10 +56,10 @@ Status ShmRequest::hand_off(ConnQual qual) {
 }
 
 void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
-  answered_ = true;
   auto& soft = static_cast<SoftQueuePair&>(queue_pair);
   auto stream = std::make_unique<ShmStream>(fabric_, soft);
   stream->attach(link_);
+  answered_ = true;
   stream->set_remote(body_.connection);
   AcceptBody body{};
   body.qual = body_.qual;

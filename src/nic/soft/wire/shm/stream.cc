@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -28,8 +29,8 @@ ShmStream::~ShmStream() {
 }
 
 void ShmStream::attach(std::shared_ptr<Link> link) {
+  link->add(*this);
   link_ = std::move(link);
-  link_->add(*this);
 }
 
 void ShmStream::ask() {
@@ -44,6 +45,16 @@ bool ShmStream::arrived(const CellView& view) {
   if (closed_) return true;
   const SoftQueuePair::State state = queue_pair_.state();
   const bool connected = state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
+  try {
+    return arrived_in(state, connected, view);
+  } catch (const std::bad_alloc&) {
+    if (!connected) throw;
+    violated("no memory is left for what it sends");
+    return true;
+  }
+}
+
+bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const CellView& view) {
   switch (view.kind) {
     case CellKind::send:
       return connected && message_arrived(view);

@@ -31,7 +31,7 @@ class ShmStream final : public Stream {
 
   std::uint32_t name() const { return name_; }  // what the peer calls this end
   const std::shared_ptr<Link>& link() const { return link_; }
-  void attach(std::shared_ptr<Link> link);
+  void attach(std::shared_ptr<Link> link);  // may throw std::bad_alloc, and has done nothing then
   void set_remote(std::uint32_t remote) { remote_ = remote; }
   // Active side: what is asked for, kept until the answer, since a redirection makes us ask again elsewhere.
   void set_request(const ConnectBody& body) { request_ = std::make_unique<ConnectBody>(body); }
@@ -87,6 +87,8 @@ class ShmStream final : public Stream {
     MemoryBody memory{};  // the sender's for a pull; ours, with our leaf, for a push
   };
 
+  bool arrived_in(SoftQueuePair::State state, bool connected, const CellView& view);
+
   // Sending: stream_send.cc
   SendOutcome announce(std::uint64_t number, const Outgoing& message);
   bool describe(const Outgoing& message, AnnounceBody& body, Announced& entry);
@@ -119,7 +121,8 @@ class ShmStream final : public Stream {
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
   std::shared_ptr<Link> link_;
-  std::size_t link_index_ = 0;  // for the link
+  std::size_t link_index_ = 0;  // for the link, as the next
+  Link::Turn turn_{*this};
   std::uint32_t name_ = 0;
   std::uint32_t remote_ = 0;
   bool closed_ = false;
