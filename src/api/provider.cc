@@ -1,7 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/provider.h"
 
+#include <new>
+
+#include "dapl/error.h"
+
 namespace anydat::api {
+
+namespace {
+
+// Programs that were built with the old headers call through the table: no exception gets out of it.
+template <auto function>
+struct Guarded;
+template <typename... Arguments, DAT_RETURN (*function)(Arguments...)>
+struct Guarded<function> {
+  static DAT_RETURN call(Arguments... arguments) {
+    try {
+      return function(arguments...);
+    } catch (const std::bad_alloc&) {
+      return dapl::error_code(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+    }
+  }
+};
+template <auto function>
+constexpr auto guarded = &Guarded<function>::call;
+
+}  // namespace
 
 DAT_PROVIDER make_provider_table(const char* device_name, DAT_IA_OPEN_FUNC open) {
   // In the order of the ABI (REG-TBL-1); the ABI test compares it with the table of the standard.
@@ -9,73 +33,73 @@ DAT_PROVIDER make_provider_table(const char* device_name, DAT_IA_OPEN_FUNC open)
       device_name,
       nullptr,
       open,
-      ia_query,
-      ia_close,
-      set_consumer_context,
-      get_consumer_context,
-      get_handle_type,
-      cno_create,
-      cno_modify_agent,
-      cno_query,
-      cno_free,
-      cno_wait,
-      cr_query,
-      cr_accept,
-      cr_reject,
-      cr_handoff,
-      evd_create,
-      evd_query,
-      evd_modify_cno,
-      evd_enable,
-      evd_disable,
-      evd_wait,
-      evd_resize,
-      evd_post_se,
-      evd_dequeue,
-      evd_free,
-      ep_create,
-      ep_query,
-      ep_modify,
-      ep_connect,
-      ep_dup_connect,
-      ep_disconnect,
-      ep_post_send,
-      ep_post_recv,
-      ep_post_rdma_read,
-      ep_post_rdma_write,
-      ep_get_status,
-      ep_free,
-      lmr_create,
-      lmr_query,
-      lmr_free,
-      rmr_create,
-      rmr_query,
-      rmr_bind,
-      rmr_free,
-      psp_create,
-      psp_query,
-      psp_free,
-      rsp_create,
-      rsp_query,
-      rsp_free,
-      pz_create,
-      pz_query,
-      pz_free,
-      psp_create_any,
-      ep_reset,
-      evd_set_unwaitable,
-      evd_clear_unwaitable,
-      lmr_sync_rdma_read,
-      lmr_sync_rdma_write,
-      ep_create_with_srq,
-      ep_recv_query,
-      ep_set_watermark,
-      srq_create,
-      srq_free,
-      srq_post_recv,
-      srq_query,
-      srq_resize,
-      srq_set_lw,
+      guarded<ia_query>,
+      guarded<ia_close>,
+      guarded<set_consumer_context>,
+      guarded<get_consumer_context>,
+      guarded<get_handle_type>,
+      guarded<cno_create>,
+      guarded<cno_modify_agent>,
+      guarded<cno_query>,
+      guarded<cno_free>,
+      guarded<cno_wait>,
+      guarded<cr_query>,
+      guarded<cr_accept>,
+      guarded<cr_reject>,
+      guarded<cr_handoff>,
+      guarded<evd_create>,
+      guarded<evd_query>,
+      guarded<evd_modify_cno>,
+      guarded<evd_enable>,
+      guarded<evd_disable>,
+      guarded<evd_wait>,
+      guarded<evd_resize>,
+      guarded<evd_post_se>,
+      guarded<evd_dequeue>,
+      guarded<evd_free>,
+      guarded<ep_create>,
+      guarded<ep_query>,
+      guarded<ep_modify>,
+      guarded<ep_connect>,
+      guarded<ep_dup_connect>,
+      guarded<ep_disconnect>,
+      guarded<ep_post_send>,
+      guarded<ep_post_recv>,
+      guarded<ep_post_rdma_read>,
+      guarded<ep_post_rdma_write>,
+      guarded<ep_get_status>,
+      guarded<ep_free>,
+      guarded<lmr_create>,
+      guarded<lmr_query>,
+      guarded<lmr_free>,
+      guarded<rmr_create>,
+      guarded<rmr_query>,
+      guarded<rmr_bind>,
+      guarded<rmr_free>,
+      guarded<psp_create>,
+      guarded<psp_query>,
+      guarded<psp_free>,
+      guarded<rsp_create>,
+      guarded<rsp_query>,
+      guarded<rsp_free>,
+      guarded<pz_create>,
+      guarded<pz_query>,
+      guarded<pz_free>,
+      guarded<psp_create_any>,
+      guarded<ep_reset>,
+      guarded<evd_set_unwaitable>,
+      guarded<evd_clear_unwaitable>,
+      guarded<lmr_sync_rdma_read>,
+      guarded<lmr_sync_rdma_write>,
+      guarded<ep_create_with_srq>,
+      guarded<ep_recv_query>,
+      guarded<ep_set_watermark>,
+      guarded<srq_create>,
+      guarded<srq_free>,
+      guarded<srq_post_recv>,
+      guarded<srq_query>,
+      guarded<srq_resize>,
+      guarded<srq_set_lw>,
   };
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <new>
 
 #include "base/env.h"
 
@@ -35,15 +36,23 @@ bool log_enabled(LogLevel level) {
 
 void log_line(LogLevel level, std::string_view sentence) {
   fmt::memory_buffer line;
-  fmt::format_to(std::back_inserter(line), "dat[{}] {}: {}\n", getpid(), kLevelNames[static_cast<std::size_t>(level)],
-                 sentence);
+  try {
+    fmt::format_to(std::back_inserter(line), "dat[{}] {}: {}\n", getpid(), kLevelNames[static_cast<std::size_t>(level)],
+                   sentence);
+  } catch (const std::bad_alloc&) {
+    return;  // a line that is longer than the buffer on the stack
+  }
   // One write, so lines of several processes do not mix. A log line that cannot be written is nobody's error.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
 void log_with(LogLevel level, fmt::string_view format, fmt::format_args args) {
   fmt::memory_buffer text;  // on the stack for all ordinary lengths
-  fmt::vformat_to(std::back_inserter(text), format, args);
+  try {
+    fmt::vformat_to(std::back_inserter(text), format, args);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   log_line(level, {text.data(), text.size()});
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/cr.h"
 
+#include <new>
+
 #include "dapl/ep.h"
 #include "dapl/error.h"
 #include "dapl/evd.h"
@@ -42,8 +44,14 @@ DAT_RETURN Cr::accept(DAT_EP_HANDLE given, DAT_COUNT private_data_size, const vo
     return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP, "{}: the endpoint lacks a {}", call,
                 ep->parts().pz ? "connect EVD" : "protection zone");
   }
+  const DAT_EP_STATE before = ep->state();
   ep->set_state(DAT_EP_STATE_COMPLETION_PENDING);
-  request_->accept(ep->queue_pair(), data);
+  try {
+    request_->accept(ep->queue_pair(), data);
+  } catch (const std::bad_alloc&) {
+    ep->set_state(before);
+    return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "{}: no memory for the connection", call);
+  }
   ep_ = nullptr;
   ia().retire(*this);
   return DAT_SUCCESS;

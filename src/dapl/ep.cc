@@ -3,7 +3,7 @@
 #include "dapl/ep.h"
 
 #include <algorithm>
-#include <vector>
+#include <initializer_list>
 
 #include "dapl/ep_attr.h"
 #include "dapl/error.h"
@@ -35,12 +35,12 @@ void add_streams(StreamCounts& counts, const Evd* evd, const Ep::Parts& parts, c
   if (parts.connect == evd) add(counts.others);
 }
 
-std::vector<Evd*> distinct_evds(std::initializer_list<Evd*> evds) {
-  std::vector<Evd*> result;
-  for (Evd* evd : evds) {
-    if (evd && std::find(result.begin(), result.end(), evd) == result.end()) result.push_back(evd);
+// Calls f(Evd&) once for each.
+template <typename F>
+void for_each_distinct(std::initializer_list<Evd*> evds, F&& f) {
+  for (const auto* evd = evds.begin(); evd != evds.end(); ++evd) {
+    if (*evd && std::find(evds.begin(), evd, *evd) == evd) f(**evd);
   }
-  return result;
 }
 
 // Copies the attributes that the mask names.
@@ -150,32 +150,30 @@ DAT_RETURN Ep::check_parts(const char* call, const Parts& parts, const DAT_EP_AT
       srq_ != nullptr};
   if (const DAT_RETURN rc = check_attributes(context, attr)) return rc;
 
-  for (Evd* evd : distinct_evds({parts.recv, parts.request, parts.connect})) {
-    StreamCounts counts = evd->streams();
-    if (parts_taken_) add_streams(counts, evd, parts_, attr_, -1);
-    add_streams(counts, evd, parts, attr, +1);
-    if (!evd->permits(counts)) {
-      return fail(DAT_INVALID_PARAMETER, srq_ ? DAT_INVALID_ARG7 : DAT_INVALID_ARG6,
-                  "{}: completion flags (recv {:#x}, request {:#x}) do not go with the other streams of an EVD", call,
-                  static_cast<unsigned>(attr.recv_completion_flags),
-                  static_cast<unsigned>(attr.request_completion_flags));
-    }
-  }
-  return DAT_SUCCESS;
+  bool permitted = true;
+  for_each_distinct({parts.recv, parts.request, parts.connect}, [&](Evd& evd) {
+    StreamCounts counts = evd.streams();
+    if (parts_taken_) add_streams(counts, &evd, parts_, attr_, -1);
+    add_streams(counts, &evd, parts, attr, +1);
+    permitted &= evd.permits(counts);
+  });
+  if (permitted) return DAT_SUCCESS;
+  return fail(DAT_INVALID_PARAMETER, srq_ ? DAT_INVALID_ARG7 : DAT_INVALID_ARG6,
+              "{}: completion flags (recv {:#x}, request {:#x}) do not go with the other streams of an EVD", call,
+              static_cast<unsigned>(attr.recv_completion_flags), static_cast<unsigned>(attr.request_completion_flags));
 }
 
 // Moves the use counts and streams from the old parts to the new ones.
 void Ep::take_parts(const Parts& parts, const DAT_EP_ATTR& attr) {
   if (parts.pz) parts.pz->use();
   if (parts_.pz) parts_.pz->release();
-  const std::vector<Evd*> evds =
-      distinct_evds({parts_.recv, parts_.request, parts_.connect, parts.recv, parts.request, parts.connect});
-  for (Evd* evd : evds) {
-    StreamCounts counts = evd->streams();
-    if (parts_taken_) add_streams(counts, evd, parts_, attr_, -1);
-    add_streams(counts, evd, parts, attr, +1);
-    evd->set_streams(counts);
-  }
+  for_each_distinct({parts_.recv, parts_.request, parts_.connect, parts.recv, parts.request, parts.connect},
+                    [&](Evd& evd) {
+                      StreamCounts counts = evd.streams();
+                      if (parts_taken_) add_streams(counts, &evd, parts_, attr_, -1);
+                      add_streams(counts, &evd, parts, attr, +1);
+                      evd.set_streams(counts);
+                    });
   parts_ = parts;
   parts_taken_ = true;
   set_attributes(attr);

@@ -113,6 +113,7 @@ DAT_RETURN Ep::connect(const Request& request) {
   const base::Nanoseconds deadline = request.timeout == DAT_TIMEOUT_INFINITE
                                          ? base::kForever
                                          : base::now_ns() + static_cast<base::Nanoseconds>(request.timeout) * 1000;
+  private_data_.reserve(nic::kPrivateDataMax);  // the peer's, for when it answers
   const nic::ConnectParameters parameters{request.remote, request.qual, deadline, request.private_data,
                                           static_cast<std::uint32_t>(request.qos)};
   switch (queue_pair_->connect(parameters)) {

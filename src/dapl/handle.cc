@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <new>
+
 namespace anydat::dapl {
 
 namespace {
@@ -52,7 +54,11 @@ HandleSlot* HandleTable::add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type,
 void HandleTable::remove(HandleSlot* slot) {
   base::Guard guard(lock_);
   slot->object.store(nullptr, std::memory_order_release);
-  free_.push_back(slot);
+  try {
+    free_.push_back(slot);
+  } catch (const std::bad_alloc&) {
+    // It is not used again.
+  }
 }
 
 }  // namespace anydat::dapl

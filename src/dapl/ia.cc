@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/env.h"
 #include "dapl/cno.h"
@@ -27,8 +28,8 @@ constexpr std::size_t kRestingMax = 64;
 // Instances may share an async EVD (IA-OPEN-3), whose owner may close first (ruling A40): who uses which is one matter
 // of the whole process.
 base::Mutex async_evds_lock;
-std::vector<Ia*>& instances() {
-  static auto* const list = new std::vector<Ia*>;
+std::list<Ia*>& instances() {
+  static auto* const list = new std::list<Ia*>;
   return *list;
 }
 
@@ -83,6 +84,9 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
                 name);
   }
   std::unique_ptr<Ia> ia(new Ia(kind, name, std::move(nic)));
+  std::list<Ia*> place{ia.get()};
+  std::unique_ptr<Evd> made = creates ? std::make_unique<Evd>(*ia, DAT_EVD_ASYNC_FLAG) : nullptr;
+  // From here on nothing throws.
   ia->slot_ = HandleTable::instance().add(kind.table, kType, *ia);
   if (!ia->slot_) {
     return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "dat_ia_open: no handle is free");
@@ -90,7 +94,6 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
   Evd* evd = shared;
   if (creates) {
     base::Guard guard(ia->engine());
-    auto made = std::make_unique<Evd>(*ia, DAT_EVD_ASYNC_FLAG);
     evd = made->init(async_min_qlen) ? ia->adopt(std::move(made)) : nullptr;
     if (!evd) {
       HandleTable::instance().remove(ia->slot_);
@@ -102,7 +105,7 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
     ia->async_evd_.store(evd);
     ia->owns_async_evd_ = creates;
     ia->async_exists_elsewhere_ = elsewhere;
-    instances().push_back(ia.get());
+    instances().splice(instances().end(), place);
   }
   if (evd) {
     base::Guard guard(evd->ia().engine());
@@ -207,11 +210,18 @@ void Ia::retire_all(DAT_HANDLE_TYPE type) {
 Object* Ia::adopt_object(std::unique_ptr<Object> object) {
   auto& list = objects_[object->type()];
   if (list.size() >= static_cast<std::size_t>(limit_of(object->type()))) return nullptr;
-  object->slot_ = HandleTable::instance().add(kind_.table, object->type(), *object);
-  if (!object->slot_) return nullptr;
-  list.push_back(std::move(object));
-  list.back()->place_ = std::prev(list.end());
-  return list.back().get();
+  std::list<std::unique_ptr<Object>> one;
+  try {
+    one.push_back(std::move(object));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  Object& adopted = *one.front();
+  adopted.slot_ = HandleTable::instance().add(kind_.table, adopted.type(), adopted);
+  if (!adopted.slot_) return nullptr;
+  adopted.place_ = one.begin();
+  list.splice(list.end(), one);
+  return &adopted;
 }
 
 void Ia::retire(Object& object) {
@@ -245,8 +255,7 @@ void Ia::retire(Object& object) {
       break;
   }
   auto& list = objects_[object.type()];
-  resting_.push_back(std::move(*object.place_));
-  list.erase(object.place_);
+  resting_.splice(resting_.end(), list, object.place_);
   if (resting_.size() > kRestingMax) resting_.pop_front();
 }
 

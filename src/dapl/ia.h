@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -111,7 +110,7 @@ class Ia final : public Object {
 
   // With the engine held.
   std::array<std::list<std::unique_ptr<Object>>, DAT_HANDLE_TYPE_SRQ + 1> objects_;
-  std::deque<std::unique_ptr<Object>> resting_;
+  std::list<std::unique_ptr<Object>> resting_;
   std::list<nic::Address> addresses_;
   nic::ZoneId last_zone_ = nic::kNoZone;
   std::vector<std::string> attribute_texts_;

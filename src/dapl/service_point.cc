@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/service_point.h"
 
+#include <new>
+
 #include "dapl/cr.h"
 #include "dapl/ep.h"
 #include "dapl/error.h"
@@ -54,7 +56,17 @@ DAT_RETURN ServicePoint::listen(const char* call, DAT_CONN_QUAL qual) {
 
 bool ServicePoint::on_request(std::unique_ptr<nic::ConnectionRequest>& request) {
   Ep* ep = nullptr;
-  if (!provide_endpoint(ep)) return false;
+  try {
+    if (!provide_endpoint(ep)) return false;
+    if (announce(request, ep)) return true;
+  } catch (const std::bad_alloc&) {
+    // As without a place for it.
+  }
+  if (ep && ep->state() == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) ia().retire(*ep);
+  return false;
+}
+
+bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep*& ep) {
   DAT_EVENT event{};
   event.event_number = DAT_CONNECTION_REQUEST_EVENT;
   event.evd_handle = evd_.handle();
@@ -71,15 +83,20 @@ bool ServicePoint::on_request(std::unique_ptr<nic::ConnectionRequest>& request) 
       return true;
     }
     request = cr->give_back();
-    ia().retire(*cr);
-    return false;
+    ia().retire(*cr);  // and the endpoint with it
+    ep = nullptr;
   }
-  if (ep && ep->state() == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) ia().retire(*ep);
   return false;
 }
 
 void ServicePoint::shut_down() {
   listener_.reset();
+  leave_evd();
+}
+
+void ServicePoint::leave_evd() {
+  if (!feeds_evd_) return;
+  feeds_evd_ = false;
   StreamCounts counts = evd_.streams();
   --counts.others;
   evd_.set_streams(counts);

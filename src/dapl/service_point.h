@@ -19,6 +19,7 @@ class ServicePoint : public Object, public nic::ListenerEvents {
 
   bool on_request(std::unique_ptr<nic::ConnectionRequest>& request) override;
   void shut_down();
+  ~ServicePoint() override { leave_evd(); }
 
  protected:
   ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, Evd& evd);
@@ -27,9 +28,14 @@ class ServicePoint : public Object, public nic::ListenerEvents {
   // The endpoint for an arriving request; false: the request is refused.
   virtual bool provide_endpoint(Ep*& ep) = 0;
   virtual void request_delivered() {}
+  // Makes the request a CR and an event. False: no room; the endpoint is gone if it is null afterwards.
+  bool announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep*& ep);
   static DAT_RETURN check(const char* call, DAT_CONN_QUAL qual, const Evd& evd, DAT_RETURN qual_subtype);
 
+  void leave_evd();
+
   Evd& evd_;
+  bool feeds_evd_ = true;
   DAT_CONN_QUAL qual_ = 0;
   std::unique_ptr<nic::Listener> listener_;
 };

@@ -30,10 +30,10 @@ void ShmRequest::answer(RejectReason reason) {
 
 Status ShmRequest::hand_off(ConnQual qual) {
   if (ListenerEvents* listener = fabric_.listener(qual)) {
-    answered_ = true;
     ConnectBody body = body_;
     body.qual = qual;
     auto request = std::make_unique<ShmRequest>(fabric_, link_, body);  // takes our place at the link
+    answered_ = true;
     if (gone_) {
       link_->remove(*request);
       request->requester_gone();
