@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "peer.h"
 #include "support/dat_fixture.h"
@@ -93,6 +94,42 @@ TEST_P(Idle, WithAStoppedPeer) {
   server_->resume();
   server_->receive(51);
   expect_completions(side_->request.get(), 50);
+}
+
+// More than the two processes can have on their way: what finds no room must wait for it asleep.
+TEST_P(Idle, WithAStoppedPeerAndAFullRing) {
+  std::vector<Ep> endpoints;
+  for (int i = 0; i < 8; ++i) {
+    const Ep& ep = endpoints.emplace_back(*side_);
+    require(dat_ep_connect(ep.get(), loopback(), server_->listen(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    server_->accept(1);
+    expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  }
+  server_->stop();
+  DAT_LMR_TRIPLET segment = memory_->triplet();
+  for (const Ep& ep : endpoints) {
+    for (int i = 0; i < 64; ++i) {
+      require(dat_ep_post_send(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+    }
+  }
+  drain(side_->request.get());
+  expect_little(idle_processor_time());
+  Waiter waiter(side_->recv.get());
+  expect_little(idle_processor_time());
+  server_->kill();
+  for (std::size_t i = 0; i < endpoints.size() + 1; ++i) {
+    expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  }
+  // The last endpoint's last message found no room.
+  bool flushed = false;
+  while (const auto event = poll_event(side_->request.get())) {
+    flushed |= event->event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS;
+  }
+  EXPECT_TRUE(flushed) << "there was room for all";
+  EXPECT_THAT(dat_evd_set_unwaitable(side_->recv.get()), Succeeds());
+  EXPECT_THAT(waiter.result().rc, HasType(DAT_INVALID_STATE));
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, Idle, testing::ValuesIn(all_wires()), wire_name);

@@ -263,7 +263,7 @@ void play_cramped_client(RoleContext& context) {
   rlimit before{};
   ::getrlimit(RLIMIT_AS, &before);
   std::string reached;
-  for (rlim_t room = 0; reached != "everything" && room < rlim_t{1} << 30; room += rlim_t{2} << 20) {
+  for (rlim_t room = 0; reached != "everything" && room < rlim_t{1} << 30; room += rlim_t{256} << 10) {
     std::string last = reached;
     rlimit limit = before;
     limit.rlim_cur = address_space() + room;
@@ -271,7 +271,7 @@ void play_cramped_client(RoleContext& context) {
     use_what_there_is(context.wire, qualifier, reached);
     ::setrlimit(RLIMIT_AS, &before);
     if (reached != last) {
-      context.parent.say(fmt::format("{} MiB: {}", room >> 20, reached));
+      context.parent.say(fmt::format("{} KiB: {}", room >> 10, reached));
     }
   }
   context.parent.say(reached == "everything" && !testing::Test::HasFailure() ? "well" : "badly");

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 
-
 namespace anydat::nic::soft::shm {
 
 namespace {

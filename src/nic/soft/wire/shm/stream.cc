@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -45,13 +44,10 @@ bool ShmStream::arrived(const CellView& view) {
   if (closed_) return true;
   const SoftQueuePair::State state = queue_pair_.state();
   const bool connected = state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
-  try {
-    return arrived_in(state, connected, view);
-  } catch (const std::bad_alloc&) {
-    if (!connected) throw;
-    violated("no memory is left for what it sends");
-    return true;
-  }
+  if (!connected) return arrived_in(state, connected, view);
+  bool sane = true;
+  or_break([&] { sane = arrived_in(state, connected, view); });
+  return sane;
 }
 
 bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const CellView& view) {

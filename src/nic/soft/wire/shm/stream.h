@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "nic/soft/queue_pair.h"
@@ -88,6 +89,16 @@ class ShmStream final : public Stream {
   };
 
   bool arrived_in(SoftQueuePair::State state, bool connected, const CellView& view);
+  // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
+  template <typename Work>
+  void or_break(Work&& work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      violated("no memory is left for what it sends");
+    }
+  }
+  void deliver_parked();
 
   // Sending: stream_send.cc
   SendOutcome announce(std::uint64_t number, const Outgoing& message);

@@ -188,6 +188,10 @@ void ShmStream::finish_large() {
 }
 
 void ShmStream::resume_receiving() {
+  or_break([this] { deliver_parked(); });
+}
+
+void ShmStream::deliver_parked() {
   while (!closed_ && !parked_.empty()) {
     Parked& message = parked_.front();
     const std::size_t busy = queue_pair_.incoming_count();

@@ -221,9 +221,12 @@ bool ShmStream::push_some() {
 }
 
 bool ShmStream::take_turn() {
-  bool moved = !closed_ && pull_some();
-  moved |= !closed_ && push_some();
-  moved |= !closed_ && send_pieces();
+  bool moved = false;
+  or_break([&] {
+    moved = !closed_ && pull_some();
+    moved |= !closed_ && push_some();
+    moved |= !closed_ && send_pieces();
+  });
   if (!closed_) queue_pair_.pump();
   return moved;
 }
