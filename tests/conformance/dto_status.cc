@@ -18,8 +18,7 @@ class DtoStatus : public EpStateTest {
 };
 
 TEST(DtoStatusValues, AreThoseOfTheStandard) {
-  // STAT-1, TYPE-6. Nothing a Consumer does over this library provokes STAT-5, STAT-7 and STAT-12: the first is an
-  // inconsistency of the library, the second a peer that breaks the protocol, and the third nobody generates.
+  // STAT-1, TYPE-6
   static_assert(DAT_DTO_SUCCESS == 0 && DAT_DTO_ERR_FLUSHED == 1 && DAT_DTO_ERR_LOCAL_LENGTH == 2 &&
                 DAT_DTO_ERR_LOCAL_EP == 3 && DAT_DTO_ERR_LOCAL_PROTECTION == 4 && DAT_DTO_ERR_BAD_RESPONSE == 5 &&
                 DAT_DTO_ERR_REMOTE_ACCESS == 6 && DAT_DTO_ERR_REMOTE_RESPONDER == 7 && DAT_DTO_ERR_TRANSPORT == 8 &&

@@ -45,8 +45,7 @@ class HostilePeer : public testing::TestWithParam<Attack> {
     }
     target.expect_back_to(before);
     well_behaved.pass_message(100);
-    // One for the connection and one for its link.
-    EXPECT_LE(target.warnings(), 2 * count);
+    EXPECT_LE(target.warnings(), count);
     well_behaved.leave();
     target.finish();
   }

@@ -577,7 +577,7 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
   end(ending);
 }
 
-void SoftQueuePair::peer_lost() {
+void SoftQueuePair::peer_lost(WorkStatus why) {
   switch (state()) {
     case State::connecting:
       connect_failed(ConnectFailure::refused);
@@ -587,7 +587,7 @@ void SoftQueuePair::peer_lost() {
       return;
     case State::connected:
     case State::draining:
-      end(peer_closing_ ? Ending{Ending::Report::closed} : Ending{Ending::Report::broken, {}, WorkStatus::transport});
+      end(peer_closing_ ? Ending{Ending::Report::closed} : Ending{Ending::Report::broken, {}, why});
       return;
     case State::idle:
     case State::ending:

@@ -95,7 +95,8 @@ class SoftQueuePair final : public QueuePair {
   ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
 
   void peer_closed(CloseReason reason);
-  void peer_lost();
+  // `why`: what the oldest request ends with (STAT-7, STAT-10).
+  void peer_lost(WorkStatus why);
   void break_connection(WorkStatus send_status, CloseReason tell_peer);
   void let_go_finished();  // see Stream::let_go()
   // A region has been removed: nobody acts on an older check afterwards, if this answers true (Adapter::quiesce()).

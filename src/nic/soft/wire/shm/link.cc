@@ -338,8 +338,9 @@ void Link::fail(const char* why) {
   socket_.reset();
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();
+  const WorkStatus status = why ? WorkStatus::bad_response : WorkStatus::transport;
   // A stream stays on the link until its queue pair gives it up.
-  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->link_lost();
+  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->link_lost(status);
   fabric_.forget(*this);
 }
 

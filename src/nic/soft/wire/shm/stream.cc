@@ -207,7 +207,7 @@ void ShmStream::close_arrived(CloseReason reason) {
   queue_pair_.peer_closed(reason);
 }
 
-void ShmStream::link_lost() {
+void ShmStream::link_lost(WorkStatus why) {
   if (!large_.empty() && closed_) {
     let_go_again();
     return;
@@ -216,7 +216,7 @@ void ShmStream::link_lost() {
   if (queue_pair_.peer_closing() && holds_messages() && queue_pair_.incoming_count() == 0) return;
   closed_ = true;
   parked_.clear();
-  queue_pair_.peer_lost();
+  queue_pair_.peer_lost(why);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -53,7 +53,7 @@ class ShmStream final : public Stream {
   bool redirect_arrived(const CellView& view);
   void piece_arrived(const std::byte* bytes, std::size_t count);
   void close_arrived(CloseReason reason);
-  void link_lost();
+  void link_lost(WorkStatus why);
   void connect_failed(ConnectFailure why) { queue_pair_.connect_failed(why); }
   bool take_turn();  // goes on with what waited for room or for its turn; true if bytes moved
 
