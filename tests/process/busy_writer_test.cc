@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A peer that is stopped in the middle of writing into a receive buffer, as any debugger may stop it. The program does
+// not get the memory back before the writing is over, and nobody else waits for that.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <optional>
+
+#include "hostile_attacks.h"
+#include "support/dat_fixture.h"
+
+namespace anydat::test {
+namespace {
+
+constexpr std::size_t kBytes = 20'000;
+
+class BusyWriter : public testing::Test {
+ protected:
+  void SetUp() override {
+    post_buffer();
+    const DAT_CONN_QUAL qualifier = server_.listen();
+    std::uint32_t name = 0;
+    auto writer = std::async(std::launch::async,
+                             [&] { return begin_writing_into(raw_service_name(qualifier), qualifier, name); });
+    const auto request = wait_event(server_.requests.get());
+    ASSERT_TRUE(request);
+    ASSERT_THAT(dat_cr_accept(request->event_data.cr_arrival_event_data.cr_handle, ep_.get(), 0, nullptr), Succeeds());
+    expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    writer_ = writer.get();
+    if (!writer_) {
+      GTEST_SKIP() << "this wire has no peers that write into memory";
+    }
+    others_.emplace(connect_pair(server_, client_));
+  }
+
+  // The call, in a thread of its own, lasts until the writing is over; other connections go on meanwhile.
+  void expect_to_wait(const std::function<DAT_RETURN()>& call) {
+    auto result = std::async(std::launch::async, call);
+    EXPECT_EQ(result.wait_for(quiet_time()), std::future_status::timeout);
+    for (int i = 0; i < 10; ++i) {
+      pass_message();
+    }
+    EXPECT_EQ(result.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+    end_writing();
+    ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
+    EXPECT_THAT(result.get(), Succeeds());
+  }
+
+  void pass_message() {
+    DAT_LMR_TRIPLET to = other_memory_.triplet();
+    DAT_LMR_TRIPLET from = client_memory_.triplet();
+    require(dat_ep_post_recv(others_->server.get(), 1, &to, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+    require(dat_ep_post_send(others_->client.get(), 1, &from, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+    expect_completion(server_.recv.get());
+    expect_completion(client_.request.get());
+  }
+
+  void end_writing() {
+    for (auto& leaf : writer_->outbound().header().leaves) {
+      const std::uint64_t word = leaf.load();
+      if ((word & 1) != 0) {
+        leaf.store(word & ~std::uint64_t{1});
+      }
+    }
+  }
+
+  void post_buffer() {
+    DAT_LMR_TRIPLET segment = memory_.triplet();
+    require(dat_ep_post_recv(ep_.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  }
+
+  Side server_{wire_by_name("shm")};
+  Side client_{wire_by_name("shm")};
+  Lmr memory_{server_.ia, server_.pz, kBytes};
+  Lmr other_memory_{server_.ia, server_.pz, kBytes};
+  Lmr client_memory_{client_.ia, client_.pz, kBytes};
+  Ep ep_{server_};
+  std::optional<Connection> others_;
+  std::optional<RawPeer> writer_;
+};
+
+// LMR-FREE-8
+TEST_F(BusyWriter, HoldsUpTheFreeOfItsRegionOnly) {
+  expect_to_wait([this] { return memory_.free(); });
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
+TEST_F(BusyWriter, HoldsUpTheFreeOfItsEndpointOnly) {
+  expect_to_wait([this] { return ep_.free(); });
+}
+
+// EP-DISC: the event is late, and what is flushed comes before it.
+TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionOnly) {
+  ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  for (int i = 0; i < 10; ++i) {
+    pass_message();
+  }
+  expect_no_event(server_.connect.get());
+  expect_no_event(server_.recv.get());
+  post_buffer();
+  end_writing();
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+TEST_F(BusyWriter, HoldsUpNothingOnceItsLinkIsGone) {
+  ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  writer_->hang_up();
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstance) {
+  others_.reset();
+  auto result = std::async(std::launch::async, [this] { return server_.ia.close(DAT_CLOSE_ABRUPT_FLAG); });
+  EXPECT_EQ(result.wait_for(quiet_time()), std::future_status::timeout);
+  end_writing();
+  ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
+  EXPECT_THAT(result.get(), Succeeds());
+  // Nothing of it is left to be freed.
+  for (Owner<dat_evd_free>* evd :
+       {static_cast<Owner<dat_evd_free>*>(&server_.recv), static_cast<Owner<dat_evd_free>*>(&server_.request),
+        static_cast<Owner<dat_evd_free>*>(&server_.connect), static_cast<Owner<dat_evd_free>*>(&server_.requests)}) {
+    evd->release();
+  }
+  server_.pz.release();
+  server_.psp->release();
+  memory_.release();
+  other_memory_.release();
+  ep_.release();
+}
+
+}  // namespace
+}  // namespace anydat::test
