@@ -66,12 +66,15 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
                 "dat_ia_open: async_evd_min_qlen {} exceeds max_evd_qlen {}", async_min_qlen, limits.max_evd_qlen);
   }
   Evd* shared = nullptr;
+  const Ia* owner = nullptr;
+  const auto not_live = [&] {
+    return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC,
+                "dat_ia_open: {} is no live async EVD of an instance of {}", wanted, name);
+  };
   if (!creates && !elsewhere) {
     shared = lookup<Evd>(wanted);
-    if (!shared || !shared->carries(DAT_EVD_ASYNC_FLAG) || shared->ia().name() != name) {
-      return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC,
-                  "dat_ia_open: {} is no live async EVD of an instance of {}", wanted, name);
-    }
+    if (!shared || !shared->carries(DAT_EVD_ASYNC_FLAG) || shared->ia().name() != name) return not_live();
+    owner = &shared->ia();
   }
   nic::Status status = nic::Status::ok;
   std::unique_ptr<nic::Adapter> nic = kind.make(kind.adapter, status);
@@ -102,16 +105,21 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
   }
   {
     base::Guard guard(async_evds_lock);
+    // Its owner may have closed since we looked.
+    if (owner && std::find(instances().begin(), instances().end(), owner) == instances().end()) {
+      HandleTable::instance().remove(ia->slot_);
+      return not_live();
+    }
     ia->async_evd_.store(evd);
     ia->owns_async_evd_ = creates;
     ia->async_exists_elsewhere_ = elsewhere;
     instances().splice(instances().end(), place);
-  }
-  if (evd) {
-    base::Guard guard(evd->ia().engine());
-    StreamCounts counts = evd->streams();
-    ++counts.others;
-    evd->set_streams(counts);
+    if (evd) {
+      base::Guard engine(evd->ia().engine());
+      StreamCounts counts = evd->streams();
+      ++counts.others;
+      evd->set_streams(counts);
+    }
   }
   if (creates) *async_evd = evd->handle();
   if (elsewhere) *async_evd = DAT_EVD_OUT_OF_SCOPE;  // IA-OPEN-17
@@ -147,8 +155,8 @@ DAT_RETURN Ia::close(Ia& ia, DAT_CLOSE_FLAGS flags) {
     if (ia.owns_async_evd_) {
       for (Ia* other : instances()) {
         if (other->async_evd_.load() != own) continue;
-        // Ruling A40. Whoever is just reporting something there holds that engine.
-        base::Guard engine(other->engine());
+        // Ruling A40. Whoever is just reporting something there has this lock.
+        base::Guard reporting(other->async_lock_);
         other->async_evd_.store(nullptr);
       }
     } else {
@@ -161,6 +169,7 @@ DAT_RETURN Ia::close(Ia& ia, DAT_CLOSE_FLAGS flags) {
       --counts.others;
       borrowed->set_streams(counts);
     }
+    base::Guard reporting(ia.async_lock_);
     ia.async_evd_.store(nullptr);
   }
   HandleTable::instance().remove(ia.slot_);
@@ -292,8 +301,11 @@ DAT_RETURN Ia::out_of(const char* call, const char* what, DAT_RETURN subtype) co
 }
 
 void Ia::post_async(const Object& object, DAT_EVENT_NUMBER number, DAT_COUNT reason) {
+  // EVM-55. This is also how its own overflow, below, gets back here.
+  if (number == DAT_ASYNC_ERROR_EVD_OVERFLOW && async_evd_.load() == &object) return;
+  base::Guard guard(async_lock_);
   Evd* evd = async_evd_.load();
-  if (!evd || (evd == &object && number == DAT_ASYNC_ERROR_EVD_OVERFLOW)) return;  // EVM-55
+  if (!evd) return;
   DAT_EVENT event{};
   event.event_number = number;
   event.evd_handle = evd->handle();
@@ -321,6 +333,7 @@ DAT_RETURN Ia::query(DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK attr_mask, DAT_
       return rc;
   }
   if (async_evd) {
+    base::Guard guard(async_lock_);
     const Evd* evd = async_evd_.load();
     *async_evd = evd ? evd->handle() : DAT_EVD_OUT_OF_SCOPE;
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lock.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
 
@@ -116,7 +117,9 @@ class Ia final : public Object {
   std::vector<std::string> attribute_texts_;
   std::vector<DAT_NAMED_ATTR> provider_attributes_;
 
-  // Guarded by the lock of async EVDs in ia.cc, since instances share them.
+  // Written under the lock of async EVDs in ia.cc, since instances share them, and under async_lock_, under which it is
+  // used: its owner may close meanwhile.
+  mutable base::SpinLock async_lock_;
   std::atomic<Evd*> async_evd_{nullptr};
   bool owns_async_evd_ = false;
   bool async_exists_elsewhere_ = false;
