@@ -213,9 +213,6 @@ TEST_P(LmrTest, HandlesAreChecked) {
 TEST_P(LmrTest, NumberIsLimitedByTheAdapter) {
   // LMR-CREATE-21, GEN-9
   const DAT_COUNT most = server.ia.attributes().max_lmrs;
-  if (most > 20000) {
-    GTEST_SKIP() << "the adapter allows " << most << " regions, more than this test makes";
-  }
   std::vector<DAT_LMR_HANDLE> all;
   Registered lmr;
   DAT_RETURN rc = DAT_SUCCESS;
@@ -223,6 +220,10 @@ TEST_P(LmrTest, NumberIsLimitedByTheAdapter) {
     all.push_back(lmr.handle);
   }
   EXPECT_THAT(rc, HasType(DAT_INSUFFICIENT_RESOURCES));
+  EXPECT_GT(all.size(), static_cast<std::size_t>(most) - 10) << "but for those that the fixture has made";
+  ASSERT_THAT(dat_lmr_free(all.back()), Succeeds());
+  ASSERT_THAT(create(good(), lmr), Succeeds()) << "room for one is room for one";
+  all.back() = lmr.handle;
   for (const DAT_LMR_HANDLE handle : all) {
     EXPECT_THAT(dat_lmr_free(handle), Succeeds());
   }
