@@ -26,8 +26,11 @@ class Cr final : public Object {
   void shut_down();  // refuses an unanswered request and lets its endpoint go
 
   nic::ConnectionRequest& request() { return *request_; }
-  // Gives the request back, unanswered, for a queue that has no room for it.
-  std::unique_ptr<nic::ConnectionRequest> give_back() { return std::move(request_); }
+  // Gives the request back, unanswered, for a queue that has no room for it, and lets go of the endpoint.
+  std::unique_ptr<nic::ConnectionRequest> give_back() {
+    ep_ = nullptr;
+    return std::move(request_);
+  }
 
  private:
   void release_endpoint();

@@ -62,11 +62,15 @@ bool ServicePoint::on_request(std::unique_ptr<nic::ConnectionRequest>& request) 
   } catch (const std::bad_alloc&) {
     // As without a place for it.
   }
-  if (ep && ep->state() == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) ia().retire(*ep);
+  if (ep) take_back(*ep);
   return false;
 }
 
-bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep*& ep) {
+void ServicePoint::take_back(Ep& ep) {
+  ia().retire(ep);
+}
+
+bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep) {
   DAT_EVENT event{};
   event.event_number = DAT_CONNECTION_REQUEST_EVENT;
   event.evd_handle = evd_.handle();
@@ -83,8 +87,7 @@ bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep
       return true;
     }
     request = cr->give_back();
-    ia().retire(*cr);  // and the endpoint with it
-    ep = nullptr;
+    ia().retire(*cr);
   }
   return false;
 }
@@ -191,13 +194,18 @@ void Rsp::shut_down() {
 bool Rsp::provide_endpoint(Ep*& ep) {
   if (used_) return false;  // RSP-CREATE-6
   ep = ep_ ? ep_ : Ep::create_tentative(ia());
+  if (ep_) ep_->set_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);  // EP-SM-24: before the event
   return ep != nullptr;
+}
+
+void Rsp::take_back(Ep& ep) {
+  if (&ep != ep_) return ServicePoint::take_back(ep);
+  ep_->set_state(DAT_EP_STATE_RESERVED);  // it waits for the next request
 }
 
 void Rsp::request_delivered() {
   used_ = true;
   listener_->stop();  // RSP-CREATE-4
-  if (ep_) ep_->set_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
   ep_ = nullptr;
 }
 

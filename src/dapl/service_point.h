@@ -27,9 +27,10 @@ class ServicePoint : public Object, public nic::ListenerEvents {
   DAT_RETURN listen(const char* call, DAT_CONN_QUAL qual);
   // The endpoint for an arriving request; false: the request is refused.
   virtual bool provide_endpoint(Ep*& ep) = 0;
+  virtual void take_back(Ep& ep);  // that endpoint, of a request that found no room
   virtual void request_delivered() {}
   // Makes the request a CR and an event. False: no room; the endpoint is gone if it is null afterwards.
-  bool announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep*& ep);
+  bool announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep);
   static DAT_RETURN check(const char* call, DAT_CONN_QUAL qual, const Evd& evd, DAT_RETURN qual_subtype);
 
   void leave_evd();
@@ -72,6 +73,7 @@ class Rsp final : public ServicePoint {
 
  private:
   bool provide_endpoint(Ep*& ep) override;
+  void take_back(Ep& ep) override;
   void request_delivered() override;
 
   Ep* ep_;
