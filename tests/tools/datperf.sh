@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs that are too short to measure anything, but move and check what long ones do.
+. "$(dirname "$0")/lib.sh"
+
+number='^[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$'
+positive() { # KEY...: the value there is a number above 0
+  local value
+  value=$(json "$@")
+  [[ $value =~ $number ]] && awk -v v="$value" 'BEGIN {exit !(v > 0)}' || die "$* is '$value'"
+}
+
+measure() { # METRIC OPTION...
+  run 0 datperf "$@" --json
+  case $1 in
+    lat) positive median_ns && positive p999_ns ;;
+    *) positive gbytes_per_s && positive mmsgs_per_s ;;
+  esac
+}
+
+for metric in lat bw rate; do
+  for options in '' '--srq' '--wait block' '--endpoints 3' '--srq --endpoints 3 --wait block'; do
+    # shellcheck disable=SC2086  # several words, or none
+    measure $metric --size 64 --iters 300 $options
+  done
+  for size in 1 9 8KiB 64KiB 1MiB; do measure $metric --size $size --iters 20; done
+done
+[ "$(json op)" = send ] && [ "$(json size_bytes)" = 1048576 ] || die "the JSON does not say what was measured"
+
+start_server datperf serve --qual 0
+measure lat --to "$server_at" --size 8 --iters 100
+measure bw --to "$server_at" --size 4096 --iters 100 --srq
+stop_server
+
+run 0 datperf rate --iters 20 # all sizes, as a table
+says '^ +4 MiB +20 '
+run 1 datperf lat --to "$server_at" --size 8 --iters 1
+run 2 datperf
+run 2 datperf lat --size 0
+run 2 datperf lat --op swap
+say "datperf is in order"
