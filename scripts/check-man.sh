@@ -95,7 +95,7 @@ while read -r name; do
   for file in man/anydat_get_counters.3.scd docs/counters.md; do
     grep -qE "[\`*]${name}[\`*]" "$file" || fault "$file: the counter $name is missing"
   done
-done < <(grep -oE '\{"[a-z_]+", ' src/api/extensions.cc | tr -d '{", ' | sort -u)
+done < <(grep -oE 'all\.add\("[a-z_]+"' src/dapl/counters.cc | cut -d'"' -f2 | sort -u)
 
 # The environment variables, as the library itself tells them. Each is described in a paragraph of dat(7) that begins with
 # its name and has every word that it can be, and its default; no other variable is.

@@ -20,7 +20,8 @@ constexpr std::array kTable{
     EnvEntry{EnvVar::override_file, "DAT_OVERRIDE", EnvKind::text, "path", "/etc/dat.conf",
              "the static registry to read"},
     EnvEntry{EnvVar::log, "DAT_LOG", EnvKind::choice, "off, error, warn, info, debug", "error",
-             "what to print on standard error; warn gives one sentence for each refused call"},
+             "what to print on standard error; warn gives one sentence for each refused call, info also what each "
+             "object has counted when it goes"},
     EnvEntry{EnvVar::wire, "DAT_WIRE", EnvKind::choice, "auto, shm, tcp", "auto",
              "the wire a soft adapter connects by"},
     EnvEntry{EnvVar::spin_us, "DAT_SPIN_US", EnvKind::number, "microseconds", "50",

@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "dapl/cno.h"
+#include "dapl/counters.h"
 #include "dapl/cr.h"
 #include "dapl/ep.h"
 #include "dapl/error.h"
@@ -174,6 +175,7 @@ DAT_RETURN Ia::close(Ia& ia, DAT_CLOSE_FLAGS flags) {
   }
   HandleTable::instance().remove(ia.slot_);
   ia.destroy_everything();
+  log_counters(ia);
   delete &ia;
   return DAT_SUCCESS;
 }
@@ -234,6 +236,7 @@ Object* Ia::adopt_object(std::unique_ptr<Object> object) {
 }
 
 void Ia::retire(Object& object) {
+  log_counters(object);
   HandleTable::instance().remove(object.slot_);
   switch (object.type()) {
     case DAT_HANDLE_TYPE_CR:

@@ -175,6 +175,35 @@ TEST_P(ApiLog, MistakesInTheEnvironmentAreNotPrintedByDefault) {
   EXPECT_EQ(opener.wait_exit(), 0);
 }
 
+// Uses an event dispatcher, frees it, closes, and tells what was printed, as above.
+void play_counted(RoleContext& context) {
+  const CapturedErrors errors;
+  {
+    const Ia ia(context.wire);
+    Evd used(ia, DAT_EVD_SOFTWARE_FLAG, 4);
+    const Evd unused(ia, DAT_EVD_SOFTWARE_FLAG, 4);
+    DAT_EVENT event = software_event(1);
+    for (int i = 0; i < 3; ++i) {
+      if (dat_evd_post_se(used.get(), &event) != DAT_SUCCESS) throw std::runtime_error("dat_evd_post_se");
+    }
+  }
+  std::string printed = errors.take();
+  std::replace(printed.begin(), printed.end(), '\n', '|');
+  context.parent.say(printed);
+}
+const Role kCounted("counted", play_counted);
+
+// Decision of docs/counters.md: what an object has counted can be had without a change to the program.
+TEST_P(ApiLog, AtLevelInfoEachObjectPrintsItsCountersWhenItGoes) {
+  const ScopedEnv env(std::map<std::string, std::string>{{"DAT_LOG", "info"}});
+  PeerProcess counted("counted", GetParam());
+  const std::string printed = counted.channel().hear();
+  EXPECT_NE(printed.find(fmt::format("dat[{}] info: EVD 0x", counted.pid())), std::string::npos) << printed;
+  EXPECT_NE(printed.find(" counted events 3, most_queued 3|"), std::string::npos) << printed;
+  EXPECT_EQ(printed.find("EVD"), printed.rfind("EVD")) << "one that has counted nothing says nothing: " << printed;
+  EXPECT_EQ(counted.wait_exit(), 0);
+}
+
 ANYDAT_OVER_ALL_WIRES(ApiLog);
 
 }  // namespace

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dapl/counters.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "dapl/ep.h"
+#include "dapl/evd.h"
+#include "dapl/ia.h"
+#include "dapl/srq.h"
+
+namespace anydat::dapl {
+
+namespace {
+
+const char* name_of(DAT_HANDLE_TYPE type) {
+  switch (type) {
+    case DAT_HANDLE_TYPE_IA:
+      return "IA";
+    case DAT_HANDLE_TYPE_EP:
+      return "EP";
+    case DAT_HANDLE_TYPE_EVD:
+      return "EVD";
+    case DAT_HANDLE_TYPE_SRQ:
+      return "SRQ";
+    default:
+      return "object";
+  }
+}
+
+}  // namespace
+
+Counters Counters::of(const Object& object) {
+  Counters all;
+  switch (object.type()) {
+    case DAT_HANDLE_TYPE_IA: {
+      const nic::Engine::Counters& c = static_cast<const Ia&>(object).engine().counters();
+      all.add("polls", c.polls.get());
+      all.add("sleeps", c.sleeps.get());
+      break;
+    }
+    case DAT_HANDLE_TYPE_EP: {
+      const nic::QueuePair::Counters& c = static_cast<const Ep&>(object).queue_pair().counters();
+      all.add("sends", c.sends.get());
+      all.add("send_bytes", c.send_bytes.get());
+      all.add("receives", c.receives.get());
+      all.add("receive_bytes", c.receive_bytes.get());
+      all.add("buffer_waits", c.buffer_waits.get());
+      all.add("buffer_wait_ns", c.buffer_wait_ns.get());
+      all.add("soft_watermark_events", c.soft_watermark_events.get());
+      break;
+    }
+    case DAT_HANDLE_TYPE_EVD: {
+      const Evd::Counters& c = static_cast<const Evd&>(object).counters();
+      all.add("events", c.events.get());
+      all.add("most_queued", c.most_queued.get());
+      all.add("overflows", c.overflows.get());
+      all.add("blocking_waits", c.waits.get());
+      break;
+    }
+    case DAT_HANDLE_TYPE_SRQ: {
+      const nic::ReceiveQueue& queue = static_cast<const Srq&>(object).queue();
+      const nic::ReceiveQueue::Counters& c = queue.counters();
+      const nic::ReceiveQueue::Counts now = queue.counts();
+      all.add("posted", c.posted.get());
+      all.add("taken", c.taken.get());
+      all.add("reaped", c.posted.get() - now.outstanding);
+      all.add("lowest_available", c.lowest_available.get());
+      all.add("times_empty", c.times_empty.get());
+      all.add("empty_ns", c.empty_ns.get());
+      all.add("low_watermark_events", c.low_watermark_events.get());
+      break;
+    }
+    default:
+      break;
+  }
+  return all;
+}
+
+void log_counters(const Object& object) {
+  if (!base::log_enabled(base::LogLevel::info)) return;
+  fmt::memory_buffer text;  // on the stack: there are few of them
+  for (const ANYDAT_COUNTER& row : Counters::of(object).rows()) {
+    if (row.value != 0)
+      fmt::format_to(std::back_inserter(text), "{} {} {}", text.size() ? "," : "", row.name, row.value);
+  }
+  if (text.size() == 0) return;
+  base::log(base::LogLevel::info, "{} {} counted{}", name_of(object.type()), object.handle(),
+            std::string_view(text.data(), text.size()));
+}
+
+}  // namespace anydat::dapl
