@@ -89,7 +89,8 @@ struct Half {
   }
 };
 
-// A server with an SRQ and a client; small messages that arrive before there are buffers, and large ones.
+// A server with an SRQ and a client, whose request comes by way of a desk that hands it off; small messages that arrive
+// before there are buffers, and large ones.
 class Scenario {
  public:
   Scenario(Outcome& outcome, const std::string& name) : outcome_(outcome), name_(name) {}
@@ -100,6 +101,7 @@ class Scenario {
     }
     client_.close(outcome_);
     server_.close(outcome_);
+    desk_.close(outcome_);
   }
 
  private:
@@ -108,7 +110,7 @@ class Scenario {
     const DAT_EP_ATTR srq_ep = srq_attr_;
     const DAT_EP_ATTR plain_ep = plain_attr_;
     return server_.open(outcome_, name_, server_memory()) && client_.open(outcome_, name_, client_memory()) &&
-           outcome_.works(dat_srq_create(server_.ia, server_.pz, &srq, &srq_), "dat_srq_create") &&
+           open_desk() && outcome_.works(dat_srq_create(server_.ia, server_.pz, &srq, &srq_), "dat_srq_create") &&
            outcome_.works(dat_srq_resize(srq_, 16), "dat_srq_resize") &&
            outcome_.works(dat_psp_create_any(server_.ia, &qualifier_, server_.evd, DAT_PSP_CONSUMER_FLAG, &psp_),
                           "dat_psp_create_any") &&
@@ -120,9 +122,18 @@ class Scenario {
                           "dat_ep_create");
   }
 
+  bool open_desk() {
+    return outcome_.works(dat_ia_open(const_cast<DAT_NAME_PTR>(name_.c_str()), 16, &desk_.async, &desk_.ia),
+                          "dat_ia_open") &&
+           outcome_.works(dat_evd_create(desk_.ia, 16, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &desk_.evd),
+                          "dat_evd_create") &&
+           outcome_.works(dat_psp_create_any(desk_.ia, &desk_qualifier_, desk_.evd, DAT_PSP_CONSUMER_FLAG, &desk_psp_),
+                          "dat_psp_create_any");
+  }
+
   bool connect() {
     std::array<char, 32> data{};
-    return outcome_.works(dat_ep_connect(client_.ep, loopback(), qualifier_, 10'000'000, data.size(), data.data(),
+    return outcome_.works(dat_ep_connect(client_.ep, loopback(), desk_qualifier_, 10'000'000, data.size(), data.data(),
                                          DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
                           "dat_ep_connect") &&
            step_until("the attempt ends", [this] { return established_ == 2 || client_.over; }) && established_ == 2;
@@ -173,6 +184,9 @@ class Scenario {
     outcome_.last_step = what;
     const auto deadline = std::chrono::steady_clock::now() + patience();
     while (!condition()) {
+      if (established_ == 0) {
+        hand_off();
+      }
       take(server_);
       take(client_);
       if (!outcome_.must(std::chrono::steady_clock::now() < deadline, what)) {
@@ -180,6 +194,17 @@ class Scenario {
       }
     }
     return !either_over() || completions_ == 12;
+  }
+
+  void hand_off() {
+    DAT_EVENT event{};
+    if (dat_evd_dequeue(desk_.evd, &event) != DAT_SUCCESS) {
+      return;
+    }
+    const DAT_CR_HANDLE request = event.event_data.cr_arrival_event_data.cr_handle;
+    if (!outcome_.works(dat_cr_handoff(request, qualifier_), "dat_cr_handoff")) {
+      outcome_.must(dat_cr_reject(request) == DAT_SUCCESS, "dat_cr_reject");
+    }
   }
 
   void take(Half& half) {
@@ -223,9 +248,12 @@ class Scenario {
   const DAT_EP_ATTR plain_attr_ = default_ep_attr();
   Half server_;
   Half client_;
+  Half desk_;
   DAT_SRQ_HANDLE srq_ = DAT_HANDLE_NULL;
   DAT_PSP_HANDLE psp_ = DAT_HANDLE_NULL;
   DAT_CONN_QUAL qualifier_ = 0;
+  DAT_PSP_HANDLE desk_psp_ = DAT_HANDLE_NULL;
+  DAT_CONN_QUAL desk_qualifier_ = 0;
   int established_ = 0;
   int completions_ = 0;
 };

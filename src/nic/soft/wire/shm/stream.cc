@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -117,17 +118,23 @@ bool ShmStream::redirect_arrived(const CellView& view) {
   if (view.body_room < sizeof body) return false;
   std::memcpy(&body, view.body, sizeof body);
   if (body.scope[kScopeBytes - 1] != '\0') return false;
-  link_->remove(*this);
-  link_.reset();
-  const std::string scope = body.scope;
-  const std::vector<std::string> scopes = fabric_.adapter().scopes_of(request_->local);
-  if (std::find(scopes.begin(), scopes.end(), scope) == scopes.end()) {
-    closed_ = true;
-    queue_pair_.connect_failed(ConnectFailure::refused);  // it does not serve the address that was asked for
-    return true;
+  bool asks = false;
+  try {
+    const std::string scope = body.scope;
+    const std::vector<std::string> scopes = fabric_.adapter().scopes_of(request_->local);
+    // Only who serves the address that was asked for.
+    asks = std::find(scopes.begin(), scopes.end(), scope) != scopes.end();
+    if (asks) fabric_.attempt(*this, {scope}, body.qual);
+  } catch (const std::bad_alloc&) {
+    asks = false;
   }
   request_->qual = body.qual;
-  fabric_.attempt(*this, {scope}, body.qual);
+  link_->remove(*this);
+  link_.reset();
+  if (!asks) {
+    closed_ = true;
+    queue_pair_.connect_failed(ConnectFailure::refused);
+  }
   return true;
 }
 
