@@ -92,6 +92,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
     DAT_RETURN timeout_argument;
     std::span<const std::byte> private_data;
     DAT_QOS qos;
+    std::string_view adapter;  // of nic::ServicePointName
   };
   DAT_RETURN connect(const Request& request);
   DAT_RETURN check_parts(const char* call, const Parts& parts, const DAT_EP_ATTR& attr) const;

@@ -78,7 +78,7 @@ DAT_RETURN Ep::connect(DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOU
   if (flags != DAT_CONNECT_DEFAULT_FLAG) {
     return fail(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE, "{}: supports_multipath is FALSE", call);
   }
-  return connect({call, address, qual, timeout, DAT_INVALID_ARG4, data, qos});
+  return connect({call, address, qual, timeout, DAT_INVALID_ARG4, data, qos, {}});
 }
 
 DAT_RETURN Ep::dup_connect(const Ep& dup, DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const void* private_data,
@@ -87,12 +87,13 @@ DAT_RETURN Ep::dup_connect(const Ep& dup, DAT_TIMEOUT timeout, DAT_COUNT private
   std::span<const std::byte> data;
   if (const DAT_RETURN rc = read_private_data(call, private_data_size, private_data, DAT_INVALID_ARG4, data)) return rc;
   if (dup.state() != DAT_EP_STATE_CONNECTED) return dup.wrong_state(call);
-  const nic::ConnQual qual = dup.queue_pair().reached_qual();
-  if (qual == 0) {
+  const nic::ServicePointName& reached = dup.queue_pair().reached();
+  if (reached.qual == 0) {
     return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED,
                 "{}: ep_dup_handle was connected by accepting a request, so there is no service point to ask", call);
   }
-  return connect({call, dup.queue_pair().remote_address(), qual, timeout, DAT_INVALID_ARG3, data, qos});
+  return connect(
+      {call, dup.queue_pair().remote_address(), reached.qual, timeout, DAT_INVALID_ARG3, data, qos, reached.adapter});
 }
 
 DAT_RETURN Ep::connect(const Request& request) {
@@ -114,8 +115,9 @@ DAT_RETURN Ep::connect(const Request& request) {
                                          ? base::kForever
                                          : base::now_ns() + static_cast<base::Nanoseconds>(request.timeout) * 1000;
   private_data_.reserve(nic::kPrivateDataMax);  // the peer's, for when it answers
-  const nic::ConnectParameters parameters{request.remote, request.qual, deadline, request.private_data,
-                                          static_cast<std::uint32_t>(request.qos)};
+  const nic::ConnectParameters parameters{
+      request.remote, request.qual, deadline, request.private_data, static_cast<std::uint32_t>(request.qos),
+      request.adapter};
   switch (queue_pair_->connect(parameters)) {
     case nic::Status::ok:
       break;

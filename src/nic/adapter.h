@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/counter.h"
 #include "nic/engine.h"
@@ -108,12 +109,20 @@ struct QueuePairLimits {
   std::uint32_t send_segments;  // the most of all request kinds
 };
 
+// A service point that has accepted a request: its qualifier, and the NIC's own word for which of the adapters that
+// serve one address it belongs to.
+struct ServicePointName {
+  ConnQual qual = 0;
+  std::string adapter;
+};
+
 struct ConnectParameters {
   Address remote;
   ConnQual qual;
   base::Nanoseconds deadline;  // base::kForever: none
   std::span<const std::byte> private_data;
   std::uint32_t qos;
+  std::string_view adapter;  // as in ServicePointName; empty: whichever has a service point there
 };
 
 // A request that arrived at a listener. Destroying it unanswered rejects it.
@@ -181,8 +190,8 @@ class QueuePair {
   virtual const Address& remote_address() const = 0;
   virtual std::uint64_t remote_port() const = 0;
   // Of an established connection that this end asked for: the service point that accepted, which need not be the one
-  // that was asked. 0 if the peer asked.
-  virtual ConnQual reached_qual() const = 0;
+  // that was asked. Its qualifier is 0 if the peer asked.
+  virtual const ServicePointName& reached() const = 0;
 
   virtual RecvInfo recv_info() const = 0;
   virtual std::uint32_t largest_posted_recv_segments() const = 0;

@@ -69,6 +69,24 @@ TEST_P(EpDupConnect, FollowsHandoffsToAnotherInstance) {
   EXPECT_FALSE(poll_event(server.requests.get()));
 }
 
+TEST_P(EpDupConnect, AsksThatServicePointAndNoOtherOfItsNumber) {
+  // EP-DUP-1: another adapter that serves the address as well listens on the same qualifier by now.
+  const Pair original = make_connected_pair();
+  Wire everywhere = GetParam();
+  everywhere.ia_name = "soft";
+  const Ia other(everywhere);
+  const Evd other_requests(other, DAT_EVD_CR_FLAG);
+  Owner<dat_psp_free> psp;
+  DAT_PSP_HANDLE handle = DAT_HANDLE_NULL;
+  ASSERT_THAT(dat_psp_create(other.get(), server.listen(), other_requests.get(), DAT_PSP_CONSUMER_FLAG, &handle),
+              Succeeds());
+  psp = Owner<dat_psp_free>(handle);
+  const Ep ep(client);
+  ASSERT_THAT(dup(ep.get(), original.client.get()), Succeeds());
+  EXPECT_EQ(expect_request(server.requests.get()).sp_handle.psp_handle, server.psp->get());
+  EXPECT_FALSE(poll_event(other_requests.get()));
+}
+
 TEST_P(EpDupConnect, MayBeRejected) {
   // EP-DUP-5, EP-DUP-2
   const Pair original = make_connected_pair();

@@ -19,7 +19,7 @@ using shm::CellKind;
 using shm::GreetingKind;
 
 RawCell redirection(std::uint32_t connection, std::uint64_t qualifier, const std::string& scope) {
-  shm::RedirectBody body{};
+  shm::ServicePointBody body{};
   body.qual = qualifier;
   scope.copy(body.scope, sizeof body.scope);
   return {.kind = CellKind::redirect, .connection = connection, .body = bytes_of(body)};

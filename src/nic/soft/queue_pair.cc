@@ -646,7 +646,7 @@ void SoftQueuePair::reset() {
   state_.store(State::idle);
   stream_.reset();
   peer_closing_ = false;
-  reached_qual_ = 0;
+  reached_ = {};
 }
 
 bool SoftQueuePair::cut() {

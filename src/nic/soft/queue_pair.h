@@ -50,7 +50,7 @@ class SoftQueuePair final : public QueuePair {
   std::uint64_t local_port() const override { return local_port_; }
   const Address& remote_address() const override { return remote_address_; }
   std::uint64_t remote_port() const override { return remote_port_; }
-  ConnQual reached_qual() const override { return reached_qual_; }
+  const ServicePointName& reached() const override { return reached_; }
   RecvInfo recv_info() const override;
   std::uint32_t largest_posted_recv_segments() const override;
   bool recv_idle() const override { return recv_info().allocated == 0; }
@@ -64,7 +64,7 @@ class SoftQueuePair final : public QueuePair {
   void begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
                     const Address& remote, std::uint64_t remote_port);
   void established(std::span<const std::byte> private_data);
-  void set_reached_qual(ConnQual qual) { reached_qual_ = qual; }  // before established()
+  void set_reached(ServicePointName name) { reached_ = std::move(name); }  // before established()
   void connect_failed(ConnectFailure why);
   void accept_failed();
 
@@ -152,7 +152,7 @@ class SoftQueuePair final : public QueuePair {
   Address remote_address_{};
   std::uint64_t local_port_ = 0;
   std::uint64_t remote_port_ = 0;
-  ConnQual reached_qual_ = 0;
+  ServicePointName reached_;
   Ending ending_;
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
   WorkStatus failed_status_ = WorkStatus::success;

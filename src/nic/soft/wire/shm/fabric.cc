@@ -135,7 +135,10 @@ std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const Conn
   body.private_data_bytes = static_cast<std::uint32_t>(parameters.private_data.size());
   std::copy(parameters.private_data.begin(), parameters.private_data.end(), body.private_data);
   stream->set_request(body);
-  attempt(*stream, adapter_.scopes_of(parameters.remote), parameters.qual);
+  std::vector<std::string> scopes = adapter_.scopes_of(parameters.remote);
+  if (std::find(scopes.begin(), scopes.end(), parameters.adapter) != scopes.end())
+    scopes = {std::string(parameters.adapter)};
+  attempt(*stream, scopes, parameters.qual);
   return stream;
 }
 
@@ -264,6 +267,13 @@ bool Fabric::connect_arrived(Link& link, const CellView& view) {
 ListenerEvents* Fabric::listener(ConnQual qual) const {
   const auto found = listeners_.find(qual);
   return found != listeners_.end() ? found->second : nullptr;
+}
+
+ServicePointBody Fabric::name_of(ConnQual qual) const {
+  ServicePointBody body{};
+  body.qual = qual;
+  adapter_.scope().copy(body.scope, kScopeBytes - 1);
+  return body;
 }
 
 void Fabric::deliver(std::unique_ptr<ShmRequest> given, ListenerEvents& to) {

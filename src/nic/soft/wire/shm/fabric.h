@@ -57,6 +57,7 @@ class Fabric {
   void forget(Link& link);
   bool connect_arrived(Link& link, const CellView& view);
   ListenerEvents* listener(ConnQual qual) const;  // of this node
+  ServicePointBody name_of(ConnQual qual) const;  // likewise
   void deliver(std::unique_ptr<ShmRequest> request, ListenerEvents& to);
   void welcome(base::UniqueFd socket);
   void finished(Attempt& attempt);

@@ -87,7 +87,7 @@ enum class CellKind : std::uint8_t {
   connect,   // body: ConnectBody
   accept,    // body: AcceptBody
   reject,    // aux: RejectReason
-  redirect,  // body: RedirectBody. The active side shall ask at that service point instead
+  redirect,  // body: ServicePointBody. The active side shall ask at that service point instead
   ready,     // the active side is connected, too
   cancel,    // aux: the sender's own connection, which the receiver may not have answered yet
   close,     // aux: CloseReason
@@ -144,17 +144,16 @@ struct ConnectBody {
   std::uint32_t private_data_bytes;
   std::byte private_data[kPrivateDataMax];
 };
+inline constexpr std::size_t kScopeBytes = 16;  // the longest name of a network device, and a zero
+struct ServicePointBody {
+  std::uint64_t qual;
+  char scope[kScopeBytes];  // zero-terminated
+};
 struct AcceptBody {
-  std::uint64_t qual;  // of the service point that the request was accepted at
+  ServicePointBody at;
   std::uint32_t connection;
   std::uint32_t private_data_bytes;
   std::byte private_data[kPrivateDataMax];
-};
-
-inline constexpr std::size_t kScopeBytes = 16;  // the longest name of a network device, and a zero
-struct RedirectBody {
-  std::uint64_t qual;
-  char scope[kScopeBytes];  // zero-terminated
 };
 
 // Over the socket, before the segments exist. One datagram each; the descriptor of a segment travels with `attach`.

@@ -43,13 +43,11 @@ Status ShmRequest::hand_off(ConnQual qual) {
   }
   // Another process, or another instance of the adapter: the active side asks there itself, once it is known that
   // somebody listens.
-  const std::string& scope = fabric_.adapter().scope();
-  if (const Status status = probe_listener(service_name(scope, qual)); status != Status::ok) return status;
+  const std::string name = service_name(fabric_.adapter().scope(), qual);
+  if (const Status status = probe_listener(name); status != Status::ok) return status;
   answered_ = true;
   if (gone_) return Status::ok;
-  RedirectBody body{};
-  body.qual = qual;
-  scope.copy(body.scope, kScopeBytes - 1);
+  const ServicePointBody body = fabric_.name_of(qual);
   link_->remove(*this);
   link_->send_control(CellKind::redirect, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
   return Status::ok;
@@ -62,7 +60,7 @@ void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   answered_ = true;
   stream->set_remote(body_.connection);
   AcceptBody body{};
-  body.qual = body_.qual;
+  body.at = fabric_.name_of(body_.qual);
   body.connection = stream->name();
   body.private_data_bytes = static_cast<std::uint32_t>(private_data.size());
   std::copy(private_data.begin(), private_data.end(), body.private_data);

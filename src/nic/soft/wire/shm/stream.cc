@@ -98,7 +98,7 @@ bool ShmStream::accept_arrived(const CellView& view) {
   AcceptBody body;
   if (view.body_room < sizeof body) return false;
   std::memcpy(&body, view.body, sizeof body);
-  if (body.private_data_bytes > sizeof body.private_data) return false;
+  if (body.private_data_bytes > sizeof body.private_data || body.at.scope[kScopeBytes - 1] != '\0') return false;
   if (closed_ || queue_pair_.state() != SoftQueuePair::State::connecting) {
     // EP-CONN-9: too late. The other side learns that its accept failed.
     link_->send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
@@ -107,14 +107,14 @@ bool ShmStream::accept_arrived(const CellView& view) {
   remote_ = body.connection;
   request_.reset();
   link_->send_control(CellKind::ready, remote_, 0);
-  queue_pair_.set_reached_qual(body.qual);
+  queue_pair_.set_reached({body.at.qual, body.at.scope});
   queue_pair_.established({body.private_data, body.private_data_bytes});
   return true;
 }
 
 // CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
 bool ShmStream::redirect_arrived(const CellView& view) {
-  RedirectBody body;
+  ServicePointBody body;
   if (view.body_room < sizeof body) return false;
   std::memcpy(&body, view.body, sizeof body);
   if (body.scope[kScopeBytes - 1] != '\0') return false;
