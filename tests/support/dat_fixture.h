@@ -109,6 +109,9 @@ class Lmr : public Owner<dat_lmr_free> {
  public:
   Lmr(const Ia& ia, const Pz& pz, std::size_t bytes, DAT_MEM_PRIV_FLAGS privileges = DAT_MEM_PRIV_ALL_FLAG);
   Lmr(const Ia& ia, const Pz& pz, std::span<std::byte> memory, DAT_MEM_PRIV_FLAGS privileges = DAT_MEM_PRIV_ALL_FLAG);
+  Lmr(Lmr&&) noexcept = default;
+  Lmr& operator=(Lmr&&) noexcept = default;
+  ~Lmr() { reset(); }  // while the memory is there
 
   std::span<std::byte> bytes() const { return memory_; }
   DAT_LMR_CONTEXT context() const { return context_; }

@@ -178,8 +178,15 @@ bool Link::retry_blocked() {
 void Link::ring() {
   if (outbound_.header().bell_wanted.exchange(0) == 0) return;
   const std::uint8_t bell = 0;
+  base::Guard guard(bell_lock_);
+  if (!socket_) return;
   // A socket that is full of bells wakes the peer all the same.
   [[maybe_unused]] const auto sent = ::send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void Link::hang_up() {
+  base::Guard guard(bell_lock_);
+  socket_.reset();
 }
 
 // A process that has died but has not been waited for by its parent, which may be this one, still takes signals. It has
@@ -335,7 +342,7 @@ void Link::fail(const char* why) {
   fabric_.engine().unwatch(socket_.get(), *this);
   fabric_.engine().remove_source(*this);
   fabric_.engine().cancel_timer(unused_timer_);
-  socket_.reset();
+  hang_up();
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();
   const WorkStatus status = why ? WorkStatus::bad_response : WorkStatus::transport;

@@ -126,11 +126,13 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
       ring();
   }
   void ring();
+  void hang_up();
   static void full_fence();
   void fail(const char* why);
 
   Fabric& fabric_;
-  base::UniqueFd socket_;
+  base::SpinLock bell_lock_;  // who rings is still in a post when the link fails
+  base::UniqueFd socket_;     // given up under bell_lock_
   Segment inbound_;
   Segment outbound_;
   const NodeId peer_;
