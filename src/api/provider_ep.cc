@@ -85,16 +85,16 @@ DAT_RETURN ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR
   return ep->post_recv(num_segments, iov, cookie, flags);
 }
 
-DAT_RETURN ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT, DAT_LMR_TRIPLET*, DAT_DTO_COOKIE,
-                             const DAT_RMR_TRIPLET*, DAT_COMPLETION_FLAGS) {
+DAT_RETURN ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
+                             DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_read", DAT_INVALID_HANDLE_EP);
-  return DAT_NOT_IMPLEMENTED;
+  return ep->post_rdma_read(num_segments, iov, cookie, remote, flags);
 }
 
-DAT_RETURN ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT, DAT_LMR_TRIPLET*, DAT_DTO_COOKIE,
-                              const DAT_RMR_TRIPLET*, DAT_COMPLETION_FLAGS) {
+DAT_RETURN ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
+                              DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_write", DAT_INVALID_HANDLE_EP);
-  return DAT_NOT_IMPLEMENTED;
+  return ep->post_rdma_write(num_segments, iov, cookie, remote, flags);
 }
 
 DAT_RETURN ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle,

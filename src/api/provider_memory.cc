@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The provider's calls on protection zones, memory regions and windows.
 #include "api/handles.h"
+#include "dapl/ep.h"
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
+#include "dapl/rmr.h"
 
 namespace anydat::api {
 
+using dapl::Ep;
 using dapl::Ia;
 using dapl::Lmr;
 using dapl::Pz;
+using dapl::Rmr;
 
 DAT_RETURN pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE* pz) {
   ANYDAT_OBJECT(Ia, ia, ia_handle, "dat_pz_create", DAT_INVALID_HANDLE_IA);
@@ -55,23 +59,31 @@ DAT_RETURN lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* s
   return Lmr::sync(*ia, "dat_lmr_sync_rdma_write", segments, num_segments);
 }
 
-DAT_RETURN rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE*) {
+DAT_RETURN rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr) {
   ANYDAT_OBJECT(Pz, pz, pz_handle, "dat_rmr_create", DAT_INVALID_HANDLE_PZ);
-  return DAT_NOT_IMPLEMENTED;
+  base::Guard guard(pz->ia().engine());
+  return Rmr::create(*pz, rmr);
 }
 
-// No RMR handle can be live yet.
-DAT_RETURN rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK, DAT_RMR_PARAM*) {
-  return bad_handle("dat_rmr_query", "rmr_handle", rmr_handle, DAT_INVALID_HANDLE_RMR);
+DAT_RETURN rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
+  ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_query", DAT_INVALID_HANDLE_RMR);
+  base::Guard guard(rmr->ia().engine());
+  return rmr->query(mask, param);
 }
 
-DAT_RETURN rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET*, DAT_MEM_PRIV_FLAGS, DAT_EP_HANDLE,
-                    DAT_RMR_COOKIE, DAT_COMPLETION_FLAGS, DAT_RMR_CONTEXT*) {
-  return bad_handle("dat_rmr_bind", "rmr_handle", rmr_handle, DAT_INVALID_HANDLE_RMR);
+DAT_RETURN rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights,
+                    DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+                    DAT_RMR_CONTEXT* context) {
+  ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_bind", DAT_INVALID_HANDLE_RMR);
+  ANYDAT_OBJECT_OF(&rmr->ia(), Ep, ep, ep_handle, "dat_rmr_bind", DAT_INVALID_HANDLE_EP);
+  base::Guard guard(rmr->ia().engine());
+  return rmr->bind(triplet, rights, *ep, cookie, flags, context);
 }
 
 DAT_RETURN rmr_free(DAT_RMR_HANDLE rmr_handle) {
-  return bad_handle("dat_rmr_free", "rmr_handle", rmr_handle, DAT_INVALID_HANDLE_RMR);
+  ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_free", DAT_INVALID_HANDLE_RMR);
+  base::Guard guard(rmr->ia().engine());
+  return rmr->free();
 }
 
 }  // namespace anydat::api

@@ -186,7 +186,11 @@ void Ep::set_attributes(const DAT_EP_ATTR& attr) {
   attr_ = attr;
   max_recv_iov_.store(attr.max_recv_iov);
   max_request_iov_.store(attr.max_request_iov);
+  // DTO-5: 0 means the limit of the other requests.
+  max_rdma_read_iov_.store(attr.max_rdma_read_iov > 0 ? attr.max_rdma_read_iov : attr.max_request_iov);
+  max_rdma_write_iov_.store(attr.max_rdma_write_iov > 0 ? attr.max_rdma_write_iov : attr.max_request_iov);
   max_message_size_.store(attr.max_message_size);
+  max_rdma_size_.store(attr.max_rdma_size);
   recv_model_.store(recv_model(attr.recv_completion_flags));
   request_model_.store(request_model(attr.request_completion_flags));
 }

@@ -47,6 +47,10 @@ class Ep final : public Object, public nic::QueuePairEvents {
                        DAT_COMPLETION_FLAGS flags);
   DAT_RETURN post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                        DAT_COMPLETION_FLAGS flags);
+  DAT_RETURN post_rdma_read(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                            const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+  DAT_RETURN post_rdma_write(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                             const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
   DAT_RETURN get_status(DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) const;
   DAT_RETURN recv_query(DAT_COUNT* allocated, DAT_COUNT* span) const;
   DAT_EP_STATE state() const { return state_.load(std::memory_order_acquire); }
@@ -65,6 +69,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
   std::optional<DAT_RETURN> free();
   bool cut() { return !queue_pair_ || queue_pair_->cut(); }
   DAT_RETURN set_watermark(DAT_COUNT soft, DAT_COUNT hard);
+  // Of an RMR of the zone `pz`, which has checked all that is its own. Fills in the flags; `key` is 0 if it was
+  // flushed.
+  DAT_RETURN post_bind(nic::BindRequest request, DAT_COMPLETION_FLAGS flags, const Pz& pz, std::uint32_t& key);
   void shut_down();
 
   // For service points and requests.
@@ -99,8 +106,21 @@ class Ep final : public Object, public nic::QueuePairEvents {
   void take_parts(const Parts& parts, const DAT_EP_ATTR& attr);
   void set_attributes(const DAT_EP_ATTR& attr);
   bool report(DAT_EVENT_NUMBER number);
-  DAT_RETURN check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, unsigned allowed,
-                              std::uint32_t model) const;
+  struct FlagRules {
+    unsigned allowed;
+    std::uint32_t model;  // of the direction
+    DAT_RETURN subtype;   // names the argument
+  };
+  DAT_RETURN check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const;
+  struct RdmaRules {
+    const char* call;
+    nic::WorkKind kind;
+    std::uint32_t right;  // to the local memory
+    DAT_COUNT max_segments;
+  };
+  DAT_RETURN post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                       const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+  DAT_RETURN post_outcome(const char* call, nic::Status status) const;
 
   Srq* const srq_;
   std::unique_ptr<nic::QueuePair> queue_pair_;
@@ -121,7 +141,10 @@ class Ep final : public Object, public nic::QueuePairEvents {
   std::atomic<nic::ZoneId> zone_{nic::kNoZone};
   std::atomic<DAT_COUNT> max_recv_iov_{0};
   std::atomic<DAT_COUNT> max_request_iov_{0};
+  std::atomic<DAT_COUNT> max_rdma_read_iov_{0};
+  std::atomic<DAT_COUNT> max_rdma_write_iov_{0};
   std::atomic<DAT_VLEN> max_message_size_{0};
+  std::atomic<DAT_VLEN> max_rdma_size_{0};
   std::atomic<std::uint32_t> recv_model_{0};
   std::atomic<std::uint32_t> request_model_{0};
 };

@@ -152,6 +152,8 @@ nic::QueuePairLimits queue_pair_limits(const DAT_EP_ATTR& attr, bool shared) {
   limits.send_depth = static_cast<std::uint32_t>(attr.max_request_dtos);
   limits.send_segments =
       static_cast<std::uint32_t>(std::max({attr.max_request_iov, attr.max_rdma_read_iov, attr.max_rdma_write_iov}));
+  limits.reads_in = static_cast<std::uint32_t>(attr.max_rdma_read_in);
+  limits.reads_out = static_cast<std::uint32_t>(attr.max_rdma_read_out);
   return limits;
 }
 

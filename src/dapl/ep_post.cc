@@ -10,8 +10,8 @@ namespace anydat::dapl {
 
 namespace {
 
-constexpr unsigned kSendFlags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
-                                DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
+constexpr unsigned kRequestFlags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+                                   DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 constexpr unsigned kRecvFlags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 
 nic::WorkFlags to_nic(DAT_COMPLETION_FLAGS flags) {
@@ -22,25 +22,38 @@ nic::WorkFlags to_nic(DAT_COMPLETION_FLAGS flags) {
 }  // namespace
 
 // DTO-32, DTO-34, DTO-35
-DAT_RETURN Ep::check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, unsigned allowed,
-                                std::uint32_t model) const {
-  if ((flags & ~allowed) != 0) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5, "{}: completion flags {:#x} are not within {:#x}", call,
-                static_cast<unsigned>(flags), allowed);
+DAT_RETURN Ep::check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const {
+  if ((flags & ~rules.allowed) != 0) {
+    return fail(DAT_INVALID_PARAMETER, rules.subtype, "{}: completion flags {:#x} are not within {:#x}", call,
+                static_cast<unsigned>(flags), rules.allowed);
   }
-  if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && model != StreamCounts::kUnsignalled) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5,
+  if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && rules.model != StreamCounts::kUnsignalled) {
+    return fail(DAT_INVALID_PARAMETER, rules.subtype,
                 "{}: UNSIGNALLED needs an endpoint whose completion flags for that direction are UNSIGNALLED", call);
   }
   return DAT_SUCCESS;
+}
+
+DAT_RETURN Ep::post_outcome(const char* call, nic::Status status) const {
+  switch (status) {
+    case nic::Status::ok:
+      return DAT_SUCCESS;
+    case nic::Status::queue_full:
+      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE,
+                  "{}: as many requests as max_request_dtos allows have not completed", call);
+    case nic::Status::no_memory:
+      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION, "{}: no memory region is left", call);
+    default:
+      return wrong_state(call);
+  }
 }
 
 DAT_RETURN Ep::post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                          DAT_COMPLETION_FLAGS flags) {
   const char* call = "dat_ep_post_send";
   if (flags != DAT_COMPLETION_DEFAULT_FLAG) {
-    const DAT_RETURN rc = check_post_flags(call, flags, kSendFlags, request_model_.load(std::memory_order_relaxed));
-    if (rc != DAT_SUCCESS) return rc;
+    const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed), DAT_INVALID_ARG5};
+    if (const DAT_RETURN rc = check_post_flags(call, flags, rules)) return rc;
   }
   const DAT_EP_STATE now = state();
   if (now != DAT_EP_STATE_CONNECTED && now != DAT_EP_STATE_DISCONNECTED) [[unlikely]]
@@ -53,14 +66,10 @@ DAT_RETURN Ep::post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: {} bytes exceed the endpoint's max_message_size {}", call,
                 segments.length(), static_cast<std::uint64_t>(max_message_size_.load()));
   }
-  switch (queue_pair_->post_send({cookie.as_64, segments.span(), segments.length(), to_nic(flags)})) {
-    [[likely]] case nic::Status::ok : return DAT_SUCCESS;
-    case nic::Status::queue_full:
-      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE,
-                  "{}: as many requests as max_request_dtos allows have not completed", call);
-    default:
-      return wrong_state(call);
-  }
+  const nic::Status status = queue_pair_->post_send({cookie.as_64, segments.span(), segments.length(), to_nic(flags)});
+  if (status == nic::Status::ok) [[likely]]
+    return DAT_SUCCESS;
+  return post_outcome(call, status);
 }
 
 DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
@@ -70,8 +79,8 @@ DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
     return fail(DAT_INVALID_STATE, subtype_of(state()), "{}: the endpoint takes its buffers from an SRQ", call);
   }
   if (flags != DAT_COMPLETION_DEFAULT_FLAG) {
-    const DAT_RETURN rc = check_post_flags(call, flags, kRecvFlags, recv_model_.load(std::memory_order_relaxed));
-    if (rc != DAT_SUCCESS) return rc;
+    const FlagRules rules{kRecvFlags, recv_model_.load(std::memory_order_relaxed), DAT_INVALID_ARG5};
+    if (const DAT_RETURN rc = check_post_flags(call, flags, rules)) return rc;
   }
   CheckedSegments segments;
   const SegmentRules rules{call, max_recv_iov_.load(std::memory_order_relaxed), "the endpoint's",
@@ -83,6 +92,73 @@ DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
   }
   return fail(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE,
               "{}: as many receives as max_recv_dtos allows have not completed", call);
+}
+
+DAT_RETURN Ep::post_rdma_read(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                              const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+  const RdmaRules rules{"dat_ep_post_rdma_read", nic::WorkKind::rdma_read, nic::access::kLocalWrite,
+                        max_rdma_read_iov_.load(std::memory_order_relaxed)};
+  return post_rdma(rules, num_segments, iov, cookie, remote, flags);
+}
+
+DAT_RETURN Ep::post_rdma_write(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                               const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+  const RdmaRules rules{"dat_ep_post_rdma_write", nic::WorkKind::rdma_write, nic::access::kLocalRead,
+                        max_rdma_write_iov_.load(std::memory_order_relaxed)};
+  return post_rdma(rules, num_segments, iov, cookie, remote, flags);
+}
+
+DAT_RETURN Ep::post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+                         DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+  const char* call = rdma.call;
+  if (!remote) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5, "{}: remote_buffer is NULL", call);
+  if (flags != DAT_COMPLETION_DEFAULT_FLAG) {
+    const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed), DAT_INVALID_ARG6};
+    if (const DAT_RETURN rc = check_post_flags(call, flags, rules)) return rc;
+  }
+  const DAT_EP_STATE now = state();
+  if (now != DAT_EP_STATE_CONNECTED && now != DAT_EP_STATE_DISCONNECTED) [[unlikely]]
+    return wrong_state(call);
+  CheckedSegments segments;
+  const SegmentRules rules{call, rdma.max_segments, "the endpoint's", zone_.load(std::memory_order_relaxed),
+                           rdma.right};
+  if (const DAT_RETURN rc = segments.check(ia().nic().regions(), rules, num_segments, iov)) return rc;
+  // What moves fills the remote segment for a Read, and is the local data for a Write (RDR-2, RDW-2).
+  const bool reads = rdma.kind == nic::WorkKind::rdma_read;
+  const DAT_VLEN from = reads ? static_cast<DAT_VLEN>(remote->segment_length) : segments.length();
+  const DAT_VLEN to = reads ? segments.length() : static_cast<DAT_VLEN>(remote->segment_length);
+  if (from > to) [[unlikely]] {
+    return fail(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE, "{}: {} bytes do not fit into the {} bytes of the {} buffer", call,
+                from, to, reads ? "local" : "remote");
+  }
+  if (from > max_rdma_size_.load(std::memory_order_relaxed)) [[unlikely]] {
+    return fail(DAT_INVALID_PARAMETER, reads ? DAT_INVALID_ARG5 : DAT_INVALID_ARG3,
+                "{}: {} bytes exceed the endpoint's max_rdma_size {}", call, from,
+                static_cast<std::uint64_t>(max_rdma_size_.load()));
+  }
+  const nic::Status status =
+      queue_pair_->post_send({cookie.as_64,
+                              segments.span(),
+                              from,
+                              to_nic(flags),
+                              rdma.kind,
+                              {remote->rmr_context, remote->target_address, remote->segment_length}});
+  if (status == nic::Status::ok) [[likely]]
+    return DAT_SUCCESS;
+  return post_outcome(call, status);
+}
+
+DAT_RETURN Ep::post_bind(nic::BindRequest request, DAT_COMPLETION_FLAGS flags, const Pz& pz, std::uint32_t& key) {
+  const char* call = "dat_rmr_bind";
+  const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed), DAT_INVALID_ARG6};
+  if (const DAT_RETURN rc = check_post_flags(call, flags, rules)) return rc;
+  if (&pz != parts_.pz) {
+    return fail(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE, "{}: the endpoint is not of the RMR's protection zone", call);
+  }
+  const DAT_EP_STATE now = state();
+  if (now != DAT_EP_STATE_CONNECTED && now != DAT_EP_STATE_DISCONNECTED) return wrong_state(call);
+  request.flags = to_nic(flags);
+  return post_outcome(call, queue_pair_->post_bind(request, key));
 }
 
 }  // namespace anydat::dapl

@@ -15,6 +15,7 @@
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
 #include "dapl/ranges.h"
+#include "dapl/rmr.h"
 #include "dapl/service_point.h"
 #include "dapl/srq.h"
 #include "version.h"
@@ -257,6 +258,9 @@ void Ia::retire(Object& object) {
     case DAT_HANDLE_TYPE_RSP:
       static_cast<Rsp&>(object).shut_down();
       break;
+    case DAT_HANDLE_TYPE_RMR:
+      static_cast<Rmr&>(object).shut_down();
+      break;
     case DAT_HANDLE_TYPE_SRQ:
       static_cast<Srq&>(object).shut_down();
       break;
@@ -268,7 +272,9 @@ void Ia::retire(Object& object) {
   }
   auto& list = objects_[object.type()];
   resting_.splice(resting_.end(), list, object.place_);
-  if (resting_.size() > kRestingMax) resting_.pop_front();
+  if (resting_.size() <= kRestingMax) return;
+  const auto oldest = std::find_if(resting_.begin(), resting_.end(), [](auto& resting) { return !resting->in_use(); });
+  if (oldest != resting_.end()) resting_.erase(oldest);
 }
 
 DAT_COUNT Ia::limit_of(DAT_HANDLE_TYPE type) const {

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/lock.h"
@@ -15,6 +16,7 @@
 namespace anydat::dapl {
 
 class Evd;
+class Lmr;
 class Srq;
 
 // What an adapter instance allows. The same numbers are reported by dat_ia_query and enforced.
@@ -91,6 +93,14 @@ class Ia final : public Object {
   DAT_IA_ADDRESS_PTR lasting(const nic::Address& address);
   nic::ZoneId next_zone() { return ++last_zone_; }
 
+  // The LMR with this context, or null.
+  Lmr* find_lmr(DAT_LMR_CONTEXT context) const {
+    const auto found = lmrs_.find(context);
+    return found != lmrs_.end() ? found->second : nullptr;
+  }
+  void note_lmr(DAT_LMR_CONTEXT context, Lmr& lmr) { lmrs_[context] = &lmr; }
+  void forget_lmr(DAT_LMR_CONTEXT context) { lmrs_.erase(context); }
+
  private:
   Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic);
 
@@ -112,6 +122,7 @@ class Ia final : public Object {
   // With the engine held.
   std::array<std::list<std::unique_ptr<Object>>, DAT_HANDLE_TYPE_SRQ + 1> objects_;
   std::list<std::unique_ptr<Object>> resting_;
+  std::unordered_map<DAT_LMR_CONTEXT, Lmr*> lmrs_;
   std::list<nic::Address> addresses_;
   nic::ZoneId last_zone_ = nic::kNoZone;
   std::vector<std::string> attribute_texts_;

@@ -146,13 +146,14 @@ DAT_RETURN Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& resu
   }
 
   base::Guard guard(ia.engine());
-  const std::uint32_t key = ia.nic().regions().add(address, request.length, pz.zone(), request.rights);
+  const std::uint32_t key = ia.nic().regions().add({address, request.length, pz.zone(), request.rights});
   Lmr* lmr = key ? ia.adopt(std::make_unique<Lmr>(ia, pz, request, address, key)) : nullptr;
   if (!lmr) {
     ia.nic().regions().remove(key);
     if (key) pz.release();
     return ia.out_of("dat_lmr_create", "memory regions", DAT_RESOURCE_MEMORY_REGION);
   }
+  ia.note_lmr(key, *lmr);
   *results.handle = lmr->handle();
   if (results.lmr_context) *results.lmr_context = key;
   if (results.rmr_context) *results.rmr_context = lmr->rmr_context();
@@ -201,12 +202,13 @@ std::optional<DAT_RETURN> Lmr::free() {
     return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE, "dat_lmr_free: {} RMRs are bound to it", bound_);
   }
   ia().nic().regions().remove(key_);
-  if (!ia().nic().quiesce()) return std::nullopt;
+  if (!ia().nic().quiesce(key_)) return std::nullopt;
   ia().retire(*this);
   return DAT_SUCCESS;
 }
 
 void Lmr::shut_down() {
+  ia().forget_lmr(key_);
   ia().nic().regions().remove(key_);
   pz_.release();
 }

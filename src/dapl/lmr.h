@@ -37,9 +37,12 @@ class Lmr final : public Object {
   static DAT_RETURN sync(Ia& ia, const char* call, const DAT_LMR_TRIPLET* segments, DAT_VLEN count);
   DAT_RETURN query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param);
   // With the engine held. Nobody touches the memory through the region afterwards (LMR-FREE-8). Nothing: a peer is in
-  // the middle of writing there; ask again, with the engine released in between.
+  // the middle of using it; ask again, with the engine released in between.
   std::optional<DAT_RETURN> free();
-  void shut_down();  // engine held
+  // Engine held, as for the next two: an RMR is bound to it, or about to be.
+  void bind() { ++bound_; }
+  void unbind() { --bound_; }
+  void shut_down();
 
  private:
   static DAT_RETURN find_memory(Ia& ia, Request& request, DAT_VADDR& address);
@@ -51,7 +54,7 @@ class Lmr final : public Object {
   std::array<char, DAT_LMR_COOKIE_SIZE> shared_memory_id_{};  // of type SHARED_VIRTUAL
   const DAT_VADDR address_;
   const std::uint32_t key_;
-  std::uint32_t bound_ = 0;  // RMRs bound to it; with the engine
+  std::uint32_t bound_ = 0;  // RMRs bound to it, or about to be; with the engine
 };
 
 }  // namespace anydat::dapl

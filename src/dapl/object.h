@@ -22,6 +22,8 @@ class Object {
   Ia& ia() const { return ia_; }
   DAT_HANDLE_TYPE type() const { return type_; }
   DAT_HANDLE handle() const { return slot_; }
+  // Freed, but something that is still to come refers to it.
+  virtual bool in_use() const { return false; }
 
  private:
   friend class Ia;

@@ -45,6 +45,35 @@ class CompletionQueue {
 // Why a connection attempt came to nothing (the cause, not the DAT event).
 enum class ConnectFailure : std::uint8_t { rejected_by_peer, refused, unreachable, timed_out };
 
+// What a bind came to, told before its completion.
+class WindowEvents {
+ public:
+  virtual ~WindowEvents() = default;
+  // The bind with that tag has been carried out, or, if not `bound`, never will be. May come before post_bind()
+  // returns.
+  virtual void on_bind(std::uint64_t tag, bool bound) = 0;
+};
+
+// A memory window: a part of a region, opened to peers under a key of its own, one after another.
+//
+// Lives until every bind that was posted of it has been reported.
+class Window {
+ public:
+  virtual ~Window() = default;
+  // Nothing can be reached through it when this returns; binds still pending will have no effect, and succeed.
+  virtual void close() = 0;
+};
+
+struct BindRequest {
+  std::uint64_t cookie;
+  void* owner;        // named in the completion instead of that of the queue pair
+  std::uint64_t tag;  // comes back in on_bind()
+  Window* window;
+  Segment part;  // of a region, whose key it names; of length 0: nothing shall be reachable
+  std::uint32_t rights;
+  WorkFlags flags;
+};
+
 class QueuePairEvents {
  public:
   virtual ~QueuePairEvents() = default;
@@ -107,6 +136,8 @@ struct QueuePairLimits {
   std::uint32_t send_depth;
   std::uint32_t recv_segments;
   std::uint32_t send_segments;  // the most of all request kinds
+  std::uint32_t reads_in;       // RDMA Reads of the peer that may be under way at once
+  std::uint32_t reads_out;      // of ours
 };
 
 // A service point that has accepted a request: its qualifier, and the NIC's own word for which of the adapters that
@@ -154,6 +185,9 @@ class QueuePair {
   struct Counters {
     base::Counter sends;
     base::Counter send_bytes;
+    base::Counter rdmas;  // Reads and Writes
+    base::Counter rdma_bytes;
+    base::Counter binds;
     base::Counter receives;
     base::Counter receive_bytes;
     base::Counter buffer_waits;  // messages that had to wait for a receive buffer
@@ -166,6 +200,9 @@ class QueuePair {
   // Segments have been checked by the caller; whoever executes the work checks them again if that is later.
   virtual Status post_send(const SendRequest& request) = 0;
   virtual Status post_recv(const RecvRequest& request) = 0;
+  // `key` is what peers may use once the bind has completed, and never 0 but for a bind that has been flushed already
+  // and will not be reported to the window. With the engine held.
+  virtual Status post_bind(const BindRequest& request, std::uint32_t& key) = 0;
 
   virtual void set_zone(ZoneId zone) = 0;
   virtual void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) = 0;
@@ -231,9 +268,12 @@ class Adapter {
   virtual Engine& engine() = 0;
   virtual RegionTable& regions() = 0;
 
-  // True when nobody acts any longer on a check() that came before the call. False while a peer is in the middle of
-  // writing into memory that is no region any more: ask again, with the engine released in between.
-  virtual bool quiesce() = 0;
+  // To be called when `key` has been taken out of regions(). True when nobody, neither we nor a peer, acts any longer on a
+  // check() that came before. False while a peer is in the middle of using the memory: ask again, with the engine
+  // released in between.
+  virtual bool quiesce(std::uint32_t key) = 0;
+  // Null when out of memory.
+  virtual std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) = 0;
 
   // Null when out of memory. `shared` is the shared receive queue, or null. It and `events` outlive the result.
   virtual std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

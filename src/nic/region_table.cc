@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/region_table.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
-#include <new>
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
 namespace anydat::nic {
 
+namespace {
+
+constexpr std::uint32_t kIndexMask = kRegionsMax - 1;
+
+}  // namespace
+
 RegionTable::RegionTable(std::uint32_t regions_max) : regions_max_(regions_max) {
-  void* memory = mmap(nullptr, kRegionsMax * sizeof(Entry), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // Fresh pages are zero, which is what a free entry holds.
-  if (memory != MAP_FAILED) entries_ = static_cast<Entry*>(memory);
+  // Fresh pages are zero, which is what a free entry holds, and cost nothing until they are used.
+  base::UniqueFd fd(memfd_create("anydat-regions", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ftruncate(fd.get(), RegionView::kBytes) != 0) return;
+  void* memory = mmap(nullptr, RegionView::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+  if (memory == MAP_FAILED) return;
+  entries_ = static_cast<RegionEntry*>(memory);
+  // Nobody else writes it; a kernel too old for that seal leaves it to the peers' good manners.
+  fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) fd_ = std::move(fd);
 }
 
 RegionTable::~RegionTable() {
-  if (entries_) munmap(entries_, kRegionsMax * sizeof(Entry));
+  if (entries_) munmap(entries_, RegionView::kBytes);
 }
 
-std::uint32_t RegionTable::add(std::uint64_t address, std::uint64_t length, ZoneId zone, std::uint32_t rights) {
+std::uint32_t RegionTable::reserve() {
   base::Guard guard(lock_);
   if (!entries_ || live_ >= regions_max_) return 0;
   std::uint32_t index = 0;
@@ -31,33 +46,43 @@ std::uint32_t RegionTable::add(std::uint64_t address, std::uint64_t length, Zone
   } else {
     return 0;
   }
-  Entry& entry = entries_[index];
-  const std::uint32_t generation = entry.generation.load(std::memory_order_relaxed) + 1;
-  entry.generation.store(generation, std::memory_order_relaxed);
-  entry.zone.store(zone, std::memory_order_relaxed);
-  entry.rights.store(rights, std::memory_order_relaxed);
-  entry.address.store(address, std::memory_order_relaxed);
-  entry.length.store(length, std::memory_order_relaxed);
-  const std::uint32_t key = (generation << kIndexBits) | index;
-  entry.key.store(key, std::memory_order_release);
   ++live_;
+  return entries_[index].generation.load(std::memory_order_relaxed) << kRegionIndexBits | index;
+}
+
+void RegionTable::publish(std::uint32_t key, const Region& region) {
+  RegionEntry& entry = entries_[key & kIndexMask];
+  entry.zone.store(region.zone, std::memory_order_relaxed);
+  entry.rights.store(region.rights, std::memory_order_relaxed);
+  entry.address.store(region.address, std::memory_order_relaxed);
+  entry.length.store(region.length, std::memory_order_relaxed);
+  entry.key.store(key, std::memory_order_release);
+}
+
+std::uint32_t RegionTable::add(const Region& region) {
+  const std::uint32_t key = reserve();
+  if (key != 0) publish(key, region);
   return key;
 }
 
 void RegionTable::remove(std::uint32_t key) {
   base::Guard guard(lock_);
-  Entry& entry = entries_[key & kIndexMask];
-  if (key == 0 || entry.key.load(std::memory_order_relaxed) != key) return;
-  entry.key.store(0, std::memory_order_release);
+  if (key == 0) return;
+  RegionEntry& entry = entries_[key & kIndexMask];
+  const std::uint32_t generation = entry.generation.load(std::memory_order_relaxed);
+  if ((generation << kRegionIndexBits | (key & kIndexMask)) != key) return;
+  entry.generation.store(generation + 1, std::memory_order_relaxed);
+  // Sequentially consistent: whoever waits afterwards for those who use the key must not miss one.
+  entry.key.store(0);
   free_.push_back(key & kIndexMask);
   --live_;
 }
 
-RegionCheck RegionTable::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
-                               std::uint32_t rights) const {
+RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+                              std::uint32_t rights) const {
   if (key == 0 || !entries_) return RegionCheck::unknown_key;
-  const Entry& entry = entries_[key & kIndexMask];
-  // Pairs with the release in add(): a key seen means its fields are seen.
+  const RegionEntry& entry = entries_[key & kIndexMask];
+  // Pairs with the release in publish(): a key seen means its fields are seen.
   if (entry.key.load(std::memory_order_acquire) != key) return RegionCheck::unknown_key;
   // Acquire loads keep the second look at the key behind them.
   const std::uint64_t start = entry.address.load(std::memory_order_acquire);
@@ -70,6 +95,19 @@ RegionCheck RegionTable::check(std::uint32_t key, std::uint64_t address, std::ui
   if (owner != zone && zone != kAnyZone) return RegionCheck::wrong_zone;
   if (address < start || address - start > size || length > size - (address - start)) return RegionCheck::out_of_bounds;
   return RegionCheck::ok;
+}
+
+PeerRegions::PeerRegions(int fd) {
+  struct stat status;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return;
+  if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(RegionView::kBytes)) return;
+  void* memory = mmap(nullptr, RegionView::kBytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (memory != MAP_FAILED) entries_ = static_cast<const RegionEntry*>(memory);
+}
+
+PeerRegions::~PeerRegions() {
+  if (entries_) munmap(const_cast<RegionEntry*>(entries_), RegionView::kBytes);
 }
 
 }  // namespace anydat::nic

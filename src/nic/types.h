@@ -85,11 +85,21 @@ struct RecvRequest {
   bool unsignalled = false;
 };
 
+// Memory of the peer, as it told us.
+struct RemoteSegment {
+  std::uint32_t key;
+  std::uint64_t address;
+  std::uint64_t length;
+};
+
+// A Send, an RDMA Read or an RDMA Write.
 struct SendRequest {
   std::uint64_t cookie;
   std::span<const Segment> segments;
-  std::uint64_t length;  // the sum of the segment lengths
+  std::uint64_t length;  // what moves: the sum of the segment lengths, but for a Read, which may leave some unused
   WorkFlags flags;
+  WorkKind kind = WorkKind::send;
+  RemoteSegment remote{};  // of an RDMA; `length` bytes or more
 };
 
 // Private data of connection set-up, and what a NIC may add for itself travels apart from it (PD-9).

@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "nic/soft/addresses.h"
+#include "nic/soft/window.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
 
@@ -75,11 +76,20 @@ SoftAdapter::~SoftAdapter() {
   engine_.stop();
 }
 
-bool SoftAdapter::quiesce() {
-  // Checks are acted on inside posts, by peers that have leave to copy, or with the engine held, as it is now.
-  bool quiet = true;
+bool SoftAdapter::quiesce(std::uint32_t key) {
+  // Checks are acted on inside posts, by peers that copy for themselves, or with the engine held, as it is now.
+  bool quiet = !fabric_->in_use(key);
   for (SoftQueuePair* queue_pair : queue_pairs_) quiet &= queue_pair->memory_changed();
   return quiet;
+}
+
+void SoftAdapter::close_to_peers(std::uint32_t key) {
+  regions_.remove(key);
+  fabric_->wait_for_users(key);
+}
+
+std::unique_ptr<Window> SoftAdapter::create_window(ZoneId zone, WindowEvents& events) {
+  return std::unique_ptr<Window>(new (std::nothrow) SoftWindow(*this, zone, events));
 }
 
 std::unique_ptr<QueuePair> SoftAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

@@ -34,7 +34,8 @@ class SoftAdapter final : public Adapter {
   const AdapterInfo& info() const override { return info_; }
   Engine& engine() override { return engine_; }
   RegionTable& regions() override { return regions_; }
-  bool quiesce() override;
+  bool quiesce(std::uint32_t key) override;
+  std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                QueuePairEvents& events) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth, std::uint32_t segments, ZoneId zone,
@@ -43,6 +44,8 @@ class SoftAdapter final : public Adapter {
 
   // For queue pairs and wires.
   const SoftConfig& config() const { return config_; }
+  // Takes a key that only peers use out of regions(), and waits for those who do.
+  void close_to_peers(std::uint32_t key);
   DeliveryBatch& batch() { return batch_; }
   // Chooses the wire and starts connecting. The address and port are what the peer will see.
   Status open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters, std::unique_ptr<Stream>& stream,

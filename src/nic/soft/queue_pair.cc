@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/window.h"
 
 namespace anydat::nic::soft {
 
@@ -31,7 +32,8 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
         connect_failed(ConnectFailure::timed_out);
       }),
       watermark_kick_{[this] { test_watermarks(); }},
-      overflow_kick_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }} {}
+      overflow_kick_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }},
+      pump_kick_{[this] { pump(); }} {}
 
 SoftQueuePair::~SoftQueuePair() = default;
 
@@ -40,7 +42,9 @@ Status SoftQueuePair::init(const QueuePairLimits& limits) {
     own_pool_ = ReceivePool::create(adapter_.engine(), limits.recv_depth, limits.recv_segments, kNoZone, nullptr);
     if (!own_pool_) return Status::no_memory;
   }
+  reads_in_ = limits.reads_in;
   base::Guard guard(send_lock_);
+  reads_out_ = limits.reads_out;
   return sends_.reserve(limits.send_depth, limits.send_segments) ? Status::ok : Status::no_memory;
 }
 
@@ -61,7 +65,9 @@ Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
     if (const Status status = own_pool_->set_segments(limits.recv_segments); status != Status::ok) return status;
     if (const Status status = own_pool_->resize(limits.recv_depth); status != Status::ok) return status;
   }
+  reads_in_ = limits.reads_in;
   base::Guard guard(send_lock_);
+  reads_out_ = limits.reads_out;
   return sends_.reserve(limits.send_depth, limits.send_segments) ? Status::ok : Status::no_memory;
 }
 
@@ -88,8 +94,25 @@ void SoftQueuePair::test_watermarks() {
 
 // ---- requests
 
+// What keeps a request back besides its stream.
+SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const Outgoing& message, WorkFlags flags,
+                                     Progress& progress) {
+  if (reads_held_ > 0) [[unlikely]] {
+    if (flags.fence) return SendOutcome::blocked;                                                       // DTO-33
+    if (message.kind == WorkKind::rdma_read && reads_held_ >= reads_out_) return SendOutcome::blocked;  // RDR-10
+  }
+  if (message.kind == WorkKind::rdma_read && reads_out_ == 0) {
+    progress.failure = WorkStatus::local_ep;
+    return SendOutcome::failed;
+  }
+  const SendOutcome outcome = stream_->send(number, message, progress);
+  if (outcome == SendOutcome::pending && message.kind == WorkKind::rdma_read) ++reads_held_;
+  return outcome;
+}
+
 Status SoftQueuePair::post_send(const SendRequest& request) {
   bool overflowed = false;
+  bool failed = false;
   {
     base::Guard guard(send_lock_);
     const State now = state_.load(std::memory_order_relaxed);
@@ -103,39 +126,78 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       // DTO-20: accepted and flushed at once, behind everything that was flushed before.
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
       if (queue) {
-        queue->push({events_.owner, request.cookie, 0, WorkKind::send, WorkStatus::flushed, request.flags.unsignalled});
+        queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled});
       }
       return Status::ok;
     }
     if (sends_.full()) return Status::queue_full;
-    counters_.sends.add();
-    counters_.send_bytes.add(request.length);
-    const Outgoing message{request.length, request.segments, request.flags.solicited};
+    if (request.kind == WorkKind::send) {
+      counters_.sends.add();
+      counters_.send_bytes.add(request.length);
+    } else {
+      counters_.rdmas.add();
+      counters_.rdma_bytes.add(request.length);
+    }
+    const Outgoing message{request.kind, request.flags.solicited, request.length, request.segments, request.remote};
+    Progress progress;
     if (sends_.empty()) {
-      const SendOutcome outcome = stream_->send(sends_.next(), message);
+      const SendOutcome outcome = hand_over(sends_.next(), message, request.flags, progress);
       if (outcome == SendOutcome::done) {
         sends_.skip();
         CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
         if (!request.flags.suppress && queue) {
-          overflowed = !queue->push({events_.owner, request.cookie, request.length, WorkKind::send, WorkStatus::success,
+          overflowed = !queue->push({events_.owner, request.cookie, request.length, request.kind, WorkStatus::success,
                                      request.flags.unsignalled});
         }
       } else {
-        sends_.append(request);
+        sends_.append(request).progress = progress;
         if (outcome == SendOutcome::pending) sends_.mark_sent();
+        failed = outcome == SendOutcome::failed;
       }
     } else {
       const bool nothing_blocked = sends_.all_sent();
       SendRing::Entry& entry = sends_.append(request);
       if (nothing_blocked) {
-        const SendOutcome outcome = stream_->send(sends_.next() - 1, message);
+        const SendOutcome outcome = hand_over(sends_.next() - 1, message, request.flags, progress);
+        entry.progress = progress;
         entry.finished = outcome == SendOutcome::done;  // completes after those before it
-        if (outcome != SendOutcome::blocked) sends_.mark_sent();
+        if (outcome == SendOutcome::done || outcome == SendOutcome::pending) sends_.mark_sent();
+        failed = outcome == SendOutcome::failed;
       }
     }
   }
   if (overflowed) [[unlikely]]
     adapter_.engine().kick(overflow_kick_);  // EVM-54
+  if (failed) [[unlikely]]
+    adapter_.engine().kick(pump_kick_);  // breaking the connection takes the engine
+  return Status::ok;
+}
+
+Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) {
+  key = 0;
+  {
+    base::Guard guard(send_lock_);
+    const State now = state_.load(std::memory_order_relaxed);
+    if (now == State::closed) {
+      CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+      if (queue) {
+        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled});
+      }
+      return Status::ok;
+    }
+    if (now != State::connected && now != State::ending) return Status::not_connected;
+    if (sends_.full()) return Status::queue_full;
+    key = adapter_.regions().reserve();
+    if (key == 0) return Status::no_memory;
+    counters_.binds.add();
+    SendRing::Entry& entry =
+        sends_.append({request.cookie, {&request.part, 1}, 0, request.flags, WorkKind::bind, {key, 0, 0}});
+    entry.window = static_cast<SoftWindow*>(request.window);
+    entry.owner = request.owner;
+    entry.tag = request.tag;
+    entry.rights = request.rights;
+  }
+  pump();
   return Status::ok;
 }
 
@@ -143,8 +205,8 @@ void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus statu
   if (status == WorkStatus::success && entry.flags.suppress) return;
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (!queue) return;
-  const bool kept =
-      queue->push({events_.owner, entry.cookie, entry.length, WorkKind::send, status, entry.flags.unsignalled});
+  void* owner = entry.kind == WorkKind::bind ? entry.owner : events_.owner;
+  const bool kept = queue->push({owner, entry.cookie, entry.length, entry.kind, status, entry.flags.unsignalled});
   if (!kept && status == WorkStatus::success)
     adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
 }
@@ -156,23 +218,47 @@ void SoftQueuePair::retire_finished() {
   }
 }
 
-void SoftQueuePair::pump() {
+bool SoftQueuePair::pump() {
+  bool moved = false;
   bool drained = false;
+  WorkStatus failure = WorkStatus::success;
   {
     base::Guard guard(send_lock_);
-    if (state() != State::connected && state() != State::draining) return;
+    if (state() != State::connected && state() != State::draining) return false;
     while (!sends_.all_sent()) {
       SendRing::Entry& entry = sends_.at(sends_.unsent());
-      const SendOutcome outcome =
-          stream_->send(sends_.unsent(), Outgoing{entry.length, entry.all(), entry.flags.solicited});
-      if (outcome == SendOutcome::blocked) break;
+      if (entry.kind == WorkKind::bind) {
+        if (entry.flags.fence && reads_held_ > 0) break;
+        // Nobody hands over anything behind it meanwhile (RMR-BIND-3), and only this thread, which holds the engine,
+        // takes entries out. The lock is not needed, and whoever uses the old key may need it.
+        send_lock_.unlock();
+        entry.window->bind(entry.remote.key, entry.all().front(), entry.rights, entry.tag);
+        send_lock_.lock();
+        entry.finished = true;
+        sends_.mark_sent();
+        moved = true;
+        continue;
+      }
+      const std::uint64_t before = entry.rdma.progress.bytes;
+      const SendOutcome outcome = hand_over(sends_.unsent(), entry.outgoing(), entry.flags, entry.progress);
+      if (outcome == SendOutcome::failed && sends_.unsent() == sends_.first()) failure = entry.progress.failure;
+      moved |= entry.rdma.progress.bytes != before;
+      // A failure waits until all before it are done: it is theirs to be reported first (DTO-40).
+      if (outcome == SendOutcome::blocked || outcome == SendOutcome::failed) break;
+      moved = true;
       entry.finished = outcome == SendOutcome::done;
       sends_.mark_sent();
+      if (entry.finished) retire_finished();
     }
     retire_finished();
     drained = sends_.empty();
   }
+  if (failure != WorkStatus::success) {
+    break_connection(failure, CloseReason::request_failed);
+    return true;
+  }
   if (drained && state() == State::draining) finish_draining();
+  return moved;
 }
 
 void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
@@ -183,6 +269,7 @@ void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
     if (!entry) return;
     if (status == WorkStatus::success) {
       entry->finished = true;
+      if (entry->kind == WorkKind::rdma_read) --reads_held_;
       retire_finished();
     }
     drained = sends_.empty();
@@ -190,6 +277,63 @@ void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
   // Streams finish the requests they hold in order, so the failing one is the oldest and gets the status.
   if (status != WorkStatus::success) break_connection(status, CloseReason::local_error);
   if (drained && state() == State::draining) finish_draining();
+}
+
+SendRing::Entry* SoftQueuePair::oldest_held(WorkKind kind) {
+  for (std::uint64_t number = sends_.first(); number != sends_.unsent(); ++number) {
+    SendRing::Entry& entry = sends_.at(number);
+    if (entry.kind == kind && !entry.finished) return &entry;
+  }
+  return nullptr;
+}
+
+bool SoftQueuePair::rdma_finished(WorkKind kind) {
+  bool drained = false;
+  {
+    base::Guard guard(send_lock_);
+    SendRing::Entry* entry = oldest_held(kind);
+    if (!entry) return false;
+    entry->finished = true;
+    if (kind == WorkKind::rdma_read) --reads_held_;
+    retire_finished();
+    drained = sends_.empty();
+  }
+  if (drained && state() == State::draining) {
+    finish_draining();
+  } else {
+    pump();
+  }
+  return true;
+}
+
+bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
+  bool whole = false;
+  bool good = false;
+  {
+    base::Guard guard(send_lock_);
+    SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
+    if (!entry || count > entry->length - entry->progress.bytes) return false;
+    good = usable(entry->outgoing());
+    if (good) {
+      scatter(entry->all(), entry->progress.bytes, bytes, count);
+      entry->progress.bytes += count;
+      whole = entry->progress.bytes == entry->length;
+    }
+  }
+  if (!good) {
+    break_connection(WorkStatus::local_protection, CloseReason::request_failed);
+  } else if (whole) {
+    rdma_finished(WorkKind::rdma_read);
+  }
+  return true;
+}
+
+bool SoftQueuePair::usable(const Outgoing& message) const {
+  const std::uint32_t right = message.kind == WorkKind::rdma_read ? access::kLocalWrite : access::kLocalRead;
+  return std::all_of(message.segments.begin(), message.segments.end(), [&](const Segment& segment) {
+    return segment.length == 0 ||
+           adapter_.regions().check(segment.key, segment.address, segment.length, zone(), right) == RegionCheck::ok;
+  });
 }
 
 bool SoftQueuePair::send_idle() const {
@@ -207,8 +351,11 @@ void SoftQueuePair::flush_sends(WorkStatus first_status) {
   base::Guard guard(send_lock_);
   state_.store(State::closed);
   WorkStatus status = first_status;
+  reads_held_ = 0;
   while (!sends_.empty()) {
-    complete_send(sends_.at(sends_.first()), status);
+    const SendRing::Entry& entry = sends_.at(sends_.first());
+    if (entry.kind == WorkKind::bind && !entry.finished) entry.window->give_up(entry.remote.key, entry.tag);
+    complete_send(entry, status);
     sends_.drop_first();
     status = WorkStatus::flushed;
   }
@@ -277,8 +424,9 @@ WorkStatus SoftQueuePair::check_buffer(const Receive& receive, std::uint64_t len
   return length > room ? WorkStatus::local_length : WorkStatus::success;
 }
 
-void SoftQueuePair::scatter(const Receive& receive, std::uint64_t offset, const std::byte* bytes, std::size_t count) {
-  for (const Segment& segment : receive.all()) {
+void SoftQueuePair::scatter(std::span<const Segment> segments, std::uint64_t offset, const std::byte* bytes,
+                            std::size_t count) {
+  for (const Segment& segment : segments) {
     if (count == 0) return;
     if (offset >= segment.length) {
       offset -= segment.length;
@@ -310,7 +458,7 @@ bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool sol
     break_connection(WorkStatus::flushed, CloseReason::local_error);
     return true;
   }
-  scatter(receive, 0, bytes, length);
+  scatter(receive.all(), 0, bytes, length);
   counters_.receives.add();
   counters_.receive_bytes.add(length);
   if (own_pool_) own_pool_->reaped();
@@ -381,7 +529,7 @@ bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t
     fail_message(message, status);
     return false;
   }
-  scatter(message.buffer, message.placed, bytes, count);
+  scatter(message.buffer.all(), message.placed, bytes, count);
   message.placed += count;
   return true;
 }
@@ -573,6 +721,8 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
     case CloseReason::remote_access:
       ending.first_send_status = WorkStatus::remote_access;
       break;
+    case CloseReason::request_failed:
+      break;
   }
   end(ending);
 }
@@ -665,6 +815,7 @@ void SoftQueuePair::destroy() {
   flush_receives();
   adapter_.engine().cancel_kick(watermark_kick_);
   adapter_.engine().cancel_kick(overflow_kick_);
+  adapter_.engine().cancel_kick(pump_kick_);
   adapter_.forget(*this);
   base::Guard guard(send_lock_);
   stream_.reset();

@@ -37,6 +37,7 @@ class SoftQueuePair final : public QueuePair {
   // QueuePair
   Status post_send(const SendRequest& request) override;
   Status post_recv(const RecvRequest& request) override;
+  Status post_bind(const BindRequest& request, std::uint32_t& key) override;
   void set_zone(ZoneId zone) override;
   void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
   Status set_limits(const QueuePairLimits& limits) override;
@@ -88,11 +89,17 @@ class SoftQueuePair final : public QueuePair {
   void delivered_everything();  // what was parked is all delivered
 
   void send_finished(std::uint64_t number, WorkStatus status);
-  void pump();  // hands requests that were blocked to the stream again
+  // The oldest RDMA of this kind that the stream holds has been done by the peer. False if there is none.
+  bool rdma_finished(WorkKind kind);
+  // The next bytes of the oldest Read that the stream holds. False if there is none, or it wants fewer.
+  bool place_read(const std::byte* bytes, std::size_t count);
+  bool pump();  // hands requests that were blocked to the stream again; true if any of them got further
   // Calls f(const Outgoing&) for a pending request, with the send lock held. False if there is no such request.
   template <typename F>
   bool with_request(std::uint64_t number, F&& f);
   ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
+  std::uint32_t reads_in() const { return reads_in_; }
+  bool usable(const Outgoing& message) const;  // its memory may have been freed since the post (LMR-FREE-4)
 
   void peer_closed(CloseReason reason);
   // `why`: what the oldest request ends with (STAT-7, STAT-10).
@@ -121,9 +128,13 @@ class SoftQueuePair final : public QueuePair {
            hard_watermark_.load(std::memory_order_relaxed) != kUnlimited;
   }
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
+  SendOutcome hand_over(std::uint64_t number, const Outgoing& message, WorkFlags flags, Progress& progress)
+      ANYDAT_REQUIRES(send_lock_);
+  SendRing::Entry* oldest_held(WorkKind kind) ANYDAT_REQUIRES(send_lock_);
   bool take_buffer(Receive& out);
   WorkStatus check_buffer(const Receive& receive, std::uint64_t length) const;
-  static void scatter(const Receive& receive, std::uint64_t offset, const std::byte* bytes, std::size_t count);
+  static void scatter(std::span<const Segment> segments, std::uint64_t offset, const std::byte* bytes,
+                      std::size_t count);
   void finish_draining();
   void test_watermarks();
   void not_ready_timed_out();
@@ -143,6 +154,9 @@ class SoftQueuePair final : public QueuePair {
 
   mutable base::SpinLock send_lock_;
   SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
+  std::uint32_t reads_held_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // Reads that the stream holds
+  std::uint32_t reads_out_ ANYDAT_GUARDED_BY(send_lock_) = 0;
+  std::uint32_t reads_in_ = 0;      // with the engine
   std::unique_ptr<Stream> stream_;  // written as state_ is
 
   // With the engine held.
@@ -172,6 +186,7 @@ class SoftQueuePair final : public QueuePair {
 
   Engine::Kick watermark_kick_;
   Engine::Kick overflow_kick_;
+  Engine::Kick pump_kick_;
   Counters counters_;
 };
 
@@ -180,7 +195,7 @@ bool SoftQueuePair::with_request(std::uint64_t number, F&& f) {
   base::Guard guard(send_lock_);
   SendRing::Entry* entry = sends_.find(number);
   if (!entry) return false;
-  f(Outgoing{entry->length, entry->all(), entry->flags.solicited});
+  f(entry->outgoing());
   return true;
 }
 

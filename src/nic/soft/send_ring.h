@@ -8,9 +8,12 @@
 #include <new>
 #include <span>
 
+#include "nic/soft/stream.h"
 #include "nic/types.h"
 
 namespace anydat::nic::soft {
+
+class SoftWindow;
 
 // The requests of one queue pair that have not completed, in posting order: first those handed to the stream, then
 // those that wait for it. Fixed storage; not thread safe.
@@ -21,18 +24,27 @@ class SendRing {
   struct Entry {
     std::uint64_t cookie;
     std::uint64_t length;
+    RemoteSegment remote;  // of an RDMA; of a bind: the new key
+    Progress progress;
     std::uint32_t segment_count;
+    WorkKind kind;
     WorkFlags flags;
-    WorkStatus status;
     bool finished;
+
+    // Of a bind; its one segment is the part of the region.
+    SoftWindow* window;
+    void* owner;
+    std::uint64_t tag;
+    std::uint32_t rights;
 
     Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
     std::span<const Segment> all() const { return {reinterpret_cast<const Segment*>(this + 1), segment_count}; }
+    Outgoing outgoing() const { return {kind, flags.solicited, length, all(), remote}; }
   };
 
   // Keeps what is in it. Requires: size() <= depth and no entry has more segments than `segments`.
   bool reserve(std::uint32_t depth, std::uint32_t segments) {
-    const std::size_t stride = sizeof(Entry) + segments * sizeof(Segment);
+    const std::size_t stride = sizeof(Entry) + std::max<std::uint32_t>(segments, 1) * sizeof(Segment);
     const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(depth, 1));
     std::unique_ptr<std::byte[]> ring(new (std::nothrow) std::byte[slots * stride]);
     if (!ring) return false;
@@ -62,9 +74,11 @@ class SendRing {
     Entry& entry = at(next_++);
     entry.cookie = request.cookie;
     entry.length = request.length;
-    entry.flags = request.flags;
+    entry.remote = request.remote;
+    entry.progress = {};
     entry.segment_count = static_cast<std::uint32_t>(request.segments.size());
-    entry.status = WorkStatus::success;
+    entry.kind = request.kind;
+    entry.flags = request.flags;
     entry.finished = false;
     std::copy(request.segments.begin(), request.segments.end(), entry.segments());
     return entry;

@@ -8,17 +8,26 @@
 
 namespace anydat::nic::soft {
 
-// A posted request as its stream sees it.
+// A posted request as its stream sees it: a Send, an RDMA Read or an RDMA Write.
 struct Outgoing {
+  WorkKind kind;
+  bool solicited;
   std::uint64_t length;
   std::span<const Segment> segments;
-  bool solicited;
+  const RemoteSegment& remote;
 };
 
 enum class SendOutcome : std::uint8_t {
-  done,     // the bytes have left the consumer's memory
-  pending,  // the stream will say when: SoftQueuePair::send_finished()
-  blocked,  // nothing happened; the stream will ask for it again: SoftQueuePair::pump()
+  done,     // a Send or Write: the bytes have left the consumer's memory; a Read: they have arrived
+  pending,  // the stream will say when: SoftQueuePair::send_finished() and its like
+  blocked,  // not yet, or not all; the stream will ask for it again: SoftQueuePair::pump()
+  failed,   // it can never be done; nothing of it happens from now on
+};
+
+// How far a request has come that is handed to its stream more than once.
+struct Progress {
+  std::uint64_t bytes = 0;
+  WorkStatus failure = WorkStatus::success;
 };
 
 enum class CloseReason : std::uint8_t {
@@ -26,7 +35,8 @@ enum class CloseReason : std::uint8_t {
   abrupt,
   local_error,  // this side found the connection at fault: the other side's requests failed remotely
   receiver_not_ready,
-  remote_access,
+  remote_access,   // the other side's RDMA was refused
+  request_failed,  // a request of this side failed; those of the other side are only flushed
 };
 
 // One connection's way over a wire, owned by its queue pair. Called with the engine held, but for send(), which is
@@ -36,7 +46,7 @@ class Stream {
   virtual ~Stream() = default;
 
   // Requests come in posting order. `number` counts them and comes back in send_finished().
-  virtual SendOutcome send(std::uint64_t number, const Outgoing& message) = 0;
+  virtual SendOutcome send(std::uint64_t number, const Outgoing& message, Progress& progress) = 0;
 
   // The queue pair has buffers again: deliver what is parked.
   virtual void resume_receiving() = 0;

@@ -60,4 +60,43 @@ inline void streamed_stores_done() {
 #endif
 }
 
+inline void gather_streaming(std::byte* to, std::span<const nic::Segment> segments, std::uint64_t offset,
+                             std::uint64_t count) {
+  gather(segments, offset, count, [&](const std::byte* from, std::size_t part) {
+    copy_streaming(to, from, part);
+    to += part;
+  });
+  streamed_stores_done();
+}
+
+// Copies so that the bytes become visible in ascending order, the last one last (RDW-11), and aligned words of 8 bytes
+// whole: who polls the end of a buffer, or a counter in it, must not be misled.
+inline void copy_ascending(std::byte* to, const std::byte* from, std::size_t count) {
+#if defined(__SSE2__)
+  // This processor makes stores visible in the order of the program; the compiler is told to keep it, too.
+  for (; count >= 64; to += 64, from += 64, count -= 64) {
+    const auto* source = reinterpret_cast<const __m128i*>(from);
+    auto* target = reinterpret_cast<__m128i*>(to);
+    const __m128i a = _mm_loadu_si128(source);
+    const __m128i b = _mm_loadu_si128(source + 1);
+    const __m128i c = _mm_loadu_si128(source + 2);
+    const __m128i d = _mm_loadu_si128(source + 3);
+    _mm_storeu_si128(target, a);
+    asm volatile("" ::: "memory");
+    _mm_storeu_si128(target + 1, b);
+    asm volatile("" ::: "memory");
+    _mm_storeu_si128(target + 2, c);
+    asm volatile("" ::: "memory");
+    _mm_storeu_si128(target + 3, d);
+    asm volatile("" ::: "memory");
+  }
+#endif
+  for (; count >= 8; to += 8, from += 8, count -= 8) {
+    std::uint64_t word;
+    std::memcpy(&word, from, sizeof word);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), word, __ATOMIC_RELEASE);
+  }
+  for (; count > 0; ++to, ++from, --count) __atomic_store_n(to, *from, __ATOMIC_RELEASE);
+}
+
 }  // namespace anydat::nic::soft::shm

@@ -131,6 +131,7 @@ std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const Conn
   body.remote_port = local_port;
   body.qual = parameters.qual;
   body.connection = stream->name();
+  body.rdma = stream->terms();
   body.qos = parameters.qos;
   body.private_data_bytes = static_cast<std::uint32_t>(parameters.private_data.size());
   std::copy(parameters.private_data.begin(), parameters.private_data.end(), body.private_data);
@@ -227,14 +228,20 @@ Attempt* Fabric::attempt_attaching_to(const NodeId& node) const {
   return nullptr;
 }
 
-std::shared_ptr<Link> Fabric::add_link(base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer,
-                                       bool initiated, bool fences) {
+std::shared_ptr<Link> Fabric::add_link(Link::Parts parts) {
   std::list<std::shared_ptr<Link>> one;
-  one.push_back(std::make_shared<Link>(*this, std::move(socket), std::move(inbound), std::move(outbound), peer,
-                                       initiated, fences));
+  one.push_back(std::make_shared<Link>(*this, std::move(parts)));
   if (!one.front()->start()) return nullptr;
   links_.splice(links_.end(), one);
   return links_.back();
+}
+
+bool Fabric::in_use(std::uint32_t key) const {
+  return std::any_of(links_.begin(), links_.end(), [&](auto& link) { return link->in_use(key); });
+}
+
+void Fabric::wait_for_users(std::uint32_t key) {
+  for (const auto& link : links_) link->wait_for_users(key);
 }
 
 void Fabric::forget(Link& link) {

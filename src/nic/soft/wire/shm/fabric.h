@@ -41,6 +41,10 @@ class Fabric {
   void cancel_attempt(ShmStream& stream);
   // The stream's request shall go to that service point; it has no link at the moment.
   void attempt(ShmStream& stream, const std::vector<std::string>& scopes, ConnQual qual);
+  // Does a peer use the region, which has been removed, by RDMA?
+  bool in_use(std::uint32_t key) const;
+  // Returns when none does. One that is stopped in the middle of it loses its connections.
+  void wait_for_users(std::uint32_t key);
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
 
   // Names of connections: what a peer calls them. A name is not reused soon, so messages to a connection that has ended
@@ -52,8 +56,7 @@ class Fabric {
   // For handshakes, links and listeners.
   std::shared_ptr<Link> link_to(const NodeId& node) const;  // one that we made
   Attempt* attempt_attaching_to(const NodeId& node) const;
-  std::shared_ptr<Link> add_link(base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer,
-                                 bool initiated, bool fences);
+  std::shared_ptr<Link> add_link(Link::Parts parts);
   void forget(Link& link);
   bool connect_arrived(Link& link, const CellView& view);
   ListenerEvents* listener(ConnQual qual) const;  // of this node

@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <span>
 
 #include "base/log.h"
+#include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
 
@@ -31,29 +33,36 @@ socklen_t fill_address(sockaddr_un& address, const std::string& name) {
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
 }
 
-bool send_greeting(int socket, Greeting greeting, int fd) {
+// The descriptors that travel with a greeting: of a segment and of a region table.
+constexpr std::size_t kDescriptors = 2;
+struct Descriptors {
+  base::UniqueFd segment;
+  base::UniqueFd regions;
+};
+
+bool send_greeting(int socket, Greeting greeting, std::span<const int> fds = {}) {
   greeting.magic = kMagic;
   greeting.version = kVersion;
   iovec part{&greeting, sizeof greeting};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (fd >= 0) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptors * sizeof(int))] = {};
+  if (!fds.empty()) {
     message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
   return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof greeting);
 }
 
 enum class Heard : std::uint8_t { nothing_yet, greeting, hangup };
 
-Heard receive_greeting(int socket, Greeting& greeting, base::UniqueFd& fd) {
+Heard receive_greeting(int socket, Greeting& greeting, Descriptors& descriptors) {
   iovec part{&greeting, sizeof greeting};
   msghdr message{};
   message.msg_iov = &part;
@@ -65,11 +74,11 @@ Heard receive_greeting(int socket, Greeting& greeting, base::UniqueFd& fd) {
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Heard::nothing_yet;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header && count >= 0; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    // Whatever descriptors came are ours now; all but the last are closed right here.
+    // Whatever descriptors came are ours now; what is too many is closed right here.
     for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
       int received = -1;
       std::memcpy(&received, CMSG_DATA(header) + offset, sizeof received);
-      fd.reset(received);
+      (descriptors.segment ? descriptors.regions : descriptors.segment).reset(received);
     }
   }
   const bool whole = count == static_cast<ssize_t>(sizeof greeting) && (message.msg_flags & MSG_TRUNC) == 0;
@@ -179,7 +188,7 @@ void Attempt::try_next() {
       break;
     }
     state_ = State::greeting;
-    if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::hello), -1)) break;
+    if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::hello))) break;
     return;
   }
   give_up();
@@ -187,8 +196,8 @@ void Attempt::try_next() {
 
 void Attempt::ready(std::uint32_t) {
   Greeting greeting;
-  base::UniqueFd segment;
-  switch (receive_greeting(socket_.get(), greeting, segment)) {
+  Descriptors descriptors;
+  switch (receive_greeting(socket_.get(), greeting, descriptors)) {
     case Heard::nothing_yet:
       return;
     case Heard::hangup:
@@ -198,17 +207,17 @@ void Attempt::ready(std::uint32_t) {
       break;
   }
   try {
-    heard(greeting, std::move(segment));
+    heard(greeting, descriptors.segment.get(), descriptors.regions.get());
   } catch (const std::bad_alloc&) {
     give_up();
   }
 }
 
-void Attempt::heard(const Greeting& greeting, base::UniqueFd segment) {
+void Attempt::heard(const Greeting& greeting, int segment, int regions) {
   if (state_ == State::greeting && greeting.kind == GreetingKind::welcome) {
     welcomed(greeting);
   } else if (state_ == State::attaching && greeting.kind == GreetingKind::attached) {
-    attached(greeting, std::move(segment));
+    attached(greeting, segment, regions);
   } else {
     give_up();
   }
@@ -231,20 +240,27 @@ void Attempt::welcomed(const Greeting& greeting) {
   base::UniqueFd fd;
   inbound_ = Segment::create(fd);
   state_ = State::attaching;
-  if (!inbound_ || !send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attach), fd.get())) give_up();
+  const int fds[kDescriptors] = {fd.get(), fabric_.adapter().regions().descriptor()};
+  if (!inbound_ || !send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attach), fds)) give_up();
 }
 
-void Attempt::attached(const Greeting& greeting, base::UniqueFd segment) {
-  Segment outbound = segment ? Segment::attach(segment.get()) : Segment{};
-  if (!outbound) {
+void Attempt::attached(const Greeting& greeting, int segment, int regions) {
+  Segment outbound = Segment::attach(segment);
+  PeerRegions peer_regions(regions);
+  if (!outbound || !peer_regions) {
     give_up();
     return;
   }
   fabric_.engine().unwatch(socket_.get(), *this);
-  const bool fences = fabric_.fences() || greeting.wants_fences != 0;
   std::shared_ptr<Link> link;
   try {
-    link = fabric_.add_link(std::move(socket_), std::move(inbound_), std::move(outbound), peer_, true, fences);
+    link = fabric_.add_link({.socket = std::move(socket_),
+                             .inbound = std::move(inbound_),
+                             .outbound = std::move(outbound),
+                             .regions = std::move(peer_regions),
+                             .peer = peer_,
+                             .initiated = true,
+                             .fences = fabric_.fences() || greeting.wants_fences != 0});
   } catch (const std::bad_alloc&) {
     // As without a descriptor for it.
   }
@@ -297,12 +313,12 @@ bool Welcome::begin() {
 
 void Welcome::ready(std::uint32_t) {
   Greeting greeting;
-  base::UniqueFd segment;
-  const Heard heard = receive_greeting(socket_.get(), greeting, segment);
+  Descriptors descriptors;
+  const Heard heard = receive_greeting(socket_.get(), greeting, descriptors);
   if (heard == Heard::nothing_yet) return;
   bool goes_on = false;
   try {
-    goes_on = heard == Heard::greeting && step(greeting, std::move(segment));
+    goes_on = heard == Heard::greeting && step(greeting, descriptors.segment.get(), descriptors.regions.get());
   } catch (const std::bad_alloc&) {
     base::log(base::LogLevel::warn, "a local caller was turned away: no memory for a link");
   }
@@ -310,23 +326,30 @@ void Welcome::ready(std::uint32_t) {
 }
 
 // False: nothing more to do here.
-bool Welcome::step(const Greeting& greeting, base::UniqueFd segment) {
+bool Welcome::step(const Greeting& greeting, int segment, int regions) {
   if (!greeted_) {
     if (greeting.kind != GreetingKind::hello) return false;
     greeted_ = true;
     peer_ = node_of(greeting);
     peer_wants_fences_ = greeting.wants_fences != 0;
-    return send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::welcome), -1);
+    return send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::welcome));
   }
-  if (greeting.kind != GreetingKind::attach || !segment) return false;
-  Segment outbound = Segment::attach(segment.get());
+  if (greeting.kind != GreetingKind::attach) return false;
+  Segment outbound = Segment::attach(segment);
+  PeerRegions peer_regions(regions);
   base::UniqueFd fd;
   Segment inbound = Segment::create(fd);
-  if (!outbound || !inbound) return false;
-  if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attached), fd.get())) return false;
+  if (!outbound || !peer_regions || !inbound) return false;
+  const int fds[kDescriptors] = {fd.get(), fabric_.adapter().regions().descriptor()};
+  if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attached), fds)) return false;
   fabric_.engine().unwatch(socket_.get(), *this);
-  fabric_.add_link(std::move(socket_), std::move(inbound), std::move(outbound), peer_, false,
-                   fabric_.fences() || peer_wants_fences_);
+  fabric_.add_link({.socket = std::move(socket_),
+                    .inbound = std::move(inbound),
+                    .outbound = std::move(outbound),
+                    .regions = std::move(peer_regions),
+                    .peer = peer_,
+                    .initiated = false,
+                    .fences = fabric_.fences() || peer_wants_fences_});
   return false;
 }
 

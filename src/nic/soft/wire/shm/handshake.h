@@ -42,9 +42,9 @@ class Attempt final : public FdHandler {
   enum class State : std::uint8_t { idle, greeting, attaching, following, done };
 
   void try_next();
-  void heard(const Greeting& greeting, base::UniqueFd segment);
+  void heard(const Greeting& greeting, int segment, int regions);
   void welcomed(const Greeting& greeting);
-  void attached(const Greeting& greeting, base::UniqueFd segment);
+  void attached(const Greeting& greeting, int segment, int regions);
   void use(const std::shared_ptr<Link>& link);
   void give_up();
   void drop_socket();
@@ -70,7 +70,7 @@ class Welcome final : public FdHandler {
   void ready(std::uint32_t events) override;
 
  private:
-  bool step(const Greeting& greeting, base::UniqueFd segment);
+  bool step(const Greeting& greeting, int segment, int regions);
 
   Fabric& fabric_;
   base::UniqueFd socket_;

@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -45,6 +45,8 @@ static_assert(kInlineBytesMax + kCellHeaderBytes <= kWindowCells / 4 * kCellByte
 
 // Leaves of one segment that can be in use at once.
 inline constexpr std::uint32_t kLeafCount = 64;
+// RDMAs by different connections of one link that can copy at the same moment.
+inline constexpr std::uint32_t kRdmaSlots = 8;
 // Pieces of consumer memory that a large message may lie in at either end to be copied directly.
 inline constexpr std::uint32_t kSpansMax = 4;
 
@@ -69,6 +71,12 @@ struct SegmentHeader {
 
   // Leaves to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
   alignas(64) std::atomic<std::uint64_t> leaves[kLeafCount];
+
+  // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, or 0. See
+  // transfer.h.
+  alignas(64) std::atomic<std::uint64_t> rdma_keys[kRdmaSlots];
+  // Set by the maker when the link is over: no RDMA may begin.
+  alignas(64) std::atomic<std::uint32_t> rdma_over;
 };
 static_assert(sizeof(SegmentHeader) <= kHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -91,12 +99,19 @@ enum class CellKind : std::uint8_t {
   ready,     // the active side is connected, too
   cancel,    // aux: the sender's own connection, which the receiver may not have answered yet
   close,     // aux: CloseReason
+
+  // RDMA where the kernel does not allow the two processes to copy directly.
+  put,   // body: PutBody; `length` bytes of a Write are in the bulk ring
+  done,  // a Write that asked for it has been put in place
+  get,   // body: GetBody; asks for the bytes of a Read
+  got,   // body: PieceBody; `length` bytes of the oldest Read are in the bulk ring
 };
-inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::close);
+inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::got);
 
 enum class RejectReason : std::uint32_t { by_consumer, nobody_listens, backlog_full };
 
-inline constexpr std::uint8_t kFlagSolicited = 0x01;
+inline constexpr std::uint8_t kFlagSolicited = 0x01;  // of `send` and `announce`
+inline constexpr std::uint8_t kFlagLast = 0x02;       // of `put`: answer with `done`
 
 // `ready`: kind in bits 0-7, flags in 8-15, number of cells in 16-31.
 struct CellHeader {
@@ -134,12 +149,31 @@ struct AnnounceBody {
 struct PieceBody {
   std::uint64_t position;  // in the bulk ring, monotonic
 };
+struct PutBody {
+  std::uint64_t position;  // as in PieceBody
+  std::uint64_t address;   // of the whole Write, as is the length
+  std::uint64_t length;
+  std::uint64_t offset;  // of this piece in it
+  std::uint32_t key;
+};
+static_assert(sizeof(PutBody) <= kCellBytes - kCellHeaderBytes);
+struct GetBody {
+  std::uint64_t address;
+  std::uint64_t length;
+  std::uint32_t key;
+};
+// What a side must know of the other's end to use its memory.
+struct RdmaTerms {
+  std::uint32_t zone;
+  std::uint32_t reads_in;  // Reads that it serves at once
+};
 struct ConnectBody {
   Address remote;  // of the active side, as its peer shall see it
   Address local;   // that it asked for
   std::uint64_t remote_port;
   std::uint64_t qual;
   std::uint32_t connection;
+  RdmaTerms rdma;
   std::uint32_t qos;
   std::uint32_t private_data_bytes;
   std::byte private_data[kPrivateDataMax];
@@ -152,11 +186,13 @@ struct ServicePointBody {
 struct AcceptBody {
   ServicePointBody at;
   std::uint32_t connection;
+  RdmaTerms rdma;
   std::uint32_t private_data_bytes;
   std::byte private_data[kPrivateDataMax];
 };
 
-// Over the socket, before the segments exist. One datagram each; the descriptor of a segment travels with `attach`.
+// Over the socket, before the segments exist. One datagram each; the descriptors of a segment and of the region table
+// travel with `attach` and `attached`.
 enum class GreetingKind : std::uint32_t { hello, welcome, attach, attached };
 struct Greeting {
   std::uint32_t magic;

@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,19 +27,20 @@ constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
 
 }  // namespace
 
-Link::Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer, bool initiated,
-           bool fences)
+Link::Link(Fabric& fabric, Parts parts)
     : fabric_(fabric),
-      socket_(std::move(socket)),
-      inbound_(std::move(inbound)),
-      outbound_(std::move(outbound)),
-      peer_(peer),
-      initiated_(initiated),
-      fences_(fences),
+      socket_(std::move(parts.socket)),
+      inbound_(std::move(parts.inbound)),
+      outbound_(std::move(parts.outbound)),
+      regions_(std::move(parts.regions)),
+      peer_(parts.peer),
+      initiated_(parts.initiated),
+      fences_(parts.fences),
       unused_timer_([this] {
         // Only the side that made the link opens connections on it, so it alone can know that none is coming.
         if (unused()) fail(nullptr);
-      }) {
+      }),
+      cut_timer_([this] { fail("it does not let go of memory"); }) {
   rx_.attach(inbound_);
   ucred peer_process{};
   socklen_t length = sizeof peer_process;
@@ -119,9 +121,13 @@ void Link::block(ShmStream& stream) {
 }
 
 void Link::come_back(ShmStream& stream) {
-  base::Guard guard(tx_lock_);
-  if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
-  something_waits_.store(true);
+  {
+    base::Guard guard(tx_lock_);
+    if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
+    something_waits_.store(true);
+  }
+  // Who comes back from within a pass has moved something, so the pass is repeated.
+  if (!fabric_.engine().held() || !looking_) fabric_.engine().nudge();
 }
 
 void Link::want_room() {
@@ -193,6 +199,33 @@ void Link::hang_up() {
 // no memory, though.
 bool Link::peer_gone() const {
   return peer_pid_ <= 0 || !has_memory(peer_pid_);
+}
+
+// Half a second is far more than any stretch takes, but for a peer that is stopped in the middle of one.
+bool Link::in_use_for_long(std::uint32_t key) const {
+  constexpr base::Nanoseconds kPatience = base::kNsPerSecond / 2;
+  const SegmentHeader& header = inbound_.header();
+  base::Nanoseconds since = 0;
+  for (unsigned tries = 0; in_rdma_use(header, key); ++tries) {
+    if (tries < 100) {
+      base::cpu_relax();
+      continue;
+    }
+    if (peer_gone()) return false;  // it has written all it ever will
+    if (since == 0) since = base::now_ns();
+    if (base::now_ns() - since > kPatience) return true;
+    const timespec pause{0, 20'000};
+    nanosleep(&pause, nullptr);
+  }
+  return false;
+}
+
+void Link::wait_for_users(std::uint32_t key) {
+  if (!in_use_for_long(key)) return;
+  base::log(base::LogLevel::warn,
+            "process {} was stopped while it used memory that is being freed; what it still does cannot be prevented",
+            peer_pid_);
+  fabric_.engine().set_timer(cut_timer_, base::now_ns());
 }
 
 void Link::full_fence() {
@@ -274,13 +307,15 @@ bool Link::dispatch(const CellView& view) {
       if (accepted != streams_.end()) (*accepted)->close_arrived(CloseReason::abrupt);
       return true;
     }
-    case CellKind::piece: {
+    case CellKind::piece:
+    case CellKind::put:
+    case CellKind::got: {
       PieceBody body;
       if (view.length == 0 || view.length > kPieceBytesMax) return false;
       std::memcpy(&body, view.body, sizeof body);
       const std::byte* bytes = rx_.bulk(body.position, view.length);
       if (!bytes) return false;
-      if (ShmStream* stream = fabric_.find(view.connection, *this)) stream->piece_arrived(bytes, view.length);
+      if (ShmStream* stream = fabric_.find(view.connection, *this)) stream->piece_arrived(view, bytes);
       rx_.take_bulk(body.position, view.length);
       return true;
     }
@@ -339,9 +374,12 @@ void Link::fail(const char* why) {
     if (dead_) return;
   }
   dead_ = true;
+  inbound_.header().rdma_over.store(1);
+  in_use_for_long(0);
   fabric_.engine().unwatch(socket_.get(), *this);
   fabric_.engine().remove_source(*this);
   fabric_.engine().cancel_timer(unused_timer_);
+  fabric_.engine().cancel_timer(cut_timer_);
   hang_up();
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/unique_fd.h"
 #include "nic/engine.h"
+#include "nic/region_table.h"
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
 
@@ -32,8 +33,17 @@ using NodeId = std::array<std::uint8_t, 16>;
 // Thread safety: the sending half from any thread, under tx_lock_; all else with the engine held.
 class Link final : public PollSource, public FdHandler, public std::enable_shared_from_this<Link> {
  public:
-  Link(Fabric& fabric, base::UniqueFd socket, Segment inbound, Segment outbound, const NodeId& peer, bool initiated,
-       bool fences);
+  // What both sides have shown each other before the link exists.
+  struct Parts {
+    base::UniqueFd socket;
+    Segment inbound;
+    Segment outbound;
+    PeerRegions regions;
+    NodeId peer;
+    bool initiated;
+    bool fences;
+  };
+  Link(Fabric& fabric, Parts parts);
   ~Link() override;
   bool start();  // false when descriptors have run out
   void cut() { fail(nullptr); }
@@ -59,9 +69,11 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   template <typename Fill>
   bool try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length,
                 std::uint32_t aux, Fill&& fill);
-  // One piece of a large message through the bulk ring. False if there is no room; pumped again as above.
-  template <typename Fill>
-  bool try_send_piece(ShmStream& stream, std::uint32_t connection, std::uint32_t length, Fill&& fill);
+  // One piece through the bulk ring: fill(bytes) has room for `length` of them. The body's first member is their
+  // position. False if there is no room; asked again as above.
+  template <typename Body, typename Fill>
+  bool try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
+                      std::uint32_t length, Body body, Fill&& fill);
 
   // A stream's place among those that want to go on.
   struct Turn {
@@ -70,7 +82,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
     base::ListLinks<Turn> place;
   };
 
-  // The next pass calls stream.take_turn().
+  // The next pass calls stream.take_turn(). From any thread.
   void come_back(ShmStream& stream);
 
   // Copying directly between the two processes (cross_copy.h, transfer.h).
@@ -93,6 +105,11 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
     return leaves_.try_withdraw(inbound_.header(), leaf, word);
   }
   bool peer_gone() const;  // the process at the other end has ended
+  RegionView peer_regions() const { return regions_.view(); }
+  // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
+  bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_.header(), key) && !peer_gone(); }
+  // Returns when it does not.
+  void wait_for_users(std::uint32_t key);
 
   // PollSource, FdHandler
   bool poll() override;
@@ -128,6 +145,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   void ring();
   void hang_up();
   static void full_fence();
+  bool in_use_for_long(std::uint32_t key) const;
   void fail(const char* why);
 
   Fabric& fabric_;
@@ -135,6 +153,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   base::UniqueFd socket_;     // given up under bell_lock_
   Segment inbound_;
   Segment outbound_;
+  const PeerRegions regions_;
   const NodeId peer_;
   const bool initiated_;
   const bool fences_;
@@ -150,6 +169,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   std::vector<ShmStream*> streams_;
   std::unordered_map<std::uint32_t, ShmRequest*> requests_;  // unanswered ones, by the peer's name for the connection
   Timer unused_timer_;
+  Timer cut_timer_;
 
   base::SpinLock tx_lock_;
   RingWriter tx_ ANYDAT_GUARDED_BY(tx_lock_);
@@ -179,21 +199,22 @@ bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::u
   return true;
 }
 
-template <typename Fill>
-bool Link::try_send_piece(ShmStream& stream, std::uint32_t connection, std::uint32_t length, Fill&& fill) {
+template <typename Body, typename Fill>
+bool Link::try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
+                          std::uint32_t length, Body body, Fill&& fill) {
+  static_assert(sizeof(Body) <= kCellBytes - kCellHeaderBytes);
   {
     base::Guard guard(tx_lock_);
-    std::uint64_t position = 0;
-    std::byte* bulk = waiting_controls_.empty() ? tx_.begin_bulk(length, position) : nullptr;
-    std::byte* body = bulk ? tx_.begin(1) : nullptr;
-    if (!body) {
+    std::byte* bulk = waiting_controls_.empty() ? tx_.begin_bulk(length, body.position) : nullptr;
+    std::byte* to = bulk ? tx_.begin(1) : nullptr;
+    if (!to) {
       block(stream);
       return false;
     }
     fill(bulk);
-    tx_.commit_bulk(length, position);
-    std::memcpy(body, &position, sizeof position);
-    tx_.publish(CellKind::piece, 0, 1, length, connection, 0);
+    tx_.commit_bulk(length, body.position);
+    std::memcpy(to, &body, sizeof body);
+    tx_.publish(kind, flags, 1, length, connection, 0);
     ++sent_;
   }
   ring_if_wanted();

@@ -58,10 +58,11 @@ void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   auto stream = std::make_unique<ShmStream>(fabric_, soft);
   stream->attach(link_);
   answered_ = true;
-  stream->set_remote(body_.connection);
+  stream->set_remote(body_.connection, body_.rdma);
   AcceptBody body{};
   body.at = fabric_.name_of(body_.qual);
   body.connection = stream->name();
+  body.rdma = stream->terms();
   body.private_data_bytes = static_cast<std::uint32_t>(private_data.size());
   std::copy(private_data.begin(), private_data.end(), body.private_data);
   soft.begin_accept(std::move(stream), body_.local, body_.qual, body_.remote, body_.remote_port);

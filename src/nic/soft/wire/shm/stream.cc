@@ -29,12 +29,22 @@ ShmStream::~ShmStream() {
 }
 
 void ShmStream::attach(std::shared_ptr<Link> link) {
+  served_reads_.reserve(queue_pair_.reads_in());
   link->add(*this);
   link_ = std::move(link);
 }
 
 void ShmStream::ask() {
   link_->send_control(CellKind::connect, 0, 0, std::as_bytes(std::span(request_.get(), 1)));
+}
+
+void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
+  remote_ = remote;
+  remote_terms_ = terms;
+}
+
+RdmaTerms ShmStream::terms() const {
+  return {queue_pair_.zone(), queue_pair_.reads_in()};
 }
 
 bool ShmStream::awaits_ready_from(std::uint32_t remote) const {
@@ -65,6 +75,10 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
       return connected && pulled_arrived(view.aux);
     case CellKind::pushed:
       return connected && pushed_arrived(view.aux);
+    case CellKind::get:
+      return connected && get_arrived(view);
+    case CellKind::done:
+      return connected && queue_pair_.rdma_finished(WorkKind::rdma_write);
     case CellKind::credit: {
       const std::uint64_t credited = credited_.load(std::memory_order_relaxed) + view.aux;
       if (!connected || view.aux > kWindowCells) return false;
@@ -86,7 +100,7 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
     case CellKind::redirect:
       return state == SoftQueuePair::State::connecting && redirect_arrived(view);
     case CellKind::close:
-      if (view.aux > static_cast<std::uint32_t>(CloseReason::remote_access)) return false;
+      if (view.aux > static_cast<std::uint32_t>(CloseReason::request_failed)) return false;
       close_arrived(static_cast<CloseReason>(view.aux));
       return true;
     default:
@@ -104,7 +118,7 @@ bool ShmStream::accept_arrived(const CellView& view) {
     link_->send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
     return true;
   }
-  remote_ = body.connection;
+  set_remote(body.connection, body.rdma);
   request_.reset();
   link_->send_control(CellKind::ready, remote_, 0);
   queue_pair_.set_reached({body.at.qual, body.at.scope});
@@ -151,7 +165,7 @@ bool ShmStream::memory_changed() {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
     if (entry.state.load() == Announced::State::waiting && entry.has_leaf.load()) {
-      queue_pair_.with_request(entry.number, [&](const Outgoing& message) { good = usable(message); });
+      queue_pair_.with_request(entry.number, [&](const Outgoing& message) { good = queue_pair_.usable(message); });
     }
     if (!good) finish(entry, WorkStatus::local_protection);
   }
@@ -176,6 +190,7 @@ bool ShmStream::let_go() {
     entry.state.store(Announced::State::done);
   }
   retired_.store(end);
+  served_reads_.clear();
   std::erase_if(large_, [&](const Large& large) { return withdraw(large); });
   if (large_.empty()) return true;
   // A stopped peer may stay stopped for long, and others must not wait for it with us.

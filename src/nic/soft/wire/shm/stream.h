@@ -33,14 +33,15 @@ class ShmStream final : public Stream {
   std::uint32_t name() const { return name_; }  // what the peer calls this end
   const std::shared_ptr<Link>& link() const { return link_; }
   void attach(std::shared_ptr<Link> link);  // may throw std::bad_alloc, and has done nothing then
-  void set_remote(std::uint32_t remote) { remote_ = remote; }
+  void set_remote(std::uint32_t remote, const RdmaTerms& terms);
+  RdmaTerms terms() const;  // of this end
   // Active side: what is asked for, kept until the answer, since a redirection makes us ask again elsewhere.
   void set_request(const ConnectBody& body) { request_ = std::make_unique<ConnectBody>(body); }
   void ask();  // Requires: attached
   bool awaits_ready_from(std::uint32_t remote) const;
 
   // Stream
-  SendOutcome send(std::uint64_t number, const Outgoing& message) override;
+  SendOutcome send(std::uint64_t number, const Outgoing& message, Progress& progress) override;
   void resume_receiving() override;
   bool holds_messages() const override { return !parked_.empty(); }
   bool memory_changed() override;
@@ -51,7 +52,7 @@ class ShmStream final : public Stream {
   bool arrived(const CellView& view);  // false: malformed, as are the others
   bool accept_arrived(const CellView& view);
   bool redirect_arrived(const CellView& view);
-  void piece_arrived(const std::byte* bytes, std::size_t count);
+  void piece_arrived(const CellView& view, const std::byte* bytes);
   void close_arrived(CloseReason reason);
   void link_lost(WorkStatus why);
   void connect_failed(ConnectFailure why) { queue_pair_.connect_failed(why); }
@@ -88,6 +89,12 @@ class ShmStream final : public Stream {
     MemoryBody memory{};  // the sender's for a pull; ours, with our leaf, for a push
   };
 
+  // A Read of the peer that it cannot do itself.
+  struct Served {
+    GetBody request;
+    std::uint64_t offset = 0;  // what has been sent
+  };
+
   bool arrived_in(SoftQueuePair::State state, bool connected, const CellView& view);
   // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
   template <typename Work>
@@ -113,13 +120,23 @@ class ShmStream final : public Stream {
   bool push_some();
   enum class Step : std::uint8_t { moved, no_room, unusable };
   Step send_piece(Announced& entry, std::uint64_t& length);
-  bool usable(const Outgoing& message) const;
+
+  // RDMA: stream_rdma.cc
+  SendOutcome rdma(const Outgoing& message, Progress& progress);
+  SendOutcome rdma_by_peer(const Outgoing& message, Progress& progress);
+  SendOutcome later();
+  bool copy(const Outgoing& message, std::uint64_t offset, std::uint64_t count) const;
+  void put_arrived(const CellView& view, const std::byte* bytes);
+  bool get_arrived(const CellView& view);
+  bool serve_reads();
+  bool opens(std::uint32_t key, std::uint64_t address, std::uint64_t length, std::uint32_t right);
 
   // Receiving: stream_receive.cc
   bool message_arrived(const CellView& view);
   bool announce_arrived(const CellView& view);
   bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
   Large::Way choose_way(const AnnounceBody& body, Large& large);
+  void part_arrived(const std::byte* bytes, std::size_t count);
   bool pushed_arrived(std::uint32_t sequence);
   bool pull_some();
   void finish_large();
@@ -136,6 +153,7 @@ class ShmStream final : public Stream {
   Link::Turn turn_{*this};
   std::uint32_t name_ = 0;
   std::uint32_t remote_ = 0;
+  RdmaTerms remote_terms_{};  // fixed before the connection is
   bool closed_ = false;
   std::unique_ptr<ConnectBody> request_;
 
@@ -149,7 +167,8 @@ class ShmStream final : public Stream {
 
   // The receiving side, with the engine.
   std::deque<Parked> parked_;
-  std::deque<Large> large_;  // of a connection that is over: those that the peer is still writing
+  std::deque<Large> large_;           // of a connection that is over: those that the peer is still writing
+  std::vector<Served> served_reads_;  // in the order asked for
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
   std::uint64_t arrived_cells_ = 0;

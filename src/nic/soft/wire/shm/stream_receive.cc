@@ -135,8 +135,21 @@ bool ShmStream::pushed_arrived(std::uint32_t sequence) {
   return true;
 }
 
-void ShmStream::piece_arrived(const std::byte* bytes, std::size_t count) {
+void ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
   if (closed_) return;
+  switch (view.kind) {
+    case CellKind::put:
+      put_arrived(view, bytes);
+      return;
+    case CellKind::got:
+      if (!queue_pair_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");
+      return;
+    default:
+      part_arrived(bytes, view.length);
+  }
+}
+
+void ShmStream::part_arrived(const std::byte* bytes, std::size_t count) {
   const auto large = std::find_if(large_.begin(), large_.end(),
                                   [](const Large& entry) { return entry.way == Large::Way::pieces && !entry.done; });
   if (large == large_.end() || count > large->message->length - large->message->placed) {

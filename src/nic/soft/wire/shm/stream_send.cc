@@ -19,7 +19,8 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 
 }  // namespace
 
-SendOutcome ShmStream::send(std::uint64_t number, const Outgoing& message) {
+SendOutcome ShmStream::send(std::uint64_t number, const Outgoing& message, Progress& progress) {
+  if (message.kind != WorkKind::send) return rdma(message, progress);
   if (message.length > kInlineBytesMax) return announce(number, message);
   const std::uint32_t cells = cells_for(message.length);
   if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
@@ -138,28 +139,15 @@ void ShmStream::finish(Announced& entry, WorkStatus status) {
   if (!closed_) queue_pair_.pump();
 }
 
-// The memory may have been freed since the post (LMR-FREE-4).
-bool ShmStream::usable(const Outgoing& message) const {
-  return std::all_of(message.segments.begin(), message.segments.end(), [&](const nic::Segment& segment) {
-    return segment.length == 0 ||
-           fabric_.adapter().regions().check(segment.key, segment.address, segment.length, queue_pair_.zone(),
-                                             access::kLocalRead) == RegionCheck::ok;
-  });
-}
-
 ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint64_t& length) {
   Step step = Step::unusable;
   queue_pair_.with_request(entry.number, [&](const Outgoing& message) {
     length = message.length;
-    if (!usable(message)) return;
+    if (!queue_pair_.usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
-    const bool sent = link_->try_send_piece(*this, remote_, static_cast<std::uint32_t>(count), [&](std::byte* to) {
-      gather(message.segments, entry.offset, count, [&](const std::byte* from, std::size_t part) {
-        copy_streaming(to, from, part);
-        to += part;
-      });
-      streamed_stores_done();
-    });
+    const bool sent =
+        link_->try_send_piece(*this, CellKind::piece, 0, remote_, static_cast<std::uint32_t>(count), PieceBody{},
+                              [&](std::byte* to) { gather_streaming(to, message.segments, entry.offset, count); });
     step = sent ? Step::moved : Step::no_room;
     if (sent) entry.offset += count;
   });
@@ -197,7 +185,7 @@ bool ShmStream::push_some() {
   std::uint64_t length = 0;
   queue_pair_.with_request(entry->number, [&](const Outgoing& message) {
     length = message.length;
-    usable_memory = usable(message);
+    usable_memory = queue_pair_.usable(message);
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
     SegmentHeader& header = link_->outbound_header();
@@ -226,8 +214,9 @@ bool ShmStream::take_turn() {
     moved = !closed_ && pull_some();
     moved |= !closed_ && push_some();
     moved |= !closed_ && send_pieces();
+    moved |= !closed_ && serve_reads();
   });
-  if (!closed_) queue_pair_.pump();
+  moved |= !closed_ && queue_pair_.pump();
   return moved;
 }
 

@@ -6,6 +6,11 @@
 // counts only if the leave still stood when it had been read, so it can be withdrawn at any moment. Writing is
 // announced before: the writer marks the leaf busy around each stretch, and whoever withdraws the leave waits for the
 // mark to go. Nothing is read or written through a leave after its withdrawal has returned that anybody would notice.
+//
+// RDMA needs no leave: the peer checks the region table of the memory's owner, which it has mapped to read. For each
+// stretch it copies it first notes the region's key in a slot of the owner's segment, then checks, copies, and clears
+// the slot. The owner takes the key out of the table first, then waits until no slot holds it: whoever noted it later
+// finds it gone.
 #pragma once
 
 #include <atomic>
@@ -60,6 +65,40 @@ inline bool begin_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64
 }
 inline void end_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64_t word) {
   header.leaves[leaf].store(word);
+}
+
+// A stretch of RDMA on memory of a peer; null if others occupy all slots. `hint` spreads connections over them.
+class RdmaUse {
+ public:
+  RdmaUse(SegmentHeader& header, std::uint32_t key, std::uint32_t hint) {
+    for (std::uint32_t i = 0; i < kRdmaSlots; ++i) {
+      std::atomic<std::uint64_t>& slot = header.rdma_keys[(hint + i) % kRdmaSlots];
+      std::uint64_t free = 0;
+      // Sequentially consistent: the check of the table comes after it.
+      if (slot.compare_exchange_strong(free, key)) {
+        slot_ = &slot;
+        return;
+      }
+    }
+  }
+  ~RdmaUse() {
+    if (slot_) slot_->store(0, std::memory_order_release);
+  }
+  RdmaUse(const RdmaUse&) = delete;
+  RdmaUse& operator=(const RdmaUse&) = delete;
+  explicit operator bool() const { return slot_ != nullptr; }
+
+ private:
+  std::atomic<std::uint64_t>* slot_ = nullptr;
+};
+
+// The owner's side: does anybody use the region? Key 0: any region.
+inline bool in_rdma_use(const SegmentHeader& header, std::uint32_t key) {
+  for (const std::atomic<std::uint64_t>& slot : header.rdma_keys) {
+    const std::uint64_t used = slot.load();
+    if (used != 0 && (key == 0 || used == key)) return true;
+  }
+  return false;
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/window.h"
+
+#include <utility>
+
+#include "nic/soft/adapter.h"
+
+namespace anydat::nic::soft {
+
+void SoftWindow::withdraw() {
+  if (key_ != 0) adapter_.close_to_peers(std::exchange(key_, 0));
+}
+
+void SoftWindow::close() {
+  closed_ = true;
+  withdraw();
+}
+
+void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag) {
+  withdraw();  // RMR-BIND-6
+  if (closed_ || part.length == 0) {
+    adapter_.regions().remove(key);
+  } else {
+    adapter_.regions().publish(key, {part.address, part.length, zone_, rights});
+    key_ = key;
+  }
+  events_.on_bind(tag, true);
+}
+
+void SoftWindow::give_up(std::uint32_t key, std::uint64_t tag) {
+  adapter_.regions().remove(key);
+  events_.on_bind(tag, false);
+}
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// RDMA over shared memory: this side does it all, or, where the kernel does not let it, asks the other side to.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/shm/copy.h"
+#include "nic/soft/wire/shm/cross_copy.h"
+#include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/stream.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+// In one turn: whoever frees memory waits that long, and so do other posts to the queue pair.
+constexpr std::uint64_t kCopiedPerTurn = 128 << 10;
+constexpr int kPiecesPerTurn = 32;
+
+std::uint32_t remote_right(WorkKind kind) {
+  return kind == WorkKind::rdma_read ? access::kRemoteRead : access::kRemoteWrite;
+}
+
+SendOutcome fail(Progress& progress, WorkStatus status) {
+  progress.failure = status;
+  return SendOutcome::failed;
+}
+
+}  // namespace
+
+// ---- this side
+
+SendOutcome ShmStream::rdma(const Outgoing& message, Progress& progress) {
+  if (message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
+  if (!queue_pair_.usable(message)) return fail(progress, WorkStatus::local_protection);
+  if (message.kind == WorkKind::rdma_read && remote_terms_.reads_in == 0) {
+    return fail(progress, WorkStatus::remote_responder);  // RDR-12
+  }
+  if (!link_->reaches_peer()) return rdma_by_peer(message, progress);
+
+  const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
+  const RemoteSegment& remote = message.remote;
+  {
+    SegmentHeader& peer = link_->outbound_header();
+    const RdmaUse use(peer, remote.key, name_);
+    if (!use || peer.rdma_over.load(std::memory_order_relaxed) != 0) return later();
+    // The whole range each time: no byte of a Write that is refused is written (RDW-8).
+    const RegionCheck check = link_->peer_regions().check(remote.key, remote.address, message.length,
+                                                          remote_terms_.zone, remote_right(message.kind));
+    if (check != RegionCheck::ok) return fail(progress, WorkStatus::remote_access);
+    if (!copy(message, progress.bytes, count)) {
+      return link_->peer_gone() ? later() : fail(progress, WorkStatus::remote_access);
+    }
+  }
+  progress.bytes += count;
+  return progress.bytes == message.length ? SendOutcome::done : later();
+}
+
+SendOutcome ShmStream::later() {
+  link_->come_back(*this);
+  return SendOutcome::blocked;
+}
+
+bool ShmStream::copy(const Outgoing& message, std::uint64_t offset, std::uint64_t count) const {
+  const bool reads = message.kind == WorkKind::rdma_read;
+  if (link_->peer_pid() == ::getpid()) {
+    std::byte* at = reinterpret_cast<std::byte*>(message.remote.address + offset);
+    gather(message.segments, offset, count, [&](const std::byte* local, std::size_t part) {
+      if (reads) {
+        std::memcpy(const_cast<std::byte*>(local), at, part);
+      } else {
+        copy_ascending(at, local, part);
+      }
+      at += part;
+    });
+    return true;
+  }
+  // The kernel's copy ascends, but within one span the processor may let later bytes be seen first. The end is a span
+  // of its own, so that it comes last (RDW-11).
+  const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
+  const MemoryBody::Span spans[] = {{message.remote.address, message.length - tail},
+                                    {message.remote.address + message.length - tail, tail}};
+  return reads ? copy_from(link_->peer_pid(), message.segments, spans, {offset, count})
+               : copy_to(link_->peer_pid(), message.segments, spans, {offset, count});
+}
+
+// ---- by the other side
+
+// What fails at the peer fails the oldest request that this side holds, so nothing else may be under way.
+SendOutcome ShmStream::rdma_by_peer(const Outgoing& message, Progress& progress) {
+  if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) {
+    return SendOutcome::blocked;  // finish() asks again
+  }
+  const RemoteSegment& remote = message.remote;
+  if (message.kind == WorkKind::rdma_read) {
+    const GetBody body{remote.address, message.length, remote.key};
+    const bool sent = link_->try_send(*this, CellKind::get, 0, remote_, sizeof body, 0,
+                                      [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
+    return sent ? SendOutcome::pending : SendOutcome::blocked;
+  }
+  for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
+    const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
+    const bool last = progress.bytes + count == message.length;
+    const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
+    const bool sent = link_->try_send_piece(
+        *this, CellKind::put, last ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), body,
+        [&](std::byte* to) { gather_streaming(to, message.segments, progress.bytes, count); });
+    if (!sent) return SendOutcome::blocked;
+    progress.bytes += count;
+    if (last) return SendOutcome::pending;
+  }
+  return later();
+}
+
+// ---- for the other side
+
+bool ShmStream::opens(std::uint32_t key, std::uint64_t address, std::uint64_t length, std::uint32_t right) {
+  const RegionCheck check = fabric_.adapter().regions().check(key, address, length, queue_pair_.zone(), right);
+  if (check == RegionCheck::ok) return true;
+  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+  return false;
+}
+
+void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {
+  PutBody body;
+  std::memcpy(&body, view.body, sizeof body);
+  if (body.offset > body.length || view.length > body.length - body.offset) {
+    violated("it sent more of an RDMA Write than there is");
+    return;
+  }
+  if (!opens(body.key, body.address, body.length, access::kRemoteWrite)) return;
+  copy_ascending(reinterpret_cast<std::byte*>(body.address + body.offset), bytes, view.length);
+  if ((view.flags & kFlagLast) != 0) link_->send_control(CellKind::done, remote_, 0);
+}
+
+bool ShmStream::get_arrived(const CellView& view) {
+  GetBody body;
+  if (view.body_room < sizeof body) return false;
+  std::memcpy(&body, view.body, sizeof body);
+  if (body.length == 0) return false;
+  if (served_reads_.size() >= queue_pair_.reads_in()) {  // RDR-11
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+    return true;
+  }
+  served_reads_.push_back({body});
+  serve_reads();
+  return true;
+}
+
+bool ShmStream::serve_reads() {
+  bool moved = false;
+  for (int turn = 0; turn < kPiecesPerTurn && !closed_; ++turn) {
+    if (served_reads_.empty()) return moved;
+    Served& read = served_reads_.front();
+    const GetBody& request = read.request;
+    if (!opens(request.key, request.address, request.length, access::kRemoteRead)) return moved;
+    const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, request.length - read.offset);
+    const nic::Segment source{0, 0, request.address, request.length};
+    const bool sent = link_->try_send_piece(*this, CellKind::got, 0, remote_, static_cast<std::uint32_t>(count),
+                                            PieceBody{}, [&](std::byte* to) {
+                                              gather_streaming(to, {&source, 1}, read.offset, count);
+                                            });
+    if (!sent) return moved;
+    moved = true;
+    read.offset += count;
+    if (read.offset == request.length) served_reads_.erase(served_reads_.begin());
+  }
+  if (!closed_ && !served_reads_.empty()) link_->come_back(*this);
+  return moved;
+}
+
+}  // namespace anydat::nic::soft::shm
