@@ -136,13 +136,8 @@ DAT_RETURN Ep::post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DA
                 "{}: {} bytes exceed the endpoint's max_rdma_size {}", call, from,
                 static_cast<std::uint64_t>(max_rdma_size_.load()));
   }
-  const nic::Status status =
-      queue_pair_->post_send({cookie.as_64,
-                              segments.span(),
-                              from,
-                              to_nic(flags),
-                              rdma.kind,
-                              {remote->rmr_context, remote->target_address, remote->segment_length}});
+  const nic::Status status = queue_pair_->post_send(
+      {cookie.as_64, segments.span(), from, to_nic(flags), rdma.kind, {remote->target_address, remote->rmr_context}});
   if (status == nic::Status::ok) [[likely]]
     return DAT_SUCCESS;
   return post_outcome(call, status);

@@ -39,7 +39,7 @@ class Lmr final : public Object {
   // With the engine held. Nobody touches the memory through the region afterwards (LMR-FREE-8). Nothing: a peer is in
   // the middle of using it; ask again, with the engine released in between.
   std::optional<DAT_RETURN> free();
-  // Engine held, as for the next two: an RMR is bound to it, or about to be.
+  // Engine held, as for the next two: an RMR is bound to it.
   void bind() { ++bound_; }
   void unbind() { --bound_; }
   void shut_down();
@@ -54,7 +54,7 @@ class Lmr final : public Object {
   std::array<char, DAT_LMR_COOKIE_SIZE> shared_memory_id_{};  // of type SHARED_VIRTUAL
   const DAT_VADDR address_;
   const std::uint32_t key_;
-  std::uint32_t bound_ = 0;  // RMRs bound to it, or about to be; with the engine
+  std::uint32_t bound_ = 0;  // RMRs bound to it; with the engine
 };
 
 }  // namespace anydat::dapl

@@ -88,8 +88,7 @@ DAT_RETURN Rmr::bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, 
     }
   }
   const std::uint64_t tag = ++last_tag_;
-  pending_.push_back({tag, lmr});
-  if (lmr) lmr->bind();
+  pending_.push_back({tag, lmr ? part.lmr_context : 0});
   std::uint32_t key = 0;
   const nic::Segment segment{part.lmr_context, 0, part.virtual_address, part.segment_length};
   const DAT_RETURN rc =
@@ -107,11 +106,12 @@ DAT_RETURN Rmr::bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, 
 
 void Rmr::on_bind(std::uint64_t tag, bool bound) {
   const auto found = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) { return one.tag == tag; });
-  Lmr* lmr = found->lmr;
+  const DAT_LMR_CONTEXT context = found->lmr;
   pending_.erase(found);
-  // What is let go: the new one if it came to nothing, else the one before.
-  if (bound && !freed_) std::swap(lmr, lmr_);
-  if (lmr) lmr->unbind();
+  if (!bound || freed_) return;
+  if (lmr_) lmr_->unbind();
+  lmr_ = context != 0 ? ia().find_lmr(context) : nullptr;  // alive, or it could not have been bound to
+  if (lmr_) lmr_->bind();
 }
 
 DAT_RETURN Rmr::free() {

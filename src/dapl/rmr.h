@@ -14,9 +14,6 @@ class Lmr;
 class Pz;
 
 // A remote memory region: a window onto a part of an LMR. All with the engine held.
-//
-// An LMR is in use from the moment a bind to it is posted until the window has been bound to something else, or that
-// bind came to nothing.
 class Rmr final : public Object, public nic::WindowEvents {
  public:
   static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_RMR;
@@ -37,7 +34,7 @@ class Rmr final : public Object, public nic::WindowEvents {
  private:
   struct Pending {
     std::uint64_t tag;
-    Lmr* lmr;  // null: an unbind
+    DAT_LMR_CONTEXT lmr;  // 0: an unbind
   };
 
   Pz& pz_;

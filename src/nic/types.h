@@ -85,11 +85,10 @@ struct RecvRequest {
   bool unsignalled = false;
 };
 
-// Memory of the peer, as it told us.
+// Memory of the peer, as it told us; the length is that of the request.
 struct RemoteSegment {
-  std::uint32_t key;
   std::uint64_t address;
-  std::uint64_t length;
+  std::uint32_t key;
 };
 
 // A Send, an RDMA Read or an RDMA Write.
@@ -99,7 +98,7 @@ struct SendRequest {
   std::uint64_t length;  // what moves: the sum of the segment lengths, but for a Read, which may leave some unused
   WorkFlags flags;
   WorkKind kind = WorkKind::send;
-  RemoteSegment remote{};  // of an RDMA; `length` bytes or more
+  RemoteSegment remote{};  // of an RDMA
 };
 
 // Private data of connection set-up, and what a NIC may add for itself travels apart from it (PD-9).

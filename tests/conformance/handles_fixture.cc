@@ -60,7 +60,7 @@ void Household::create(const Wire& wire) {
   require(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, memory_.size(), pz, DAT_MEM_PRIV_ALL_FLAG, &lmr,
                          &lmr_context_, &rmr_context_, nullptr, nullptr),
           "dat_lmr_create");
-  if (const DAT_RETURN rc = dat_rmr_create(pz, &rmr); rc != DAT_NOT_IMPLEMENTED) require(rc, "dat_rmr_create");
+  require(dat_rmr_create(pz, &rmr), "dat_rmr_create");
   DAT_SRQ_ATTR srq_attr{.max_recv_dtos = 4, .max_recv_iov = 1, .low_watermark = 0};
   require(dat_srq_create(ia, pz, &srq_attr, &srq), "dat_srq_create");
   psp = make_psp(&psp_qualifier);

@@ -217,19 +217,25 @@ TEST_P(RmrBind, AFlushedBindChangesNothing) {
 TEST_P(RmrBind, ABindThatFailsLaterBreaksTheConnection) {
   // RMR-BIND-14, STAT-13, STAT-15, STAT-20
   const Pair pair = make_connected_pair();
-  const Rmr rmr(server.pz);
   const Lmr large(server.ia, server.pz, kLarge);
   const Lmr sink(client.ia, client.pz, kLarge);
   DAT_RMR_CONTEXT context = 0;
   Lmr region(server.ia, server.pz, 64);
-  post_large_send(pair.server, large, 1);  // the bind waits behind it
+  const Rmr rmr(server.pz);
+  // More than any wire has on its way at once, so that the bind waits behind them.
+  constexpr int kAhead = 15;
+  for (int i = 0; i < kAhead; ++i) {
+    post_large_send(pair.server, large, 1);
+  }
   ASSERT_THAT(try_bind(rmr, region.triplet(), kRemoteRead, pair.server, &context, 2), Succeeds());
   if (region.free() != DAT_SUCCESS) {
     GTEST_SKIP() << "the region is in use from the call on, so the bind cannot fail any more";
   }
   DAT_LMR_TRIPLET to = sink.triplet();
-  ASSERT_THAT(dat_ep_post_recv(pair.client.get(), 1, &to, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
-  expect_completion(pair.server_evds.request.get());
+  for (int i = 0; i < kAhead; ++i) {
+    ASSERT_THAT(dat_ep_post_recv(pair.client.get(), 1, &to, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+    expect_completion(pair.server_evds.request.get());
+  }
   expect_bind(pair.server_evds.request.get(), DAT_RMR_OPERATION_FAILED);
   expect_connection_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_BROKEN, pair.server.get());
   EXPECT_EQ(pair.server.state(), DAT_EP_STATE_DISCONNECTED);

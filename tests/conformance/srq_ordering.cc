@@ -39,7 +39,6 @@ TEST_P(SrqOrderingHolding, BuffersNeedNotCompleteInTheOrderTheyWerePosted) {
 }
 
 TEST_P(SrqOrdering, EachSendUsesOneBufferAndRdmaUsesNone) {
-  GTEST_SKIP() << "RDMA operations are not implemented yet";
   // SRQ-ORD-4
   const Srq srq(server.ia, server.pz, 10);
   const Connection connection = connect_pair(server, srq, client);
@@ -100,7 +99,6 @@ TEST_P(SrqOrdering, BuffersAreUsedInPostingOrderByOneEndpoint) {
 }
 
 TEST_P(SrqOrdering, WriteBeforeASendIsVisibleWithIt) {
-  GTEST_SKIP() << "RDMA operations are not implemented yet";
   // SRQ-ORD-6, DTO-43
   const Srq srq(server.ia, server.pz, 4);
   const Connection connection = connect_pair(server, srq, client);

@@ -43,7 +43,6 @@ TEST_P(SrqZones, SendsFollowTheZoneOfTheEndpoint) {
 }
 
 TEST_P(SrqZones, LocalRdmaMemoryFollowsTheZoneOfTheEndpoint) {
-  GTEST_SKIP() << "RDMA operations are not implemented yet";
   // EP-CSRQ-8, DTO-10
   const Lmr remote_memory(client.ia, client.pz, 64);
   const DAT_RMR_TRIPLET remote = remote_memory.remote(0, 64);
@@ -62,7 +61,6 @@ TEST_P(SrqZones, LocalRdmaMemoryFollowsTheZoneOfTheEndpoint) {
 }
 
 TEST_P(SrqZones, PeersReachTheZoneOfTheEndpoint) {
-  GTEST_SKIP() << "RDMA operations are not implemented yet";
   // EP-CSRQ-8, EP-CSRQ-10
   fill_pattern(source.bytes().first(64), 4);
   DAT_LMR_TRIPLET local = source.triplet(0, 64);
@@ -77,7 +75,6 @@ TEST_P(SrqZones, PeersReachTheZoneOfTheEndpoint) {
 }
 
 TEST_P(SrqZones, PeersDoNotReachTheZoneOfTheQueue) {
-  GTEST_SKIP() << "RDMA operations are not implemented yet";
   // EP-CSRQ-8, EP-CSRQ-10, PROT-8
   const Connection other_client = connect_pair(server, srq, client);  // of zone server.pz
   fill_pattern(buffers.lmr().bytes(), 99);
@@ -99,7 +96,6 @@ TEST_P(SrqZones, PeersDoNotReachTheZoneOfTheQueue) {
 }
 
 TEST_P(SrqZones, OneClientsZoneIsClosedToAnother) {
-  GTEST_SKIP() << "RDMA operations are not implemented yet";
   // EP-CSRQ-10
   const Pz second_zone(server.ia);
   const Ep second_server(server.ia, second_zone, evds_of(server), srq, default_srq_ep_attr());

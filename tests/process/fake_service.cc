@@ -51,7 +51,8 @@ bool welcome(RawPeer& peer) {
   RawSegment outbound(attach->descriptor.get());
   RawSegment inbound(own.get());
   peer.use(std::move(inbound), std::move(outbound));
-  return peer.greet(shm::GreetingKind::attached, {own.get()});
+  const Fd regions = make_region_table();
+  return peer.greet(shm::GreetingKind::attached, {own.get(), regions.get()});
 }
 
 std::uint32_t asked(RawPeer& peer) {

@@ -145,6 +145,11 @@ const std::vector<Attack>& attacks_on_descriptors() {
   static const std::vector<Attack> all = [] {
     std::vector<Attack> attacks{
         {"NoDescriptor", [](HostileTarget& target, Random&, Kept&) { attach_with(target, {}); }},
+        {"NoRegionTable",
+         [](HostileTarget& target, Random&, Kept&) {
+           const Fd segment = make_segment({});
+           attach_with(target, {segment.get()});
+         }},
         {"ASegmentAndThenAnother",
          [](HostileTarget& target, Random&, Kept&) {
            const Fd good = make_segment({});
@@ -154,8 +159,11 @@ const std::vector<Attack>& attacks_on_descriptors() {
     };
     for (int way = 0; way < kBadDescriptors; ++way) {
       attacks.push_back({"NotASegment" + std::to_string(way), [way](HostileTarget& target, Random&, Kept&) {
-                           const Fd fd = bad_descriptor(way);
-                           attach_with(target, {fd.get()});
+                           const Fd bad = bad_descriptor(way);
+                           const Fd segment = make_segment({});
+                           const Fd regions = make_region_table();
+                           attach_with(target, {bad.get(), regions.get()});
+                           attach_with(target, {segment.get(), bad.get()});
                          }});
     }
     return attacks;

@@ -184,6 +184,50 @@ void piece_unasked(HostileTarget& target, Random& random, Kept&) {
   link.peer.ring();
 }
 
+// RDMA on memory that is not its own, or with answers to questions that nobody asked.
+void rdma_anything(HostileTarget& target, Random& random, Kept&) {
+  Connected link = connected(target);
+  const auto key = static_cast<std::uint32_t>(random.chance(2) ? 1 + random.below(8) : odd_number(random));
+  const auto piece = static_cast<std::uint32_t>(1 + random.below(shm::kPieceBytesMax));
+  const shm::PutBody put{.position = 0,
+                         .address = odd_number(random),
+                         .length = odd_number(random),
+                         .offset = odd_number(random),
+                         .key = key};
+  const shm::GetBody get{.address = odd_number(random), .length = odd_number(random), .key = key};
+  switch (random.below(4)) {
+    case 0:
+      link.peer.put({.kind = CellKind::put,
+                     .flags = shm::kFlagLast,
+                     .length = piece,
+                     .connection = link.name,
+                     .body = bytes_of(put)});
+      break;
+    case 1:
+      for (int i = 0; i < 300; ++i) {
+        link.peer.put({.kind = CellKind::get, .connection = link.name, .body = bytes_of(get)});
+      }
+      break;
+    case 2:
+      link.peer.put(
+          {.kind = CellKind::got, .length = piece, .connection = link.name, .body = bytes_of(shm::PieceBody{})});
+      break;
+    default:
+      link.peer.put({.kind = CellKind::done, .connection = link.name});
+  }
+  link.peer.ring();
+}
+
+// Says that it uses regions, for ever.
+void never_lets_go(HostileTarget& target, Random& random, Kept&) {
+  Connected link = connected(target);
+  for (auto& slot : link.peer.outbound().header().rdma_keys) {
+    slot.store(1 + random.below(8));
+  }
+  link.peer.put({.kind = CellKind::send, .connection = link.name, .body = random_bytes(random, 40)});
+  link.peer.ring();
+}
+
 void piece_outside(HostileTarget& target, Random& random, Kept&) {
   Connected link = connected(target);
   const std::uint64_t position = shm::kBulkBytes - 64 + (random.number() & ~std::uint64_t{shm::kBulkBytes - 1});
@@ -451,6 +495,8 @@ const std::vector<Attack>& attacks_on_links() {
       {"AnswersAboutMemoryUnasked", answers_about_memory_unasked},
       {"CreditUnasked", credit_unasked},
       {"PieceUnasked", piece_unasked},
+      {"RdmaAnything", rdma_anything},
+      {"NeverLetsGo", never_lets_go},
       {"PieceOutsideTheRing", piece_outside},
       {"PieceTooLong", piece_too_long},
       {"AnnounceAnything", announce_anything},

@@ -69,8 +69,13 @@ const std::vector<Trick>& tricks() {
          peer.greet(GreetingKind::welcome);
          peer.hear();
          const auto way = static_cast<int>(random.below(kBadDescriptors + 1));
-         const Fd fd = way < kBadDescriptors ? bad_descriptor(way) : Fd();
-         peer.greet(GreetingKind::attached, fd ? std::vector<int>{fd.get()} : std::vector<int>{});
+         const Fd bad = way < kBadDescriptors ? bad_descriptor(way) : Fd();
+         const Fd good = random.chance(2) ? make_segment({}) : make_region_table();
+         std::vector<int> descriptors;
+         if (bad && random.chance(2)) descriptors.push_back(bad.get());
+         descriptors.push_back(good.get());
+         if (bad) descriptors.push_back(bad.get());
+         peer.greet(GreetingKind::attached, descriptors);
          EXPECT_TRUE(peer.cut()) << "descriptor " << way;
        }},
       {"NeverAnswersTheRequest",

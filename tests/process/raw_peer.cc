@@ -18,6 +18,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "nic/region_table.h"
+
 namespace anydat::test {
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -58,6 +60,10 @@ Fd make_segment(const SegmentRecipe& recipe) {
     ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   }
   return fd;
+}
+
+Fd make_region_table() {
+  return make_segment({.bytes = nic::RegionView::kBytes});
 }
 
 RawSegment::RawSegment(int fd) {
@@ -169,7 +175,8 @@ bool RawPeer::shake_hands() {
     inbound.header().probe_address = reinterpret_cast<std::uint64_t>(&probe);
     inbound.header().probe_value = probe;
   }
-  if (!greet(shm::GreetingKind::attach, {own.get()})) {
+  const Fd regions = make_region_table();
+  if (!greet(shm::GreetingKind::attach, {own.get(), regions.get()})) {
     return false;
   }
   const auto attached = hear();

@@ -48,6 +48,7 @@ struct SegmentRecipe {
   std::uint64_t claimed_bytes = shm::kSegmentBytes;
 };
 Fd make_segment(const SegmentRecipe& recipe);
+Fd make_region_table();  // an empty one
 
 // A mapped segment.
 class RawSegment {

@@ -150,7 +150,7 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
                                      request.flags.unsignalled});
         }
       } else {
-        sends_.append(request).progress = progress;
+        sends_.append(request).rdma.progress = progress;
         if (outcome == SendOutcome::pending) sends_.mark_sent();
         failed = outcome == SendOutcome::failed;
       }
@@ -159,7 +159,7 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       SendRing::Entry& entry = sends_.append(request);
       if (nothing_blocked) {
         const SendOutcome outcome = hand_over(sends_.next() - 1, message, request.flags, progress);
-        entry.progress = progress;
+        entry.rdma.progress = progress;
         entry.finished = outcome == SendOutcome::done;  // completes after those before it
         if (outcome == SendOutcome::done || outcome == SendOutcome::pending) sends_.mark_sent();
         failed = outcome == SendOutcome::failed;
@@ -190,12 +190,8 @@ Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) 
     key = adapter_.regions().reserve();
     if (key == 0) return Status::no_memory;
     counters_.binds.add();
-    SendRing::Entry& entry =
-        sends_.append({request.cookie, {&request.part, 1}, 0, request.flags, WorkKind::bind, {key, 0, 0}});
-    entry.window = static_cast<SoftWindow*>(request.window);
-    entry.owner = request.owner;
-    entry.tag = request.tag;
-    entry.rights = request.rights;
+    SendRing::Entry& entry = sends_.append({request.cookie, {&request.part, 1}, 0, request.flags, WorkKind::bind, {}});
+    entry.bind = {static_cast<SoftWindow*>(request.window), request.owner, request.tag, key, request.rights};
   }
   pump();
   return Status::ok;
@@ -205,7 +201,7 @@ void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus statu
   if (status == WorkStatus::success && entry.flags.suppress) return;
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (!queue) return;
-  void* owner = entry.kind == WorkKind::bind ? entry.owner : events_.owner;
+  void* owner = entry.kind == WorkKind::bind ? entry.bind.owner : events_.owner;
   const bool kept = queue->push({owner, entry.cookie, entry.length, entry.kind, status, entry.flags.unsignalled});
   if (!kept && status == WorkStatus::success)
     adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
@@ -229,10 +225,14 @@ bool SoftQueuePair::pump() {
       SendRing::Entry& entry = sends_.at(sends_.unsent());
       if (entry.kind == WorkKind::bind) {
         if (entry.flags.fence && reads_held_ > 0) break;
+        if (!entry.bind.window->can_bind(entry.all().front())) {
+          if (sends_.unsent() == sends_.first()) failure = WorkStatus::bind_failed;
+          break;
+        }
         // Nobody hands over anything behind it meanwhile (RMR-BIND-3), and only this thread, which holds the engine,
         // takes entries out. The lock is not needed, and whoever uses the old key may need it.
         send_lock_.unlock();
-        entry.window->bind(entry.remote.key, entry.all().front(), entry.rights, entry.tag);
+        entry.bind.window->bind(entry.bind.key, entry.all().front(), entry.bind.rights, entry.bind.tag);
         send_lock_.lock();
         entry.finished = true;
         sends_.mark_sent();
@@ -240,9 +240,9 @@ bool SoftQueuePair::pump() {
         continue;
       }
       const std::uint64_t before = entry.rdma.progress.bytes;
-      const SendOutcome outcome = hand_over(sends_.unsent(), entry.outgoing(), entry.flags, entry.progress);
-      if (outcome == SendOutcome::failed && sends_.unsent() == sends_.first()) failure = entry.progress.failure;
+      const SendOutcome outcome = hand_over(sends_.unsent(), entry.outgoing(), entry.flags, entry.rdma.progress);
       moved |= entry.rdma.progress.bytes != before;
+      if (outcome == SendOutcome::failed && sends_.unsent() == sends_.first()) failure = entry.rdma.progress.failure;
       // A failure waits until all before it are done: it is theirs to be reported first (DTO-40).
       if (outcome == SendOutcome::blocked || outcome == SendOutcome::failed) break;
       moved = true;
@@ -312,12 +312,12 @@ bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
   {
     base::Guard guard(send_lock_);
     SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
-    if (!entry || count > entry->length - entry->progress.bytes) return false;
+    if (!entry || count > entry->length - entry->rdma.progress.bytes) return false;
     good = usable(entry->outgoing());
     if (good) {
-      scatter(entry->all(), entry->progress.bytes, bytes, count);
-      entry->progress.bytes += count;
-      whole = entry->progress.bytes == entry->length;
+      scatter(entry->all(), entry->rdma.progress.bytes, bytes, count);
+      entry->rdma.progress.bytes += count;
+      whole = entry->rdma.progress.bytes == entry->length;
     }
   }
   if (!good) {
@@ -354,7 +354,7 @@ void SoftQueuePair::flush_sends(WorkStatus first_status) {
   reads_held_ = 0;
   while (!sends_.empty()) {
     const SendRing::Entry& entry = sends_.at(sends_.first());
-    if (entry.kind == WorkKind::bind && !entry.finished) entry.window->give_up(entry.remote.key, entry.tag);
+    if (entry.kind == WorkKind::bind && !entry.finished) entry.bind.window->give_up(entry.bind.key, entry.bind.tag);
     complete_send(entry, status);
     sends_.drop_first();
     status = WorkStatus::flushed;

@@ -22,24 +22,32 @@ class SoftWindow;
 class SendRing {
  public:
   struct Entry {
+    struct Rdma {
+      RemoteSegment remote;
+      Progress progress;
+    };
+    struct Bind {
+      SoftWindow* window;
+      void* owner;
+      std::uint64_t tag;
+      std::uint32_t key;
+      std::uint32_t rights;
+    };
+
     std::uint64_t cookie;
     std::uint64_t length;
-    RemoteSegment remote;  // of an RDMA; of a bind: the new key
-    Progress progress;
+    union {
+      Rdma rdma;  // and a Send, which has progress only
+      Bind bind;  // its one segment is the part of the region
+    };
     std::uint32_t segment_count;
-    WorkKind kind;
     WorkFlags flags;
+    WorkKind kind;
     bool finished;
-
-    // Of a bind; its one segment is the part of the region.
-    SoftWindow* window;
-    void* owner;
-    std::uint64_t tag;
-    std::uint32_t rights;
 
     Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
     std::span<const Segment> all() const { return {reinterpret_cast<const Segment*>(this + 1), segment_count}; }
-    Outgoing outgoing() const { return {kind, flags.solicited, length, all(), remote}; }
+    Outgoing outgoing() const { return {kind, flags.solicited, length, all(), rdma.remote}; }
   };
 
   // Keeps what is in it. Requires: size() <= depth and no entry has more segments than `segments`.
@@ -74,8 +82,7 @@ class SendRing {
     Entry& entry = at(next_++);
     entry.cookie = request.cookie;
     entry.length = request.length;
-    entry.remote = request.remote;
-    entry.progress = {};
+    entry.rdma = {request.remote, {}};
     entry.segment_count = static_cast<std::uint32_t>(request.segments.size());
     entry.kind = request.kind;
     entry.flags = request.flags;

@@ -16,6 +16,11 @@ void SoftWindow::close() {
   withdraw();
 }
 
+bool SoftWindow::can_bind(const Segment& part) const {
+  if (closed_ || part.length == 0) return true;
+  return adapter_.regions().check(part.key, part.address, part.length, zone_, 0) == RegionCheck::ok;
+}
+
 void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag) {
   withdraw();  // RMR-BIND-6
   if (closed_ || part.length == 0) {

@@ -16,6 +16,7 @@ class SoftWindow final : public Window {
 
   void close() override;
 
+  bool can_bind(const Segment& part) const;  // false: its region has gone meanwhile
   // Carries out, or gives up, the bind that reserved `key`.
   void bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag);
   void give_up(std::uint32_t key, std::uint64_t tag);
