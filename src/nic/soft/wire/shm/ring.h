@@ -13,6 +13,7 @@ namespace anydat::nic::soft::shm {
 class RingWriter {
  public:
   void attach(const Segment& segment) {
+    order_ = segment.order();
     header_ = &segment.header();
     cells_ = segment.cells();
     bulk_ = segment.bulk();
@@ -88,6 +89,7 @@ class RingWriter {
     header->length = length;
     header->connection = connection;
     header->aux = aux;
+    order_.published();
     // Release: the body, the header and the cleared successor come before `ready`.
     header->ready.store(pack_ready(kind, flags, cells), std::memory_order_release);
     produced_ += cells;
@@ -111,6 +113,7 @@ class RingWriter {
 
   static constexpr std::uint64_t kPreparedCells = 160;  // a little more than the largest message
 
+  base::HiddenOrder order_;
   SegmentHeader* header_ = nullptr;
   std::byte* cells_ = nullptr;
   std::byte* bulk_ = nullptr;
@@ -140,6 +143,7 @@ enum class ReadResult : std::uint8_t { empty, message, malformed };
 class RingReader {
  public:
   void attach(const Segment& segment) {
+    order_ = segment.order();
     header_ = &segment.header();
     cells_ = segment.cells();
     bulk_ = segment.bulk();
@@ -151,6 +155,7 @@ class RingReader {
     const auto* header = reinterpret_cast<const CellHeader*>(cells_ + index * kCellBytes);
     const std::uint32_t ready = header->ready.load(std::memory_order_acquire);
     if (ready == 0) return ReadResult::empty;
+    order_.seen();
     const auto kind = static_cast<std::uint8_t>(ready);
     view.kind = static_cast<CellKind>(kind);
     view.flags = static_cast<std::uint8_t>(ready >> 8);
@@ -188,6 +193,7 @@ class RingReader {
   }
 
  private:
+  base::HiddenOrder order_;
   SegmentHeader* header_ = nullptr;
   const std::byte* cells_ = nullptr;
   const std::byte* bulk_ = nullptr;

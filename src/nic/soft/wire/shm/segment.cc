@@ -22,6 +22,11 @@ void* map(int fd) {
 
 }  // namespace
 
+Segment::Segment(void* memory, int fd) : memory_(memory) {
+  struct stat status {};
+  if (fstat(fd, &status) == 0) order_ = base::HiddenOrder(status.st_ino);
+}
+
 Segment::~Segment() {
   if (memory_) munmap(memory_, kSegmentBytes);
 }
@@ -36,7 +41,7 @@ Segment Segment::create(base::UniqueFd& fd) {
   header->version = kVersion;
   header->segment_bytes = kSegmentBytes;
   offer_probe(*header);
-  return Segment(memory);
+  return Segment(memory, fd.get());
 }
 
 Segment Segment::attach(int fd) {
@@ -44,7 +49,7 @@ Segment Segment::attach(int fd) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return {};
   if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kSegmentBytes)) return {};
-  Segment segment(map(fd));
+  Segment segment(map(fd), fd);
   if (!segment) return {};
   const SegmentHeader& header = segment.header();
   if (header.magic != kMagic || header.version != kVersion || header.segment_bytes != kSegmentBytes) return {};

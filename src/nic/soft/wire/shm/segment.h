@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/hidden_order.h"
 #include "base/unique_fd.h"
 #include "nic/soft/wire/shm/layout.h"
 
@@ -13,9 +14,10 @@ namespace anydat::nic::soft::shm {
 class Segment {
  public:
   Segment() = default;
-  Segment(Segment&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  Segment(Segment&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)), order_(other.order_) {}
   Segment& operator=(Segment&& other) noexcept {
     std::swap(memory_, other.memory_);
+    std::swap(order_, other.order_);
     return *this;
   }
   ~Segment();
@@ -30,10 +32,13 @@ class Segment {
   SegmentHeader& header() const { return *static_cast<SegmentHeader*>(memory_); }
   std::byte* cells() const { return static_cast<std::byte*>(memory_) + kHeaderBytes; }
   std::byte* bulk() const { return cells() + kCellRingBytes; }
+  // Of what is written into it and then published.
+  base::HiddenOrder order() const { return order_; }
 
  private:
-  explicit Segment(void* memory) : memory_(memory) {}
+  Segment(void* memory, int fd);
   void* memory_ = nullptr;
+  base::HiddenOrder order_;
 };
 
 }  // namespace anydat::nic::soft::shm

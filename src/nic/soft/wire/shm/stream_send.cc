@@ -130,12 +130,13 @@ bool ShmStream::pulled_arrived(std::uint32_t sequence) {
 
 void ShmStream::finish(Announced& entry, WorkStatus status) {
   if (entry.has_leaf.exchange(false)) link_->withdraw_leave(entry.leaf);
+  const std::uint64_t number = entry.number;  // a posting thread may use the entry anew as soon as it is retired
   entry.state.store(Announced::State::done);
   std::uint32_t retired = retired_.load(std::memory_order_relaxed);
   const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
   while (retired != end && announced_[retired % kAnnouncedMax].state.load() == Announced::State::done) ++retired;
   retired_.store(retired, std::memory_order_release);
-  queue_pair_.send_finished(entry.number, status);
+  queue_pair_.send_finished(number, status);
   if (!closed_) queue_pair_.pump();
 }
 
