@@ -25,6 +25,14 @@ for metric in lat bw rate; do
   done
   for size in 1 9 8KiB 64KiB 1MiB; do measure $metric --size $size --iters 20; done
 done
+for op in write read; do
+  for size in 1 2 8 9 4KiB 1MiB; do
+    for metric in lat bw rate; do measure $metric --op $op --size $size --iters 40; done
+  done
+  measure rate --op $op --size 64 --iters 300 --endpoints 3 --srq --wait block
+done
+[ "$(json op)" = read ] || die "the JSON does not say what was measured"
+measure bw --size 1MiB --iters 20
 [ "$(json op)" = send ] && [ "$(json size_bytes)" = 1048576 ] || die "the JSON does not say what was measured"
 
 start_server datperf serve --qual 0
@@ -38,4 +46,5 @@ run 1 datperf lat --to "$server_at" --size 8 --iters 1
 run 2 datperf
 run 2 datperf lat --size 0
 run 2 datperf lat --op swap
+run 2 datperf lat --op write --wait block # there is nothing to block in
 say "datperf is in order"

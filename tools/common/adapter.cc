@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/error.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr DAT_COUNT kAsyncQueueLength = 64;
 constexpr std::size_t kHugePageBytes = 2 << 20;
+constexpr DAT_COUNT kReadsAtOnce = 16;
 
 }  // namespace
 
@@ -71,11 +73,13 @@ DAT_EP_ATTR Adapter::ep_attributes(DAT_COUNT receives, DAT_COUNT requests) const
   attributes.max_request_dtos = requests;
   attributes.max_recv_iov = 1;
   attributes.max_request_iov = 1;
+  attributes.max_rdma_read_in = std::min(attributes_.max_rdma_read_per_ep_in, kReadsAtOnce);
+  attributes.max_rdma_read_out = std::min(attributes_.max_rdma_read_per_ep_out, kReadsAtOnce);
   attributes.srq_soft_hw = DAT_HW_DEFAULT;
   return attributes;
 }
 
-Region::Region(const Adapter& adapter, std::size_t bytes) {
+Region::Region(const Adapter& adapter, std::size_t bytes, int remote_rights) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail_errno(fmt::format("reserving {} bytes of memory", bytes));
   data_ = static_cast<std::byte*>(memory);
@@ -87,10 +91,10 @@ Region::Region(const Adapter& adapter, std::size_t bytes) {
   DAT_REGION_DESCRIPTION description{};
   description.for_va = memory;
   DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+  const int rights = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | remote_rights;
   const DAT_RETURN status =
       dat_lmr_create(adapter.ia(), DAT_MEM_TYPE_VIRTUAL, description, bytes, adapter.pz(),
-                     static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG),
-                     &lmr, &context_, nullptr, nullptr, nullptr);
+                     static_cast<DAT_MEM_PRIV_FLAGS>(rights), &lmr, &context_, &rmr_context_, nullptr, nullptr);
   if (status != DAT_SUCCESS) {
     munmap(std::exchange(data_, nullptr), bytes);
     fail(status, fmt::format("registering {} bytes of memory", bytes));
@@ -103,6 +107,7 @@ Region& Region::operator=(Region&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(lmr_, other.lmr_);
   std::swap(context_, other.context_);
+  std::swap(rmr_context_, other.rmr_context_);
   return *this;
 }
 

@@ -42,17 +42,19 @@ class Adapter {
   DAT_IA_ATTR attributes_{};
 };
 
-// Zeroed, touched and registered memory. Messages are cut out of it with at().
+// Zeroed, touched and registered memory. Messages are cut out of it with at(). `remote_rights` are what peers may do to
+// it: DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, both, or 0.
 class Region {
  public:
   Region() = default;
-  Region(const Adapter& adapter, std::size_t bytes);
+  Region(const Adapter& adapter, std::size_t bytes, int remote_rights = 0);
   Region(Region&& other) noexcept { *this = std::move(other); }
   Region& operator=(Region&& other) noexcept;
   ~Region();
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
+  DAT_RMR_CONTEXT rmr_context() const { return rmr_context_; }
   DAT_LMR_TRIPLET at(std::size_t offset, std::size_t length) const {
     DAT_LMR_TRIPLET triplet{};
     triplet.lmr_context = context_;
@@ -66,6 +68,7 @@ class Region {
   std::size_t bytes_ = 0;
   Lmr lmr_;
   DAT_LMR_CONTEXT context_ = 0;
+  DAT_RMR_CONTEXT rmr_context_ = 0;
 };
 
 }  // namespace tools

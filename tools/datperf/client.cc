@@ -6,7 +6,7 @@
 #include "common/error.h"
 #include "common/process.h"
 #include "common/ticks.h"
-#include "datperf/loops.h"
+#include "datperf/rdma_loops.h"
 #include "datperf/run.h"
 
 namespace datperf {
@@ -16,10 +16,11 @@ constexpr tools::Timeout kSetUpTimeout = std::chrono::seconds(10);
 constexpr std::uint64_t kChunks = 50;  // between them the progress is shown; short runs are one chunk
 constexpr std::uint64_t kChunkLeast = 50'000;
 
-// Sends `count` messages of the phase that begins at sequence 0.
-template <bool kBlock>
-void run_phase(Side& side, std::uint64_t count, std::uint32_t* samples, const Progress& progress) {
+// Carries out the `count` operations of a phase, which begins at sequence 0. AnySide: Side or RdmaSide.
+template <bool kBlock, typename AnySide>
+void run_phase(AnySide& side, std::uint64_t count, std::uint32_t* samples, const Progress& progress) {
   const std::uint64_t chunk = std::max(count / kChunks, std::min(count, kChunkLeast));
+  side.begin_phase();
   for (std::uint64_t done = 0; done < count;) {
     const std::uint64_t now = std::min(chunk, count - done);
     const bool good = side.params().metric == Metric::lat ? ping<kBlock>(side, done, now, samples + done)
@@ -28,9 +29,11 @@ void run_phase(Side& side, std::uint64_t count, std::uint32_t* samples, const Pr
     done += now;
     if (done < count) progress(static_cast<double>(done) / static_cast<double>(count));
   }
+  side.finish_phase();
 }
 
-void run_phase(Side& side, std::uint64_t count, std::uint32_t* samples, const Progress& progress) {
+template <typename AnySide>
+void run_phase(AnySide& side, std::uint64_t count, std::uint32_t* samples, const Progress& progress) {
   side.params().block ? run_phase<true>(side, count, samples, progress)
                       : run_phase<false>(side, count, samples, progress);
 }
@@ -41,15 +44,14 @@ Report checked_report(Side& side) {
   return report;
 }
 
-}  // namespace
-
-Result measure(const tools::Adapter& adapter, const tools::Peer& server, const Params& params,
-               const Progress& progress) {
-  Result result{.params = params, .half_round_trip_ns = std::nullopt};
+template <typename AnySide>
+Result measure_by(const tools::Adapter& adapter, const tools::Peer& server, const Params& params,
+                  const Progress& progress) {
+  Result result{.params = params, .latency_ns = std::nullopt};
   std::vector<std::uint32_t> samples(params.metric == Metric::lat ? std::max(params.iters, params.warmup) : 0);
-  Side side(adapter, params, Role::client);
+  AnySide side(adapter, params, Role::client);
   side.connect_all(server, kSetUpTimeout);
-  checked_report(side);  // all connections are up at the server, too
+  side.meet(checked_report(side));  // all connections are up at the server, too
 
   run_phase(side, params.warmup, samples.data(), [](double) {});
   if (params.warmup > 0) checked_report(side);
@@ -66,10 +68,19 @@ Result measure(const tools::Adapter& adapter, const tools::Peer& server, const P
 
   if (params.metric == Metric::lat) {
     samples.resize(params.iters);
-    result.half_round_trip_ns = tools::summarize(samples, ns_per_tick / 2);
+    // A Read is there and back in itself; of the others, the answer is a second one.
+    result.latency_ns = tools::summarize(samples, params.op == Op::read ? ns_per_tick : ns_per_tick / 2);
   }
   side.disconnect_all(kSetUpTimeout);
   return result;
+}
+
+}  // namespace
+
+Result measure(const tools::Adapter& adapter, const tools::Peer& server, const Params& params,
+               const Progress& progress) {
+  return params.op == Op::send ? measure_by<Side>(adapter, server, params, progress)
+                               : measure_by<RdmaSide>(adapter, server, params, progress);
 }
 
 }  // namespace datperf

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The measuring loops of the operation "send". Another operation brings its own file of loops and its own cases where
-// client.cc and server.cc choose among them; sides, reports and results stay as they are.
+// The measuring loops of the operation "send"; those of "write" and "read" are in rdma_loops.h.
 //
 // Each loop handles `count` messages, spread round-robin over the endpoints. Each returns false when the run broke;
 // Side::fail() then says why.

@@ -48,7 +48,7 @@ Params params_of(const Options& options, std::uint64_t size) {
   std::random_device entropy;
   Params params;
   params.metric = options.metric;
-  params.op = Op::send;
+  params.op = options.op == "write" ? Op::write : options.op == "read" ? Op::read : Op::send;
   params.srq = options.srq;
   params.block = options.wait == "block";
   params.endpoints = options.endpoints;
@@ -97,7 +97,9 @@ int run(const Options& options) {
 
 CLI::App* add_metric(CLI::App& app, Options& options, Metric metric, const std::string& description) {
   CLI::App* command = app.add_subcommand(std::string(name_of(metric)), description);
-  command->add_option("--op", options.op, "Operation")->check(CLI::IsMember({"send"}))->capture_default_str();
+  command->add_option("--op", options.op, "Operation: Sends, RDMA Writes or RDMA Reads")
+      ->check(CLI::IsMember({"send", "write", "read"}))
+      ->capture_default_str();
   command->add_option("--size", options.size, "Bytes in a message, as in 8 or 64KiB; without it, 1 B to 4 MiB in turn")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{1}, kSizeMax));
@@ -121,7 +123,11 @@ CLI::App* add_metric(CLI::App& app, Options& options, Metric metric, const std::
       ->type_name("SERVER,CLIENT");
   command->add_option("--to", options.to, "Use the server at HOST[:QUAL] (see datperf serve)");
   command->add_flag("--json", options.json, "Print JSON: an object, or a list of them without --size");
-  command->callback([&options, metric] { options.metric = metric; });
+  command->callback([&options, metric] {
+    options.metric = metric;
+    if (metric == Metric::lat && options.op == "write" && options.wait == "block")
+      throw CLI::ValidationError("--wait block", "the latency of a Write is measured by looking at memory");
+  });
   command->footer(tools::examples({fmt::format("datperf {} --size 64 --srq --cpus 0,1", name_of(metric))}));
   return command;
 }
@@ -136,9 +142,9 @@ int main(int argc, char** argv) {
   CLI::App app("Measures messages between two processes. Starts its own server on this host unless told where one is.",
                "datperf");
   app.require_subcommand(1);
-  add_metric(app, options, datperf::Metric::lat, "Half the round trip of one message at a time");
-  add_metric(app, options, datperf::Metric::bw, "Bytes a second of a stream of Sends");
-  add_metric(app, options, datperf::Metric::rate, "Messages a second of a stream of Sends");
+  add_metric(app, options, datperf::Metric::lat, "Half the round trip of one message at a time, or all of a Read");
+  add_metric(app, options, datperf::Metric::bw, "Bytes a second of a stream of operations");
+  add_metric(app, options, datperf::Metric::rate, "Operations a second");
   CLI::App* serve = app.add_subcommand("serve", "Be the server for clients that use --to, until interrupted");
   serve->add_option("--ia", serve_options.ia, "Interface adapter")->capture_default_str();
   serve->add_option("--qual", serve_options.qualifier, "Qualifier (port) to serve on; 0 takes a free one")
@@ -148,7 +154,7 @@ int main(int argc, char** argv) {
   serve->add_option("--control-fd", serve_options.control_fd)->group("");
   serve->footer(tools::examples({"datperf serve --qual 21122"}));
   app.footer(
-      tools::examples({"datperf lat --size 8 --srq", "datperf bw --wire tcp",
+      tools::examples({"datperf lat --size 8 --srq", "datperf bw --op write --size 1MiB",
                        "datperf rate --size 8 --endpoints 16 --srq --json", "datperf lat --to server.example.org"}));
   return tools::run_tool(app, argc, argv, [&] {
     if (!serve->parsed()) return datperf::run(options);

@@ -57,12 +57,37 @@ inline std::uint64_t expected_sum(std::uint64_t size, std::uint64_t count) {
   return sum;
 }
 
-// What the server sends after each phase (set-up, warm-up, measurement): a message of its own.
+// RDMA fills a slot without telling anybody, so there each message ends with a byte that changes from one to the next
+// and is never 0. Bytes appear in ascending order: whoever sees the last one sees them all.
+inline std::byte tail_of(std::uint64_t sequence) {
+  return static_cast<std::byte>(1 + sequence % 255);
+}
+
+inline void stamp_slot(std::byte* slot, std::uint64_t size, std::uint64_t sequence) {
+  stamp(slot, size, sequence);
+  slot[size - 1] = tail_of(sequence);
+}
+
+inline bool slot_holds(const std::byte* slot, std::uint64_t size, std::uint64_t sequence) {
+  const std::uint64_t head_bytes = size - 1 < sizeof sequence ? size - 1 : sizeof sequence;
+  return std::memcmp(slot, &sequence, head_bytes) == 0 && slot[size - 1] == tail_of(sequence);
+}
+
+// Makes sure that what is found in the slot later was put there later.
+inline void clear_slot(std::byte* slot, std::uint64_t size) {
+  const std::uint64_t none = ~std::uint64_t{0};
+  std::memcpy(slot, &none, size < sizeof none ? size : sizeof none);
+  slot[size - 1] = std::byte{0};
+}
+
+// What the sides send each other between phases (set-up, warm-up, measurement): a message of its own.
 struct Report {
   std::uint64_t magic = kMagic;
-  std::uint64_t failed = 0;  // 1: what arrived was not what was sent
-  std::uint64_t cpu_ns = 0;  // processor time the server used in the phase
-  std::uint64_t reserved[5] = {};
+  std::uint64_t failed = 0;       // 1: what arrived was not what was sent
+  std::uint64_t cpu_ns = 0;       // processor time the server used in the phase
+  std::uint64_t rmr_context = 0;  // RDMA, at set-up: the memory that the other side may use, in slots
+  std::uint64_t target_address = 0;
+  std::uint64_t reserved[3] = {};
 
   static constexpr std::uint64_t kMagic = 0x646174706572665f;
 };

@@ -41,6 +41,10 @@ std::string_view name_of(Op op) {
   switch (op) {
     case Op::send:
       return "send";
+    case Op::write:
+      return "write";
+    case Op::read:
+      return "read";
   }
   return "?";
 }
@@ -68,7 +72,7 @@ std::optional<Params> decode(std::span<const std::byte> bytes) {
   if (bytes.size() != sizeof(WireParams)) return std::nullopt;
   std::memcpy(&wire, bytes.data(), sizeof wire);
   const bool known = wire.magic == kMagic && wire.metric <= static_cast<std::uint8_t>(Metric::rate) &&
-                     wire.op <= static_cast<std::uint8_t>(Op::send);
+                     wire.op <= static_cast<std::uint8_t>(Op::read);
   const bool sane = wire.endpoints >= 1 && wire.endpoints <= kEndpointsMax && wire.index < wire.endpoints &&
                     wire.size >= 1 && wire.size <= kSizeMax && wire.iters >= 1;
   if (!known || !sane) return std::nullopt;
@@ -115,6 +119,7 @@ Sizing sizing_of(const Params& params, Role role) {
   sizing.receives = static_cast<std::uint32_t>(receives);
   sizing.send_slots = static_cast<std::uint32_t>(sends);
   sizing.signal_every = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(sends / 4, 1, 64));
+  if (lat && params.op == Op::read) sizing.signal_every = 1;  // its completion is what is waited for
   return sizing;
 }
 

@@ -13,7 +13,7 @@
 namespace datperf {
 
 enum class Metric : std::uint8_t { lat, bw, rate };
-enum class Op : std::uint8_t { send };
+enum class Op : std::uint8_t { send, write, read };
 
 std::string_view name_of(Metric metric);
 std::string_view name_of(Op op);

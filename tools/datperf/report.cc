@@ -23,7 +23,7 @@ double rounded(double value) {
 
 nlohmann::ordered_json to_json(const Result& result, const std::string& wire) {
   const Params& params = result.params;
-  const auto& half = result.half_round_trip_ns;
+  const auto& latency = result.latency_ns;
   nlohmann::ordered_json json{
       {"metric", name_of(params.metric)},
       {"op", name_of(params.op)},
@@ -35,11 +35,11 @@ nlohmann::ordered_json to_json(const Result& result, const std::string& wire) {
       {"endpoints", params.endpoints},
   };
   // A metric that was not measured is null rather than absent, so that every line has the same keys.
-  json["median_ns"] = half ? nlohmann::ordered_json(rounded(half->median)) : nullptr;
-  json["p99_ns"] = half ? nlohmann::ordered_json(rounded(half->p99)) : nullptr;
-  json["p999_ns"] = half ? nlohmann::ordered_json(rounded(half->p999)) : nullptr;
-  json["gbytes_per_s"] = half ? nullptr : nlohmann::ordered_json(result.gbytes_per_s());
-  json["mmsgs_per_s"] = half ? nullptr : nlohmann::ordered_json(result.mmsgs_per_s());
+  json["median_ns"] = latency ? nlohmann::ordered_json(rounded(latency->median)) : nullptr;
+  json["p99_ns"] = latency ? nlohmann::ordered_json(rounded(latency->p99)) : nullptr;
+  json["p999_ns"] = latency ? nlohmann::ordered_json(rounded(latency->p999)) : nullptr;
+  json["gbytes_per_s"] = latency ? nullptr : nlohmann::ordered_json(result.gbytes_per_s());
+  json["mmsgs_per_s"] = latency ? nullptr : nlohmann::ordered_json(result.mmsgs_per_s());
   json["cpu_s"] = result.cpu_s;
   return json;
 }
@@ -49,8 +49,8 @@ void print_table_head(const Params& params, const std::string& wire, const std::
              server, wire, params.srq ? "SRQ" : "plain receive queues", params.block ? "blocking" : "polling",
              params.endpoints, params.endpoints == 1 ? "" : "s");
   if (params.metric == Metric::lat) {
-    fmt::print("{:>10} {:>10} {:>12} {:>12} {:>12} {:>9}   half round trip\n", "size", "iters", "median", "99%",
-               "99.9%", "cpu s");
+    fmt::print("{:>10} {:>10} {:>12} {:>12} {:>12} {:>9}   {}\n", "size", "iters", "median", "99%", "99.9%", "cpu s",
+               params.op == Op::read ? "post to completion" : "half round trip");
   } else {
     fmt::print("{:>10} {:>10} {:>12} {:>12} {:>9}\n", "size", "messages", "GB/s", "M msg/s", "cpu s");
   }
@@ -59,9 +59,10 @@ void print_table_head(const Params& params, const std::string& wire, const std::
 
 void print_table_row(const Result& result) {
   const std::string size = tools::size_text(result.params.size);
-  if (const auto& half = result.half_round_trip_ns) {
+  if (const auto& latency = result.latency_ns) {
     fmt::print("{:>10} {:>10} {:>12} {:>12} {:>12} {:>9.3f}\n", size, result.params.iters,
-               tools::time_text(half->median), tools::time_text(half->p99), tools::time_text(half->p999), result.cpu_s);
+               tools::time_text(latency->median), tools::time_text(latency->p99), tools::time_text(latency->p999),
+               result.cpu_s);
   } else {
     fmt::print("{:>10} {:>10} {:>12.4f} {:>12.4f} {:>9.3f}\n", size, result.params.iters, result.gbytes_per_s(),
                result.mmsgs_per_s(), result.cpu_s);

@@ -18,9 +18,9 @@ inline constexpr DAT_CONN_QUAL kDefaultQualifier = 21122;
 
 struct Result {
   Params params;
-  std::optional<tools::Summary> half_round_trip_ns;  // lat
-  double seconds = 0;                                // the measured phase, as the client saw it
-  double cpu_s = 0;                                  // of both processes, in that phase
+  std::optional<tools::Summary> latency_ns;  // lat: half a round trip, or all of a Read
+  double seconds = 0;                        // the measured phase, as the client saw it
+  double cpu_s = 0;                          // of both processes, in that phase
 
   double mmsgs_per_s() const { return static_cast<double>(params.iters) / seconds / 1e6; }
   double gbytes_per_s() const { return mmsgs_per_s() * static_cast<double>(params.size) / 1e3; }

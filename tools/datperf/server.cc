@@ -7,7 +7,7 @@
 
 #include "common/error.h"
 #include "common/process.h"
-#include "datperf/loops.h"
+#include "datperf/rdma_loops.h"
 #include "datperf/run.h"
 
 namespace datperf {
@@ -34,7 +34,7 @@ class Server {
     }
     while (const auto first = next_request(std::chrono::hours(24 * 365))) {
       try {
-        serve_run(*first);
+        first->params.op == Op::send ? serve_run<Side>(*first) : serve_run<RdmaSide>(*first);
       } catch (const tools::Error& error) {
         fmt::print(stderr, "datperf: a run ended early: {}\n", error.what());
       }
@@ -64,13 +64,14 @@ class Server {
     return std::nullopt;
   }
 
+  template <typename AnySide>  // Side or RdmaSide
   void serve_run(const Incoming& first) {
     const Params& params = first.params;
     if (params.index != 0) {  // the rest of a run that we gave up
       tools::check(dat_cr_reject(first.cr), "dat_cr_reject");
       return;
     }
-    std::optional<Side> side;
+    std::optional<AnySide> side;
     try {
       side.emplace(adapter_, params, Role::server);
     } catch (const tools::Error&) {
@@ -88,10 +89,28 @@ class Server {
       side->accept(next->params.index, next->cr, kSetUpTimeout);
       ++accepted;
     }
-    side->send_report({});
+    set_up(*side);
     if (params.warmup > 0) run_phase(*side, params.warmup);
     run_phase(*side, params.iters);
     side->wait_disconnected(kSetUpTimeout);
+  }
+
+  static void set_up(Side& side) { side.send_report({}); }
+  static void set_up(RdmaSide& side) {
+    side.begin_phase();
+    side.meet();
+  }
+
+  static void run_phase(RdmaSide& side, std::uint64_t count) {
+    const std::uint64_t cpu_before_ns = tools::process_cpu_ns();
+    const bool answers = side.params().metric == Metric::lat && side.params().op == Op::write;
+    if (answers && !echo<false>(side, count)) side.fail();
+    side.await_finish();
+    Report report;
+    report.cpu_ns = tools::process_cpu_ns() - cpu_before_ns;
+    report.failed = side.params().op == Op::write && !side.all_written(count);
+    side.begin_phase();
+    side.send_report(report);
   }
 
   static void run_phase(Side& side, std::uint64_t count) {

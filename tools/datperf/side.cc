@@ -25,7 +25,7 @@ Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
   // Room for everything that can be under way at once, so that no dispatcher overflows (EVM-57); each endpoint has a
   // connection's beginning and end.
   inbox_ = adapter.make_evd(count_of(receives + 2 * endpoints), DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
-  outbox_ = adapter.make_evd(count_of(sends), DAT_EVD_DTO_FLAG);
+  outbox_ = adapter.make_evd(count_of(sends + endpoints), DAT_EVD_DTO_FLAG);
   receive_memory_ = tools::Region(adapter, receives * sizing_.stride);
   send_memory_ = tools::Region(adapter, sends * sizing_.stride);
 
@@ -96,7 +96,7 @@ Report Side::receive_report() {
   if (completion.transfered_length == sizeof report)
     std::memcpy(&report, receive_memory_.data() + completion.user_cookie.as_64 * sizing_.stride, sizeof report);
   if (completion.transfered_length != sizeof report || report.magic != Report::kMagic)
-    throw tools::Error("the server sent something else where its report was due");
+    throw tools::Error("the other side sent something else where its report was due");
   if (!repost(event)) fail();
   return report;
 }

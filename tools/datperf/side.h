@@ -42,6 +42,11 @@ class Side {
   template <bool kBlock>
   bool send(std::uint32_t endpoint, std::uint64_t sequence);
 
+  // What a run of another operation needs at these points, and one of Sends does not.
+  void meet(const Report&) {}
+  void begin_phase() {}
+  void finish_phase() {}
+
   // Between phases: one Report on the first endpoint. Throw Error.
   void send_report(const Report& report);
   Report receive_report();
@@ -51,27 +56,22 @@ class Side {
   bool corrupt();
   [[noreturn]] void fail() const;
 
- private:
+ protected:
   struct Lane {  // one connection
     tools::Ep ep;
-    std::uint64_t posted = 0;     // Sends so far
+    std::uint64_t posted = 0;     // requests so far
     std::uint64_t completed = 0;  // of them known to be complete
   };
 
-  static constexpr int kLaneShift = 48;  // a Send's cookie: lane in the high bits, number of the Send below
+  static constexpr int kLaneShift = 48;  // a request's cookie: lane in the high bits, number of the request below
 
   template <bool kBlock>
   bool next_event(DAT_EVD_HANDLE evd, DAT_EVENT& event);
-  template <bool kBlock>
-  bool wait_for_slot(Lane& lane);
   // Where the next Send of an endpoint is, counted from the start of send_memory_.
   std::size_t next_slot(std::uint32_t endpoint) const {
     const std::size_t slot = lanes_[endpoint].posted & (sizing_.send_slots - 1);
     return (std::size_t{endpoint} * sizing_.send_slots + slot) * sizing_.stride;
   }
-  bool post_send(std::uint32_t endpoint, std::size_t offset, std::size_t bytes);
-  void make_endpoint(std::uint32_t index);
-  bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
   bool lost(const DAT_EVENT& event);
   bool refused(const char* call, DAT_RETURN status);
 
@@ -84,6 +84,14 @@ class Side {
   tools::Region send_memory_;     // slots the same way, lane by lane
   tools::Srq srq_;
   std::vector<Lane> lanes_;
+
+ private:
+  template <bool kBlock>
+  bool wait_for_slot(Lane& lane);
+  bool post_send(std::uint32_t endpoint, std::size_t offset, std::size_t bytes);
+  void make_endpoint(std::uint32_t index);
+  bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
+
   std::string failure_;
 };
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "datperf/rdma_side.h"
+
+#include <atomic>
+
+#include "common/error.h"
+
+namespace datperf {
+namespace {
+
+constexpr int kLooksBetweenChecks = 1 << 16;  // at memory, before the connection is looked at
+
+int remote_rights_for(Op op) {
+  return op == Op::write ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : DAT_MEM_PRIV_REMOTE_READ_FLAG;
+}
+
+}  // namespace
+
+RdmaSide::RdmaSide(const tools::Adapter& adapter, const Params& params, Role role)
+    : Side(adapter, params, role),
+      slots_(sizing_of(params, Role::client).send_slots),
+      own_memory_(adapter, slots_ * params.endpoints * sizing_.stride),
+      offered_memory_(adapter, slots_ * params.endpoints * sizing_.stride, remote_rights_for(params.op)),
+      report_memory_(adapter, params.endpoints * sizeof(Report)),
+      courses_(params.endpoints) {
+  if (params.op != Op::read) return;
+  for (std::uint64_t i = 0; i < slots_ * params.endpoints; ++i)
+    stamp_slot(offered_memory_.data() + i * sizing_.stride, params.size, i);
+}
+
+void RdmaSide::meet(const Report& offer) {
+  peer_.rmr_context = static_cast<DAT_RMR_CONTEXT>(offer.rmr_context);
+  peer_.target_address = offer.target_address;
+  send_report({});
+}
+
+void RdmaSide::meet() {
+  send_report({});
+  const Report offer = receive_report();
+  peer_.rmr_context = static_cast<DAT_RMR_CONTEXT>(offer.rmr_context);
+  peer_.target_address = offer.target_address;
+}
+
+void RdmaSide::send_report_on(std::uint32_t endpoint, const Report& report) {
+  Lane& lane = lanes_[endpoint];
+  while (lane.posted - lane.completed == sizing_.send_slots)
+    if (!reap<true>()) fail();
+  Report full = report;
+  full.rmr_context = offered_memory_.rmr_context();
+  full.target_address = reinterpret_cast<std::uintptr_t>(offered_memory_.data());
+  const std::size_t offset = endpoint * sizeof(Report);
+  std::memcpy(report_memory_.data() + offset, &full, sizeof full);
+  courses_[endpoint].last = ++lane.posted;
+  DAT_LMR_TRIPLET message = report_memory_.at(offset, sizeof full);
+  DAT_DTO_COOKIE cookie;
+  cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | lane.posted;
+  const DAT_RETURN status = dat_ep_post_send(lane.ep.get(), 1, &message, cookie, DAT_COMPLETION_DEFAULT_FLAG);
+  if (status != DAT_SUCCESS) tools::fail(status, "dat_ep_post_send");
+  // What was posted before is complete with it (DTO-40), so that the slots are free for the next phase.
+  if (!settle<true>(endpoint)) fail();
+}
+
+void RdmaSide::begin_phase() {
+  for (std::uint32_t i = 0; i < params_.endpoints; ++i) courses_[i] = {.base = lanes_[i].posted};
+  if (params_.op != Op::write) return;
+  for (std::uint64_t i = 0; i < slots_ * params_.endpoints; ++i)
+    clear_slot(offered_memory_.data() + i * sizing_.stride, params_.size);
+}
+
+bool RdmaSide::await_write(std::uint32_t endpoint, std::uint64_t sequence) {
+  const std::size_t offset = slot_offset(endpoint, courses_[endpoint].awaited++);
+  std::byte* slot = offered_memory_.data() + offset;
+  const std::atomic_ref<std::byte> tail(slot[params_.size - 1]);
+  const std::byte wanted = tail_of(sequence);
+  for (int looks = 1; tail.load(std::memory_order_acquire) != wanted; ++looks) {
+    if (looks % kLooksBetweenChecks != 0) continue;
+    looks = 0;
+    DAT_EVENT event;  // the only one that can come now is the connection's end
+    if (dat_evd_dequeue(inbox_.get(), &event) == DAT_SUCCESS) return lost(event);
+  }
+  return slot_holds(slot, params_.size, sequence) || corrupt();
+}
+
+void RdmaSide::check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint64_t to) {
+  const Course& course = courses_[endpoint];
+  for (std::uint64_t number = from + 1; number <= to; ++number) {
+    if (number <= course.base || number == course.last) continue;  // Sends between the phases
+    const std::uint64_t index = number - course.base - 1;
+    const std::uint64_t there = std::uint64_t{endpoint} * slots_ + (index & (slots_ - 1));
+    bad_ += !slot_holds(own_memory_.data() + slot_offset(endpoint, index), params_.size, there);
+  }
+}
+
+void RdmaSide::finish_phase() {
+  for (std::uint32_t i = 0; i < params_.endpoints; ++i) send_report_on(i, {});
+}
+
+void RdmaSide::await_finish() {
+  for (std::uint32_t i = 0; i < params_.endpoints; ++i) receive_report();
+}
+
+bool RdmaSide::all_written(std::uint64_t count) const {
+  // From the last message back to the one that was overwritten by it.
+  const std::uint64_t endpoints = params_.endpoints;
+  for (std::uint64_t left = std::min(count, slots_ * endpoints), sequence = count - left; left > 0;
+       --left, ++sequence) {
+    const std::size_t offset = slot_offset(static_cast<std::uint32_t>(sequence % endpoints), sequence / endpoints);
+    if (!slot_holds(offered_memory_.data() + offset, params_.size, sequence)) return false;
+  }
+  return true;
+}
+
+}  // namespace datperf

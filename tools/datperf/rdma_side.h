@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One process's half of a run of RDMA Writes or Reads.
+//
+// Each side offers the other a region of slots, as many and as large as the client's own for Sends. The n-th operation
+// of an endpoint in a phase is between slot n modulo their number here and the same slot there; what it carries is a
+// number that both sides can tell beforehand. An end of a phase is a Send on each connection, which arrives behind all
+// that was written before it and completes behind all that was posted before it.
+#ifndef ANYDAT_TOOLS_DATPERF_RDMA_SIDE_H
+#define ANYDAT_TOOLS_DATPERF_RDMA_SIDE_H
+
+#include "datperf/side.h"
+
+namespace datperf {
+
+class RdmaSide : public Side {
+ public:
+  RdmaSide(const tools::Adapter& adapter, const Params& params, Role role);
+
+  // Set-up, after all connections are up: tell each other where the slots are. Throw Error.
+  void send_report(Report report) { send_report_on(0, report); }
+  void meet(const Report& offer);  // client
+  void meet();                     // server
+
+  // Before each phase and before the other side can begin it: no slot holds what the phase is going to bring.
+  void begin_phase();
+  // Writes the message `sequence` into the peer's slot, or reads the slot whose turn it is.
+  template <bool kBlock>
+  bool transfer(std::uint32_t endpoint, std::uint64_t sequence);
+  // Waits until all of an endpoint's transfers are complete.
+  template <bool kBlock>
+  bool settle(std::uint32_t endpoint);
+  // Waits until the peer has written the message `sequence` into our slot whose turn it is. Looks at memory only, and
+  // now and then whether the connection is still there.
+  bool await_write(std::uint32_t endpoint, std::uint64_t sequence);
+
+  // The end of a phase. The client says so on all connections, and has all its transfers complete then; the server
+  // waits for that. Throw Error.
+  void finish_phase();
+  void await_finish();
+  // Server: whether the last messages of a phase of `count` Writes are all in their slots.
+  bool all_written(std::uint64_t count) const;
+  std::uint64_t bad() const { return bad_; }  // Reads that brought something else than the slot holds at the peer
+
+ private:
+  struct Course {                   // of one endpoint in one phase
+    std::uint64_t base = 0;         // requests posted before it
+    std::uint64_t transferred = 0;  // our transfers
+    std::uint64_t awaited = 0;      // writes of the peer that we have seen
+    std::uint64_t last = 0;         // the number of the Send that ends the phase; 0: not posted
+  };
+
+  void send_report_on(std::uint32_t endpoint, const Report& report);
+  std::size_t slot_offset(std::uint32_t endpoint, std::uint64_t index) const {
+    return (std::size_t{endpoint} * slots_ + (index & (slots_ - 1))) * sizing_.stride;
+  }
+  template <bool kBlock>
+  bool reap();
+  void check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint64_t to);
+
+  const std::uint64_t slots_;     // of each endpoint; a power of two
+  tools::Region own_memory_;      // what our transfers take from or bring to
+  tools::Region offered_memory_;  // what the peer's transfers bring to or take from
+  tools::Region report_memory_;   // one for each endpoint
+  DAT_RMR_TRIPLET peer_{};        // the peer's offered memory
+  std::vector<Course> courses_;
+  std::uint64_t bad_ = 0;
+};
+
+template <bool kBlock>
+bool RdmaSide::reap() {
+  DAT_EVENT event;
+  if (!next_event<kBlock>(outbox_.get(), event)) return false;
+  const auto& completion = event.event_data.dto_completion_event_data;
+  if (completion.status != DAT_DTO_SUCCESS) [[unlikely]]
+    return lost(event);
+  const std::uint64_t cookie = completion.user_cookie.as_64;
+  const auto endpoint = static_cast<std::uint32_t>(cookie >> kLaneShift);
+  const std::uint64_t number = cookie & ((std::uint64_t{1} << kLaneShift) - 1);
+  Lane& lane = lanes_[endpoint];
+  if (params_.op == Op::read) check_reads(endpoint, lane.completed, number);
+  lane.completed = number;
+  return true;
+}
+
+template <bool kBlock>
+bool RdmaSide::settle(std::uint32_t endpoint) {
+  const Lane& lane = lanes_[endpoint];
+  while (lane.completed != lane.posted)
+    if (!reap<kBlock>()) return false;
+  return true;
+}
+
+template <bool kBlock>
+inline bool RdmaSide::transfer(std::uint32_t endpoint, std::uint64_t sequence) {
+  Lane& lane = lanes_[endpoint];
+  while (lane.posted - lane.completed == slots_)
+    if (!reap<kBlock>()) return false;
+  const std::size_t offset = slot_offset(endpoint, courses_[endpoint].transferred++);
+  const std::uint64_t number = ++lane.posted;
+  const bool signalled = (number & (sizing_.signal_every - 1)) == 0;
+  const DAT_COMPLETION_FLAGS flags = signalled ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
+  DAT_LMR_TRIPLET here = own_memory_.at(offset, params_.size);
+  DAT_RMR_TRIPLET there = peer_;
+  there.target_address += offset;
+  there.segment_length = params_.size;
+  DAT_DTO_COOKIE cookie;
+  cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
+  if (params_.op == Op::write) {
+    stamp_slot(own_memory_.data() + offset, params_.size, sequence);
+    const DAT_RETURN status = dat_ep_post_rdma_write(lane.ep.get(), 1, &here, cookie, &there, flags);
+    return status == DAT_SUCCESS || refused("dat_ep_post_rdma_write", status);
+  }
+  clear_slot(own_memory_.data() + offset, params_.size);
+  const DAT_RETURN status = dat_ep_post_rdma_read(lane.ep.get(), 1, &here, cookie, &there, flags);
+  return status == DAT_SUCCESS || refused("dat_ep_post_rdma_read", status);
+}
+
+}  // namespace datperf
+
+#endif
