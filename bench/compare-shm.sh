@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# anydat beside its peers on one host: latency, rate and bandwidth of Sends over shared memory, what an SRQ costs, what
-# blocking costs, and what doing nothing costs.
+# anydat beside its peers on one host: latency, rate and bandwidth of Sends over shared memory, what an SRQ costs, RDMA
+# Writes and Reads, what blocking costs, and what doing nothing costs.
 #
 # Absolute figures drift between machines and within the hour, so each run measures the product and its peer in turn,
 # on the same two processors, and the table shows medians over the runs and their ratio. The peer's messages are one
 # buffer sent again and again and mostly not read; ours are many buffers, each written by its sender and read by its
-# receiver.
+# receiver. RDMA Writes of ours come from memory that the writer has just touched, and what Reads bring is looked at.
+#
+# UCX has two ways for RDMA. Memory that it allocated itself (by mmap of shared memory) is mapped by both processes; for any
+# other, such as malloc's, each operation is a message that the other process must answer. Ours is malloc's.
 set -euo pipefail
 . "$(dirname "$0")/../scripts/lib.sh"
 
@@ -99,16 +102,22 @@ ucx() {
   local test=$1 size=$2 iterations=$3 column=$4 port warm_up
   port=$(free_port)
   warm_up=$((iterations / 10))
-  UCX_TLS=self,sm timeout 300 ucx_perftest -p "$port" -c "$server_cpu" >/dev/null 2>&1 &
+  export UCX_TLS=${ucx_transports:-self,sm} UCX_ALLOC_PRIO=${ucx_memory:-md:sysv,md:posix,huge,thp,md:*,mmap,heap}
+  timeout 300 ucx_perftest -p "$port" -c "$server_cpu" >/dev/null 2>&1 &
   local server=$!
   await_listener "$port" || die "ucx_perftest did not start to listen"
-  UCX_TLS=self,sm timeout 300 ucx_perftest 127.0.0.1 -p "$port" -t "$test" -s "$size" -n "$iterations" -w "$warm_up" \
+  timeout 300 ucx_perftest 127.0.0.1 -p "$port" -t "$test" -s "$size" -n "$iterations" -w "$warm_up" \
     -c "$client_cpu" -f >"$work/ucx" 2>&1 || die "ucx_perftest -t $test -s $size failed: $(tail -n 1 "$work/ucx")"
   wait "$server" || true
   awk -v column="$column" 'NF == 8 && $1 ~ /^[0-9]+$/ {value = $column} END {print value}' "$work/ucx"
 }
 ucx_latency_ns() { ucx tag_lat "$1" "$2" 2 | awk '{print $1 * 1000}'; }
 ucx_rate_mmsgs() { ucx tag_bw "$1" "$2" 8 | awk '{print $1 / 1e6}'; }
+ucx_mapped() { ucx_transports=self,posix,sysv "$@"; }
+ucx_heap() { ucx_transports=self,posix,cma ucx_memory=heap "$@"; }
+ucx_put_ns() { ucx ucp_put_lat "$1" "$2" 2 | awk '{print $1 * 1000}'; }
+ucx_put_gb() { ucx ucp_put_bw "$1" "$2" 6 | awk '{print $1 * 1048576 / 1e9}'; }
+ucx_get_gb() { ucx ucp_get "$1" "$2" 6 | awk '{print $1 * 1048576 / 1e9}'; }
 ucx_bandwidth_gb() { ucx tag_bw "$1" "$2" 6 | awk '{print $1 * 1048576 / 1e9}'; }
 
 # libfabric's pingpong reports microseconds for each transfer, which is half a round trip. Not every machine lets its
@@ -150,8 +159,10 @@ idle_us_per_s() {
 # ---- All runs, alternating ----
 
 lat_iters=200000 page_iters=100000 rate_iters=5000000 bw64_iters=50000 bw1m_iters=4000 wake_iters=20000 idle_s=5
+bw4m_iters=1000 slow_iters=300
 if $quick; then
   lat_iters=50000 page_iters=20000 rate_iters=1000000 bw64_iters=8000 bw1m_iters=800 wake_iters=3000 idle_s=2
+  bw4m_iters=200 slow_iters=100
 fi
 
 declare -A samples # name -> numbers
@@ -175,6 +186,17 @@ for ((run = 1; run <= runs; ++run)); do
   note ucx_bw64k "$(ucx_bandwidth_gb 65536 $bw64_iters)"
   note bw1m "$(product bw gbytes_per_s --size 1048576 --iters $bw1m_iters --srq)"
   note ucx_bw1m "$(ucx_bandwidth_gb 1048576 $bw1m_iters)"
+  note write8 "$(product lat median_ns --op write --size 8 --iters $lat_iters)"
+  note ucx_write8 "$(ucx_mapped ucx_put_ns 8 $lat_iters)"
+  for case in 65536:$bw64_iters 1048576:$bw1m_iters 4194304:$bw4m_iters; do
+    size=${case%:*} iters=${case#*:}
+    note "write$size" "$(product bw gbytes_per_s --op write --size "$size" --iters "$iters")"
+    note "ucx_write$size" "$(ucx_mapped ucx_put_gb "$size" "$iters")"
+    note "read$size" "$(product bw gbytes_per_s --op read --size "$size" --iters "$iters")"
+    note "ucx_read$size" "$(ucx_mapped ucx_get_gb "$size" "$iters")"
+  done
+  note ucx_write_heap "$(ucx_heap ucx_put_gb 1048576 $slow_iters)"
+  note ucx_read_heap "$(ucx_heap ucx_get_gb 1048576 $slow_iters)"
   note block8 "$(product lat median_ns --size 8 --iters $wake_iters --srq --wait block)"
   note wake "$(bare_wake_ns $wake_iters)"
 done
@@ -229,6 +251,14 @@ row 'bandwidth 1 MiB, SRQ' bw1m GB/s 'ucx_perftest tag_bw' ucx_bw1m '>=' 1.3
 row 'latency 8 B, SRQ' lat8 ns 'without SRQ' plain_lat8 '<=' 1.10
 row 'latency 4 KiB, SRQ' lat4k ns 'without SRQ' plain_lat4k '<=' 1.10
 row 'rate 8 B, SRQ' rate8 M/s 'without SRQ' plain_rate8 - 0
+row 'RDMA Write 8 B, half round trip' write8 ns 'ucp_put_lat, mapped' ucx_write8 - 0
+for size in 65536 1048576 4194304; do
+  kib="$((size / 1024)) KiB"
+  row "RDMA Write $kib" "write$size" GB/s 'ucp_put_bw, mapped' "ucx_write$size" - 0
+  row "RDMA Read $kib" "read$size" GB/s 'ucp_get, mapped' "ucx_read$size" - 0
+done
+row 'RDMA Write 1024 KiB' write1048576 GB/s 'ucp_put_bw, heap' ucx_write_heap - 0
+row 'RDMA Read 1024 KiB' read1048576 GB/s 'ucp_get, heap' ucx_read_heap - 0
 row 'latency 8 B, SRQ, blocking' block8 ns 'bare eventfd or futex' wake '<=' 1.3
 row 'latency 8 B, SRQ' lat8 ns 'fi_pingpong shm' fabric_lat8 - 0
 printf '%-34s %10.1f %-6s\n' 'idle server, processor time' "$idle_server" us/s
