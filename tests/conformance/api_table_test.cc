@@ -22,6 +22,12 @@ bool takes(const ApiCall& call, DAT_HANDLE_TYPE type) {
          function == "dat_get_handle_type";
 }
 
+// What a function answers to arguments that are all zero.
+template <typename... Arguments>
+DAT_RETURN answer_to_nothing(DAT_RETURN (*function)(Arguments...)) {
+  return function(Arguments{}...);
+}
+
 class ApiTable : public testing::TestWithParam<Wire> {
  protected:
   // RC-3, RC-5: whatever the call, a refusal is an error and no warning.
@@ -184,6 +190,17 @@ TEST_P(ApiTable, EveryCallIsImplemented) {
     if (call.name == "dat_cno_wait") post(home.evd);  // a trigger to be taken
     EXPECT_THAT(call.call(home, handles), Succeeds()) << call.name;
   }
+}
+
+// HND-9, RC-7: each entry of the provider's table, which the macros of old programs call through the first word of a
+// handle, is there and answers; so none says that it is not implemented.
+TEST_P(ApiTable, EveryEntryOfTheProvidersTableAnswers) {
+  const Household home(GetParam());
+  const DAT_PROVIDER* const provider = *static_cast<DAT_PROVIDER* const*>(home.ia);
+#define ABI_SLOT(index, field, offset, type, function) \
+  ASSERT_NE(provider->field, nullptr) << #field;       \
+  EXPECT_THAT(answer_to_nothing(provider->field), HasType(DAT_INVALID_HANDLE)) << #field;
+#include "unit/abi_facts.inc"
 }
 
 // The table is complete: it has every call of the provider table.

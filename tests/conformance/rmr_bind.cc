@@ -215,7 +215,7 @@ TEST_P(RmrBind, AFlushedBindChangesNothing) {
 }
 
 TEST_P(RmrBind, ABindThatFailsLaterBreaksTheConnection) {
-  // RMR-BIND-14, STAT-13, STAT-15, STAT-20
+  // RMR-BIND-14, STAT-13, STAT-15, STAT-20, EVT-16
   const Pair pair = make_connected_pair();
   const Lmr large(server.ia, server.pz, kLarge);
   const Lmr sink(client.ia, client.pz, kLarge);
