@@ -8,8 +8,9 @@
 # buffer sent again and again and mostly not read; ours are many buffers, each written by its sender and read by its
 # receiver. RDMA Writes of ours come from memory that the writer has just touched, and what Reads bring is looked at.
 #
-# UCX has two ways for RDMA. Memory that it allocated itself (by mmap of shared memory) is mapped by both processes; for any
-# other, such as malloc's, each operation is a message that the other process must answer. Ours is malloc's.
+# UCX has two ways for RDMA. Memory that it allocated itself is mapped by both processes; for any other, such as malloc's,
+# each operation is a message that the other process must answer, which ucx_perftest's does at leisure. Ours is such other
+# memory.
 set -euo pipefail
 . "$(dirname "$0")/../scripts/lib.sh"
 
