@@ -78,7 +78,7 @@ class Server {
         case DAT_CONNECTION_EVENT_ESTABLISHED:
           break;
         default:
-          // However a connection ends, its completions have come before (EP-DISC-11, STAT-16): nothing refers to it.
+          // However a connection ends, the completions of what it had then have come before (EP-DISC-11, STAT-16).
           connections_.erase(event.event_data.connect_event_data.ep_handle);
       }
     }
@@ -114,6 +114,8 @@ class Server {
   }
 
   void complete(const DAT_DTO_COMPLETION_EVENT_DATA& completion) {
+    // A receive that was posted when the end had come, but not been read yet, is flushed behind it: its buffer is gone.
+    if (!options_.srq && !connections_.contains(completion.ep_handle)) return;
     auto& buffer = *static_cast<Buffer*>(completion.user_cookie.as_ptr);
     const bool was_sending = std::exchange(buffer.sending, false);
     if (!was_sending && completion.status == DAT_DTO_SUCCESS) {
