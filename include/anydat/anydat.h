@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * anydat's small extensions beside the standard: counters and the last error in words.
+ * anydat's small extensions beside the standard: counters, the environment, shareable memory, and the last error in words.
  * Nothing here changes what a call of <dat/udat.h> does, and a program that includes only that header loses nothing.
  *
  * Conventions: each function is safe from any thread and never blocks. Strings belong to the library; the text of
@@ -46,6 +46,17 @@ typedef struct anydat_variable {
  * opened, so a value may be newer than what an open one goes by.
  * Returns DAT_SUCCESS; DAT_INVALID_PARAMETER for a NULL count, a negative max, or variables NULL with max > 0. */
 DAT_RETURN anydat_get_environment(DAT_COUNT max, ANYDAT_VARIABLE* variables, DAT_COUNT* count);
+
+/* Memory that other processes of this host can map, too: RDMA to and from it is a copy in memory, without the kernel.
+ * It is used like any other, registered with dat_lmr_create() as DAT_MEM_TYPE_VIRTUAL. (Memory that a program has made
+ * itself with memfd_create() and F_SEAL_SHRINK, and whose descriptor it keeps open, is treated alike.)
+ *
+ * Gives `size` bytes of zeros, rounded up to whole pages and aligned to one. They cost one descriptor until they are
+ * freed; deregister them first. The process's end frees them, too, once no peer has them mapped any more.
+ * Return DAT_SUCCESS; DAT_INVALID_PARAMETER for size 0, a NULL pointer, or an address that anydat_alloc_shareable() has
+ * not given; DAT_INSUFFICIENT_RESOURCES without memory or descriptors. */
+DAT_RETURN anydat_alloc_shareable(DAT_VLEN size, void** address);
+DAT_RETURN anydat_free_shareable(void* address);
 
 /* The sentence behind the calling thread's last failing DAT call: what was wrong, with both sides of the mismatch.
  * Never NULL; empty before the first failure. It is the line that DAT_LOG=warn prints. */

@@ -3,9 +3,11 @@
 #include <anydat/anydat.h>
 
 #include <algorithm>
+#include <new>
 
 #include "api/handles.h"
 #include "base/env.h"
+#include "base/shareable.h"
 #include "dapl/counters.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
@@ -53,6 +55,29 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_get_environment(DAT_COU
     *variables++ = {row.name, row.values, row.default_value, row.meaning, base::env_text(row.var).data()};
   }
   return DAT_SUCCESS;
+}
+
+__attribute__((visibility("default"))) DAT_RETURN anydat_alloc_shareable(DAT_VLEN size, void** address) {
+  const char* call = "anydat_alloc_shareable";
+  if (size == 0) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "{}: size is 0", call);
+  if (!address) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: address is NULL", call);
+  void* memory = nullptr;
+  try {
+    memory = base::allocate_shareable(size);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!memory) {
+    return dapl::fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "{}: no memory or descriptor for {} bytes", call,
+                      size);
+  }
+  *address = memory;
+  return DAT_SUCCESS;
+}
+
+__attribute__((visibility("default"))) DAT_RETURN anydat_free_shareable(void* address) {
+  if (base::free_shareable(address)) return DAT_SUCCESS;
+  return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1,
+                    "anydat_free_shareable: {} is not what anydat_alloc_shareable gave", address);
 }
 
 __attribute__((visibility("default"))) const char* anydat_last_error(void) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 
 namespace anydat::base {
 
@@ -11,5 +14,13 @@ enum class Sharing : std::uint8_t { all_shared, not_shared, unknown };
 // V segments), as the kernel tells it; unknown where it does not tell (no /proc). length > 0, and the range does not
 // wrap.
 Sharing sharing_of(std::uint64_t address, std::uint64_t length);
+
+// The file that one shared, writable mapping takes the whole range from; nothing if there is no such mapping.
+struct FileRange {
+  dev_t device;
+  ino_t inode;
+  std::uint64_t offset;  // of the range in the file
+};
+std::optional<FileRange> shared_file_of(std::uint64_t address, std::uint64_t length);
 
 }  // namespace anydat::base

@@ -268,8 +268,8 @@ class Adapter {
   virtual Engine& engine() = 0;
   virtual RegionTable& regions() = 0;
 
-  // To be called when `key` has been taken out of regions(). True when nobody, neither we nor a peer, acts any longer on a
-  // check() that came before. False while a peer is in the middle of using the memory: ask again, with the engine
+  // To be called when `key` has been taken out of regions(). True when nobody, neither we nor a peer, acts any longer
+  // on a check() that came before. False while a peer is in the middle of using the memory: ask again, with the engine
   // released in between.
   virtual bool quiesce(std::uint32_t key) = 0;
   // Null when out of memory.

@@ -11,12 +11,6 @@
 
 namespace anydat::nic {
 
-namespace {
-
-constexpr std::uint32_t kIndexMask = kRegionsMax - 1;
-
-}  // namespace
-
 RegionTable::RegionTable(std::uint32_t regions_max) : regions_max_(regions_max) {
   // Fresh pages are zero, which is what a free entry holds, and cost nothing until they are used.
   base::UniqueFd fd(memfd_create("anydat-regions", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -51,7 +45,7 @@ std::uint32_t RegionTable::reserve() {
 }
 
 void RegionTable::publish(std::uint32_t key, const Region& region) {
-  RegionEntry& entry = entries_[key & kIndexMask];
+  RegionEntry& entry = entries_[key & kRegionIndexMask];
   entry.zone.store(region.zone, std::memory_order_relaxed);
   entry.rights.store(region.rights, std::memory_order_relaxed);
   entry.address.store(region.address, std::memory_order_relaxed);
@@ -68,33 +62,24 @@ std::uint32_t RegionTable::add(const Region& region) {
 void RegionTable::remove(std::uint32_t key) {
   base::Guard guard(lock_);
   if (key == 0) return;
-  RegionEntry& entry = entries_[key & kIndexMask];
+  RegionEntry& entry = entries_[key & kRegionIndexMask];
   const std::uint32_t generation = entry.generation.load(std::memory_order_relaxed);
-  if ((generation << kRegionIndexBits | (key & kIndexMask)) != key) return;
+  if ((generation << kRegionIndexBits | (key & kRegionIndexMask)) != key) return;
   entry.generation.store(generation + 1, std::memory_order_relaxed);
   // Sequentially consistent: whoever waits afterwards for those who use the key must not miss one.
   entry.key.store(0);
-  free_.push_back(key & kIndexMask);
+  free_.push_back(key & kRegionIndexMask);
   --live_;
 }
 
-RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
-                              std::uint32_t rights) const {
-  if (key == 0 || !entries_) return RegionCheck::unknown_key;
-  const RegionEntry& entry = entries_[key & kIndexMask];
-  // Pairs with the release in publish(): a key seen means its fields are seen.
-  if (entry.key.load(std::memory_order_acquire) != key) return RegionCheck::unknown_key;
-  // Acquire loads keep the second look at the key behind them.
-  const std::uint64_t start = entry.address.load(std::memory_order_acquire);
-  const std::uint64_t size = entry.length.load(std::memory_order_acquire);
-  const ZoneId owner = entry.zone.load(std::memory_order_acquire);
-  const std::uint32_t granted = entry.rights.load(std::memory_order_acquire);
-  // The slot may have been freed and reused between the loads; then its key has changed by now.
-  if (entry.key.load(std::memory_order_relaxed) != key) return RegionCheck::unknown_key;
-  if ((granted & rights) != rights) return RegionCheck::no_right;
-  if (owner != zone && zone != kAnyZone) return RegionCheck::wrong_zone;
-  if (address < start || address - start > size || length > size - (address - start)) return RegionCheck::out_of_bounds;
-  return RegionCheck::ok;
+std::optional<RegionTable::Region> RegionTable::find(std::uint32_t key) const {
+  if (key == 0 || !entries_) return std::nullopt;
+  const RegionEntry& entry = entries_[key & kRegionIndexMask];
+  if (entry.key.load(std::memory_order_acquire) != key) return std::nullopt;
+  const Region region{entry.address.load(std::memory_order_acquire), entry.length.load(std::memory_order_acquire),
+                      entry.zone.load(std::memory_order_acquire), entry.rights.load(std::memory_order_acquire)};
+  if (entry.key.load(std::memory_order_relaxed) != key) return std::nullopt;
+  return region;
 }
 
 PeerRegions::PeerRegions(int fd) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "base/lock.h"
@@ -16,6 +17,7 @@ enum class RegionCheck : std::uint8_t { ok, unknown_key, wrong_zone, out_of_boun
 
 inline constexpr std::uint32_t kRegionIndexBits = 20;
 inline constexpr std::uint32_t kRegionsMax = 1u << kRegionIndexBits;
+inline constexpr std::uint32_t kRegionIndexMask = kRegionsMax - 1;
 
 // One region as whoever checks sees it: also processes that have the table mapped to read, so its layout is a format.
 struct RegionEntry {
@@ -46,6 +48,25 @@ class RegionView {
   const RegionEntry* entries_ = nullptr;
 };
 
+inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+                                     std::uint32_t rights) const {
+  if (key == 0 || !entries_) return RegionCheck::unknown_key;
+  const RegionEntry& entry = entries_[key & kRegionIndexMask];
+  // Pairs with the release in publish(): a key seen means its fields are seen.
+  if (entry.key.load(std::memory_order_acquire) != key) return RegionCheck::unknown_key;
+  // Acquire loads keep the second look at the key behind them.
+  const std::uint64_t start = entry.address.load(std::memory_order_acquire);
+  const std::uint64_t size = entry.length.load(std::memory_order_acquire);
+  const ZoneId owner = entry.zone.load(std::memory_order_acquire);
+  const std::uint32_t granted = entry.rights.load(std::memory_order_acquire);
+  // The slot may have been freed and reused between the loads; then its key has changed by now.
+  if (entry.key.load(std::memory_order_relaxed) != key) return RegionCheck::unknown_key;
+  if ((granted & rights) != rights) return RegionCheck::no_right;
+  if (owner != zone && zone != kAnyZone) return RegionCheck::wrong_zone;
+  if (address < start || address - start > size || length > size - (address - start)) return RegionCheck::out_of_bounds;
+  return RegionCheck::ok;
+}
+
 // The registered memory of one adapter: key -> range, zone and rights.
 //
 // Thread safety: any thread may call any method; check() takes no lock, so that a post can check its segments for a few
@@ -72,6 +93,7 @@ class RegionTable {
   std::uint32_t reserve();
   void publish(std::uint32_t key, const Region& region);
   void remove(std::uint32_t key);  // published, or only reserved
+  std::optional<Region> find(std::uint32_t key) const;
 
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/adapter.h"
 
+#include <anydat/anydat.h>
+
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -79,9 +81,14 @@ DAT_EP_ATTR Adapter::ep_attributes(DAT_COUNT receives, DAT_COUNT requests) const
   return attributes;
 }
 
-Region::Region(const Adapter& adapter, std::size_t bytes, int remote_rights) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) fail_errno(fmt::format("reserving {} bytes of memory", bytes));
+Region::Region(const Adapter& adapter, std::size_t bytes, int remote_rights, Kind kind) : kind_(kind) {
+  void* memory = nullptr;
+  if (kind == Kind::shareable) {
+    check(anydat_alloc_shareable(bytes, &memory), "anydat_alloc_shareable");
+  } else {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail_errno(fmt::format("reserving {} bytes of memory", bytes));
+  }
   data_ = static_cast<std::byte*>(memory);
   bytes_ = bytes;
   // A hint only: fewer address translations for large messages. Refusal changes nothing but speed.
@@ -96,7 +103,7 @@ Region::Region(const Adapter& adapter, std::size_t bytes, int remote_rights) {
       dat_lmr_create(adapter.ia(), DAT_MEM_TYPE_VIRTUAL, description, bytes, adapter.pz(),
                      static_cast<DAT_MEM_PRIV_FLAGS>(rights), &lmr, &context_, &rmr_context_, nullptr, nullptr);
   if (status != DAT_SUCCESS) {
-    munmap(std::exchange(data_, nullptr), bytes);
+    release();
     fail(status, fmt::format("registering {} bytes of memory", bytes));
   }
   lmr_ = Lmr(lmr);
@@ -105,6 +112,7 @@ Region::Region(const Adapter& adapter, std::size_t bytes, int remote_rights) {
 Region& Region::operator=(Region&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(kind_, other.kind_);
   std::swap(lmr_, other.lmr_);
   std::swap(context_, other.context_);
   std::swap(rmr_context_, other.rmr_context_);
@@ -113,7 +121,17 @@ Region& Region::operator=(Region&& other) noexcept {
 
 Region::~Region() {
   lmr_.reset();
-  if (data_ != nullptr) munmap(data_, bytes_);
+  release();
+}
+
+void Region::release() {
+  if (data_ == nullptr) return;
+  if (kind_ == Kind::shareable) {
+    anydat_free_shareable(data_);
+  } else {
+    munmap(data_, bytes_);
+  }
+  data_ = nullptr;
 }
 
 }  // namespace tools

@@ -47,7 +47,8 @@ class Adapter {
 class Region {
  public:
   Region() = default;
-  Region(const Adapter& adapter, std::size_t bytes, int remote_rights = 0);
+  enum class Kind : std::uint8_t { heap, shareable };  // shareable: that other processes can map (anydat.h)
+  Region(const Adapter& adapter, std::size_t bytes, int remote_rights = 0, Kind kind = Kind::heap);
   Region(Region&& other) noexcept { *this = std::move(other); }
   Region& operator=(Region&& other) noexcept;
   ~Region();
@@ -64,8 +65,11 @@ class Region {
   }
 
  private:
+  void release();
+
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  Kind kind_ = Kind::heap;
   Lmr lmr_;
   DAT_LMR_CONTEXT context_ = 0;
   DAT_RMR_CONTEXT rmr_context_ = 0;

@@ -27,6 +27,7 @@ struct Options {
   std::uint64_t size = 0;   // 0: all powers of two up to kSweepMax
   std::uint64_t iters = 0;  // 0: by size
   bool srq = false;
+  std::string memory = "heap";
   std::uint32_t endpoints = 1;
   std::string wait = "poll";
   std::string wire = "auto";
@@ -50,6 +51,7 @@ Params params_of(const Options& options, std::uint64_t size) {
   params.metric = options.metric;
   params.op = options.op == "write" ? Op::write : options.op == "read" ? Op::read : Op::send;
   params.srq = options.srq;
+  params.shareable = options.memory == "shareable";
   params.block = options.wait == "block";
   params.endpoints = options.endpoints;
   params.size = size;
@@ -106,6 +108,9 @@ CLI::App* add_metric(CLI::App& app, Options& options, Metric metric, const std::
   command->add_option("--iters", options.iters, "Messages measured (default: by size)")
       ->check(CLI::Range(1, 100'000'000));
   command->add_flag("--srq", options.srq, "Receive through a shared receive queue");
+  command->add_option("--mem", options.memory, "RDMA on ordinary memory, or on memory that both processes can map")
+      ->check(CLI::IsMember({"heap", "shareable"}))
+      ->capture_default_str();
   command->add_option("--endpoints", options.endpoints, "Connections to spread the messages over")
       ->check(CLI::Range(std::uint32_t{1}, kEndpointsMax))
       ->capture_default_str();

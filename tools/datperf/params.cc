@@ -18,7 +18,7 @@ constexpr std::uint64_t kPage = 4096;
 struct Wire {
   std::uint64_t magic;
   std::uint8_t metric, op, srq, block;
-  std::uint32_t endpoints, index, reserved;
+  std::uint32_t endpoints, index, shareable;
   std::uint64_t size, iters, warmup, run;
 };
 static_assert(sizeof(Wire) <= sizeof(WireParams));
@@ -57,7 +57,7 @@ WireParams encode(const Params& params) {
                   .block = params.block,
                   .endpoints = params.endpoints,
                   .index = params.index,
-                  .reserved = 0,
+                  .shareable = params.shareable,
                   .size = params.size,
                   .iters = params.iters,
                   .warmup = params.warmup,
@@ -79,6 +79,7 @@ std::optional<Params> decode(std::span<const std::byte> bytes) {
   return Params{.metric = static_cast<Metric>(wire.metric),
                 .op = static_cast<Op>(wire.op),
                 .srq = wire.srq != 0,
+                .shareable = wire.shareable != 0,
                 .block = wire.block != 0,
                 .endpoints = wire.endpoints,
                 .index = wire.index,

@@ -22,6 +22,7 @@ struct Params {
   Metric metric = Metric::lat;
   Op op = Op::send;
   bool srq = false;
+  bool shareable = false;       // RDMA on memory that the other process can map (anydat_alloc_shareable)
   bool block = false;           // wait in dat_evd_wait rather than poll with dat_evd_dequeue
   std::uint32_t endpoints = 1;  // connections between the two processes
   std::uint32_t index = 0;      // which of them this request is for

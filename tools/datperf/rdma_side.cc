@@ -8,19 +8,27 @@
 namespace datperf {
 namespace {
 
+constexpr std::uint64_t kOneSlotFrom = 1 << 20;
 constexpr int kLooksBetweenChecks = 1 << 16;  // at memory, before the connection is looked at
 
 int remote_rights_for(Op op) {
   return op == Op::write ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : DAT_MEM_PRIV_REMOTE_READ_FLAG;
 }
 
+// As many as a Send has, but for large ones a single one, so that a stream stays in the processor's cache as long as
+// can be: nobody waits for a slot to be read, since both memories are ours to use.
+std::uint64_t rdma_slots(const Params& params) {
+  return params.size >= kOneSlotFrom ? 1 : sizing_of(params, Role::client).send_slots;
+}
+
 }  // namespace
 
 RdmaSide::RdmaSide(const tools::Adapter& adapter, const Params& params, Role role)
     : Side(adapter, params, role),
-      slots_(sizing_of(params, Role::client).send_slots),
+      slots_(rdma_slots(params)),
       own_memory_(adapter, slots_ * params.endpoints * sizing_.stride),
-      offered_memory_(adapter, slots_ * params.endpoints * sizing_.stride, remote_rights_for(params.op)),
+      offered_memory_(adapter, slots_ * params.endpoints * sizing_.stride, remote_rights_for(params.op),
+                      params.shareable ? tools::Region::Kind::shareable : tools::Region::Kind::heap),
       report_memory_(adapter, params.endpoints * sizeof(Report)),
       courses_(params.endpoints) {
   if (params.op != Op::read) return;

@@ -78,6 +78,7 @@ SoftAdapter::~SoftAdapter() {
 
 bool SoftAdapter::quiesce(std::uint32_t key) {
   // Checks are acted on inside posts, by peers that copy for themselves, or with the engine held, as it is now.
+  fabric_->region_gone(key);
   bool quiet = !fabric_->in_use(key);
   for (SoftQueuePair* queue_pair : queue_pairs_) quiet &= queue_pair->memory_changed();
   return quiet;
@@ -85,6 +86,7 @@ bool SoftAdapter::quiesce(std::uint32_t key) {
 
 void SoftAdapter::close_to_peers(std::uint32_t key) {
   regions_.remove(key);
+  fabric_->region_gone(key);
   fabric_->wait_for_users(key);
 }
 

@@ -236,6 +236,10 @@ std::shared_ptr<Link> Fabric::add_link(Link::Parts parts) {
   return links_.back();
 }
 
+void Fabric::region_gone(std::uint32_t key) {
+  for (const auto& link : links_) link->region_gone(key);
+}
+
 bool Fabric::in_use(std::uint32_t key) const {
   return std::any_of(links_.begin(), links_.end(), [&](auto& link) { return link->in_use(key); });
 }

@@ -41,6 +41,8 @@ class Fabric {
   void cancel_attempt(ShmStream& stream);
   // The stream's request shall go to that service point; it has no link at the moment.
   void attempt(ShmStream& stream, const std::vector<std::string>& scopes, ConnQual qual);
+  // Tells the peers that have mapped it that a region has been removed.
+  void region_gone(std::uint32_t key);
   // Does a peer use the region, which has been removed, by RDMA?
   bool in_use(std::uint32_t key) const;
   // Returns when none does. One that is stopped in the middle of it loses its connections.

@@ -105,8 +105,12 @@ enum class CellKind : std::uint8_t {
   done,  // a Write that asked for it has been put in place
   get,   // body: GetBody; asks for the bytes of a Read
   got,   // body: PieceBody; `length` bytes of the oldest Read are in the bulk ring
+
+  // Regions that both sides map; of the link, not of a connection.
+  map,    // aux: key of a region whose memory the sender would like to map; a MappingBody over the socket may answer
+  unmap,  // aux: key of a region of the sender that has gone
 };
-inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::got);
+inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::unmap);
 
 enum class RejectReason : std::uint32_t { by_consumer, nobody_listens, backlog_full };
 
@@ -161,6 +165,14 @@ struct GetBody {
   std::uint64_t address;
   std::uint64_t length;
   std::uint32_t key;
+};
+// Over the socket, with the descriptor of the file that the region lies in.
+struct MappingBody {
+  std::uint64_t address;  // of the region, at its owner
+  std::uint64_t length;
+  std::uint64_t offset;  // of its first byte in the file
+  std::uint32_t key;
+  std::uint32_t writable;
 };
 // What a side must know of the other's end to use its memory.
 struct RdmaTerms {

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "base/shareable.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -46,6 +47,7 @@ Link::Link(Fabric& fabric, Parts parts)
   socklen_t length = sizeof peer_process;
   if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer_process, &length) == 0) peer_pid_ = peer_process.pid;
   reaches_peer_ = fabric_.adapter().config().cross_copy && can_reach(peer_pid_, outbound_.header());
+  within_process_ = reaches_peer_ && peer_pid_ == getpid();
   base::Guard guard(tx_lock_);
   tx_.attach(outbound_);
 }
@@ -296,6 +298,12 @@ bool Link::dispatch(const CellView& view) {
       return true;
     case CellKind::connect:
       return fabric_.connect_arrived(*this, view);
+    case CellKind::map:
+      show(view.aux);
+      return true;
+    case CellKind::unmap:
+      mapped_.remove(view.aux, outbound_.header());
+      return true;
     case CellKind::cancel: {
       if (const auto found = requests_.find(view.aux); found != requests_.end()) {
         found->second->requester_gone();
@@ -345,14 +353,72 @@ void Link::disarm() {
 }
 
 void Link::ready(std::uint32_t) {
-  std::array<std::uint8_t, 64> bells;
+  std::array<std::byte, 64> datagram;
   for (int i = 0; i < 64; ++i) {
-    const ssize_t count = ::recv(socket_.get(), bells.data(), bells.size(), MSG_DONTWAIT);
-    if (count > 0) continue;
+    iovec part{datagram.data(), datagram.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count > 0) {
+      base::UniqueFd fd;
+      if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
+        int received = -1;
+        std::memcpy(&received, CMSG_DATA(header), sizeof received);
+        fd.reset(received);
+      }
+      if (fd) hear(std::span(datagram).first(static_cast<std::size_t>(count)), fd.get());
+      continue;
+    }
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     fail(nullptr);
     return;
   }
+}
+
+void Link::hear(std::span<const std::byte> datagram, int fd) {
+  MappingBody body;
+  if (datagram.size() != sizeof body) return;
+  std::memcpy(&body, datagram.data(), sizeof body);
+  mapped_.add(body, fd);
+}
+
+// Shows the peer the memory of a region of ours, if it can be shown. Once: the answer would be the same.
+void Link::show(std::uint32_t key) {
+  const auto region = fabric_.adapter().regions().find(key);
+  const std::uint32_t remote = access::kRemoteRead | access::kRemoteWrite;
+  const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
+  if (!region || (region->rights & remote) == 0 || (place != shown_.end() && *place == key)) return;
+  shown_.insert(place, key);
+  const auto backing = base::find_backing(region->address, region->length);
+  if (!backing) return;
+  MappingBody body{region->address, region->length, backing->offset, key,
+                   (region->rights & access::kRemoteWrite) != 0 ? 1u : 0u};
+  iovec part{&body, sizeof body};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = backing->fd.get();
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  // If the socket is full, the peer does without.
+  [[maybe_unused]] const auto sent = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void Link::region_gone(std::uint32_t key) {
+  const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
+  if (place == shown_.end() || *place != key) return;
+  shown_.erase(place);
+  send_control(CellKind::unmap, 0, key);
 }
 
 void Link::warn(const char* outcome, const char* offence) {

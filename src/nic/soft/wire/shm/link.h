@@ -16,6 +16,7 @@
 #include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/region_table.h"
+#include "nic/soft/wire/shm/mapped.h"
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
 
@@ -88,6 +89,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   // Copying directly between the two processes (cross_copy.h, transfer.h).
   bool reaches_peer() const { return reaches_peer_; }
   pid_t peer_pid() const { return peer_pid_; }
+  bool within_process() const { return within_process_; }  // the peer is this process
   SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
   bool issue_leave(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS {  // inside a fill() of try_send()
     return leaves_.issue(inbound_.header(), leaf, word);
@@ -110,6 +112,10 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_.header(), key) && !peer_gone(); }
   // Returns when it does not.
   void wait_for_users(std::uint32_t key);
+  // Regions of the peer that are mapped here, and ours that are mapped there.
+  MappedRegions& mapped() { return mapped_; }
+  void ask_for_mapping(std::uint32_t key) { send_control(CellKind::map, 0, key); }
+  void region_gone(std::uint32_t key);
 
   // PollSource, FdHandler
   bool poll() override;
@@ -146,6 +152,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   void hang_up();
   static void full_fence();
   bool in_use_for_long(std::uint32_t key) const;
+  void show(std::uint32_t key);
+  void hear(std::span<const std::byte> datagram, int fd);
   void fail(const char* why);
 
   Fabric& fabric_;
@@ -154,6 +162,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   Segment inbound_;
   Segment outbound_;
   const PeerRegions regions_;
+  MappedRegions mapped_;
+  std::vector<std::uint32_t> shown_;  // our regions that the peer has asked for, until they go; sorted
   const NodeId peer_;
   const bool initiated_;
   const bool fences_;
@@ -164,6 +174,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool asked_for_room_ = false;  // by this poll()
   pid_t peer_pid_ = 0;           // fixed by the constructor, like the next
   bool reaches_peer_ = false;
+  bool within_process_ = false;
 
   RingReader rx_;
   std::vector<ShmStream*> streams_;

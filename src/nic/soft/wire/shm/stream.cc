@@ -78,7 +78,9 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
     case CellKind::get:
       return connected && get_arrived(view);
     case CellKind::done:
-      return connected && queue_pair_.rdma_finished(WorkKind::rdma_write);
+      if (!connected || puts_under_way_.load() == 0) return false;
+      puts_under_way_.fetch_sub(1);
+      return queue_pair_.rdma_finished(WorkKind::rdma_write);
     case CellKind::credit: {
       const std::uint64_t credited = credited_.load(std::memory_order_relaxed) + view.aux;
       if (!connected || view.aux > kWindowCells) return false;

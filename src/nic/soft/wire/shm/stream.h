@@ -125,6 +125,8 @@ class ShmStream final : public Stream {
   SendOutcome rdma(const Outgoing& message, Progress& progress);
   SendOutcome rdma_by_peer(const Outgoing& message, Progress& progress);
   SendOutcome later();
+  SendOutcome rdma_by_us(const Outgoing& message, Progress& progress);
+  std::byte* mapped(const Outgoing& message);
   bool copy(const Outgoing& message, std::uint64_t offset, std::uint64_t count) const;
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool get_arrived(const CellView& view);
@@ -159,6 +161,8 @@ class ShmStream final : public Stream {
 
   // The sending side. Written with the queue pair's send lock, but credited_, retired_ and what happens to an announced
   // message later: those with the engine.
+  std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
+  std::atomic<std::uint32_t> puts_under_way_{0};
   std::uint64_t window_used_ = 0;           // cells ever sent that count
   std::atomic<std::uint64_t> credited_{0};  // of them delivered
   std::array<Announced, kAnnouncedMax> announced_;

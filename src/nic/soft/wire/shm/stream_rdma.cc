@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RDMA over shared memory: this side does it all, or, where the kernel does not let it, asks the other side to.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -16,11 +14,23 @@ namespace anydat::nic::soft::shm {
 namespace {
 
 // In one turn: whoever frees memory waits that long, and so do other posts to the queue pair.
-constexpr std::uint64_t kCopiedPerTurn = 128 << 10;
+constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
 constexpr int kPiecesPerTurn = 32;
 
 std::uint32_t remote_right(WorkKind kind) {
   return kind == WorkKind::rdma_read ? access::kRemoteRead : access::kRemoteWrite;
+}
+
+// Between the message's bytes from `offset` on and the remote ones that begin at `at`.
+void copy_in_memory(const Outgoing& message, std::byte* at, std::uint64_t offset, std::uint64_t count) {
+  gather(message.segments, offset, count, [&](const std::byte* local, std::size_t part) {
+    if (message.kind == WorkKind::rdma_read) {
+      std::memcpy(const_cast<std::byte*>(local), at, part);
+    } else {
+      copy_ascending(at, local, part);
+    }
+    at += part;
+  });
 }
 
 SendOutcome fail(Progress& progress, WorkStatus status) {
@@ -38,24 +48,45 @@ SendOutcome ShmStream::rdma(const Outgoing& message, Progress& progress) {
   if (message.kind == WorkKind::rdma_read && remote_terms_.reads_in == 0) {
     return fail(progress, WorkStatus::remote_responder);  // RDR-12
   }
-  if (!link_->reaches_peer()) return rdma_by_peer(message, progress);
+  return rdma_by_us(message, progress);
+}
 
+SendOutcome ShmStream::rdma_by_us(const Outgoing& message, Progress& progress) {
   const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
   const RemoteSegment& remote = message.remote;
   {
     SegmentHeader& peer = link_->outbound_header();
     const RdmaUse use(peer, remote.key, name_);
     if (!use || peer.rdma_over.load(std::memory_order_relaxed) != 0) return later();
+    std::byte* const at = mapped(message);
+    if (!at && !link_->reaches_peer()) return rdma_by_peer(message, progress);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
     const RegionCheck check = link_->peer_regions().check(remote.key, remote.address, message.length,
                                                           remote_terms_.zone, remote_right(message.kind));
     if (check != RegionCheck::ok) return fail(progress, WorkStatus::remote_access);
-    if (!copy(message, progress.bytes, count)) {
+    if (at) {
+      copy_in_memory(message, at + progress.bytes, progress.bytes, count);
+    } else if (!copy(message, progress.bytes, count)) {
       return link_->peer_gone() ? later() : fail(progress, WorkStatus::remote_access);
     }
   }
   progress.bytes += count;
   return progress.bytes == message.length ? SendOutcome::done : later();
+}
+
+// Where the remote memory is in this process, or null. Requires an RdmaUse.
+std::byte* ShmStream::mapped(const Outgoing& message) {
+  const RemoteSegment& remote = message.remote;
+  if (!fabric_.adapter().config().cross_copy) return nullptr;
+  if (link_->within_process()) return reinterpret_cast<std::byte*>(remote.address);
+  // What the peer is still to put in place comes first.
+  if (puts_under_way_.load(std::memory_order_relaxed) != 0) return nullptr;
+  std::byte* const at = link_->mapped().find(remote.key, remote.address, message.length);
+  if (!at && link_->mapped().used(remote.key)) {
+    mapping_wanted_.store(remote.key);
+    link_->come_back(*this);
+  }
+  return at;
 }
 
 SendOutcome ShmStream::later() {
@@ -65,18 +96,6 @@ SendOutcome ShmStream::later() {
 
 bool ShmStream::copy(const Outgoing& message, std::uint64_t offset, std::uint64_t count) const {
   const bool reads = message.kind == WorkKind::rdma_read;
-  if (link_->peer_pid() == ::getpid()) {
-    std::byte* at = reinterpret_cast<std::byte*>(message.remote.address + offset);
-    gather(message.segments, offset, count, [&](const std::byte* local, std::size_t part) {
-      if (reads) {
-        std::memcpy(const_cast<std::byte*>(local), at, part);
-      } else {
-        copy_ascending(at, local, part);
-      }
-      at += part;
-    });
-    return true;
-  }
   // The kernel's copy ascends, but within one span the processor may let later bytes be seen first. The end is a span
   // of its own, so that it comes last (RDW-11).
   const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
@@ -108,6 +127,7 @@ SendOutcome ShmStream::rdma_by_peer(const Outgoing& message, Progress& progress)
         *this, CellKind::put, last ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), body,
         [&](std::byte* to) { gather_streaming(to, message.segments, progress.bytes, count); });
     if (!sent) return SendOutcome::blocked;
+    if (progress.bytes == 0) puts_under_way_.fetch_add(1);
     progress.bytes += count;
     if (last) return SendOutcome::pending;
   }

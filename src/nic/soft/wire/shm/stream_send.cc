@@ -210,6 +210,7 @@ bool ShmStream::push_some() {
 }
 
 bool ShmStream::take_turn() {
+  if (const std::uint32_t key = mapping_wanted_.exchange(0); key != 0 && !closed_) link_->ask_for_mapping(key);
   bool moved = false;
   or_break([&] {
     moved = !closed_ && pull_some();

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/shareable.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "base/lock.h"
+#include "base/memory_map.h"
+
+namespace anydat::base {
+
+namespace {
+
+struct Allocation {
+  std::size_t bytes;
+  UniqueFd fd;
+};
+
+Mutex lock;
+// Never destroyed: allocations may outlive static destructors.
+std::map<std::uint64_t, Allocation>& allocations() {
+  static auto* const all = new std::map<std::uint64_t, Allocation>;
+  return *all;
+}
+
+UniqueFd open_file(const FileRange& file) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"), closedir);
+  if (!directory) return {};
+  while (const dirent* entry = readdir(directory.get())) {
+    char* end = nullptr;
+    const long number = std::strtol(entry->d_name, &end, 10);
+    if (end == entry->d_name || *end != 0 || number == dirfd(directory.get())) continue;
+    // A copy first, so that it is the same file that is looked at and given away.
+    UniqueFd fd(fcntl(static_cast<int>(number), F_DUPFD_CLOEXEC, 0));
+    struct stat status;
+    if (fd && fstat(fd.get(), &status) == 0 && status.st_ino == file.inode && status.st_dev == file.device) {
+      return fd;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void* allocate_shareable(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  if (bytes == 0 || bytes > SIZE_MAX - page) return nullptr;
+  bytes = (bytes + page - 1) / page * page;
+  UniqueFd fd(memfd_create("anydat-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return nullptr;
+  }
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) return nullptr;
+  Guard guard(lock);
+  allocations().emplace(reinterpret_cast<std::uint64_t>(memory), Allocation{bytes, std::move(fd)});
+  return memory;
+}
+
+bool free_shareable(void* address) {
+  Guard guard(lock);
+  const auto found = allocations().find(reinterpret_cast<std::uint64_t>(address));
+  if (found == allocations().end()) return false;
+  munmap(address, found->second.bytes);
+  allocations().erase(found);
+  return true;
+}
+
+std::optional<Backing> find_backing(std::uint64_t address, std::uint64_t length) {
+  {
+    Guard guard(lock);
+    auto after = allocations().upper_bound(address);
+    if (after != allocations().begin()) {
+      const auto& [start, allocation] = *--after;
+      if (address - start < allocation.bytes && length <= allocation.bytes - (address - start)) {
+        UniqueFd fd(fcntl(allocation.fd.get(), F_DUPFD_CLOEXEC, 0));
+        if (!fd) return std::nullopt;
+        return Backing{std::move(fd), address - start};
+      }
+    }
+  }
+  const auto file = shared_file_of(address, length);
+  if (!file) return std::nullopt;
+  UniqueFd fd = open_file(*file);
+  if (!fd || !cannot_shrink_below(fd.get(), file->offset + length)) return std::nullopt;
+  return Backing{std::move(fd), file->offset};
+}
+
+bool cannot_shrink_below(int fd, std::uint64_t bytes) {
+  struct stat status;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_size) >= bytes;
+}
+
+}  // namespace anydat::base

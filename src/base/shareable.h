@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory of this process that is a file without a name, so that another process can map it as well.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/unique_fd.h"
+
+namespace anydat::base {
+
+// Whole pages of zeros, from a file that can neither shrink nor grow. Null when there is no memory or no descriptor.
+void* allocate_shareable(std::size_t bytes);
+// False if `address` is not what allocate_shareable() gave.
+bool free_shareable(void* address);
+
+// The file behind a range of memory. Whoever gets the descriptor can map it without fear that it shrinks under him.
+struct Backing {
+  UniqueFd fd;
+  std::uint64_t offset;  // of the range in it
+};
+// Of memory from allocate_shareable(), or of any other shared mapping of a sealed file that is still open here. Nothing
+// if it is neither. Slow: it reads what the kernel says of the process.
+std::optional<Backing> find_backing(std::uint64_t address, std::uint64_t length);
+// Can a peer's file be mapped safely as far as that?
+bool cannot_shrink_below(int fd, std::uint64_t bytes);
+
+}  // namespace anydat::base

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/mapped.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "base/lock.h"
+#include "base/shareable.h"
+#include "nic/soft/wire/shm/transfer.h"
+
+namespace anydat::nic::soft::shm {
+
+MappedRegions::~MappedRegions() {
+  Table* table = table_.load();
+  if (!table) return;
+  for (const Entry& entry : *table) {
+    if (entry.pages) munmap(entry.pages, entry.page_bytes);
+  }
+  delete table;
+}
+
+bool MappedRegions::used(std::uint32_t key) {
+  Table* table = table_.load(std::memory_order_acquire);
+  if (!table) {
+    auto* fresh = new (std::nothrow) Table;
+    if (!fresh) return false;
+    if (table_.compare_exchange_strong(table, fresh)) {
+      table = fresh;
+    } else {
+      delete fresh;  // another thread was quicker
+    }
+  }
+  Entry& entry = (*table)[key % kEntries];
+  if (entry.asked.load(std::memory_order_relaxed) == key) return false;
+  if (entry.seen.exchange(key, std::memory_order_relaxed) != key) return false;
+  // A place that is taken stays taken until its region goes.
+  if (entry.key.load(std::memory_order_relaxed) != 0) return false;
+  return entry.asked.exchange(key) != key;
+}
+
+void MappedRegions::add(const MappingBody& mapping, int fd) {
+  Table* table = table_.load();
+  if (!table || mapping.key == 0) return;
+  Entry& entry = (*table)[mapping.key % kEntries];
+  if (entry.key.load() != 0 || entry.pages || entry.asked.load() != mapping.key) return;
+  if (mapping.length == 0 || mapping.length > SIZE_MAX / 2 || mapping.offset > SIZE_MAX / 2) return;
+  if (!base::cannot_shrink_below(fd, mapping.offset + mapping.length)) return;
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t lead = mapping.offset % page;
+  const int rights = mapping.writable != 0 ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* pages = mmap(nullptr, lead + mapping.length, rights, MAP_SHARED, fd, static_cast<off_t>(mapping.offset - lead));
+  if (pages == MAP_FAILED) return;
+  entry.address = mapping.address;
+  entry.length = mapping.length;
+  entry.at = static_cast<std::byte*>(pages) + lead;
+  entry.pages = pages;
+  entry.page_bytes = lead + mapping.length;
+  entry.key.store(mapping.key);
+}
+
+void MappedRegions::remove(std::uint32_t key, const SegmentHeader& header) {
+  Table* table = table_.load();
+  if (!table || key == 0) return;
+  Entry& entry = (*table)[key % kEntries];
+  std::uint32_t asked = key;
+  entry.asked.compare_exchange_strong(asked, 0);
+  if (entry.key.load() != key) return;
+  entry.key.store(0);
+  // Our own threads mark their uses, so this takes no longer than a stretch does. The marks are in memory that the peer
+  // can write, too: what it holds up is only the giving back of these pages, until the link ends.
+  for (unsigned tries = 0; in_rdma_use(header, key); ++tries) {
+    if (tries == 100'000) return;
+    base::cpu_relax();
+  }
+  munmap(entry.pages, entry.page_bytes);
+  entry.pages = nullptr;
+}
+
+}  // namespace anydat::nic::soft::shm
