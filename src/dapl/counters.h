@@ -20,7 +20,7 @@ class Counters {
  private:
   void add(const char* name, std::uint64_t value) { rows_[count_++] = {name, value}; }
 
-  std::array<ANYDAT_COUNTER, 8> rows_;
+  std::array<ANYDAT_COUNTER, 12> rows_;
   std::size_t count_ = 0;
 };
 

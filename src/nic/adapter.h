@@ -187,6 +187,7 @@ class QueuePair {
     base::Counter send_bytes;
     base::Counter rdmas;  // Reads and Writes
     base::Counter rdma_bytes;
+    base::Counter rdmas_in_memory;  // of them those that were plain copies in memory
     base::Counter binds;
     base::Counter receives;
     base::Counter receive_bytes;

@@ -99,6 +99,7 @@ class SoftQueuePair final : public QueuePair {
   bool with_request(std::uint64_t number, F&& f);
   ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
   std::uint32_t reads_in() const { return reads_in_; }
+  void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }  // with the send lock
   bool usable(const Outgoing& message) const;  // its memory may have been freed since the post (LMR-FREE-4)
 
   void peer_closed(CloseReason reason);

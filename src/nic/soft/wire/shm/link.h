@@ -89,7 +89,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   // Copying directly between the two processes (cross_copy.h, transfer.h).
   bool reaches_peer() const { return reaches_peer_; }
   pid_t peer_pid() const { return peer_pid_; }
-  bool within_process() const { return within_process_; }  // the peer is this process
+  bool within_process() const { return within_process_; }                          // the peer is this process
   SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
   bool issue_leave(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS {  // inside a fill() of try_send()
     return leaves_.issue(inbound_.header(), leaf, word);

@@ -162,9 +162,10 @@ class ShmStream final : public Stream {
   // The sending side. Written with the queue pair's send lock, but credited_, retired_ and what happens to an announced
   // message later: those with the engine.
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
-  std::atomic<std::uint32_t> puts_under_way_{0};
-  std::uint64_t window_used_ = 0;           // cells ever sent that count
-  std::atomic<std::uint64_t> credited_{0};  // of them delivered
+  std::atomic<std::uint32_t> puts_under_way_{0};  // sent whole and not answered
+  bool by_peer_ = false;                          // the oldest Write has been sent in part; with the send lock
+  std::uint64_t window_used_ = 0;                 // cells ever sent that count
+  std::atomic<std::uint64_t> credited_{0};        // of them delivered
   std::array<Announced, kAnnouncedMax> announced_;
   std::atomic<std::uint32_t> announced_count_{0};  // ever; the sequence number of the next
   std::atomic<std::uint32_t> retired_{0};          // all before this one are done

@@ -66,6 +66,7 @@ SendOutcome ShmStream::rdma_by_us(const Outgoing& message, Progress& progress) {
     if (check != RegionCheck::ok) return fail(progress, WorkStatus::remote_access);
     if (at) {
       copy_in_memory(message, at + progress.bytes, progress.bytes, count);
+      if (progress.bytes + count == message.length) queue_pair_.count_rdma_in_memory();
     } else if (!copy(message, progress.bytes, count)) {
       return link_->peer_gone() ? later() : fail(progress, WorkStatus::remote_access);
     }
@@ -79,8 +80,8 @@ std::byte* ShmStream::mapped(const Outgoing& message) {
   const RemoteSegment& remote = message.remote;
   if (!fabric_.adapter().config().cross_copy) return nullptr;
   if (link_->within_process()) return reinterpret_cast<std::byte*>(remote.address);
-  // What the peer is still to put in place comes first.
-  if (puts_under_way_.load(std::memory_order_relaxed) != 0) return nullptr;
+  // What the peer is still to put in place comes first, also the rest of this one.
+  if (puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_) return nullptr;
   std::byte* const at = link_->mapped().find(remote.key, remote.address, message.length);
   if (!at && link_->mapped().used(remote.key)) {
     mapping_wanted_.store(remote.key);
@@ -122,13 +123,17 @@ SendOutcome ShmStream::rdma_by_peer(const Outgoing& message, Progress& progress)
   for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
     const bool last = progress.bytes + count == message.length;
+    if (last) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send_piece() has returned
     const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
     const bool sent = link_->try_send_piece(
         *this, CellKind::put, last ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), body,
         [&](std::byte* to) { gather_streaming(to, message.segments, progress.bytes, count); });
-    if (!sent) return SendOutcome::blocked;
-    if (progress.bytes == 0) puts_under_way_.fetch_add(1);
+    if (!sent) {
+      if (last) puts_under_way_.fetch_sub(1);
+      return SendOutcome::blocked;
+    }
     progress.bytes += count;
+    by_peer_ = !last;
     if (last) return SendOutcome::pending;
   }
   return later();
