@@ -57,7 +57,7 @@ class Harvest {
 class EvdThreads : public EvdTest {
  protected:
   static constexpr int kPosters = 3;
-  static constexpr int kPerPoster = 1500;
+  static constexpr int kPerPoster = 400;
 
   void post_all(int poster, const Deadline& deadline) {
     for (int number = 1; number <= kPerPoster && deadline.in_time();) {
