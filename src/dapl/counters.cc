@@ -84,7 +84,8 @@ Counters Counters::of(const Object& object) {
 void log_counters(const Object& object) {
   if (!base::log_enabled(base::LogLevel::info)) return;
   fmt::memory_buffer text;  // on the stack: there are few of them
-  for (const ANYDAT_COUNTER& row : Counters::of(object).rows()) {
+  const Counters all = Counters::of(object);
+  for (const ANYDAT_COUNTER& row : all.rows()) {
     if (row.value != 0)
       fmt::format_to(std::back_inserter(text), "{} {} {}", text.size() ? "," : "", row.name, row.value);
   }

@@ -137,7 +137,8 @@ TEST(DatConf, BadLinesDoNotHurtTheOthers) {
     ASSERT_THAT(conf.bad_lines, SizeIs(1));
     EXPECT_EQ(conf.bad_lines[0].number, 2U);
   }
-  EXPECT_FALSE(is_entry(std::string("net0 u1.2 nonthreadsafe default libx.so x.1.0 \"a\0b\" \"\"", 57)));
+  constexpr char kWithZero[] = "net0 u1.2 nonthreadsafe default libx.so x.1.0 \"a\0b\" \"\"";
+  EXPECT_FALSE(is_entry(std::string(kWithZero, sizeof kWithZero - 1)));
 }
 
 // CONF-19: exact words, and versions that are all there.
