@@ -132,7 +132,9 @@ inline void copy_ascending(std::byte* to, const std::byte* from, std::size_t cou
     std::memcpy(&word, from, sizeof word);
     __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), word, __ATOMIC_RELEASE);
   }
-  for (; count > 0; ++to, ++from, --count) __atomic_store_n(to, *from, __ATOMIC_RELEASE);
+  for (; count > 0; ++to, ++from, --count) {
+    __atomic_store_n(reinterpret_cast<std::uint8_t*>(to), static_cast<std::uint8_t>(*from), __ATOMIC_RELEASE);
+  }
 }
 
 }  // namespace anydat::nic::soft::shm
