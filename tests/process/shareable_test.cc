@@ -235,6 +235,24 @@ TEST_P(Shareable, IsWrittenByNobodyWhileItIsFreed) {
   EXPECT_EQ(ask("end"), "well");
 }
 
+TEST_P(Shareable, OrdinaryMemoryIsWrittenByNobodyWhileItIsFreed) {
+  // LMR-FREE-7, LMR-FREE-8
+  start("heap");
+  established();
+  target_->channel().say("free");
+  DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
+  while (status == DAT_DTO_SUCCESS) {
+    write(3);
+    const auto event = wait_event(side_.request.get());
+    ASSERT_TRUE(event);
+    status = event->event_data.dto_completion_event_data.status;
+  }
+  EXPECT_EQ(status, DAT_DTO_ERR_REMOTE_ACCESS);
+  ASSERT_EQ(target_->channel().hear(), "freed");
+  EXPECT_EQ(ask("untouched"), "yes");
+  EXPECT_EQ(ask("end"), "well");
+}
+
 TEST_P(Shareable, IsReadOnlyWhereTheRegionIs) {
   // PROT-6, RDW-6
   start("library", static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG |

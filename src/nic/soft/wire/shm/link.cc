@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <new>
 
 #include "base/log.h"
 #include "base/shareable.h"
@@ -392,7 +393,11 @@ void Link::show(std::uint32_t key) {
   const std::uint32_t remote = access::kRemoteRead | access::kRemoteWrite;
   const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
   if (!region || (region->rights & remote) == 0 || (place != shown_.end() && *place == key)) return;
-  shown_.insert(place, key);
+  try {
+    shown_.insert(place, key);
+  } catch (const std::bad_alloc&) {
+    return;  // the peer does without
+  }
   const auto backing = base::find_backing(region->address, region->length);
   if (!backing) return;
   MappingBody body{region->address, region->length, backing->offset, key,
