@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
-#include <new>
 
 #include "base/log.h"
 #include "base/shareable.h"
