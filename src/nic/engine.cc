@@ -20,6 +20,7 @@ namespace anydat::nic {
 namespace {
 
 constexpr unsigned kPollsPerDescriptorPass = 1024;
+constexpr unsigned kRefusalsPerYield = 64;
 constexpr int kLooksPerPoll = 4;
 
 std::uint64_t drain_eventfd(int fd) {
@@ -232,7 +233,12 @@ void Engine::disarm() {
 }
 
 bool Engine::poll() {
-  if (!try_lock()) return false;
+  if (!try_lock()) {
+    // Its holder may be waiting for this very processor, with something of ours in hand.
+    static thread_local unsigned refused = 0;
+    if (++refused % kRefusalsPerYield == 0) sched_yield();
+    return false;
+  }
   activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (armed_.load(std::memory_order_relaxed)) [[unlikely]] {
     // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
@@ -415,7 +421,7 @@ void Engine::progress_thread() {
       rest_until = base::kForever;  // step_down() wakes us
     } else if (const std::uint64_t activity = activity_.load(std::memory_order_relaxed); activity != seen) {
       seen = activity;
-      rest_until = base::now_ns() + kTick;
+      rest_until = base::now_ns() + kTick / 2;  // of two rests, the first may be spoilt by its last moment
     }
     if (rest_until != 0) {
       progress_word_.store(kResting);
@@ -423,6 +429,8 @@ void Engine::progress_thread() {
         base::futex_wait(progress_word_, kResting, base::to_timespec(rest_until));
       }
       progress_word_.store(kAwake);
+      // Whoever polls does so without us, and would only be kept from it.
+      if (rest_until != base::kForever && activity_.load(std::memory_order_relaxed) != seen) continue;
       if (leader_.load() == nullptr && try_lock()) {
         run_locked(true);
         unlock();
