@@ -73,8 +73,9 @@ class Timer {
 //
 // One thread at a time leads: it sleeps in poll(2) on all descriptors, with the sources armed, on behalf of all other
 // sleepers. A leader that leaves promotes another sleeper, or leaves it to the progress thread. While some thread
-// polls, nobody arms anything, so that peers need not ring a bell that nobody needs: the progress thread and a leader
-// then look again every kTick. Without traffic and without pollers all threads sleep for good.
+// polls, nobody arms anything, so that peers need not ring a bell that nobody needs: a leader then looks again every
+// kTick, and the progress thread leads once nobody has polled for half of one. Without traffic and without pollers all
+// threads sleep for good.
 class ANYDAT_CAPABILITY("mutex") Engine {
  public:
   Engine() = default;
