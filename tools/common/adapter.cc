@@ -81,18 +81,32 @@ DAT_EP_ATTR Adapter::ep_attributes(DAT_COUNT receives, DAT_COUNT requests) const
   return attributes;
 }
 
+namespace {
+
+std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
 Region::Region(const Adapter& adapter, std::size_t bytes, int remote_rights, Kind kind) : kind_(kind) {
   void* memory = nullptr;
   if (kind == Kind::shareable) {
     check(anydat_alloc_shareable(bytes, &memory), "anydat_alloc_shareable");
   } else {
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail_errno(fmt::format("reserving {} bytes of memory", bytes));
+    mapped_bytes_ = bytes < kHugePageBytes / 8 ? bytes : round_up(bytes, kHugePageBytes) + kHugePageBytes;
+    mapped_ = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped_ == MAP_FAILED) fail_errno(fmt::format("reserving {} bytes of memory", bytes));
+    memory = mapped_;
+    if (mapped_bytes_ > bytes) {
+      // A hint only: fewer address translations, and less work for a kernel that copies between processes. Refusal
+      // changes nothing but speed.
+      memory = reinterpret_cast<void*>(round_up(reinterpret_cast<std::uintptr_t>(mapped_), kHugePageBytes));
+      madvise(memory, round_up(bytes, kHugePageBytes), MADV_HUGEPAGE);
+    }
   }
   data_ = static_cast<std::byte*>(memory);
   bytes_ = bytes;
-  // A hint only: fewer address translations for large messages. Refusal changes nothing but speed.
-  if (bytes >= kHugePageBytes) madvise(memory, bytes, MADV_HUGEPAGE);
   std::memset(memory, 0, bytes);  // the first touch of a page must not be part of a measurement
 
   DAT_REGION_DESCRIPTION description{};
@@ -112,6 +126,8 @@ Region::Region(const Adapter& adapter, std::size_t bytes, int remote_rights, Kin
 Region& Region::operator=(Region&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(mapped_bytes_, other.mapped_bytes_);
   std::swap(kind_, other.kind_);
   std::swap(lmr_, other.lmr_);
   std::swap(context_, other.context_);
@@ -129,7 +145,7 @@ void Region::release() {
   if (kind_ == Kind::shareable) {
     anydat_free_shareable(data_);
   } else {
-    munmap(data_, bytes_);
+    munmap(mapped_, mapped_bytes_);
   }
   data_ = nullptr;
 }

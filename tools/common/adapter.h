@@ -70,6 +70,8 @@ class Region {
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   Kind kind_ = Kind::heap;
+  void* mapped_ = nullptr;  // of Kind::heap: all that was mapped for it
+  std::size_t mapped_bytes_ = 0;
   Lmr lmr_;
   DAT_LMR_CONTEXT context_ = 0;
   DAT_RMR_CONTEXT rmr_context_ = 0;
