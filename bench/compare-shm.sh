@@ -6,7 +6,8 @@
 # Absolute figures drift between machines and within the hour, so each run measures the product and its peer in turn,
 # on the same two processors, and the table shows medians over the runs and their ratio. The peer's messages are one
 # buffer sent again and again and mostly not read; ours are many buffers, each written by its sender and read by its
-# receiver. Buffers of both lie on huge pages where the system gives them. RDMA Writes of ours come from memory that the writer has just touched, and what Reads bring is looked at.
+# receiver. Buffers of both lie on huge pages where the system gives them. RDMA Writes of ours come from memory that the
+# writer has just touched, and what Reads bring is looked at.
 #
 # UCX has two ways for RDMA. Memory that it allocated itself is mapped by both processes; for any other, such as malloc's,
 # each operation is a message that the other process must answer, which ucx_perftest's does at leisure. Ours is such other
