@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The software NIC's queue pair: receives, arriving messages, and waiting for buffers.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/queue_pair.h"
+
+namespace anydat::nic::soft {
+
+namespace {
+
+constexpr base::Nanoseconds kNotReadyWarning = base::kNsPerSecond;
+
+}  // namespace
+
+Status SoftQueuePair::post_recv(const RecvRequest& request) {
+  // EP-WM-16: the post counts even if a message that waited for it is gone with it at once.
+  const bool watched = watermarks_set();
+  if (watched) [[unlikely]]
+    posted_peak_.store(recv_info().allocated + 1);
+  if (const Status status = own_pool_->post(request); status != Status::ok) {
+    posted_peak_.store(0);
+    return status;
+  }
+  // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
+  if (state_.load() == State::closed) [[unlikely]]
+    flush_receives();
+  if (watermarks_set()) [[unlikely]]
+    adapter_.engine().kick(watermark_kick_);  // EP-WM-16
+  return Status::ok;
+}
+
+void SoftQueuePair::complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited) {
+  if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot
+  CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
+  if (!queue) {
+    if (shared_) shared_->reaped();  // SRQ-ACC-12
+    return;
+  }
+  const Completion completion{events_.owner, receive.cookie,      length,    WorkKind::recv,
+                              status,        receive.unsignalled, solicited, shared_};
+  if (!queue->push(completion)) [[unlikely]]
+    completion_lost(completion);
+}
+
+void SoftQueuePair::completion_lost(const Completion& completion) {
+  if (completion.shared) completion.shared->reaped();
+  if (completion.status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);
+}
+
+// By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
+// stay in order (DTO-40).
+void SoftQueuePair::flush_receives() {
+  if (!own_pool_) return;
+  Receive receive;
+  base::Guard guard(send_lock_);
+  while (own_pool_->take(receive)) complete_recv(receive, WorkStatus::flushed, 0, false);
+}
+
+bool SoftQueuePair::take_buffer(Receive& out) {
+  return !pool().anybody_waits_before(asker_) && pool().take(out);
+}
+
+WorkStatus SoftQueuePair::check_buffer(const Receive& receive, std::uint64_t length) const {
+  const ZoneId zone = shared_ ? shared_->zone() : this->zone();
+  std::uint64_t room = 0;
+  for (const Segment& segment : receive.all()) {
+    if (segment.length == 0) continue;
+    const RegionCheck check =
+        adapter_.regions().check(segment.key, segment.address, segment.length, zone, access::kLocalWrite);
+    if (check != RegionCheck::ok) return WorkStatus::local_protection;
+    room += segment.length;
+  }
+  return length > room ? WorkStatus::local_length : WorkStatus::success;
+}
+
+void SoftQueuePair::scatter(std::span<const Segment> segments, std::uint64_t offset, const std::byte* bytes,
+                            std::size_t count) {
+  for (const Segment& segment : segments) {
+    if (count == 0) return;
+    if (offset >= segment.length) {
+      offset -= segment.length;
+      continue;
+    }
+    const std::size_t part = std::min<std::uint64_t>(count, segment.length - offset);
+    std::memcpy(reinterpret_cast<std::byte*>(segment.address + offset), bytes, part);
+    bytes += part;
+    count -= part;
+    offset = 0;
+  }
+}
+
+bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool solicited) {
+  DeliveryBatch& batch = adapter_.batch();
+  CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
+  Receive receive;
+  if (!queue || watermarks_set() || pool().anybody_waits_before(asker_) || !batch.take(pool(), receive)) [[unlikely]] {
+    batch.flush();
+    Incoming* message = begin(length, solicited);
+    if (!message) return broken();
+    if (place(*message, bytes, length)) finish(*message);
+    return true;
+  }
+  const WorkStatus status = check_buffer(receive, length);
+  if (status != WorkStatus::success) [[unlikely]] {
+    batch.flush();
+    complete_recv(receive, status, 0, solicited);
+    break_connection(WorkStatus::flushed, CloseReason::local_error);
+    return true;
+  }
+  scatter(receive.all(), 0, bytes, length);
+  counters_.receives.add();
+  counters_.receive_bytes.add(length);
+  if (own_pool_) own_pool_->reaped();
+  batch.complete(*queue, *this,
+                 {events_.owner, receive.cookie, length, WorkKind::recv, WorkStatus::success, receive.unsignalled,
+                  solicited, shared_});
+  return true;
+}
+
+std::unique_ptr<Incoming> SoftQueuePair::take_front() {
+  std::unique_ptr<Incoming> message = std::move(incoming_.front());
+  incoming_.erase(incoming_.begin());
+  incoming_held_.store(static_cast<std::uint32_t>(incoming_.size()));
+  return message;
+}
+
+Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
+  std::unique_ptr<Incoming> message;
+  // Whatever memory this message and its end need is there before it takes a buffer.
+  incoming_.reserve(incoming_.size() + 1);
+  spare_incoming_.reserve(spare_incoming_.size() + incoming_.size() + 1);
+  if (!spare_incoming_.empty()) {
+    message = std::move(spare_incoming_.back());
+    spare_incoming_.pop_back();
+  } else {
+    message = std::make_unique<Incoming>();
+  }
+  if (!take_buffer(message->buffer)) {
+    spare_incoming_.push_back(std::move(message));
+    return nullptr;
+  }
+  message->length = length;
+  message->placed = 0;
+  message->solicited = solicited;
+  Incoming* result = message.get();
+  incoming_.push_back(std::move(message));
+  incoming_held_.store(static_cast<std::uint32_t>(incoming_.size()));
+  if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
+  if (broken()) return nullptr;
+  if (const WorkStatus status = check_buffer(result->buffer, length); status != WorkStatus::success) {
+    fail_message(*result, status);
+    return nullptr;
+  }
+  return result;
+}
+
+// A message fails on its own account. Those before it are incomplete and will stay so; a failure is followed by
+// failures only, in order, so they are flushed first.
+void SoftQueuePair::fail_message(Incoming& message, WorkStatus status) {
+  failed_message_ = &message;
+  failed_status_ = status;
+  break_connection(WorkStatus::flushed, CloseReason::local_error);
+}
+
+// Null: all of them.
+void SoftQueuePair::flush_incoming_to(const Incoming* last) {
+  for (bool more = true; more && !incoming_.empty();) {
+    const std::unique_ptr<Incoming> message = take_front();
+    const WorkStatus status = message.get() == failed_message_ ? failed_status_ : WorkStatus::flushed;
+    complete_recv(message->buffer, status, 0, false);
+    more = message.get() != last;
+  }
+}
+
+bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t count) {
+  // The memory may have been freed since the buffer was taken (LMR-FREE-4, LMR-FREE-8).
+  if (const WorkStatus status = check_buffer(message.buffer, message.length); status != WorkStatus::success) {
+    fail_message(message, status);
+    return false;
+  }
+  scatter(message.buffer.all(), message.placed, bytes, count);
+  message.placed += count;
+  return true;
+}
+
+bool SoftQueuePair::finish(Incoming& message) {
+  counters_.receives.add();
+  counters_.receive_bytes.add(message.length);
+  std::unique_ptr<Incoming> done = take_front();
+  complete_recv(done->buffer, WorkStatus::success, done->length, done->solicited);
+  spare_incoming_.push_back(std::move(done));
+  return !broken();
+}
+
+QueuePair::RecvInfo SoftQueuePair::recv_info() const {
+  // A receive posted to a queue pair of its own counts until it completes, which is when its slot is free.
+  const std::uint32_t allocated = shared_ ? incoming_held_.load() : own_pool_->counts().outstanding;
+  return {allocated, allocated};  // EP-RQ-11: messages are processed strictly in order
+}
+
+std::uint32_t SoftQueuePair::largest_posted_recv_segments() const {
+  return own_pool_ ? own_pool_->largest_segment_count() : 0;
+}
+
+// ---- waiting for receive buffers
+
+void SoftQueuePair::wait_for_receive() {
+  if (waits_for_receive_) return;
+  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
+  counters_.buffer_waits.add();
+  if (limit == 0) {
+    break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
+    return;
+  }
+  waits_for_receive_ = true;
+  waits_since_ = base::now_ns();
+  adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
+  pool().wait_for_receive(asker_);
+}
+
+void SoftQueuePair::stop_waiting() {
+  if (!waits_for_receive_) return;
+  waits_for_receive_ = false;
+  counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
+  adapter_.engine().cancel_timer(not_ready_timer_);
+  pool().stop_waiting(asker_);
+}
+
+void SoftQueuePair::receives_available() {
+  stop_waiting();
+  if (stream_) stream_->resume_receiving();
+}
+
+void SoftQueuePair::not_ready_timed_out() {
+  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
+  const base::Nanoseconds waited = base::now_ns() - waits_since_;
+  if (limit != base::kForever && waited >= limit) {
+    base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
+              limit / 1'000'000);
+    break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
+    return;
+  }
+  base::log(base::LogLevel::warn,
+            "a message on port {} has waited {} ms for a receive buffer; post more receives, or set DAT_RNR_TIMEOUT_MS",
+            local_port_, waited / 1'000'000);
+  if (limit != base::kForever) adapter_.engine().set_timer(not_ready_timer_, waits_since_ + limit);
+}
+
+void SoftQueuePair::delivered_everything() {
+  if (peer_closing_ && incoming_.empty()) finish_draining();
+}
+
+}  // namespace anydat::nic::soft

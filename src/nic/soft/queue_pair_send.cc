@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The software NIC's queue pair: requests, from the post to the completion.
+#include <algorithm>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/queue_pair.h"
+#include "nic/soft/window.h"
+
+namespace anydat::nic::soft {
+
+// What keeps a request back besides its stream.
+SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const Outgoing& message, WorkFlags flags,
+                                     Progress& progress) {
+  if (reads_held_ > 0) [[unlikely]] {
+    if (flags.fence) return SendOutcome::blocked;                                                       // DTO-33
+    if (message.kind == WorkKind::rdma_read && reads_held_ >= reads_out_) return SendOutcome::blocked;  // RDR-10
+  }
+  if (message.kind == WorkKind::rdma_read && reads_out_ == 0) {
+    progress.failure = WorkStatus::local_ep;
+    return SendOutcome::failed;
+  }
+  const SendOutcome outcome = stream_->send(number, message, progress);
+  if (outcome == SendOutcome::pending && message.kind == WorkKind::rdma_read) ++reads_held_;
+  return outcome;
+}
+
+Status SoftQueuePair::post_send(const SendRequest& request) {
+  bool overflowed = false;
+  bool failed = false;
+  {
+    base::Guard guard(send_lock_);
+    const State now = state_.load(std::memory_order_relaxed);
+    if (now != State::connected) [[unlikely]] {
+      if (now == State::ending) {  // it will be flushed in its turn
+        if (sends_.full()) return Status::queue_full;
+        sends_.append(request);
+        return Status::ok;
+      }
+      if (now != State::closed) return Status::not_connected;
+      // DTO-20: accepted and flushed at once, behind everything that was flushed before.
+      CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+      if (queue) {
+        queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled});
+      }
+      return Status::ok;
+    }
+    if (sends_.full()) return Status::queue_full;
+    if (request.kind == WorkKind::send) {
+      counters_.sends.add();
+      counters_.send_bytes.add(request.length);
+    } else {
+      counters_.rdmas.add();
+      counters_.rdma_bytes.add(request.length);
+    }
+    const Outgoing message{request.kind, request.flags.solicited, request.length, request.segments, request.remote};
+    Progress progress;
+    if (sends_.empty()) {
+      const SendOutcome outcome = hand_over(sends_.next(), message, request.flags, progress);
+      if (outcome == SendOutcome::done) {
+        sends_.skip();
+        CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+        if (!request.flags.suppress && queue) {
+          overflowed = !queue->push({events_.owner, request.cookie, request.length, request.kind, WorkStatus::success,
+                                     request.flags.unsignalled});
+        }
+      } else {
+        sends_.append(request).rdma.progress = progress;
+        if (outcome == SendOutcome::pending) sends_.mark_sent();
+        failed = outcome == SendOutcome::failed;
+      }
+    } else {
+      const bool nothing_blocked = sends_.all_sent();
+      SendRing::Entry& entry = sends_.append(request);
+      if (nothing_blocked) {
+        const SendOutcome outcome = hand_over(sends_.next() - 1, message, request.flags, progress);
+        entry.rdma.progress = progress;
+        entry.finished = outcome == SendOutcome::done;  // completes after those before it
+        if (outcome == SendOutcome::done || outcome == SendOutcome::pending) sends_.mark_sent();
+        failed = outcome == SendOutcome::failed;
+      }
+    }
+  }
+  if (overflowed) [[unlikely]]
+    adapter_.engine().kick(overflow_kick_);  // EVM-54
+  if (failed) [[unlikely]]
+    adapter_.engine().kick(pump_kick_);  // breaking the connection takes the engine
+  return Status::ok;
+}
+
+Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) {
+  key = 0;
+  {
+    base::Guard guard(send_lock_);
+    const State now = state_.load(std::memory_order_relaxed);
+    if (now == State::closed) {
+      CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+      if (queue) {
+        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled});
+      }
+      return Status::ok;
+    }
+    if (now != State::connected && now != State::ending) return Status::not_connected;
+    if (sends_.full()) return Status::queue_full;
+    key = adapter_.regions().reserve();
+    if (key == 0) return Status::no_memory;
+    counters_.binds.add();
+    SendRing::Entry& entry = sends_.append({request.cookie, {&request.part, 1}, 0, request.flags, WorkKind::bind, {}});
+    entry.bind = {static_cast<SoftWindow*>(request.window), request.owner, request.tag, key, request.rights};
+  }
+  pump();
+  return Status::ok;
+}
+
+void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus status) {
+  if (status == WorkStatus::success && entry.flags.suppress) return;
+  CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+  if (!queue) return;
+  void* owner = entry.kind == WorkKind::bind ? entry.bind.owner : events_.owner;
+  const bool kept = queue->push({owner, entry.cookie, entry.length, entry.kind, status, entry.flags.unsignalled});
+  if (!kept && status == WorkStatus::success)
+    adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
+}
+
+void SoftQueuePair::retire_finished() {
+  while (!sends_.empty() && sends_.at(sends_.first()).finished) {
+    complete_send(sends_.at(sends_.first()), WorkStatus::success);
+    sends_.drop_first();
+  }
+}
+
+bool SoftQueuePair::pump() {
+  bool moved = false;
+  bool drained = false;
+  WorkStatus failure = WorkStatus::success;
+  {
+    base::Guard guard(send_lock_);
+    if (state() != State::connected && state() != State::draining) return false;
+    while (!sends_.all_sent()) {
+      SendRing::Entry& entry = sends_.at(sends_.unsent());
+      if (entry.kind == WorkKind::bind) {
+        if (entry.flags.fence && reads_held_ > 0) break;
+        if (!entry.bind.window->can_bind(entry.all().front())) {
+          if (sends_.unsent() == sends_.first()) failure = WorkStatus::bind_failed;
+          break;
+        }
+        // Nobody hands over anything behind it meanwhile (RMR-BIND-3), and only this thread, which holds the engine,
+        // takes entries out. The lock is not needed, and whoever uses the old key may need it.
+        send_lock_.unlock();
+        entry.bind.window->bind(entry.bind.key, entry.all().front(), entry.bind.rights, entry.bind.tag);
+        send_lock_.lock();
+        entry.finished = true;
+        sends_.mark_sent();
+        moved = true;
+        continue;
+      }
+      const std::uint64_t before = entry.rdma.progress.bytes;
+      const SendOutcome outcome = hand_over(sends_.unsent(), entry.outgoing(), entry.flags, entry.rdma.progress);
+      moved |= entry.rdma.progress.bytes != before;
+      if (outcome == SendOutcome::failed && sends_.unsent() == sends_.first()) failure = entry.rdma.progress.failure;
+      // A failure waits until all before it are done: it is theirs to be reported first (DTO-40).
+      if (outcome == SendOutcome::blocked || outcome == SendOutcome::failed) break;
+      moved = true;
+      entry.finished = outcome == SendOutcome::done;
+      sends_.mark_sent();
+      if (entry.finished) retire_finished();
+    }
+    retire_finished();
+    drained = sends_.empty();
+  }
+  if (failure != WorkStatus::success) {
+    break_connection(failure, CloseReason::request_failed);
+    return true;
+  }
+  if (drained && state() == State::draining) finish_draining();
+  return moved;
+}
+
+void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
+  bool drained = false;
+  {
+    base::Guard guard(send_lock_);
+    SendRing::Entry* entry = sends_.find(number);
+    if (!entry) return;
+    if (status == WorkStatus::success) {
+      entry->finished = true;
+      if (entry->kind == WorkKind::rdma_read) --reads_held_;
+      retire_finished();
+    }
+    drained = sends_.empty();
+  }
+  // Streams finish the requests they hold in order, so the failing one is the oldest and gets the status.
+  if (status != WorkStatus::success) break_connection(status, CloseReason::local_error);
+  if (drained && state() == State::draining) finish_draining();
+}
+
+SendRing::Entry* SoftQueuePair::oldest_held(WorkKind kind) {
+  for (std::uint64_t number = sends_.first(); number != sends_.unsent(); ++number) {
+    SendRing::Entry& entry = sends_.at(number);
+    if (entry.kind == kind && !entry.finished) return &entry;
+  }
+  return nullptr;
+}
+
+bool SoftQueuePair::rdma_finished(WorkKind kind) {
+  bool drained = false;
+  {
+    base::Guard guard(send_lock_);
+    SendRing::Entry* entry = oldest_held(kind);
+    if (!entry) return false;
+    entry->finished = true;
+    if (kind == WorkKind::rdma_read) --reads_held_;
+    retire_finished();
+    drained = sends_.empty();
+  }
+  if (drained && state() == State::draining) {
+    finish_draining();
+  } else {
+    pump();
+  }
+  return true;
+}
+
+bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
+  bool whole = false;
+  bool good = false;
+  {
+    base::Guard guard(send_lock_);
+    SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
+    if (!entry || count > entry->length - entry->rdma.progress.bytes) return false;
+    good = usable(entry->outgoing());
+    if (good) {
+      scatter(entry->all(), entry->rdma.progress.bytes, bytes, count);
+      entry->rdma.progress.bytes += count;
+      whole = entry->rdma.progress.bytes == entry->length;
+    }
+  }
+  if (!good) {
+    break_connection(WorkStatus::local_protection, CloseReason::request_failed);
+  } else if (whole) {
+    rdma_finished(WorkKind::rdma_read);
+  }
+  return true;
+}
+
+bool SoftQueuePair::usable(const Outgoing& message) const {
+  const std::uint32_t right = message.kind == WorkKind::rdma_read ? access::kLocalWrite : access::kLocalRead;
+  return std::all_of(message.segments.begin(), message.segments.end(), [&](const Segment& segment) {
+    return segment.length == 0 ||
+           adapter_.regions().check(segment.key, segment.address, segment.length, zone(), right) == RegionCheck::ok;
+  });
+}
+
+bool SoftQueuePair::send_idle() const {
+  base::Guard guard(send_lock_);
+  return sends_.empty();
+}
+
+bool SoftQueuePair::memory_changed() {
+  { base::Guard inside_a_post(send_lock_); }
+  return !stream_ || stream_->memory_changed();
+}
+
+// Whatever is posted from now on is flushed by whoever posts it.
+void SoftQueuePair::flush_sends(WorkStatus first_status) {
+  base::Guard guard(send_lock_);
+  state_.store(State::closed);
+  WorkStatus status = first_status;
+  reads_held_ = 0;
+  while (!sends_.empty()) {
+    const SendRing::Entry& entry = sends_.at(sends_.first());
+    if (entry.kind == WorkKind::bind && !entry.finished) entry.bind.window->give_up(entry.bind.key, entry.bind.tag);
+    complete_send(entry, status);
+    sends_.drop_first();
+    status = WorkStatus::flushed;
+  }
+}
+
+}  // namespace anydat::nic::soft
