@@ -29,7 +29,7 @@ class Peer {
   void await_request();                       // and keeps it
   void accept(std::uint64_t seed_of_client);  // the request that it keeps, or the next one
   void receive(int total);                    // until it has received so many messages
-  void stop_within_receive();                 // when a message has begun and not ended
+  void stop_within_receive();                 // when a message has begun; it may be whole, but is not reaped
 
   // Both.
   std::string connection_event();           // the next one's name (event_name), or "nothing"

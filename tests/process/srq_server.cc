@@ -116,7 +116,8 @@ bool SrqServer::message_has_begun(const ServerEnd& end) {
     DAT_COUNT buffers = 0;
     DAT_COUNT span = 0;
     require(dat_ep_recv_query(end.ep.get(), &buffers, &span), "dat_ep_recv_query");
-    return buffers > 0;
+    // A quick one may be whole before anybody looks: then it has its buffer until it is reaped.
+    return buffers > 0 || srq_.available() < srq_.outstanding();
   });
 }
 

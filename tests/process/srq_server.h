@@ -52,7 +52,7 @@ class SrqServer {
   bool receive(ServerEnd& end, std::uint64_t total);
   // Reaps all that is there now. Returns how many of the receives had failed.
   int reap_the_rest();
-  // True once `end` holds a buffer for a message that has begun and not ended.
+  // True once a message to `end` has begun. It may have ended as well, but has not been reaped.
   bool message_has_begun(const ServerEnd& end);
 
   // Posts `count` sends of `bytes` bytes each: the messages of the end's seed from number 0 on.
