@@ -3,7 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+
+#include "base/shareable.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -72,21 +73,8 @@ void RegionTable::remove(std::uint32_t key) {
   --live_;
 }
 
-std::optional<RegionTable::Region> RegionTable::find(std::uint32_t key) const {
-  if (key == 0 || !entries_) return std::nullopt;
-  const RegionEntry& entry = entries_[key & kRegionIndexMask];
-  if (entry.key.load(std::memory_order_acquire) != key) return std::nullopt;
-  const Region region{entry.address.load(std::memory_order_acquire), entry.length.load(std::memory_order_acquire),
-                      entry.zone.load(std::memory_order_acquire), entry.rights.load(std::memory_order_acquire)};
-  if (entry.key.load(std::memory_order_relaxed) != key) return std::nullopt;
-  return region;
-}
-
 PeerRegions::PeerRegions(int fd) {
-  struct stat status;
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return;
-  if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(RegionView::kBytes)) return;
+  if (!base::cannot_shrink_below(fd, RegionView::kBytes)) return;
   void* memory = mmap(nullptr, RegionView::kBytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (memory != MAP_FAILED) entries_ = static_cast<const RegionEntry*>(memory);
 }

@@ -30,6 +30,13 @@ struct RegionEntry {
 };
 static_assert(sizeof(RegionEntry) == 32 && std::atomic<std::uint64_t>::is_always_lock_free);
 
+struct Region {
+  std::uint64_t address;
+  std::uint64_t length;
+  ZoneId zone;
+  std::uint32_t rights;
+};
+
 // A table of regions to be checked against: our own or, mapped to read, that of a peer.
 class RegionView {
  public:
@@ -37,8 +44,9 @@ class RegionView {
 
   RegionView() = default;
   explicit RegionView(const RegionEntry* entries) : entries_(entries) {}
-  explicit operator bool() const { return entries_ != nullptr; }
 
+  // The live region with this key; nothing if there is none.
+  std::optional<Region> find(std::uint32_t key) const;
   // May [address, address + length) be used with these rights by somebody of this zone (kAnyZone: the zone does not
   // matter)? length > 0.
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
@@ -48,22 +56,29 @@ class RegionView {
   const RegionEntry* entries_ = nullptr;
 };
 
-inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
-                                     std::uint32_t rights) const {
-  if (key == 0 || !entries_) return RegionCheck::unknown_key;
+inline std::optional<Region> RegionView::find(std::uint32_t key) const {
+  if (key == 0 || !entries_) return std::nullopt;
   const RegionEntry& entry = entries_[key & kRegionIndexMask];
   // Pairs with the release in publish(): a key seen means its fields are seen.
-  if (entry.key.load(std::memory_order_acquire) != key) return RegionCheck::unknown_key;
+  if (entry.key.load(std::memory_order_acquire) != key) return std::nullopt;
   // Acquire loads keep the second look at the key behind them.
-  const std::uint64_t start = entry.address.load(std::memory_order_acquire);
-  const std::uint64_t size = entry.length.load(std::memory_order_acquire);
-  const ZoneId owner = entry.zone.load(std::memory_order_acquire);
-  const std::uint32_t granted = entry.rights.load(std::memory_order_acquire);
+  const Region region{entry.address.load(std::memory_order_acquire), entry.length.load(std::memory_order_acquire),
+                      entry.zone.load(std::memory_order_acquire), entry.rights.load(std::memory_order_acquire)};
   // The slot may have been freed and reused between the loads; then its key has changed by now.
-  if (entry.key.load(std::memory_order_relaxed) != key) return RegionCheck::unknown_key;
-  if ((granted & rights) != rights) return RegionCheck::no_right;
-  if (owner != zone && zone != kAnyZone) return RegionCheck::wrong_zone;
-  if (address < start || address - start > size || length > size - (address - start)) return RegionCheck::out_of_bounds;
+  if (entry.key.load(std::memory_order_relaxed) != key) return std::nullopt;
+  return region;
+}
+
+inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+                                     std::uint32_t rights) const {
+  const std::optional<Region> region = find(key);
+  if (!region) return RegionCheck::unknown_key;
+  if ((region->rights & rights) != rights) return RegionCheck::no_right;
+  if (region->zone != zone && zone != kAnyZone) return RegionCheck::wrong_zone;
+  const std::uint64_t offset = address - region->address;
+  if (address < region->address || offset > region->length || length > region->length - offset) {
+    return RegionCheck::out_of_bounds;
+  }
   return RegionCheck::ok;
 }
 
@@ -71,7 +86,7 @@ inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, s
 //
 // Thread safety: any thread may call any method; check() takes no lock, so that a post can check its segments for a few
 // nanoseconds. Whoever removes a region and must know that nobody still acts on an old answer has to wait for those
-// who may (the adapter's remove_region()).
+// who may (the adapter's quiesce()).
 // Always true: a live key is never 0, names one region, and is not issued again for as long as can be (LMR-FREE-9):
 // slots are reused oldest first and each reuse changes the key.
 class RegionTable {
@@ -81,20 +96,14 @@ class RegionTable {
   RegionTable(const RegionTable&) = delete;
   RegionTable& operator=(const RegionTable&) = delete;
 
-  struct Region {
-    std::uint64_t address;
-    std::uint64_t length;
-    ZoneId zone;
-    std::uint32_t rights;
-  };
   // The new region's key, or 0 when there is no room.
   std::uint32_t add(const Region& region);
   // The same in two steps: nothing can be reached by a key between them.
   std::uint32_t reserve();
   void publish(std::uint32_t key, const Region& region);
   void remove(std::uint32_t key);  // published, or only reserved
-  std::optional<Region> find(std::uint32_t key) const;
 
+  std::optional<Region> find(std::uint32_t key) const { return RegionView(entries_).find(key); }
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const {
     return RegionView(entries_).check(key, address, length, zone, rights);
