@@ -362,7 +362,7 @@ TEST_P(IaClose, NoAgentRunsAfterTheClose) {
     ASSERT_THAT(dat_ia_close(own, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
     watch.closed = true;
   }
-  std::this_thread::sleep_for(quiet_time());
+  std::this_thread::sleep_for(quiet_time());  // nothing must come, and nothing tells when it has not
   EXPECT_EQ(watch.late, 0);
 }
 

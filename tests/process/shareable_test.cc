@@ -144,6 +144,21 @@ class Shareable : public testing::TestWithParam<Wire> {
     expect_completion(side_.request.get());
     for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(local_.bytes()[i], pattern(i, seed)) << "read " << seed;
   }
+  // Writes go on all the time; what the owner puts there after the free stays.
+  void write_until_it_is_freed() {
+    target_->channel().say("free");
+    DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
+    while (status == DAT_DTO_SUCCESS) {
+      write(3);
+      const auto event = wait_event(side_.request.get());
+      ASSERT_TRUE(event);
+      status = event->event_data.dto_completion_event_data.status;
+    }
+    EXPECT_EQ(status, DAT_DTO_ERR_REMOTE_ACCESS);
+    ASSERT_EQ(target_->channel().hear(), "freed");
+    EXPECT_EQ(ask("untouched"), "yes");
+    EXPECT_EQ(ask("end"), "well");
+  }
   // Until the region is mapped here, which is no more than a matter of time.
   bool becomes_mapped() {
     int seed = 100;
@@ -215,42 +230,20 @@ TEST_P(Shareable, IsOutOfReachOnceTheRegionIsFreed) {
 }
 
 TEST_P(Shareable, IsWrittenByNobodyWhileItIsFreed) {
-  // LMR-FREE-7, LMR-FREE-8: Writes go on all the time; what the owner puts there after the free stays.
+  // LMR-FREE-7, LMR-FREE-8
   start("library");
   established();
   if (maps()) {
     EXPECT_TRUE(becomes_mapped());
   }
-  target_->channel().say("free");
-  DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
-  while (status == DAT_DTO_SUCCESS) {
-    write(3);
-    const auto event = wait_event(side_.request.get());
-    ASSERT_TRUE(event);
-    status = event->event_data.dto_completion_event_data.status;
-  }
-  EXPECT_EQ(status, DAT_DTO_ERR_REMOTE_ACCESS);
-  ASSERT_EQ(target_->channel().hear(), "freed");
-  EXPECT_EQ(ask("untouched"), "yes");
-  EXPECT_EQ(ask("end"), "well");
+  write_until_it_is_freed();
 }
 
 TEST_P(Shareable, OrdinaryMemoryIsWrittenByNobodyWhileItIsFreed) {
   // LMR-FREE-7, LMR-FREE-8
   start("heap");
   established();
-  target_->channel().say("free");
-  DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
-  while (status == DAT_DTO_SUCCESS) {
-    write(3);
-    const auto event = wait_event(side_.request.get());
-    ASSERT_TRUE(event);
-    status = event->event_data.dto_completion_event_data.status;
-  }
-  EXPECT_EQ(status, DAT_DTO_ERR_REMOTE_ACCESS);
-  ASSERT_EQ(target_->channel().hear(), "freed");
-  EXPECT_EQ(ask("untouched"), "yes");
-  EXPECT_EQ(ask("end"), "well");
+  write_until_it_is_freed();
 }
 
 TEST_P(Shareable, IsReadOnlyWhereTheRegionIs) {
