@@ -9,6 +9,10 @@ build_packages=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev
 # shellcheck disable=SC2034  # likewise
 test_packages=(libgtest-dev libgmock-dev scdoc pkgconf dpkg-dev)
 
+# What the tests on RDMA devices need, which boot a QEMU guest.
+# shellcheck disable=SC2034  # likewise
+guest_packages=(qemu-system-x86 cpio xz-utils)
+
 say() { printf '%s\n' "$*"; }
 die() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
