@@ -6,7 +6,6 @@
 //   eventfd median_ns 14321.5 p99_ns 20011.0
 #include <fmt/format.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,32 +15,23 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <optional>
-#include <string_view>
-#include <utility>
 #include <vector>
+
+#include "common/command_line.h"
+#include "common/error.h"
+#include "common/process.h"
 
 namespace {
 
 struct Options {
   int iters = 20'000;
-  std::optional<std::pair<int, int>> cpus;  // the one that answers, the one that asks
+  std::vector<int> cpus;  // the one that answers, the one that asks
 };
 
 constexpr int kWarmUp = 200;
-
-void pin(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<unsigned>(cpu), &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) std::perror("wake_roundtrip: pinning to a processor");
-}
 
 // A token that one side gives and the other takes; taking sleeps until it is there.
 class EventfdToken {
@@ -91,14 +81,14 @@ bool measure(const char* name, const Options& options) {
   if (child < 0) return false;
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (options.cpus) pin(options.cpus->first);
+    if (!options.cpus.empty()) tools::pin_to_cpu(options.cpus[0]);
     for (int i = 0; i < rounds; ++i) {
       tokens->question.take();
       tokens->answer.give();
     }
     _exit(0);
   }
-  if (options.cpus) pin(options.cpus->second);
+  if (!options.cpus.empty()) tools::pin_to_cpu(options.cpus[1]);
 
   using Clock = std::chrono::steady_clock;
   std::vector<double> half_ns;
@@ -120,45 +110,22 @@ bool measure(const char* name, const Options& options) {
   return status == 0;
 }
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
-
-std::optional<Options> parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view name = argv[i];
-    const std::string_view value = i + 1 < argc ? argv[i + 1] : "";
-    if (name == "--iters") {
-      const auto iters = number(value);
-      if (!iters || *iters == 0) return std::nullopt;
-      options.iters = *iters;
-    } else if (name == "--cpus") {
-      const auto comma = std::min(value.find(','), value.size());
-      const auto first = number(value.substr(0, comma));
-      const auto second = number(value.substr(std::min(comma + 1, value.size())));
-      if (!first || !second) return std::nullopt;
-      options.cpus = {*first, *second};
-    } else {
-      return std::nullopt;
-    }
-  }
-  return options;
+int run(const Options& options) {
+  const bool good = measure<EventfdToken>("eventfd", options) && measure<FutexToken>("futex", options);
+  return good ? tools::kExitOk : tools::kExitFailed;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto options = parse(argc, argv);
-  if (!options) {
-    fmt::print(stderr,
-               "Usage: wake_roundtrip [--iters N] [--cpus ANSWERING,ASKING]\n"
-               "Example: wake_roundtrip --iters 10000 --cpus 0,1\n");
-    return 2;
-  }
-  const bool good = measure<EventfdToken>("eventfd", *options) && measure<FutexToken>("futex", *options);
-  return good ? 0 : 1;
+  Options options;
+  CLI::App app("What waking another process costs, by an eventfd and by a futex", "wake_roundtrip");
+  app.add_option("--iters", options.iters, "Round trips")->check(CLI::Range(1, 100'000'000))->capture_default_str();
+  app.add_option("--cpus", options.cpus, "Processors to tie the two processes to")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("ANSWERING,ASKING");
+  app.footer(tools::examples({"wake_roundtrip --iters 10000 --cpus 0,1"}));
+  return tools::run_tool(app, argc, argv, [&] { return run(options); });
 }

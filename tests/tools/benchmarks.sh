@@ -6,4 +6,11 @@
 run 0 bench/wake_roundtrip --iters 50
 says '^eventfd median_ns [0-9.]+ p99_ns [0-9.]+$'
 says '^futex median_ns [0-9.]+ p99_ns [0-9.]+$'
+run 0 bench/raw_tcp lat --iters 50
+says '^lat median_ns [0-9.]+ p99_ns [0-9.]+$'
+run 0 bench/raw_tcp bw --iters 20 --buffers 3
+says '^bw gbytes_per_s [0-9.]+$'
+run 0 bench/raw_tcp rate --iters 5000
+says '^rate mmsgs_per_s [0-9.]+$'
+run 2 bench/raw_tcp lat --size 0
 say "the benchmarks run"
