@@ -4,7 +4,7 @@
 
 # Debian's packages that the library, the tools and the examples are built from.
 # shellcheck disable=SC2034  # used by the scripts that source this file
-build_packages=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev)
+build_packages=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libisal-dev)
 # What the tests need on top.
 # shellcheck disable=SC2034  # likewise
 test_packages=(libgtest-dev libgmock-dev scdoc pkgconf dpkg-dev)
