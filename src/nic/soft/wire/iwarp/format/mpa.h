@@ -32,8 +32,8 @@ struct StartUp {
   bool crc = false;       // it wants CRCs; they are used if either side does
   bool rejected = false;  // replies only
   std::uint8_t revision = 1;
-  std::optional<Enhanced> enhanced;  // revision 2 on
-  std::span<const std::byte> private_data;
+  std::optional<Enhanced> enhanced{};  // revision 2 on
+  std::span<const std::byte> private_data{};
 };
 
 inline constexpr std::size_t kStartUpHeaderBytes = 20;

@@ -32,8 +32,8 @@ struct Terminate {
   TerminateCode code{};
   bool segment_bytes_valid = false;  // also where there is no header, if the length alone was at fault
   std::uint16_t segment_bytes = 0;
-  std::span<const std::byte> segment_header;  // 14 or 18 bytes, as they came; or none
-  std::span<const std::byte> read_request;    // kReadRequestBytes, if it was one; or none
+  std::span<const std::byte> segment_header{};  // 14 or 18 bytes, as they came; or none
+  std::span<const std::byte> read_request{};    // kReadRequestBytes, if it was one; or none
 };
 inline constexpr std::size_t kTerminateBytesMin = 4;
 inline constexpr std::size_t kTerminateBytesMax = kTerminateBytesMin + 2 + kUntaggedHeaderBytes + kReadRequestBytes;
