@@ -27,7 +27,9 @@ DAT_RETURN Cr::query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
 DAT_RETURN Cr::accept(DAT_EP_HANDLE given, DAT_COUNT private_data_size, const void* private_data) {
   const char* call = "dat_cr_accept";
   std::span<const std::byte> data;
-  if (const DAT_RETURN rc = read_private_data(call, private_data_size, private_data, DAT_INVALID_ARG3, data)) return rc;
+  if (const DAT_RETURN rc =
+          read_private_data(call, ia().nic(), private_data_size, private_data, DAT_INVALID_ARG3, data))
+    return rc;
   // CR-ACC-7
   if ((given != DAT_HANDLE_NULL) == (ep_ != nullptr)) {
     return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP,

@@ -66,6 +66,13 @@ void merge(DAT_EP_ATTR& to, const DAT_EP_ATTR& from, DAT_EP_PARAM_MASK mask) {
   copy(DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR, &DAT_EP_ATTR::ep_provider_specific_count);
 }
 
+// EP-WM-14
+DAT_RETURN no_watermarks(const char* call, DAT_COUNT soft, DAT_COUNT hard) {
+  return fail(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE,
+              "{}: srq_watermarks_supported has no high watermarks, and soft {} and hard {} are not both infinite",
+              call, soft, hard);
+}
+
 }  // namespace
 
 Ep::Ep(Ia& ia, Srq* srq) : Object(ia, kType), srq_(srq) {}
@@ -88,6 +95,16 @@ DAT_RETURN Ep::create(Ia& ia, const Parts& parts, Srq* srq, const DAT_EP_ATTR* g
   base::Guard guard(ia.engine());
   auto made = std::make_unique<Ep>(ia, srq);
   if (const DAT_RETURN rc = made->check_parts(call, parts, attr)) return rc;
+  if (srq) {
+    const nic::AdapterInfo& info = ia.nic().info();
+    if (&srq->pz() != parts.pz && !info.shared_queue_of_any_zone) {  // EP-CSRQ-9
+      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
+                  "{}: the SRQ is of another protection zone, and srq_ep_pz_difference_supported is FALSE", call);
+    }
+    if ((attr.srq_soft_hw != DAT_HW_DEFAULT || attr.max_recv_dtos != DAT_HW_DEFAULT) && !info.has_watermarks) {
+      return no_watermarks(call, attr.srq_soft_hw, attr.max_recv_dtos);
+    }
+  }
   if (srq && srq->endpoints() >= ia.limits().max_ep_per_srq)
     return ia.out_of(call, "endpoints of one SRQ", DAT_RESOURCE_TEP);
 
@@ -302,6 +319,9 @@ DAT_RETURN Ep::set_watermark(DAT_COUNT soft, DAT_COUNT hard) {
     return fail(DAT_INVALID_PARAMETER, soft < DAT_WATERMARK_INFINITE ? DAT_INVALID_ARG2 : DAT_INVALID_ARG3,
                 "dat_ep_set_watermark: soft {} and hard {} must be 0 or more, or DAT_WATERMARK_INFINITE", soft, hard);
   }
+  if ((soft != DAT_WATERMARK_INFINITE || hard != DAT_WATERMARK_INFINITE) && !ia().nic().info().has_watermarks) {
+    return no_watermarks("dat_ep_set_watermark", soft, hard);
+  }
   attr_.srq_soft_hw = soft;
   if (srq_) attr_.max_recv_dtos = hard;  // EP-WM-17
   queue_pair_->set_watermarks(soft, hard);
@@ -317,8 +337,11 @@ DAT_RETURN Ep::get_status(DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLE
 
 DAT_RETURN Ep::recv_query(DAT_COUNT* allocated, DAT_COUNT* span) const {
   const nic::QueuePair::RecvInfo info = queue_pair_->recv_info();
-  if (allocated) *allocated = static_cast<DAT_COUNT>(info.allocated);
-  if (span) *span = static_cast<DAT_COUNT>(info.span);
+  const auto to_dat = [](std::uint32_t count) {  // EP-RQ-13
+    return count == nic::QueuePair::RecvInfo::kUnknown ? DAT_VALUE_UNKNOWN : static_cast<DAT_COUNT>(count);
+  };
+  if (allocated) *allocated = to_dat(info.allocated);
+  if (span) *span = to_dat(info.span);
   return DAT_SUCCESS;
 }
 

@@ -70,7 +70,9 @@ DAT_RETURN Ep::connect(DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOU
   nic::Address address;
   if (const DAT_RETURN rc = read_address(call, remote, address)) return rc;
   std::span<const std::byte> data;
-  if (const DAT_RETURN rc = read_private_data(call, private_data_size, private_data, DAT_INVALID_ARG5, data)) return rc;
+  if (const DAT_RETURN rc =
+          read_private_data(call, ia().nic(), private_data_size, private_data, DAT_INVALID_ARG5, data))
+    return rc;
   if ((flags & ~DAT_CONNECT_MULTIPATH_FLAG) != 0) {
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG8, "{}: connect flags {:#x} have undefined bits", call,
                 static_cast<unsigned>(flags));
@@ -85,7 +87,9 @@ DAT_RETURN Ep::dup_connect(const Ep& dup, DAT_TIMEOUT timeout, DAT_COUNT private
                            DAT_QOS qos) {
   const char* call = "dat_ep_dup_connect";
   std::span<const std::byte> data;
-  if (const DAT_RETURN rc = read_private_data(call, private_data_size, private_data, DAT_INVALID_ARG4, data)) return rc;
+  if (const DAT_RETURN rc =
+          read_private_data(call, ia().nic(), private_data_size, private_data, DAT_INVALID_ARG4, data))
+    return rc;
   if (dup.state() != DAT_EP_STATE_CONNECTED) return dup.wrong_state(call);
   const nic::ServicePointName& reached = dup.queue_pair().reached();
   if (reached.qual == 0) {

@@ -40,12 +40,33 @@ void copy_name(char (&to)[DAT_NAME_MAX_LENGTH], const std::string& from) {
   std::memcpy(to, from.data(), std::min(from.size(), sizeof to - 1));
 }
 
+Limits limits_of(const nic::AdapterLimits& nic) {
+  Limits limits;
+  const auto lower = []<typename T>(T& ours, std::uint64_t theirs) {
+    if (static_cast<std::uint64_t>(ours) > theirs) ours = static_cast<T>(theirs);
+  };
+  lower(limits.max_eps, nic.queue_pairs);
+  lower(limits.max_ep_per_srq, nic.queue_pairs);
+  lower(limits.max_dto_per_ep, std::min(nic.send_depth, nic.recv_depth));
+  lower(limits.max_rdma_read_per_ep, nic.reads);
+  lower(limits.max_iov, nic.segments);
+  lower(limits.max_lmrs, nic.regions);
+  lower(limits.max_rmrs, nic.regions);
+  lower(limits.max_lmr_block_size, nic.region_bytes);
+  lower(limits.max_message_size, nic.message_bytes);
+  lower(limits.max_rdma_size, nic.message_bytes);
+  lower(limits.max_srqs, nic.receive_queues);
+  lower(limits.max_recv_per_srq, nic.receive_queue_depth);
+  return limits;
+}
+
 }  // namespace
 
 Ia::Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
     : Object(*this, kType),
       kind_(kind),
       name_(std::move(name)),
+      limits_(limits_of(nic->info().limits)),
       address_(nic->info().address),
       nic_(std::move(nic)),
       engine_(&nic_->engine()) {}
@@ -401,7 +422,7 @@ void Ia::fill(DAT_PROVIDER_ATTR& attr) const {
   attr.dat_qos_supported = static_cast<DAT_QOS>(nic_->info().qos_supported);
   attr.completion_flags_supported = static_cast<DAT_COMPLETION_FLAGS>(0x1f);
   attr.is_thread_safe = kind_.thread_safe;
-  attr.max_private_data_size = nic::kPrivateDataMax;
+  attr.max_private_data_size = static_cast<DAT_COUNT>(nic_->info().private_data_max);
   attr.supports_multipath = DAT_FALSE;
   attr.ep_creator = DAT_PSP_CREATES_EP_IFASKED;
   attr.pz_support = DAT_PZ_UNIQUE;
@@ -410,10 +431,11 @@ void Ia::fill(DAT_PROVIDER_ATTR& attr) const {
     std::fill(std::begin(row), std::end(row), DAT_TRUE);  // ruling A43
   }
   attr.srq_supported = DAT_TRUE;
-  attr.srq_watermarks_supported = 0x111;
-  attr.srq_ep_pz_difference_supported = DAT_TRUE;
+  // Ruling A35 says what the digits mean.
+  attr.srq_watermarks_supported = nic_->info().has_watermarks ? 0x111 : 0x001;
+  attr.srq_ep_pz_difference_supported = nic_->info().shared_queue_of_any_zone ? DAT_TRUE : DAT_FALSE;
   attr.srq_info_supported = 0x11;
-  attr.ep_recv_info_supported = 0x11;
+  attr.ep_recv_info_supported = nic_->info().counts_taken_buffers ? 0x11 : 0x00;
   attr.lmr_sync_req = DAT_FALSE;
   attr.dto_async_return_guaranteed = DAT_FALSE;
   attr.rdma_write_for_rdma_read_req = DAT_FALSE;

@@ -51,8 +51,8 @@ Memory inspect(DAT_VADDR address, DAT_VLEN length, bool written) {
 
 }  // namespace
 
-Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, std::uint32_t key)
-    : Object(ia, kType), pz_(pz), request_(request), address_(address), key_(key) {
+Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, const nic::RegionKeys& keys)
+    : Object(ia, kType), pz_(pz), request_(request), address_(address), keys_(keys) {
   pz_.use();
   if (request_.type == DAT_MEM_TYPE_SHARED_VIRTUAL) {
     // LMR-CREATE-14, LMR-QUERY-1: the caller's 40 bytes are read now, and queries show the copy.
@@ -64,7 +64,7 @@ Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, std::uint32_
 }
 
 DAT_RMR_CONTEXT Lmr::rmr_context() const {
-  return (request_.rights & kRemote) != 0 ? key_ : 0;
+  return (request_.rights & kRemote) != 0 ? keys_.remote : 0;
 }
 
 DAT_RETURN Lmr::check_range(const Ia& ia, DAT_VADDR address, DAT_VLEN length) {
@@ -146,16 +146,19 @@ DAT_RETURN Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& resu
   }
 
   base::Guard guard(ia.engine());
-  const std::uint32_t key = ia.nic().regions().add({address, request.length, pz.zone(), request.rights});
-  Lmr* lmr = key ? ia.adopt(std::make_unique<Lmr>(ia, pz, request, address, key)) : nullptr;
+  nic::RegionKeys keys;
+  const nic::Status status = ia.nic().add_region({address, request.length, pz.zone(), request.rights}, keys);
+  Lmr* lmr = status == nic::Status::ok ? ia.adopt(std::make_unique<Lmr>(ia, pz, request, address, keys)) : nullptr;
   if (!lmr) {
-    ia.nic().regions().remove(key);
-    if (key) pz.release();
+    if (status == nic::Status::ok) {
+      ia.nic().remove_region(keys.local);
+      pz.release();
+    }
     return ia.out_of("dat_lmr_create", "memory regions", DAT_RESOURCE_MEMORY_REGION);
   }
-  ia.note_lmr(key, *lmr);
+  ia.note_lmr(keys.local, *lmr);
   *results.handle = lmr->handle();
-  if (results.lmr_context) *results.lmr_context = key;
+  if (results.lmr_context) *results.lmr_context = keys.local;
   if (results.rmr_context) *results.rmr_context = lmr->rmr_context();
   if (results.registered_size) *results.registered_size = request.length;
   if (results.registered_address) *results.registered_address = address;
@@ -190,7 +193,7 @@ DAT_RETURN Lmr::query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
   param->length = request_.length;
   param->pz_handle = pz_.handle();
   param->mem_priv = request_.rights;
-  param->lmr_context = key_;
+  param->lmr_context = keys_.local;
   param->rmr_context = rmr_context();
   param->registered_size = request_.length;
   param->registered_address = address_;
@@ -201,15 +204,15 @@ std::optional<DAT_RETURN> Lmr::free() {
   if (bound_ > 0) {
     return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE, "dat_lmr_free: {} RMRs are bound to it", bound_);
   }
-  ia().nic().regions().remove(key_);
-  if (!ia().nic().quiesce(key_)) return std::nullopt;
+  ia().nic().remove_region(keys_.local);
+  if (!ia().nic().quiesce(keys_.local)) return std::nullopt;
   ia().retire(*this);
   return DAT_SUCCESS;
 }
 
 void Lmr::shut_down() {
-  ia().forget_lmr(key_);
-  ia().nic().regions().remove(key_);
+  ia().forget_lmr(keys_.local);
+  ia().nic().remove_region(keys_.local);
   pz_.release();
 }
 

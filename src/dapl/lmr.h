@@ -5,13 +5,14 @@
 #include <optional>
 
 #include "dapl/object.h"
-#include "nic/region_table.h"
+#include "nic/adapter.h"
 
 namespace anydat::dapl {
 
 class Pz;
 
-// A local memory region. Its context is the key of the NIC's region table, which posts check without asking us.
+// A local memory region. Its LMR context is the key of the NIC's region table, which posts check without asking us; its
+// RMR context is what peers name the memory by.
 class Lmr final : public Object {
  public:
   static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_LMR;
@@ -30,7 +31,7 @@ class Lmr final : public Object {
     DAT_VADDR* registered_address;
   };
 
-  Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, std::uint32_t key);
+  Lmr(Ia& ia, Pz& pz, const Request& request, DAT_VADDR address, const nic::RegionKeys& keys);
 
   static DAT_RETURN create(Ia& ia, Pz& pz, const Request& request, const Results& results);
   // Both calls dat_lmr_sync_rdma_read and _write: memory is coherent, so they check their arguments and are done.
@@ -53,7 +54,7 @@ class Lmr final : public Object {
   Request request_;
   std::array<char, DAT_LMR_COOKIE_SIZE> shared_memory_id_{};  // of type SHARED_VIRTUAL
   const DAT_VADDR address_;
-  const std::uint32_t key_;
+  const nic::RegionKeys keys_;
   std::uint32_t bound_ = 0;  // RMRs bound to it; with the engine
 };
 

@@ -179,8 +179,9 @@ class ConnectionRequest {
 class QueuePair {
  public:
   struct RecvInfo {
-    std::uint32_t allocated;  // buffers given to it and not completed (EP-RQ-1)
-    std::uint32_t span;       // EP-RQ-6
+    static constexpr std::uint32_t kUnknown = ~0u;  // for both: the NIC cannot tell
+    std::uint32_t allocated;                        // buffers given to it and not completed (EP-RQ-1)
+    std::uint32_t span;                             // EP-RQ-6
   };
   struct Counters {
     base::Counter sends;
@@ -254,10 +255,37 @@ class Listener {
   virtual void stop() = 0;
 };
 
+// What an adapter has room for. The DAT objects have limits of their own as well; the smaller one holds. The software
+// NIC needs none.
+struct AdapterLimits {
+  std::uint64_t queue_pairs = ~std::uint64_t{0};
+  std::uint64_t send_depth = ~std::uint64_t{0};  // of one queue pair, as the next
+  std::uint64_t recv_depth = ~std::uint64_t{0};
+  std::uint64_t reads = ~std::uint64_t{0};  // of one queue pair, under way in one direction
+  std::uint64_t segments = ~std::uint64_t{0};
+  std::uint64_t regions = ~std::uint64_t{0};
+  std::uint64_t region_bytes = ~std::uint64_t{0};
+  std::uint64_t message_bytes = ~std::uint64_t{0};
+  std::uint64_t receive_queues = ~std::uint64_t{0};
+  std::uint64_t receive_queue_depth = ~std::uint64_t{0};
+};
+
 struct AdapterInfo {
   std::string name;
   Address address;
   std::uint32_t qos_supported;
+  std::uint32_t private_data_max = kPrivateDataMax;
+  AdapterLimits limits{};
+  // What hardware need not be able to do; DAT's provider attributes announce it (ATTR-1).
+  bool counts_taken_buffers = true;      // how many buffers of a shared queue one queue pair has taken: RecvInfo
+  bool has_watermarks = true;            // set_watermarks() does what it says
+  bool shared_queue_of_any_zone = true;  // a queue pair may use a receive queue of another zone
+};
+
+// A region's names: what local segments say, and what peers are told.
+struct RegionKeys {
+  std::uint32_t local = 0;
+  std::uint32_t remote = 0;
 };
 
 class Adapter {
@@ -267,11 +295,15 @@ class Adapter {
   // None of these three needs the engine held.
   virtual const AdapterInfo& info() const = 0;
   virtual Engine& engine() = 0;
-  virtual RegionTable& regions() = 0;
+  // What the segments of a post are checked against.
+  virtual const RegionTable& regions() = 0;
 
-  // To be called when `key` has been taken out of regions(). True when nobody, neither we nor a peer, acts any longer
-  // on a check() that came before. False while a peer is in the middle of using the memory: ask again, with the engine
-  // released in between.
+  // Opens memory to posted work and, as far as the rights say, to peers.
+  virtual Status add_region(const Region& region, RegionKeys& keys) = 0;
+  // No check finds the region with this local key any longer, and no peer can begin to use it. May be repeated.
+  virtual void remove_region(std::uint32_t key) = 0;
+  // To be called after remove_region(). True when nobody, neither we nor a peer, acts any longer on a check() that came
+  // before. False while a peer is in the middle of using the memory: ask again, with the engine released in between.
   virtual bool quiesce(std::uint32_t key) = 0;
   // Null when out of memory.
   virtual std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) = 0;

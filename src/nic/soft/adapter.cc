@@ -76,6 +76,11 @@ SoftAdapter::~SoftAdapter() {
   engine_.stop();
 }
 
+Status SoftAdapter::add_region(const Region& region, RegionKeys& keys) {
+  keys.local = keys.remote = regions_.add(region);
+  return keys.local != 0 ? Status::ok : Status::no_memory;
+}
+
 bool SoftAdapter::quiesce(std::uint32_t key) {
   // Checks are acted on inside posts, by peers that copy for themselves, or with the engine held, as it is now.
   fabric_->region_gone(key);

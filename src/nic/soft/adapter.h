@@ -34,6 +34,8 @@ class SoftAdapter final : public Adapter {
   const AdapterInfo& info() const override { return info_; }
   Engine& engine() override { return engine_; }
   RegionTable& regions() override { return regions_; }
+  Status add_region(const Region& region, RegionKeys& keys) override;
+  void remove_region(std::uint32_t key) override { regions_.remove(key); }
   bool quiesce(std::uint32_t key) override;
   std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
