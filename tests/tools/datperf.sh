@@ -35,6 +35,19 @@ done
 measure bw --size 1MiB --iters 20
 [ "$(json op)" = send ] && [ "$(json size_bytes)" = 1048576 ] || die "the JSON does not say what was measured"
 
+run 0 datperf many --endpoints 200 --clients 4 --iters 20000 --burst 3 --json
+for what in few many; do
+  for key in connects_per_s mmsgs_per_s; do positive $what $key; done
+done
+[ "$(json many endpoints)" = 200 ] && [ "$(json few endpoints)" = 16 ] || die "the JSON does not say how many"
+positive rate_ratio
+run 1 datperf many --endpoints 201 --clients 4
+(
+  ulimit -n 100
+  run 1 datperf many --endpoints 200 --wire tcp
+)
+complains 'needs [0-9]+ descriptors .* may have 100'
+
 start_server datperf serve --qual 0
 measure lat --to "$server_at" --size 8 --iters 100
 measure bw --to "$server_at" --size 4096 --iters 100 --srq
@@ -45,6 +58,7 @@ says '^ +4 MiB +20 '
 run 1 datperf lat --to "$server_at" --size 8 --iters 1
 run 2 datperf
 run 2 datperf lat --size 0
+run 2 datperf many --clients 1
 run 2 datperf lat --op swap
 run 2 datperf lat --op write --wait block # there is nothing to block in
 say "datperf is in order"

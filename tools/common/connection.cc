@@ -123,12 +123,15 @@ Listener::Listener(const Adapter& adapter, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qua
   psp_ = Psp(psp);
 }
 
-Bytes connect(DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout, Bytes private_data) {
+void begin_connect(DAT_EP_HANDLE ep, const Peer& peer, Timeout timeout, Bytes private_data) {
   sockaddr_storage address = peer.address;
   check(dat_ep_connect(ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), peer.qualifier, microseconds(timeout),
                        static_cast<DAT_COUNT>(private_data.size()), private_pointer(private_data), DAT_QOS_BEST_EFFORT,
                        DAT_CONNECT_DEFAULT_FLAG),
         fmt::format("connecting to {}", peer.text));
+}
+
+Bytes await_connected(DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout) {
   DAT_EVENT event{};
   // The library reports the time-out itself; the second's grace only guards against a report that never comes. A failed
   // attempt flushes the receives that were posted before (EP-SM-11 to -14); on a shared dispatcher they come first.
@@ -143,11 +146,9 @@ Bytes connect(DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, const Peer& peer, Ti
   return {static_cast<const std::byte*>(data.private_data), static_cast<std::size_t>(data.private_data_size)};
 }
 
-bool accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, Timeout timeout, Bytes private_data) {
-  check(dat_cr_accept(cr, ep, static_cast<DAT_COUNT>(private_data.size()), private_pointer(private_data)),
-        "dat_cr_accept");
-  DAT_EVENT event{};
-  return wait_event(connect_evd, timeout, event) && event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED;
+Bytes connect(DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout, Bytes private_data) {
+  begin_connect(ep, peer, timeout, private_data);
+  return await_connected(connect_evd, peer, timeout);
 }
 
 Bytes request_data(DAT_CR_HANDLE cr) {

@@ -45,8 +45,9 @@ class Listener {
 // Requires: nothing but this connection feeds `connect_evd` yet.
 Bytes connect(DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout, Bytes private_data);
 
-// Accepts with `ep` and waits until the connection is up. False if the other side went away meanwhile.
-bool accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, Timeout timeout, Bytes private_data);
+// The same in two steps, for connections that come up side by side. The second waits for the next one on `connect_evd`.
+void begin_connect(DAT_EP_HANDLE ep, const Peer& peer, Timeout timeout, Bytes private_data);
+Bytes await_connected(DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout);
 
 // The private data of a request; valid until the request is answered.
 Bytes request_data(DAT_CR_HANDLE cr);

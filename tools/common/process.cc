@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/process.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -46,13 +48,7 @@ void Fd::reset() {
   if (fd_ >= 0) close(std::exchange(fd_, -1));
 }
 
-ServerProcess::ServerProcess(std::vector<std::string> arguments) {
-  std::array<int, 2> pair{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) fail_errno("socketpair");
-  control_ = Fd(pair[0]);
-  const Fd childs_end(pair[1]);
-
-  arguments.insert(arguments.end(), {"--control-fd", std::to_string(kChildControlFd)});
+pid_t run_again(std::vector<std::string> arguments, const Fd& end, int number) {
   std::vector<char*> argv;
   for (auto& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -60,14 +56,70 @@ ServerProcess::ServerProcess(std::vector<std::string> arguments) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   // Should the descriptor already have the wanted number, dup2 onto itself clears close-on-exec, as POSIX says.
-  posix_spawn_file_actions_adddup2(&actions, childs_end.get(), kChildControlFd);
-  const int error = posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_adddup2(&actions, end.get(), number);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
-    pid_ = -1;
     errno = error;
-    fail_errno("starting the server process");
+    fail_errno("starting another process");
   }
+  return pid;
+}
+
+int exit_code_of(pid_t pid) {
+  int status = 0;
+  pid_t reaped = 0;
+  do {
+    reaped = waitpid(pid, &status, 0);
+  } while (reaped < 0 && errno == EINTR);
+  if (reaped < 0) return kExitFailed;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+ChildOutput::ChildOutput(std::vector<std::string> arguments) {
+  std::array<int, 2> pair{};
+  if (pipe2(pair.data(), O_CLOEXEC) != 0) fail_errno("pipe");
+  output_ = Fd(pair[0]);
+  pid_ = run_again(std::move(arguments), Fd(pair[1]), STDOUT_FILENO);
+}
+
+ChildOutput::~ChildOutput() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGKILL);
+  exit_code_of(pid_);
+}
+
+std::string ChildOutput::read_all() {
+  std::string text;
+  std::array<char, 4096> piece;
+  for (ssize_t bytes = 0; (bytes = read(output_.get(), piece.data(), piece.size())) != 0;) {
+    if (bytes < 0 && errno != EINTR) fail_errno("reading what another process prints");
+    if (bytes > 0) text.append(piece.data(), static_cast<std::size_t>(bytes));
+  }
+  if (const int code = exit_code_of(std::exchange(pid_, -1)); code != kExitOk)
+    throw Error(fmt::format("a process of this run ended with exit code {}", code));
+  return text;
+}
+
+void need_descriptors(std::uint64_t count) {
+  constexpr rlim_t kUsual = 64;  // that a process has anyway
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) fail_errno("getrlimit");
+  if (limit.rlim_cur >= count + kUsual) return;
+  if (limit.rlim_max < count + kUsual)
+    throw Error(fmt::format("one process needs {} descriptors for this and may have {} (ulimit -Hn)", count + kUsual,
+                            limit.rlim_max));
+  limit.rlim_cur = count + kUsual;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) fail_errno("raising the limit of descriptors");
+}
+
+ServerProcess::ServerProcess(std::vector<std::string> arguments) {
+  std::array<int, 2> pair{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) fail_errno("socketpair");
+  control_ = Fd(pair[0]);
+  arguments.insert(arguments.end(), {"--control-fd", std::to_string(kChildControlFd)});
+  pid_ = run_again(std::move(arguments), Fd(pair[1]), kChildControlFd);
 }
 
 ServerProcess::~ServerProcess() {
@@ -90,14 +142,7 @@ int ServerProcess::stop() {
     pollfd ended{process.get(), POLLIN, 0};
     if (poll(&ended, 1, kStopTimeoutMs) == 0) kill(pid_, SIGKILL);
   }
-  int status = 0;
-  pid_t reaped = 0;
-  do {
-    reaped = waitpid(pid_, &status, 0);
-  } while (reaped < 0 && errno == EINTR);
-  pid_ = -1;
-  if (reaped < 0) return kExitFailed;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return exit_code_of(std::exchange(pid_, -1));
 }
 
 void announce(int control_fd, DAT_CONN_QUAL qualifier) {

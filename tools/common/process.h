@@ -28,6 +28,33 @@ class Fd {
   int fd_ = -1;
 };
 
+// This program run once more, with `end` as its descriptor `number`. Throws Error.
+pid_t run_again(std::vector<std::string> arguments, const Fd& end, int number);
+
+// Waits for the end of a process and returns its exit code.
+int exit_code_of(pid_t pid);
+
+// This program run once more for what it prints.
+class ChildOutput {
+ public:
+  // Requires: no DAT call was made yet in this process.
+  explicit ChildOutput(std::vector<std::string> arguments);
+  ~ChildOutput();
+  ChildOutput(const ChildOutput&) = delete;
+  ChildOutput& operator=(const ChildOutput&) = delete;
+
+  // All that it prints; throws Error if it fails.
+  std::string read_all();
+
+ private:
+  Fd output_;
+  pid_t pid_ = -1;
+};
+
+// Makes room for `count` more descriptors in this process and those that it starts; throws Error, with what is missing,
+// if it may not.
+void need_descriptors(std::uint64_t count);
+
 // This program run once more as a server. It writes its qualifier to the control descriptor (see announce) and leaves
 // when the descriptor closes, so a client that dies takes its server along.
 class ServerProcess {

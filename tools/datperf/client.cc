@@ -47,11 +47,13 @@ Report checked_report(Side& side) {
 template <typename AnySide>
 Result measure_by(const tools::Adapter& adapter, const tools::Peer& server, const Params& params,
                   const Progress& progress) {
-  Result result{.params = params, .latency_ns = std::nullopt};
+  Result result{.params = params, .latency_ns = std::nullopt, .set_up = {}};
   std::vector<std::uint32_t> samples(params.metric == Metric::lat ? std::max(params.iters, params.warmup) : 0);
   AnySide side(adapter, params, Role::client);
   side.connect_all(server, kSetUpTimeout);
-  side.meet(checked_report(side));  // all connections are up at the server, too
+  const Report set_up = checked_report(side);  // all connections are up at the server, too
+  side.meet(set_up);
+  result.set_up = {static_cast<double>(set_up.elapsed_ns) / 1e9, set_up.private_bytes, set_up.system_bytes};
 
   run_phase(side, params.warmup, samples.data(), [](double) {});
   if (params.warmup > 0) checked_report(side);
@@ -62,7 +64,8 @@ Result measure_by(const tools::Adapter& adapter, const tools::Peer& server, cons
   run_phase(side, params.iters, samples.data(), progress);
   // The report of a stream is the news that its last message was read: only then is it over.
   const Report report = checked_report(side);
-  result.seconds = static_cast<double>(tools::now_ns() - start_ns) / 1e9;
+  // Only the server has seen what all clients did.
+  result.seconds = static_cast<double>(params.clients > 1 ? report.elapsed_ns : tools::now_ns() - start_ns) / 1e9;
   const double ns_per_tick = scale.ns_per_tick();
   result.cpu_s = static_cast<double>(tools::process_cpu_ns() - cpu_before_ns + report.cpu_ns) / 1e9;
 

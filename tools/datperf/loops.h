@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The measuring loops of the operation "send"; those of "write" and "read" are in rdma_loops.h.
 //
-// Each loop handles `count` messages, spread round-robin over the endpoints. Each returns false when the run broke;
-// Side::fail() then says why.
+// Each loop handles `count` messages, spread round-robin over the endpoints in bursts. Each returns false when the run
+// broke; Side::fail() then says why.
 #ifndef ANYDAT_TOOLS_DATPERF_LOOPS_H
 #define ANYDAT_TOOLS_DATPERF_LOOPS_H
 
@@ -18,16 +18,24 @@ namespace datperf {
 class Turn {
  public:
   Turn(const Side& side, std::uint64_t sequence)
-      : endpoints_(side.params().endpoints), at_(static_cast<std::uint32_t>(sequence % endpoints_)) {}
+      : endpoints_(side.params().endpoints),
+        burst_(side.params().burst),
+        at_(static_cast<std::uint32_t>(sequence / burst_ % endpoints_)),
+        left_(burst_ - static_cast<std::uint32_t>(sequence % burst_)) {}
   std::uint32_t next() {
-    const std::uint32_t endpoint = at_++;
-    if (at_ == endpoints_) at_ = 0;
+    const std::uint32_t endpoint = at_;
+    if (--left_ == 0) {
+      left_ = burst_;
+      if (++at_ == endpoints_) at_ = 0;
+    }
     return endpoint;
   }
 
  private:
   std::uint32_t endpoints_;
+  std::uint32_t burst_;
   std::uint32_t at_;
+  std::uint32_t left_;  // of the burst
 };
 
 // lat, client: one message out, its answer in, one time stamp. A sample is the time from one stamp to the next: the

@@ -12,6 +12,7 @@
 #include "common/command_line.h"
 #include "common/error.h"
 #include "common/process.h"
+#include "datperf/many.h"
 #include "datperf/message.h"
 #include "datperf/report.h"
 #include "datperf/run.h"
@@ -35,6 +36,11 @@ struct Options {
   std::vector<int> cpus;  // server, client
   std::string to;         // empty: a server of our own on this host
   bool json = false;
+  // Of a client among several: see many.cc.
+  std::uint32_t clients = 1;
+  std::uint32_t client = 0;
+  std::uint32_t burst = 1;
+  std::uint64_t run = 0;
 };
 
 std::vector<std::uint64_t> sizes_of(const Options& options) {
@@ -54,10 +60,13 @@ Params params_of(const Options& options, std::uint64_t size) {
   params.shareable = options.memory == "shareable";
   params.block = options.wait == "block";
   params.endpoints = options.endpoints;
+  params.clients = options.clients;
+  params.client = options.client;
+  params.burst = options.burst;
   params.size = size;
   params.iters = options.iters != 0 ? options.iters : default_iters(options.metric, size, slow_path);
   params.warmup = std::clamp<std::uint64_t>(params.iters / 10, 10, 10'000);
-  params.run = std::uint64_t{entropy()} << 32 | entropy();
+  params.run = options.run != 0 ? options.run : std::uint64_t{entropy()} << 32 | entropy();
   return params;
 }
 
@@ -78,11 +87,6 @@ void run_all(const Options& options, const tools::Peer& server) {
   if (options.json) fmt::print("{}\n", options.size != 0 ? results[0].dump() : results.dump(2));
 }
 
-tools::Peer peer_on_this_host(const Options& options, DAT_CONN_QUAL qualifier) {
-  const tools::Adapter adapter(options.ia);
-  return tools::resolve_peer(tools::address_text(adapter.attributes().ia_address_ptr), qualifier);
-}
-
 int run(const Options& options) {
   setenv("DAT_WIRE", options.wire.c_str(), 1);
   std::optional<tools::ServerProcess> server;
@@ -92,9 +96,23 @@ int run(const Options& options) {
     server.emplace(std::move(arguments));
   }
   if (!options.cpus.empty()) tools::pin_to_cpu(options.cpus[1]);  // before the library starts threads of its own
-  run_all(options, server ? peer_on_this_host(options, server->qualifier())
+  run_all(options, server ? tools::resolve_peer(own_address(options.ia), server->qualifier())
                           : tools::resolve_peer(options.to, kDefaultQualifier));
   return server ? server->stop() : tools::kExitOk;
+}
+
+template <typename AnyOptions>
+void add_common(CLI::App* command, AnyOptions& options) {
+  command->add_option("--wire", options.wire, "How bytes travel: shared memory, TCP, or whatever is best")
+      ->check(CLI::IsMember({"auto", "shm", "tcp"}))
+      ->capture_default_str();
+  command->add_option("--ia", options.ia, "Interface adapter")->capture_default_str();
+  command->add_option("--cpus", options.cpus, "Processors to tie the two sides to")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("SERVER,CLIENT");
+  command->add_flag("--json", options.json, "Print JSON: an object, or a list of them without --size");
 }
 
 CLI::App* add_metric(CLI::App& app, Options& options, Metric metric, const std::string& description) {
@@ -117,17 +135,12 @@ CLI::App* add_metric(CLI::App& app, Options& options, Metric metric, const std::
   command->add_option("--wait", options.wait, "Poll with dat_evd_dequeue or block in dat_evd_wait")
       ->check(CLI::IsMember({"poll", "block"}))
       ->capture_default_str();
-  command->add_option("--wire", options.wire, "How bytes travel: shared memory, TCP, or whatever is best")
-      ->check(CLI::IsMember({"auto", "shm", "tcp"}))
-      ->capture_default_str();
-  command->add_option("--ia", options.ia, "Interface adapter")->capture_default_str();
-  command->add_option("--cpus", options.cpus, "Processors to tie the two processes to")
-      ->delimiter(',')
-      ->expected(2)
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("SERVER,CLIENT");
+  add_common(command, options);
   command->add_option("--to", options.to, "Use the server at HOST[:QUAL] (see datperf serve)");
-  command->add_flag("--json", options.json, "Print JSON: an object, or a list of them without --size");
+  for (auto& [name, value] : {std::pair{"--clients", &options.clients}, std::pair{"--client", &options.client},
+                              std::pair{"--burst", &options.burst}})
+    command->add_option(name, *value)->group("");
+  command->add_option("--run", options.run)->group("");
   command->callback([&options, metric] {
     options.metric = metric;
     if (metric == Metric::lat && options.op == "write" && options.wait == "block")
@@ -137,7 +150,36 @@ CLI::App* add_metric(CLI::App& app, Options& options, Metric metric, const std::
   return command;
 }
 
+CLI::App* add_many(CLI::App& app, ManyOptions& options) {
+  CLI::App* command = app.add_subcommand("many", "Many connections from several processes into one SRQ");
+  command->add_option("--endpoints", options.endpoints, "Connections in all")
+      ->check(CLI::Range(std::uint32_t{1}, kEndpointsMax))
+      ->capture_default_str();
+  command->add_option("--clients", options.clients, "Processes that they come from")
+      ->check(CLI::Range(2, 64))
+      ->capture_default_str();
+  command->add_option("--size", options.size, "Bytes in a message")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--iters", options.iters, "Messages measured, in all")
+      ->check(CLI::Range(1, 100'000'000))
+      ->capture_default_str();
+  command->add_option("--burst", options.burst, "Messages in a row on one connection")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  add_common(command, options);
+  command->footer(tools::examples({"datperf many --endpoints 10000 --clients 4 --wire shm"}));
+  return command;
+}
+
 }  // namespace
+
+std::string own_address(const std::string& ia) {
+  const tools::Adapter adapter(ia);
+  return tools::address_text(adapter.attributes().ia_address_ptr);
+}
+
 }  // namespace datperf
 
 int main(int argc, char** argv) {
@@ -150,6 +192,8 @@ int main(int argc, char** argv) {
   add_metric(app, options, datperf::Metric::lat, "Half the round trip of one message at a time, or all of a Read");
   add_metric(app, options, datperf::Metric::bw, "Bytes a second of a stream of operations");
   add_metric(app, options, datperf::Metric::rate, "Operations a second");
+  datperf::ManyOptions many_options;
+  const CLI::App* many = datperf::add_many(app, many_options);
   CLI::App* serve = app.add_subcommand("serve", "Be the server for clients that use --to, until interrupted");
   serve->add_option("--ia", serve_options.ia, "Interface adapter")->capture_default_str();
   serve->add_option("--qual", serve_options.qualifier, "Qualifier (port) to serve on; 0 takes a free one")
@@ -162,6 +206,7 @@ int main(int argc, char** argv) {
       tools::examples({"datperf lat --size 8 --srq", "datperf bw --op write --size 1MiB",
                        "datperf rate --size 8 --endpoints 16 --srq --json", "datperf lat --to server.example.org"}));
   return tools::run_tool(app, argc, argv, [&] {
+    if (many->parsed()) return datperf::run_many(many_options);
     if (!serve->parsed()) return datperf::run(options);
     if (serve_cpu) tools::pin_to_cpu(*serve_cpu);
     return datperf::serve(serve_options);

@@ -14,7 +14,7 @@
 namespace datperf {
 
 inline constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 30;
-inline constexpr std::uint32_t kEndpointsMax = 4096;
+inline constexpr std::uint32_t kEndpointsMax = 65536;
 inline constexpr std::byte kMark{0x5a};
 
 inline void stamp(std::byte* message, std::uint64_t size, std::uint64_t sequence) {
@@ -87,7 +87,9 @@ struct Report {
   std::uint64_t cpu_ns = 0;       // processor time the server used in the phase
   std::uint64_t rmr_context = 0;  // RDMA, at set-up: the memory that the other side may use, in slots
   std::uint64_t target_address = 0;
-  std::uint64_t reserved[3] = {};
+  std::uint64_t elapsed_ns = 0;     // how long the phase took, as the server saw it
+  std::uint64_t private_bytes = 0;  // by how much memory has grown at set-up (Footprint), with several clients
+  std::uint64_t system_bytes = 0;
 
   static constexpr std::uint64_t kMagic = 0x646174706572665f;
 };

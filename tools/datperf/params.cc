@@ -10,15 +10,20 @@
 namespace datperf {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6461747065726631;
+constexpr std::uint64_t kMagic = 0x6461747065726632;
 constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint64_t kPage = 4096;
+// With several clients both are the same for any number of connections, so that runs with few and with many are alike.
+// The buffers hold all that the rings of a few clients hold.
+constexpr std::uint64_t kSharedReceives = 32768;
+constexpr std::uint64_t kSendSlotsEach = 16;
 
 // Both ends copy it as it is: a host of the other byte order does not recognise the magic and refuses.
 struct Wire {
   std::uint64_t magic;
   std::uint8_t metric, op, srq, block;
-  std::uint32_t endpoints, index, shareable;
+  std::uint32_t endpoints, index;
+  std::uint16_t shareable, clients;
   std::uint64_t size, iters, warmup, run;
 };
 static_assert(sizeof(Wire) <= sizeof(WireParams));
@@ -49,18 +54,19 @@ std::string_view name_of(Op op) {
   return "?";
 }
 
-WireParams encode(const Params& params) {
+WireParams encode(const Params& params, std::uint32_t index) {
   const Wire wire{.magic = kMagic,
                   .metric = static_cast<std::uint8_t>(params.metric),
                   .op = static_cast<std::uint8_t>(params.op),
                   .srq = params.srq,
                   .block = params.block,
-                  .endpoints = params.endpoints,
-                  .index = params.index,
+                  .endpoints = params.endpoints * params.clients,
+                  .index = params.client * params.endpoints + index,
                   .shareable = params.shareable,
+                  .clients = static_cast<std::uint16_t>(params.clients),
                   .size = params.size,
-                  .iters = params.iters,
-                  .warmup = params.warmup,
+                  .iters = params.iters * params.clients,
+                  .warmup = params.warmup * params.clients,
                   .run = params.run};
   WireParams bytes{};
   std::memcpy(bytes.data(), &wire, sizeof wire);
@@ -74,7 +80,8 @@ std::optional<Params> decode(std::span<const std::byte> bytes) {
   const bool known = wire.magic == kMagic && wire.metric <= static_cast<std::uint8_t>(Metric::rate) &&
                      wire.op <= static_cast<std::uint8_t>(Op::read);
   const bool sane = wire.endpoints >= 1 && wire.endpoints <= kEndpointsMax && wire.index < wire.endpoints &&
-                    wire.size >= 1 && wire.size <= kSizeMax && wire.iters >= 1;
+                    wire.clients >= 1 && wire.endpoints % wire.clients == 0 && wire.size >= 1 &&
+                    wire.size <= kSizeMax && wire.iters >= 1;
   if (!known || !sane) return std::nullopt;
   return Params{.metric = static_cast<Metric>(wire.metric),
                 .op = static_cast<Op>(wire.op),
@@ -83,6 +90,7 @@ std::optional<Params> decode(std::span<const std::byte> bytes) {
                 .block = wire.block != 0,
                 .endpoints = wire.endpoints,
                 .index = wire.index,
+                .clients = wire.clients,
                 .size = wire.size,
                 .iters = wire.iters,
                 .warmup = wire.warmup,
@@ -117,6 +125,10 @@ Sizing sizing_of(const Params& params, Role role) {
     receives = std::max<std::uint64_t>(receives / endpoints, 4);
   }
   sends = std::max<std::uint64_t>(sends / endpoints, 2);
+  if (params.clients > 1) {
+    if (role == Role::server) receives = fitting(64 << 20, 4, kSharedReceives);
+    if (role == Role::client) sends = kSendSlotsEach;
+  }
   sizing.receives = static_cast<std::uint32_t>(receives);
   sizing.send_slots = static_cast<std::uint32_t>(sends);
   sizing.signal_every = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(sends / 4, 1, 64));

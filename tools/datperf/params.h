@@ -24,17 +24,21 @@ struct Params {
   bool srq = false;
   bool shareable = false;       // RDMA on memory that the other process can map (anydat_alloc_shareable)
   bool block = false;           // wait in dat_evd_wait rather than poll with dat_evd_dequeue
-  std::uint32_t endpoints = 1;  // connections between the two processes
-  std::uint32_t index = 0;      // which of them this request is for
+  std::uint32_t endpoints = 1;  // connections of this process
+  std::uint32_t index = 0;      // which of the server's this request is for
+  std::uint32_t clients = 1;    // processes that share the run, each with as many connections and messages
+  std::uint32_t client = 0;     // which of them this one is
+  std::uint32_t burst = 1;      // messages that one connection sends before it is the next one's turn
   std::uint64_t size = 8;       // bytes in a message
   std::uint64_t iters = 0;      // measured messages (lat: round trips)
   std::uint64_t warmup = 0;     // as many before the measurement begins
   std::uint64_t run = 0;        // the same in all requests of one run, different between runs
 };
 
-// 64 bytes are what every provider carries (PD-1), so a run fits its description into them.
+// What the request for connection `index` of a client's says of the run: to the server, which has the connections and
+// messages of all clients. 64 bytes are what every provider carries (PD-1), so a run fits its description into them.
 using WireParams = std::array<std::byte, 64>;
-WireParams encode(const Params& params);
+WireParams encode(const Params& params, std::uint32_t index);
 std::optional<Params> decode(std::span<const std::byte> bytes);
 
 // How much a side prepares for a run. Both sides compute it from the same parameters.

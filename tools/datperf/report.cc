@@ -41,6 +41,11 @@ nlohmann::ordered_json to_json(const Result& result, const std::string& wire) {
   json["gbytes_per_s"] = latency ? nullptr : nlohmann::ordered_json(result.gbytes_per_s());
   json["mmsgs_per_s"] = latency ? nullptr : nlohmann::ordered_json(result.mmsgs_per_s());
   json["cpu_s"] = result.cpu_s;
+  if (params.clients > 1) {
+    json["set_up_s"] = result.set_up.seconds;
+    json["private_bytes"] = result.set_up.private_bytes;
+    json["system_bytes"] = result.set_up.system_bytes;
+  }
   return json;
 }
 

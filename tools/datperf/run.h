@@ -16,15 +16,26 @@ namespace datperf {
 
 inline constexpr DAT_CONN_QUAL kDefaultQualifier = 21122;
 
+// What the connections of all clients have cost, as the server saw it.
+struct SetUp {
+  double seconds = 0;
+  std::uint64_t private_bytes = 0;  // see Footprint
+  std::uint64_t system_bytes = 0;
+};
+
 struct Result {
   Params params;
   std::optional<tools::Summary> latency_ns;  // lat: half a round trip, or all of a Read
-  double seconds = 0;                        // the measured phase, as the client saw it
-  double cpu_s = 0;                          // of both processes, in that phase
+  SetUp set_up;
+  double seconds = 0;  // the measured phase, as the client saw it, or the server of several
+  double cpu_s = 0;    // of both processes, in that phase
 
-  double mmsgs_per_s() const { return static_cast<double>(params.iters) / seconds / 1e6; }
+  double mmsgs_per_s() const { return static_cast<double>(params.iters * params.clients) / seconds / 1e6; }
   double gbytes_per_s() const { return mmsgs_per_s() * static_cast<double>(params.size) / 1e3; }
 };
+
+// The address of this host that an adapter of that name serves, as it is written in --to.
+std::string own_address(const std::string& ia);
 
 // Called now and then during a run with the fraction that is done.
 using Progress = std::function<void(double)>;

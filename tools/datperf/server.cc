@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/process.h"
+#include "common/ticks.h"
 #include "datperf/rdma_loops.h"
 #include "datperf/run.h"
 
@@ -14,13 +15,14 @@ namespace datperf {
 namespace {
 
 constexpr tools::Timeout kSetUpTimeout = std::chrono::seconds(10);
+constexpr DAT_COUNT kRequestsMax = 4096;  // that nobody has looked at yet
 
 class Server {
  public:
   explicit Server(const ServeOptions& options)
       : options_(options),
         adapter_(options.ia),
-        requests_(adapter_.make_evd(kEndpointsMax, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG)),
+        requests_(adapter_.make_evd(kRequestsMax, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG)),
         listener_(adapter_, requests_.get(), options.qualifier),
         stop_(requests_.get(), options.control_fd) {}
 
@@ -67,10 +69,11 @@ class Server {
   template <typename AnySide>  // Side or RdmaSide
   void serve_run(const Incoming& first) {
     const Params& params = first.params;
-    if (params.index != 0) {  // the rest of a run that we gave up
+    if (params.run == last_run_) {  // the rest of a run that we gave up
       tools::check(dat_cr_reject(first.cr), "dat_cr_reject");
       return;
     }
+    last_run_ = params.run;
     std::optional<AnySide> side;
     try {
       side.emplace(adapter_, params, Role::server);
@@ -78,7 +81,8 @@ class Server {
       dat_cr_reject(first.cr);  // the client need not wait for what cannot be had
       throw;
     }
-    side->accept(0, first.cr, kSetUpTimeout);
+    const std::uint64_t start_ns = tools::now_ns();
+    side->accept(params.index, first.cr);
     for (std::uint32_t accepted = 1; accepted < params.endpoints;) {
       const auto next = next_request(kSetUpTimeout);
       if (!next) return;
@@ -86,17 +90,27 @@ class Server {
         tools::check(dat_cr_reject(next->cr), "dat_cr_reject");
         continue;
       }
-      side->accept(next->params.index, next->cr, kSetUpTimeout);
+      side->accept(next->params.index, next->cr);
       ++accepted;
     }
-    set_up(*side);
+    side->await_accepted(kSetUpTimeout);
+    set_up(*side, start_ns);
     if (params.warmup > 0) run_phase(*side, params.warmup);
     run_phase(*side, params.iters);
     side->wait_disconnected(kSetUpTimeout);
   }
 
-  static void set_up(Side& side) { side.send_report({}); }
-  static void set_up(RdmaSide& side) {
+  static void set_up(Side& side, std::uint64_t start_ns) {
+    Report report;
+    report.elapsed_ns = tools::now_ns() - start_ns;
+    if (side.params().clients > 1) {
+      const Footprint growth = footprint() - side.before();
+      report.private_bytes = growth.private_bytes;
+      report.system_bytes = growth.system_bytes;
+    }
+    side.send_report(report);
+  }
+  static void set_up(RdmaSide& side, std::uint64_t /*start_ns*/) {
     side.begin_phase();
     side.meet();
   }
@@ -115,12 +129,15 @@ class Server {
 
   static void run_phase(Side& side, std::uint64_t count) {
     const std::uint64_t cpu_before_ns = tools::process_cpu_ns();
+    const std::uint64_t start_ns = tools::now_ns();
     Tally tally;
     const bool good = side.params().block ? run_loop<true>(side, count, tally) : run_loop<false>(side, count, tally);
     if (!good) side.fail();
     Report report;
+    report.elapsed_ns = tools::now_ns() - start_ns;
     report.cpu_ns = tools::process_cpu_ns() - cpu_before_ns;
-    report.failed = tally.bad != 0 || tally.sum != expected_sum(side.params().size, count);
+    const std::uint64_t clients = side.params().clients;
+    report.failed = tally.bad != 0 || tally.sum != clients * expected_sum(side.params().size, count / clients);
     side.send_report(report);
   }
 
@@ -135,6 +152,7 @@ class Server {
   tools::Listener listener_;
   tools::StopWatcher stop_;
   bool stopping_ = false;
+  std::uint64_t last_run_ = 0;
 };
 
 }  // namespace

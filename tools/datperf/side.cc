@@ -11,6 +11,8 @@
 namespace datperf {
 namespace {
 
+constexpr std::uint32_t kConnectingMax = 64;  // at once, of one client
+
 DAT_COUNT count_of(std::uint64_t value) {
   return static_cast<DAT_COUNT>(value);
 }
@@ -22,12 +24,13 @@ Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
   const std::uint64_t endpoints = params.endpoints;
   const std::uint64_t receives = params.srq ? sizing_.receives : sizing_.receives * endpoints;
   const std::uint64_t sends = sizing_.send_slots * endpoints;
+  receive_memory_ = tools::Region(adapter, receives * sizing_.stride);
+  send_memory_ = tools::Region(adapter, sends * sizing_.stride);
+  if (params.clients > 1) before_ = footprint();
   // Room for everything that can be under way at once, so that no dispatcher overflows (EVM-57); each endpoint has a
   // connection's beginning and end.
   inbox_ = adapter.make_evd(count_of(receives + 2 * endpoints), DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
   outbox_ = adapter.make_evd(count_of(sends + endpoints), DAT_EVD_DTO_FLAG);
-  receive_memory_ = tools::Region(adapter, receives * sizing_.stride);
-  send_memory_ = tools::Region(adapter, sends * sizing_.stride);
 
   if (params.srq) {
     srq_ = adapter.make_srq(count_of(receives));
@@ -51,17 +54,27 @@ void Side::make_endpoint(std::uint32_t index) {
 }
 
 void Side::connect_all(const tools::Peer& server, tools::Timeout timeout) {
+  std::uint32_t connected = 0;
   for (std::uint32_t i = 0; i < params_.endpoints; ++i) {
-    Params request = params_;
-    request.index = i;
-    const WireParams bytes = encode(request);
-    tools::connect(lanes_[i].ep.get(), inbox_.get(), server, timeout, bytes);
+    if (i - connected == kConnectingMax) {
+      tools::await_connected(inbox_.get(), server, timeout);
+      ++connected;
+    }
+    tools::begin_connect(lanes_[i].ep.get(), server, timeout, encode(params_, i));
   }
+  for (; connected < params_.endpoints; ++connected) tools::await_connected(inbox_.get(), server, timeout);
 }
 
-void Side::accept(std::uint32_t index, DAT_CR_HANDLE cr, tools::Timeout timeout) {
-  if (!tools::accept(cr, lanes_.at(index).ep.get(), inbox_.get(), timeout, {}))
-    throw tools::Error(fmt::format("connection {} of the run was not completed", index));
+void Side::accept(std::uint32_t index, DAT_CR_HANDLE cr) {
+  tools::check(dat_cr_accept(cr, lanes_.at(index).ep.get(), 0, nullptr), "dat_cr_accept");
+}
+
+void Side::await_accepted(tools::Timeout timeout) {
+  for (std::uint32_t accepted = 0; accepted < params_.endpoints; ++accepted) {
+    DAT_EVENT event{};
+    if (!tools::wait_event(inbox_.get(), timeout, event) || event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
+      throw tools::Error("a connection of the run was not completed");
+  }
 }
 
 void Side::disconnect_all(tools::Timeout timeout) {
@@ -80,11 +93,15 @@ void Side::wait_disconnected(tools::Timeout timeout) {
 }
 
 void Side::send_report(const Report& report) {
-  Lane& lane = lanes_[0];
+  for (std::uint32_t i = 0; i < params_.endpoints; i += params_.endpoints / params_.clients) post_report(i, report);
+}
+
+void Side::post_report(std::uint32_t endpoint, const Report& report) {
+  Lane& lane = lanes_[endpoint];
   if (lane.posted - lane.completed == sizing_.send_slots && !wait_for_slot<true>(lane)) fail();
-  const std::size_t offset = next_slot(0);
+  const std::size_t offset = next_slot(endpoint);
   std::memcpy(send_memory_.data() + offset, &report, sizeof report);
-  if (!post_send(0, offset, sizeof report)) fail();
+  if (!post_send(endpoint, offset, sizeof report)) fail();
 }
 
 Report Side::receive_report() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/connection.h"
+#include "datperf/footprint.h"
 #include "datperf/message.h"
 #include "datperf/params.h"
 
@@ -26,7 +27,8 @@ class Side {
 
   // Connection set-up, in the order of the endpoint's index. Each throws Error.
   void connect_all(const tools::Peer& server, tools::Timeout timeout);
-  void accept(std::uint32_t index, DAT_CR_HANDLE cr, tools::Timeout timeout);
+  void accept(std::uint32_t index, DAT_CR_HANDLE cr);
+  void await_accepted(tools::Timeout timeout);  // all that accept() has been called for
   // Ends all connections in order, or, on the server, waits for the client to have done so.
   void disconnect_all(tools::Timeout timeout);
   void wait_disconnected(tools::Timeout timeout);
@@ -47,11 +49,13 @@ class Side {
   void begin_phase() {}
   void finish_phase() {}
 
-  // Between phases: one Report on the first endpoint. Throw Error.
+  // Between phases: one Report on the first endpoint of each client. Throw Error.
   void send_report(const Report& report);
   Report receive_report();
 
   const Params& params() const { return params_; }
+  // With several clients: what memory there was when nothing but the buffers of messages had been made.
+  const Footprint& before() const { return before_; }
   // Notes that an answer was not what had been sent; returns false like the operations.
   bool corrupt();
   [[noreturn]] void fail() const;
@@ -78,14 +82,16 @@ class Side {
   const tools::Adapter& adapter_;
   const Params params_;
   const Sizing sizing_;
-  tools::Evd inbox_;
-  tools::Evd outbox_;
   tools::Region receive_memory_;  // buffers sizing_.stride apart: all of the SRQ, or lane by lane
   tools::Region send_memory_;     // slots the same way, lane by lane
+  Footprint before_;
+  tools::Evd inbox_;
+  tools::Evd outbox_;
   tools::Srq srq_;
   std::vector<Lane> lanes_;
 
  private:
+  void post_report(std::uint32_t endpoint, const Report& report);
   template <bool kBlock>
   bool wait_for_slot(Lane& lane);
   bool post_send(std::uint32_t endpoint, std::size_t offset, std::size_t bytes);
