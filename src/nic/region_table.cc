@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <cassert>
+
 #include "base/shareable.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -11,8 +13,40 @@
 #endif
 
 namespace anydat::nic {
+namespace {
+
+// A slot that has been used is used again only when so many are free, and then any of them. With fewer, each new region
+// would take a page of the table that has not been touched; with more, a key would come again later still.
+constexpr std::size_t kFreeMin = 1024;
+
+// What is remembered of a slot: whether it is in use, the last key's bits above the index, and by how much they go on.
+// The step is odd, so that all values come before one comes again, and a secret, so that who knew one key of the slot
+// does not know the next.
+class History {
+ public:
+  explicit History(std::uint32_t word) : word_(word) {}
+  bool used() const { return word_ != 0; }
+  bool in_use() const { return (word_ & kInUse) != 0; }
+  std::uint32_t key(std::uint32_t slot) const { return word_ << kRegionIndexBits | slot; }
+  std::uint32_t begun(std::uint32_t random) const {
+    if (!used()) return kInUse | (random & (kTurnMask << kTurnBits | kTurnMask)) | 1u << kTurnBits;
+    return kInUse | (word_ & kTurnMask << kTurnBits) | ((word_ + (word_ >> kTurnBits)) & kTurnMask);
+  }
+  std::uint32_t ended() const { return word_ & ~kInUse; }
+
+ private:
+  static constexpr std::uint32_t kTurnBits = 32 - kRegionIndexBits;
+  static constexpr std::uint32_t kTurnMask = (1u << kTurnBits) - 1;
+  static constexpr std::uint32_t kInUse = 1u << 31;
+  static_assert(2 * kTurnBits < 31);
+
+  std::uint32_t word_;
+};
+
+}  // namespace
 
 RegionTable::RegionTable(std::uint32_t regions_max) : regions_max_(regions_max) {
+  assert(regions_max < kRegionsMax);
   // Fresh pages are zero, which is what a free entry holds, and cost nothing until they are used.
   base::UniqueFd fd(memfd_create("anydat-regions", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ftruncate(fd.get(), RegionView::kBytes) != 0) return;
@@ -28,21 +62,32 @@ RegionTable::~RegionTable() {
   if (entries_) munmap(entries_, RegionView::kBytes);
 }
 
+std::uint32_t RegionTable::pick_slot() {
+  if (free_.size() >= kFreeMin || live_ + free_.size() == kRegionsMax - 1) {
+    std::swap(free_[random_.next() % free_.size()], free_.back());
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  const auto fresh = [this](std::uint32_t slot) { return slot != 0 && !History(entries_[slot].history).used(); };
+  for (int tries = 0; tries < 64; ++tries) {
+    const std::uint32_t slot = random_.next() & kRegionIndexMask;
+    if (fresh(slot)) return slot;
+  }
+  // Few are left. There is one, since live_ and free_ do not make up all.
+  std::uint32_t slot = random_.next() & kRegionIndexMask;
+  while (!fresh(slot)) slot = (slot + 1) & kRegionIndexMask;
+  return slot;
+}
+
 std::uint32_t RegionTable::reserve() {
   base::Guard guard(lock_);
   if (!entries_ || live_ >= regions_max_) return 0;
-  std::uint32_t index = 0;
-  // A freed slot rests until many others were freed after it, so that a stale key meets a dead entry.
-  if (used_ < kRegionsMax && free_.size() < 4096) {
-    index = used_++;
-  } else if (!free_.empty()) {
-    index = free_.front();
-    free_.pop_front();
-  } else {
-    return 0;
-  }
+  const std::uint32_t slot = pick_slot();
   ++live_;
-  return entries_[index].generation.load(std::memory_order_relaxed) << kRegionIndexBits | index;
+  std::atomic<std::uint32_t>& history = entries_[slot].history;
+  history.store(History(history.load(std::memory_order_relaxed)).begun(random_.next()), std::memory_order_relaxed);
+  return History(history.load(std::memory_order_relaxed)).key(slot);
 }
 
 void RegionTable::publish(std::uint32_t key, const Region& region) {
@@ -63,13 +108,14 @@ std::uint32_t RegionTable::add(const Region& region) {
 void RegionTable::remove(std::uint32_t key) {
   base::Guard guard(lock_);
   if (key == 0) return;
-  RegionEntry& entry = entries_[key & kRegionIndexMask];
-  const std::uint32_t generation = entry.generation.load(std::memory_order_relaxed);
-  if ((generation << kRegionIndexBits | (key & kRegionIndexMask)) != key) return;
-  entry.generation.store(generation + 1, std::memory_order_relaxed);
+  const std::uint32_t slot = key & kRegionIndexMask;
+  RegionEntry& entry = entries_[slot];
+  const History history(entry.history.load(std::memory_order_relaxed));
+  if (!history.in_use() || history.key(slot) != key) return;
+  entry.history.store(history.ended(), std::memory_order_relaxed);
   // Sequentially consistent: whoever waits afterwards for those who use the key must not miss one.
   entry.key.store(0);
-  free_.push_back(key & kRegionIndexMask);
+  free_.push_back(slot);
   --live_;
 }
 

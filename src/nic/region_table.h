@@ -3,11 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/lock.h"
+#include "base/random.h"
 #include "base/unique_fd.h"
 #include "nic/types.h"
 
@@ -24,7 +25,7 @@ struct RegionEntry {
   std::atomic<std::uint32_t> key;  // 0: free, or not yet published
   std::atomic<std::uint32_t> zone;
   std::atomic<std::uint32_t> rights;
-  std::atomic<std::uint32_t> generation;  // of the next key
+  std::atomic<std::uint32_t> history;  // what its owner remembers of the slot's keys
   std::atomic<std::uint64_t> address;
   std::atomic<std::uint64_t> length;
 };
@@ -87,10 +88,13 @@ inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, s
 // Thread safety: any thread may call any method; check() takes no lock, so that a post can check its segments for a few
 // nanoseconds. Whoever removes a region and must know that nobody still acts on an old answer has to wait for those
 // who may (the adapter's quiesce()).
-// Always true: a live key is never 0, names one region, and is not issued again for as long as can be (LMR-FREE-9):
-// slots are reused oldest first and each reuse changes the key.
+// Always true: a live key is never 0, names one region, and does not come again before its slot has had all other keys
+// that it can have (LMR-FREE-9). Peers over a network are to be held off by not knowing the keys of others (RFC 5042,
+// section 5.5): a region lies in a slot that chance has picked, under one of the slot's keys that chance has picked. So
+// what is to be guessed is 32 bits, and the key itself still says where to look.
 class RegionTable {
  public:
+  // Requires: regions_max < kRegionsMax.
   explicit RegionTable(std::uint32_t regions_max = kRegionsMax - 1);
   ~RegionTable();
   RegionTable(const RegionTable&) = delete;
@@ -113,13 +117,15 @@ class RegionTable {
   int descriptor() const { return fd_.get(); }
 
  private:
+  std::uint32_t pick_slot() ANYDAT_REQUIRES(lock_);
+
   base::UniqueFd fd_;
-  RegionEntry* entries_ = nullptr;  // kRegionsMax of them, touched only as far as used
+  RegionEntry* entries_ = nullptr;  // kRegionsMax of them, touched only where used; the first never is
   const std::uint32_t regions_max_;
   base::SpinLock lock_;
-  std::uint32_t used_ ANYDAT_GUARDED_BY(lock_) = 1;  // entries ever handed out; index 0 stays unused
+  base::RandomNumbers random_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t live_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::deque<std::uint32_t> free_ ANYDAT_GUARDED_BY(lock_);
+  std::vector<std::uint32_t> free_ ANYDAT_GUARDED_BY(lock_);  // slots that have been used
 };
 
 // A peer's table, mapped to read.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/cross_copy.h"
 
-#include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+
+#include "base/random.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -17,7 +18,7 @@ namespace {
 const std::uint64_t& probe() {
   static const std::uint64_t value = [] {
     std::uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != sizeof random) random = static_cast<std::uint64_t>(getpid());
+    base::fill_random(std::as_writable_bytes(std::span(&random, 1)));
     return random | 1;
   }();
   return value;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -15,6 +14,7 @@
 #include <random>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/request.h"
@@ -102,10 +102,7 @@ class ShmListener final : public Listener, public FdHandler {
 
 Fabric::Fabric(SoftAdapter& adapter)
     : adapter_(adapter), fences_(!register_for_remote_fences()), sweep_timer_([this] { sweep(); }) {
-  if (getrandom(node_.data(), node_.size(), 0) != static_cast<ssize_t>(node_.size())) {
-    std::random_device random;
-    for (std::uint8_t& byte : node_) byte = static_cast<std::uint8_t>(random());
-  }
+  base::fill_random(std::as_writable_bytes(std::span(node_)));
 }
 
 Fabric::~Fabric() = default;

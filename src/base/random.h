@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace anydat::base {
+
+// Fills it with what nobody can foresee.
+void fill_random(std::span<std::byte> bytes);
+
+// Unforeseeable numbers, fetched from the system many at a time. Not for two threads at once.
+class RandomNumbers {
+ public:
+  std::uint32_t next() {
+    if (used_ == numbers_.size()) {
+      fill_random(std::as_writable_bytes(std::span(numbers_)));
+      used_ = 0;
+    }
+    return numbers_[used_++];
+  }
+
+ private:
+  std::array<std::uint32_t, 64> numbers_{};
+  std::size_t used_ = numbers_.size();
+};
+
+}  // namespace anydat::base

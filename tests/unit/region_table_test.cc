@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Keys of regions: what they open, when they come again, and that nobody can foresee them.
+#include "nic/region_table.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace anydat::test {
+namespace {
+
+using namespace nic;
+
+Region region(std::uint64_t address, std::uint64_t length = 100) {
+  return {.address = address, .length = length, .zone = 7, .rights = access::kLocalRead | access::kRemoteRead};
+}
+
+TEST(RegionTable, AKeyOpensItsRangeToItsZoneWithItsRights) {
+  RegionTable table;
+  const std::uint32_t key = table.add(region(1000));
+  ASSERT_NE(key, 0u);
+  EXPECT_EQ(table.check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::ok);
+  EXPECT_EQ(table.check(key, 1099, 1, kAnyZone, access::kLocalRead), RegionCheck::ok);
+  EXPECT_EQ(table.check(key, 999, 2, 7, access::kRemoteRead), RegionCheck::out_of_bounds);
+  EXPECT_EQ(table.check(key, 1099, 2, 7, access::kRemoteRead), RegionCheck::out_of_bounds);
+  EXPECT_EQ(table.check(key, 1050, ~std::uint64_t{0}, 7, access::kRemoteRead), RegionCheck::out_of_bounds);
+  EXPECT_EQ(table.check(key, ~std::uint64_t{0}, 2, 7, access::kRemoteRead), RegionCheck::out_of_bounds);
+  EXPECT_EQ(table.check(key, 1000, 100, 8, access::kRemoteRead), RegionCheck::wrong_zone);
+  EXPECT_EQ(table.check(key, 1000, 100, 7, access::kRemoteWrite), RegionCheck::no_right);
+  EXPECT_EQ(table.check(0, 1000, 100, 7, access::kRemoteRead), RegionCheck::unknown_key);
+  table.remove(key);
+  EXPECT_EQ(table.check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::unknown_key);
+}
+
+// RFC 5042, section 5.5: each single bit of a key that is not the right one's leads nowhere.
+TEST(RegionTable, NoKeyNextToALiveOneOpensAnything) {
+  RegionTable table;
+  const std::uint32_t key = table.add(region(1000));
+  for (unsigned bit = 0; bit < 32; ++bit) {
+    EXPECT_EQ(table.check(key ^ 1u << bit, 1000, 1, kAnyZone, 0), RegionCheck::unknown_key) << bit;
+  }
+}
+
+TEST(RegionTable, AReservedKeyOpensNothingUntilItIsPublished) {
+  RegionTable table;
+  const std::uint32_t key = table.reserve();
+  ASSERT_NE(key, 0u);
+  EXPECT_FALSE(table.find(key));
+  table.publish(key, region(5));
+  ASSERT_TRUE(table.find(key));
+  EXPECT_EQ(table.find(key)->address, 5u);
+  table.remove(key);
+  const std::uint32_t other = table.reserve();
+  table.remove(other);
+  EXPECT_FALSE(table.find(other));
+}
+
+TEST(RegionTable, RemovingTwiceRemovesNobodyElse) {
+  RegionTable table(2);
+  const std::uint32_t first = table.add(region(1));
+  const std::uint32_t second = table.add(region(2));
+  EXPECT_EQ(table.add(region(3)), 0u);  // no more room
+  table.remove(first);
+  table.remove(first);
+  EXPECT_TRUE(table.find(second));
+  EXPECT_NE(table.add(region(3)), 0u);
+  EXPECT_EQ(table.add(region(4)), 0u);
+}
+
+// LMR-FREE-9: as programs register and free, a key that was freed does not come again for a long time.
+TEST(RegionTable, KeysAreNeverZeroAndNotSoonReused) {
+  RegionTable table;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> keys_of_slot;
+  for (int i = 0; i < 400000; ++i) {
+    const std::uint32_t key = table.add(region(1));
+    ASSERT_NE(key, 0u);
+    table.remove(key);
+    keys_of_slot[key & kRegionIndexMask].push_back(key);
+  }
+  EXPECT_GE(keys_of_slot.size(), 1000u);
+  EXPECT_LE(keys_of_slot.size(), 2000u);  // each costs memory
+  for (const auto& [slot, keys] : keys_of_slot) {
+    ASSERT_NE(slot, 0u);
+    ASSERT_EQ(std::set(keys.begin(), keys.end()).size(), keys.size());
+  }
+}
+
+TEST(RegionTable, LiveKeysAreDistinct) {
+  RegionTable table;
+  std::unordered_set<std::uint32_t> keys;
+  for (std::uint32_t i = 0; i < 100000; ++i) ASSERT_TRUE(keys.insert(table.add(region(i + 1))).second);
+  EXPECT_EQ(keys.count(0), 0u);
+}
+
+// Who knows some keys knows nothing of the others: every bit is as often set as not, changes from one key to the next
+// as often as not, and another table gives other keys. (Limits that chance crosses less than once in 10^9 runs.)
+TEST(RegionTable, KeysCannotBeForeseen) {
+  constexpr int kCount = 8192;
+  RegionTable table;
+  RegionTable other;
+  std::array<int, 32> set{};
+  std::array<int, 32> changed{};
+  int same = 0;
+  std::uint32_t last = 0;
+  for (int i = 0; i < kCount; ++i) {
+    const std::uint32_t key = table.add(region(1));
+    if (key == other.add(region(1))) ++same;
+    for (unsigned bit = 0; bit < 32; ++bit) {
+      set[bit] += static_cast<int>(key >> bit & 1);
+      changed[bit] += static_cast<int>((key ^ last) >> bit & 1);
+    }
+    last = key;
+  }
+  for (unsigned bit = 0; bit < 32; ++bit) {
+    EXPECT_NEAR(set[bit], kCount / 2, 320) << bit;  // seven standard deviations
+    EXPECT_NEAR(changed[bit], kCount / 2, 320) << bit;
+  }
+  EXPECT_LE(same, 4);
+}
+
+// Who has seen one key of a slot does not know the one after it.
+TEST(RegionTable, TheNextKeyOfASlotCannotBeForeseen) {
+  RegionTable table;
+  std::unordered_map<std::uint32_t, std::uint32_t> last_of_slot;
+  std::unordered_map<std::uint32_t, int> steps;
+  int count = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint32_t key = table.add(region(1));
+    table.remove(key);
+    auto [place, first] = last_of_slot.try_emplace(key & kRegionIndexMask, key);
+    if (!first) {
+      ++steps[key - place->second];
+      ++count;
+    }
+    place->second = key;
+  }
+  ASSERT_GT(count, 1000);
+  // There are 2048 steps; with 1024 slots, most have one of their own.
+  EXPECT_GT(steps.size(), 500u);
+}
+
+TEST(RegionTable, AFullTableHasAKeyForEachRegion) {
+  RegionTable table;
+  std::vector<std::uint32_t> keys;
+  for (std::uint32_t i = 0; i < kRegionsMax - 1; ++i) {
+    keys.push_back(table.add(region(i)));
+    ASSERT_NE(keys.back() & kRegionIndexMask, 0u) << i;
+  }
+  EXPECT_EQ(table.add(region(1)), 0u);
+  for (std::uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(table.find(keys[i]).value().address, i);
+  table.remove(keys[12345]);
+  const std::uint32_t again = table.add(region(77));
+  EXPECT_NE(again, 0u);
+  EXPECT_NE(again, keys[12345]);
+  EXPECT_EQ(again & kRegionIndexMask, keys[12345] & kRegionIndexMask);
+}
+
+TEST(RegionTable, APeerThatMapsItSeesTheSame) {
+  RegionTable table;
+  const PeerRegions peer(table.descriptor());
+  ASSERT_TRUE(peer);
+  const std::uint32_t key = table.add(region(1000));
+  EXPECT_EQ(peer.view().check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::ok);
+  table.remove(key);
+  EXPECT_EQ(peer.view().check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::unknown_key);
+}
+
+}  // namespace
+}  // namespace anydat::test
