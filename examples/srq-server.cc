@@ -2,7 +2,9 @@
 //
 // A server that receives from many clients through one small shared receive queue (SRQ).
 //
-// The program starts itself several times over as clients. Each sends the same files, in an order of its own, as
+// The program starts itself several times over as clients; with --serve they are started by hand, on whatever host,
+// with
+// --to. Each sends the same files, in an order of its own, as
 // messages of mixed sizes. All of them land in the few buffers of one SRQ; the server keeps the queue supplied by its
 // low-watermark event alone, which is the point of the example: nobody counts messages, nobody reserves a buffer for a
 // client, and a client that finds the queue empty is held back until the refill, while the others go on.
@@ -11,6 +13,7 @@
 #include <anydat/anydat.h>
 #include <fmt/format.h>
 #include <getopt.h>
+#include <netdb.h>
 #include <openssl/evp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -40,6 +43,8 @@ struct Options {
   std::string ia = "soft";
   int client = -1;              // this process is a client, with this number
   unsigned long qualifier = 0;  // client: where the server listens
+  std::string host;             // client: the server's; empty: this one
+  bool serve = false;           // the clients come by themselves
   std::vector<std::string> files;
 };
 
@@ -73,7 +78,8 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
 };
 
-// ---- What travels: a head, then what belongs to it. Both processes run on one host, so it is copied as it is. ----
+// ---- What travels: a head, then what belongs to it. All hosts are taken to be of one kind, so it is copied as it is.
+// ----
 
 enum class Kind : std::uint64_t { file = 1, data = 2, done = 3 };
 struct Head {
@@ -175,9 +181,18 @@ class Client {
     check(
         dat_ia_query(adapter_.ia, nullptr, DAT_IA_FIELD_IA_ADDRESS_PTR, &attributes, DAT_PROVIDER_FIELD_NONE, nullptr),
         "dat_ia_query");
+    DAT_IA_ADDRESS_PTR address = attributes.ia_address_ptr;
+    std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found(nullptr, &freeaddrinfo);
+    if (!options_.host.empty()) {
+      addrinfo* list = nullptr;
+      if (const int error = getaddrinfo(options_.host.c_str(), nullptr, nullptr, &list); error != 0)
+        throw std::runtime_error(fmt::format("{} has no address: {}", options_.host, gai_strerror(error)));
+      found.reset(list);
+      address = reinterpret_cast<DAT_IA_ADDRESS_PTR>(list->ai_addr);
+    }
     int number = options_.client;  // the private data tells the server which client this is
-    check(dat_ep_connect(ep_, attributes.ia_address_ptr, options_.qualifier, kTimeoutUs, sizeof number, &number,
-                         DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+    check(dat_ep_connect(ep_, address, options_.qualifier, kTimeoutUs, sizeof number, &number, DAT_QOS_BEST_EFFORT,
+                         DAT_CONNECT_DEFAULT_FLAG),
           "dat_ep_connect");
     expect(DAT_CONNECTION_EVENT_ESTABLISHED);
   }
@@ -293,7 +308,12 @@ class Server {
   }
 
   int run() {
-    start_clients();
+    if (options_.serve) {
+      fmt::print("Waiting for them on qualifier {}.\n\n", qualifier_);
+      std::fflush(stdout);
+    } else {
+      start_clients();
+    }
     const auto start = std::chrono::steady_clock::now();
     while (ended_.size() < static_cast<std::size_t>(options_.clients) && !trouble_) {
       DAT_EVD_HANDLE hint = DAT_HANDLE_NULL;
@@ -526,6 +546,8 @@ void usage(std::FILE* to) {
              "  --buffers N  buffers in the queue (32)\n"
              "  --low N      low watermark of the queue (8)\n"
              "  --ia NAME    interface adapter (soft)\n"
+             "  --serve      start no clients: wait for N that are started with\n"
+             "  --client I --to HOST --qual QUAL   client I of N, of a server elsewhere with the same files\n"
              "Without a FILE the program sends its own executable.\n"
              "Example: srq-server --clients 4 --buffers 16 --low 4 /usr/include/*.h\n");
 }
@@ -533,7 +555,8 @@ void usage(std::FILE* to) {
 Options parse(int argc, char** argv) {
   static const option kLong[] = {{"clients", 1, nullptr, 'c'}, {"buffers", 1, nullptr, 'b'}, {"low", 1, nullptr, 'l'},
                                  {"ia", 1, nullptr, 'i'},      {"client", 1, nullptr, 'k'},  {"qual", 1, nullptr, 'q'},
-                                 {"help", 0, nullptr, 'h'},    {nullptr, 0, nullptr, 0}};
+                                 {"serve", 0, nullptr, 's'},   {"to", 1, nullptr, 't'},      {"help", 0, nullptr, 'h'},
+                                 {nullptr, 0, nullptr, 0}};
   Options options;
   for (int c = 0; (c = getopt_long(argc, argv, "", kLong, nullptr)) != -1;) {
     switch (c) {
@@ -554,6 +577,12 @@ Options parse(int argc, char** argv) {
         break;
       case 'q':
         options.qualifier = std::strtoul(optarg, nullptr, 10);
+        break;
+      case 's':
+        options.serve = true;
+        break;
+      case 't':
+        options.host = optarg;
         break;
       case 'h':
         usage(stdout);
