@@ -49,6 +49,9 @@ DAT_RETURN ServicePoint::listen(const char* call, DAT_CONN_QUAL qual) {
                   static_cast<std::uint64_t>(qual));
     case nic::Status::none_free:
       return fail(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE, "{}: no free connection qualifier", call);
+    case nic::Status::denied:
+      return fail(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE, "{}: {} needs a privilege", call,
+                  static_cast<std::uint64_t>(qual));
     default:
       return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE, "{}: no descriptor to listen with", call);
   }

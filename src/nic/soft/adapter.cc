@@ -2,13 +2,17 @@
 #include "nic/soft/adapter.h"
 
 #include <algorithm>
+#include <charconv>
 #include <new>
 
 #include "base/env.h"
 #include "base/log.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/window.h"
+#include "nic/soft/wire/iwarp/fabric.h"
+#include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/stream.h"
 
 namespace anydat::nic::soft {
@@ -18,6 +22,7 @@ namespace {
 constexpr std::string_view kPrefix = "soft";
 constexpr std::uint64_t kFirstPort = 49152;
 constexpr std::uint64_t kPortCount = 16384;
+constexpr int kQualifierTries = 256;
 
 // Its own host's address that a peer can connect to: the first that is not loopback, if there is one.
 Address best_address(const std::string& scope) {
@@ -27,6 +32,37 @@ Address best_address(const std::string& scope) {
   });
   return found != all.end() ? found->address : loopback_address();
 }
+
+// "FIRST-LAST"; false if it is anything else.
+bool parse_ports(std::string_view text, std::uint16_t& first, std::uint16_t& last) {
+  const std::size_t dash = text.find('-');
+  if (dash == std::string_view::npos) return false;
+  const auto number = [](std::string_view part, std::uint16_t& value) {
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    return !part.empty() && error == std::errc{} && end == part.data() + part.size() && value != 0;
+  };
+  std::uint16_t low = 0, high = 0;
+  if (!number(text.substr(0, dash), low) || !number(text.substr(dash + 1), high) || low > high) return false;
+  first = low;
+  last = high;
+  return true;
+}
+
+// One qualifier on both wires.
+class BothListeners final : public Listener {
+ public:
+  BothListeners(std::unique_ptr<Listener> local, std::unique_ptr<Listener> tcp)
+      : local_(std::move(local)), tcp_(std::move(tcp)) {}
+  ConnQual qual() const override { return local_->qual(); }
+  void stop() override {
+    local_->stop();
+    tcp_->stop();
+  }
+
+ private:
+  std::unique_ptr<Listener> local_;
+  std::unique_ptr<Listener> tcp_;
+};
 
 }  // namespace
 
@@ -39,12 +75,24 @@ SoftConfig SoftConfig::from_environment() {
   if (const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms)) {
     config.receiver_not_ready_ns = *limit * 1'000'000;
   }
+  const std::string_view crc = base::env_text(base::EnvVar::crc);
+  if (crc == "on") config.crc = Crc::on;
+  if (crc == "off") config.crc = Crc::off;
+  if (const auto limit = base::env_number(base::EnvVar::tcp_timeout_ms)) config.silence_ns = *limit * 1'000'000;
+  if (const std::string_view ports = base::env_text(base::EnvVar::port_range); !ports.empty()) {
+    config.ports_chosen = parse_ports(ports, config.first_port, config.last_port);
+    if (!config.ports_chosen) {
+      base::log(base::LogLevel::warn, "DAT_PORT_RANGE is '{}' and not FIRST-LAST, two port numbers; taking {}-{}",
+                ports, config.first_port, config.last_port);
+    }
+  }
   return config;
 }
 
 SoftAdapter::SoftAdapter(AdapterInfo info, std::string scope)
     : info_(std::move(info)), scope_(std::move(scope)), config_(SoftConfig::from_environment()) {
-  fabric_ = std::make_unique<shm::Fabric>(*this);
+  shm_ = std::make_unique<shm::Fabric>(*this);
+  if (config_.wire != SoftConfig::Wire::shm) iwarp_ = std::make_unique<iwarp::Fabric>(*this);
 }
 
 std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& status) {
@@ -64,14 +112,21 @@ std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& 
     status = Status::no_memory;
     return nullptr;
   }
-  status = adapter->engine_.start();
+  status = adapter->start();
   if (status != Status::ok) return nullptr;
   return adapter;
 }
 
+Status SoftAdapter::start() {
+  if (const Status status = engine_.start(); status != Status::ok) return status;
+  base::Guard guard(engine_);
+  return iwarp_ ? iwarp_->start() : Status::ok;
+}
+
 SoftAdapter::~SoftAdapter() {
   engine_.lock();
-  fabric_->shut_down();
+  shm_->shut_down();
+  if (iwarp_) iwarp_->shut_down();
   engine_.unlock();
   engine_.stop();
 }
@@ -83,16 +138,16 @@ Status SoftAdapter::add_region(const Region& region, RegionKeys& keys) {
 
 bool SoftAdapter::quiesce(std::uint32_t key) {
   // Checks are acted on inside posts, by peers that copy for themselves, or with the engine held, as it is now.
-  fabric_->region_gone(key);
-  bool quiet = !fabric_->in_use(key);
+  shm_->region_gone(key);
+  bool quiet = !shm_->in_use(key);
   for (SoftQueuePair* queue_pair : queue_pairs_) quiet &= queue_pair->memory_changed();
   return quiet;
 }
 
 void SoftAdapter::close_to_peers(std::uint32_t key) {
   regions_.remove(key);
-  fabric_->region_gone(key);
-  fabric_->wait_for_users(key);
+  shm_->region_gone(key);
+  shm_->wait_for_users(key);
 }
 
 std::unique_ptr<Window> SoftAdapter::create_window(ZoneId zone, WindowEvents& events) {
@@ -116,8 +171,24 @@ std::unique_ptr<ReceiveQueue> SoftAdapter::create_receive_queue(std::uint32_t de
   return ReceivePool::create(engine_, depth, segments, zone, &events);
 }
 
+// The local name stands for the qualifier on either wire: it is this adapter's alone on this host, while its TCP port
+// may be shared with adapters of other devices.
 std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& events, Status& status) {
-  return fabric_->listen(qual, events, status);
+  for (int tries = qual == 0 ? kQualifierTries : 1; tries > 0; --tries) {
+    std::unique_ptr<Listener> local = shm_->listen(qual, events, status);
+    if (!local || !iwarp_) return local;
+    std::unique_ptr<Listener> tcp = iwarp_->listen(local->qual(), events, status);
+    if (tcp) return std::make_unique<BothListeners>(std::move(local), std::move(tcp));
+    if (status == Status::denied && config_.wire == SoftConfig::Wire::automatic) {
+      base::log(base::LogLevel::warn, "TCP port {} needs a privilege: only this host reaches the service point",
+                local->qual());
+      status = Status::ok;
+      return local;
+    }
+    if (status != Status::in_use) return nullptr;
+  }
+  if (qual == 0) status = Status::none_free;
+  return nullptr;
 }
 
 std::vector<std::string> SoftAdapter::scopes_of(const Address& address) const {
@@ -126,14 +197,39 @@ std::vector<std::string> SoftAdapter::scopes_of(const Address& address) const {
   return {"*", *device};
 }
 
+Status SoftAdapter::probe_service_point(ConnQual qual) const {
+  return shm::probe_listener(shm::service_name(scope_, qual));
+}
+
+std::vector<Address> SoftAdapter::own_addresses() const {
+  std::vector<Address> addresses;
+  if (scope_ == "*") return addresses;
+  for (const HostAddress& entry : host_addresses()) {
+    if (entry.device == scope_) addresses.push_back(entry.address);
+  }
+  return addresses;
+}
+
 Status SoftAdapter::open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
-                                std::unique_ptr<Stream>& stream, Address& local, std::uint64_t& local_port) {
-  if (config_.wire == SoftConfig::Wire::tcp) return Status::unreachable;
-  if (scopes_of(parameters.remote).empty()) return Status::unreachable;
-  local = info_.address;
-  local_port = kFirstPort + next_port_++ % kPortCount;
-  stream = fabric_->connect(queue_pair, parameters, local, local_port);
+                                std::unique_ptr<Stream>& stream) {
+  const bool local = !scopes_of(parameters.remote).empty();
+  if (config_.wire == SoftConfig::Wire::tcp || (config_.wire == SoftConfig::Wire::automatic && !local)) {
+    return open_tcp_stream(queue_pair, parameters, stream);
+  }
+  if (!local) return Status::unreachable;
+  const std::uint64_t port = kFirstPort + next_port_++ % kPortCount;
+  queue_pair.set_local(info_.address, port);
+  stream = shm_->connect(queue_pair, parameters, info_.address, port);
   return Status::ok;
+}
+
+Status SoftAdapter::open_tcp_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
+                                    std::unique_ptr<Stream>& stream) {
+  if (!iwarp_) return Status::unreachable;
+  auto made = std::make_unique<iwarp::TcpStream>(*iwarp_, queue_pair);
+  const Status status = made->connect(parameters);
+  if (status == Status::ok) stream = std::move(made);
+  return status;
 }
 
 }  // namespace anydat::nic::soft

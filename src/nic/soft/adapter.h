@@ -15,12 +15,23 @@ namespace anydat::nic::soft {
 namespace shm {
 class Fabric;
 }
+namespace iwarp {
+class Fabric;
+}
 
 struct SoftConfig {
   enum class Wire : std::uint8_t { automatic, shm, tcp };
   Wire wire = Wire::automatic;
   bool cross_copy = true;  // between processes of one host, where the kernel allows it
   base::Nanoseconds receiver_not_ready_ns = base::kForever;
+  enum class Crc : std::uint8_t { automatic, on, off };
+  Crc crc = Crc::automatic;                                // of TCP: between hosts
+  base::Nanoseconds silence_ns = 30 * base::kNsPerSecond;  // how long a host may be silent over TCP
+  // Where ports are taken from that nobody has named: those of service points, and with `ports_chosen` also those that
+  // connections come from.
+  std::uint16_t first_port = 32768;
+  std::uint16_t last_port = 60767;
+  bool ports_chosen = false;
   static SoftConfig from_environment();
 };
 
@@ -49,16 +60,22 @@ class SoftAdapter final : public Adapter {
   // Takes a key that only peers use out of regions(), and waits for those who do.
   void close_to_peers(std::uint32_t key);
   DeliveryBatch& batch() { return batch_; }
-  // Chooses the wire and starts connecting. The address and port are what the peer will see.
-  Status open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters, std::unique_ptr<Stream>& stream,
-                     Address& local, std::uint64_t& local_port);
+  // Chooses the wire and starts connecting. The queue pair is told its local address, which the peer will see.
+  Status open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters, std::unique_ptr<Stream>& stream);
+  Status open_tcp_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
+                         std::unique_ptr<Stream>& stream);
   const std::string& scope() const { return scope_; }
   // The scopes that a service point reachable at a local address may have. Empty if the address is not of this host.
   std::vector<std::string> scopes_of(const Address& address) const;
+  // Does somebody of this user listen there, on an adapter of this name? unreachable: nobody does.
+  Status probe_service_point(ConnQual qual) const;
+  // The addresses that this adapter has a device for, to listen at or to come from; empty: all.
+  std::vector<Address> own_addresses() const;
   void forget(SoftQueuePair& queue_pair) { queue_pairs_.erase(&queue_pair); }
 
  private:
   SoftAdapter(AdapterInfo info, std::string scope);
+  Status start();
 
   const AdapterInfo info_;
   const std::string scope_;  // "*": all addresses; else a device
@@ -66,9 +83,10 @@ class SoftAdapter final : public Adapter {
   Engine engine_;
   RegionTable regions_;
   std::unordered_set<SoftQueuePair*> queue_pairs_;  // with the engine held
-  std::unique_ptr<shm::Fabric> fabric_;
-  DeliveryBatch batch_;          // with the engine held
-  std::uint64_t next_port_ = 0;  // likewise
+  std::unique_ptr<shm::Fabric> shm_;
+  std::unique_ptr<iwarp::Fabric> iwarp_;  // null: TCP is not wanted
+  DeliveryBatch batch_;                   // with the engine held
+  std::uint64_t next_port_ = 0;           // likewise
 };
 
 }  // namespace anydat::nic::soft

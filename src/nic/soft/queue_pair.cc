@@ -94,7 +94,7 @@ void SoftQueuePair::test_watermarks() {
 
 Status SoftQueuePair::connect(const ConnectParameters& parameters) {
   std::unique_ptr<Stream> stream;
-  const Status status = adapter_.open_stream(*this, parameters, stream, local_address_, local_port_);
+  const Status status = adapter_.open_stream(*this, parameters, stream);
   if (status != Status::ok) return status;
   remote_address_ = parameters.remote;
   remote_port_ = parameters.qual;
@@ -126,6 +126,17 @@ void SoftQueuePair::established(std::span<const std::byte> private_data) {
   }
   events_.on_established(private_data);
   test_watermarks();  // EP-WM-11
+}
+
+// The deadline keeps running.
+void SoftQueuePair::try_another_wire(const ConnectParameters& parameters) {
+  std::unique_ptr<Stream> stream;
+  if (adapter_.open_tcp_stream(*this, parameters, stream) != Status::ok) {
+    connect_failed(ConnectFailure::refused);
+    return;
+  }
+  base::Guard guard(send_lock_);
+  stream_.swap(stream);
 }
 
 void SoftQueuePair::connect_failed(ConnectFailure why) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <sys/uio.h>
+
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -17,7 +19,7 @@ class SoftAdapter;
 // A message that is arriving, with the buffer it took.
 struct Incoming {
   Receive buffer;
-  std::uint64_t length = 0;
+  std::uint64_t length = 0;  // as far as it is known
   std::uint64_t placed = 0;  // bytes; they come in order
   bool solicited = false;
 };
@@ -65,13 +67,23 @@ class SoftQueuePair final : public QueuePair {
   void begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
                     const Address& remote, std::uint64_t remote_port);
   void established(std::span<const std::byte> private_data);
+  void set_local(const Address& address, std::uint64_t port) {
+    local_address_ = address;
+    local_port_ = port;
+  }
   void set_reached(ServicePointName name) { reached_ = std::move(name); }  // before established()
   void connect_failed(ConnectFailure why);
+  // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
+  void try_another_wire(const ConnectParameters& parameters);
   void accept_failed();
 
   // For the stream. An Incoming lives until finish() or the end of the connection, and messages finish in order.
   Incoming* begin(std::uint64_t length, bool solicited);  // null: no buffer now, or the connection has just broken
-  bool place(Incoming& message, const std::byte* bytes, std::size_t count);  // false: the connection has broken
+  bool extend(Incoming& message, std::uint64_t length);   // it turns out to be longer; false: the connection has broken
+  bool place(Incoming& message, const std::byte* bytes, std::size_t count);  // likewise
+  // Where its next `count` bytes go, or the first of them, for whoever puts them there himself and adds to `placed`.
+  // 0 pieces: the connection has broken.
+  std::size_t aim(Incoming& message, std::size_t count, std::span<iovec> pieces);
   WorkStatus check(const Incoming& message) const { return check_buffer(message.buffer, message.length); }
   void fail_message(Incoming& message, WorkStatus status);  // breaks the connection
   bool finish(Incoming& message);                           // likewise
@@ -91,14 +103,25 @@ class SoftQueuePair final : public QueuePair {
   void send_finished(std::uint64_t number, WorkStatus status);
   // The oldest RDMA of this kind that the stream holds has been done by the peer. False if there is none.
   bool rdma_finished(WorkKind kind);
+  // The peer refuses a Write that reaches there, or the oldest Read: the Writes before it have been done.
+  void writes_done_before(std::uint32_t key, std::uint64_t address);
+  void writes_done_before_read();
   // The next bytes of the oldest Read that the stream holds. False if there is none, or it wants fewer.
   bool place_read(const std::byte* bytes, std::size_t count);
+  // The same in two steps, as aim(), for the bytes that follow `skipped` ones. 0 pieces: there is no such Read, or the
+  // connection has broken.
+  std::size_t aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces);
+  bool read_placed(std::size_t count);  // false as place_read()
   bool pump();  // hands requests that were blocked to the stream again; true if any of them got further
   // Calls f(const Outgoing&) for a pending request, with the send lock held. False if there is no such request.
   template <typename F>
   bool with_request(std::uint64_t number, F&& f);
   ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
   std::uint32_t reads_in() const { return reads_in_; }
+  std::uint32_t reads_out() const {
+    base::Guard guard(send_lock_);
+    return reads_out_;
+  }
   void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }  // with the send lock
   bool usable(const Outgoing& message) const;  // its memory may have been freed since the post (LMR-FREE-4)
 
@@ -132,10 +155,14 @@ class SoftQueuePair final : public QueuePair {
   SendOutcome hand_over(std::uint64_t number, const Outgoing& message, WorkFlags flags, Progress& progress)
       ANYDAT_REQUIRES(send_lock_);
   SendRing::Entry* oldest_held(WorkKind kind) ANYDAT_REQUIRES(send_lock_);
+  template <typename Culprit>
+  void writes_done_up_to(Culprit&& culprit);
   bool take_buffer(Receive& out);
   WorkStatus check_buffer(const Receive& receive, std::uint64_t length) const;
   static void scatter(std::span<const Segment> segments, std::uint64_t offset, const std::byte* bytes,
                       std::size_t count);
+  static std::size_t pieces_of(std::span<const Segment> segments, std::uint64_t offset, std::size_t count,
+                               std::span<iovec> pieces);
   void finish_draining();
   void test_watermarks();
   void not_ready_timed_out();

@@ -93,6 +93,23 @@ void SoftQueuePair::scatter(std::span<const Segment> segments, std::uint64_t off
   }
 }
 
+std::size_t SoftQueuePair::pieces_of(std::span<const Segment> segments, std::uint64_t offset, std::size_t count,
+                                     std::span<iovec> pieces) {
+  std::size_t used = 0;
+  for (const Segment& segment : segments) {
+    if (count == 0 || used == pieces.size()) break;
+    if (offset >= segment.length) {
+      offset -= segment.length;
+      continue;
+    }
+    const std::size_t part = std::min<std::uint64_t>(count, segment.length - offset);
+    pieces[used++] = {reinterpret_cast<void*>(segment.address + offset), part};
+    count -= part;
+    offset = 0;
+  }
+  return used;
+}
+
 bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool solicited) {
   DeliveryBatch& batch = adapter_.batch();
   CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
@@ -176,12 +193,21 @@ void SoftQueuePair::flush_incoming_to(const Incoming* last) {
   }
 }
 
+bool SoftQueuePair::extend(Incoming& message, std::uint64_t length) {
+  message.length = length;
+  const WorkStatus status = check(message);
+  if (status != WorkStatus::success) fail_message(message, status);
+  return status == WorkStatus::success;
+}
+
+std::size_t SoftQueuePair::aim(Incoming& message, std::size_t count, std::span<iovec> pieces) {
+  if (!extend(message, message.length)) return 0;
+  return pieces_of(message.buffer.all(), message.placed, count, pieces);
+}
+
 bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t count) {
   // The memory may have been freed since the buffer was taken (LMR-FREE-4, LMR-FREE-8).
-  if (const WorkStatus status = check_buffer(message.buffer, message.length); status != WorkStatus::success) {
-    fail_message(message, status);
-    return false;
-  }
+  if (!extend(message, message.length)) return false;
   scatter(message.buffer.all(), message.placed, bytes, count);
   message.placed += count;
   return true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The software NIC's queue pair: requests, from the post to the completion.
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
@@ -220,26 +222,63 @@ bool SoftQueuePair::rdma_finished(WorkKind kind) {
   return true;
 }
 
-bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
+template <typename Culprit>
+void SoftQueuePair::writes_done_up_to(Culprit&& culprit) {
+  base::Guard guard(send_lock_);
+  std::uint64_t end = sends_.first();
+  while (end != sends_.unsent() && !(!sends_.at(end).finished && culprit(sends_.at(end)))) ++end;
+  if (end == sends_.unsent()) return;  // it is none that we know
+  for (std::uint64_t number = sends_.first(); number != end; ++number) {
+    SendRing::Entry& entry = sends_.at(number);
+    if (entry.kind == WorkKind::rdma_write) entry.finished = true;
+  }
+  retire_finished();
+}
+
+void SoftQueuePair::writes_done_before(std::uint32_t key, std::uint64_t address) {
+  writes_done_up_to([&](const SendRing::Entry& entry) {
+    return entry.kind == WorkKind::rdma_write && entry.rdma.remote.key == key &&
+           address - entry.rdma.remote.address < entry.length;
+  });
+}
+
+void SoftQueuePair::writes_done_before_read() {
+  writes_done_up_to([](const SendRing::Entry& entry) { return entry.kind == WorkKind::rdma_read; });
+}
+
+std::size_t SoftQueuePair::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
+  {
+    base::Guard guard(send_lock_);
+    const SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
+    if (!entry || skipped + count > entry->length - entry->rdma.progress.bytes) return 0;
+    if (usable(entry->outgoing())) return pieces_of(entry->all(), entry->rdma.progress.bytes + skipped, count, pieces);
+  }
+  break_connection(WorkStatus::local_protection, CloseReason::request_failed);
+  return 0;
+}
+
+bool SoftQueuePair::read_placed(std::size_t count) {
   bool whole = false;
-  bool good = false;
   {
     base::Guard guard(send_lock_);
     SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
     if (!entry || count > entry->length - entry->rdma.progress.bytes) return false;
-    good = usable(entry->outgoing());
-    if (good) {
-      scatter(entry->all(), entry->rdma.progress.bytes, bytes, count);
-      entry->rdma.progress.bytes += count;
-      whole = entry->rdma.progress.bytes == entry->length;
-    }
+    entry->rdma.progress.bytes += count;
+    whole = entry->rdma.progress.bytes == entry->length;
   }
-  if (!good) {
-    break_connection(WorkStatus::local_protection, CloseReason::request_failed);
-  } else if (whole) {
-    rdma_finished(WorkKind::rdma_read);
-  }
+  if (whole) rdma_finished(WorkKind::rdma_read);
   return true;
+}
+
+bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
+  std::array<iovec, kSegmentsMax> pieces;
+  const std::size_t used = aim_read(0, count, pieces);
+  if (used == 0) return broken();
+  for (const iovec& piece : std::span(pieces).first(used)) {
+    std::memcpy(piece.iov_base, bytes, piece.iov_len);
+    bytes += piece.iov_len;
+  }
+  return read_placed(count);
 }
 
 bool SoftQueuePair::usable(const Outgoing& message) const {

@@ -26,9 +26,6 @@ namespace {
 
 // Peers in the middle of a handshake that may keep us waiting at once.
 constexpr std::size_t kWelcomesMax = 1024;
-// Where numbers for service points that leave the choice to us come from.
-constexpr ConnQual kFirstQual = 32768;
-constexpr ConnQual kQualCount = 28000;
 
 bool register_for_remote_fences() {
   static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
@@ -59,6 +56,7 @@ class ShmListener final : public Listener, public FdHandler {
       base::UniqueFd socket = accept();
       if (!socket && (errno == EMFILE || errno == ENFILE) && turn_away()) continue;
       if (!socket) return;
+      if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp) continue;  // whoever called goes on to TCP
       if (same_user(socket.get())) {
         try {
           fabric_.welcome(std::move(socket));
@@ -158,10 +156,12 @@ std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, 
     socket = listen_at(service_name(adapter_.scope(), qual), error);
   } else {
     // From a random place on, so that adapters that start together do not race for the same numbers.
-    const ConnQual start = std::random_device{}() % kQualCount;
+    const SoftConfig& config = adapter_.config();
+    const ConnQual count = config.last_port - config.first_port + 1;
+    const ConnQual start = std::random_device{}() % count;
     error = EADDRINUSE;
-    for (ConnQual i = 0; i < kQualCount && !socket && error == EADDRINUSE; ++i) {
-      qual = kFirstQual + (start + i) % kQualCount;
+    for (ConnQual i = 0; i < count && !socket && error == EADDRINUSE; ++i) {
+      qual = config.first_port + (start + i) % count;
       socket = listen_at(service_name(adapter_.scope(), qual), error);
     }
     if (!socket && error == EADDRINUSE) error = EADDRNOTAVAIL;

@@ -293,7 +293,7 @@ void Attempt::give_up() {
   state_ = State::done;
   ShmStream& stream = stream_;
   fabric_.finished(*this);
-  stream.connect_failed(ConnectFailure::refused);
+  stream.nobody_listens();
 }
 
 // ---- the listening side

@@ -154,6 +154,18 @@ bool ShmStream::redirect_arrived(const CellView& view) {
   return true;
 }
 
+// Not by shared memory; perhaps a program of another user does, or of another kind.
+void ShmStream::nobody_listens() {
+  closed_ = true;
+  const ConnectBody asked = *request_;
+  queue_pair_.try_another_wire({asked.local,
+                                asked.qual,
+                                base::kForever,
+                                {asked.private_data, asked.private_data_bytes},
+                                asked.qos,
+                                {}});
+}
+
 // ---- the end
 
 void ShmStream::violated(const char* what) {

@@ -56,6 +56,7 @@ class ShmStream final : public Stream {
   void close_arrived(CloseReason reason);
   void link_lost(WorkStatus why);
   void connect_failed(ConnectFailure why) { queue_pair_.connect_failed(why); }
+  void nobody_listens();  // the stream may be gone when this returns
   bool take_turn();  // goes on with what waited for room or for its turn; true if bytes moved
 
  private:

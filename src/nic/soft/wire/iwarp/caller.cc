@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/iwarp/caller.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/iwarp/fabric.h"
+#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "nic/soft/wire/iwarp/sockets.h"
+#include "nic/soft/wire/iwarp/stream.h"
+#include "nic/soft/wire/iwarp/terms.h"
+#include "nic/soft/wire/iwarp/transmitter.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+// From the call to the request.
+constexpr base::Nanoseconds kPatience = 10 * base::kNsPerSecond;
+constexpr std::uint64_t kRefusalMagic = 0x616e'7964'6174'2d31;  // "anydat-1"
+
+}  // namespace
+
+std::array<std::byte, Refusal::kBytes> write_refusal(const Refusal& refusal) {
+  std::array<std::byte, Refusal::kBytes> bytes;
+  store_big(bytes.data(), kRefusalMagic);
+  store_big(bytes.data() + 8, static_cast<std::uint32_t>(refusal.why));
+  store_big(bytes.data() + 12, refusal.qual);
+  return bytes;
+}
+
+bool parse_refusal(std::span<const std::byte> private_data, Refusal& refusal) {
+  if (private_data.size() != Refusal::kBytes || load_big<std::uint64_t>(private_data.data()) != kRefusalMagic) {
+    return false;
+  }
+  refusal.why = static_cast<Refusal::Why>(load_big<std::uint32_t>(private_data.data() + 8));
+  refusal.qual = load_big<std::uint32_t>(private_data.data() + 12);
+  return refusal.qual <= 0xffff;
+}
+
+// ---- somebody who has called
+
+Caller::Caller(Fabric& fabric, base::UniqueFd socket, ConnQual qual)
+    : fabric_(fabric), socket_(std::move(socket)), qual_(qual), patience_([this] { fabric_.finished(*this); }) {}
+
+Caller::~Caller() {
+  if (watched_ && socket_) fabric_.engine().unwatch(socket_.get(), *this);
+  fabric_.engine().cancel_timer(patience_);
+}
+
+bool Caller::begin() {
+  prepare(socket_.get(), fabric_.adapter());
+  watched_ = fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
+  if (watched_) fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
+  return watched_;
+}
+
+void Caller::ready(std::uint32_t) {
+  if (!hear()) fabric_.finished(*this);
+}
+
+bool Caller::hear() {
+  // Not a byte more than the frame: what follows is for whoever the connection will belong to.
+  StartUp frame;
+  std::size_t frame_bytes = 0;
+  for (;;) {
+    std::size_t wanted = kStartUpHeaderBytes;
+    if (count_ >= kStartUpHeaderBytes) {
+      wanted = kStartUpHeaderBytes + load_big<std::uint16_t>(heard_.data() + kStartUpHeaderBytes - 2);
+    }
+    const std::span<std::byte> room = std::span(heard_).first(std::min(wanted, heard_.size())).subspan(count_);
+    const ssize_t count = recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return true;
+    if (count <= 0) return false;
+    count_ += static_cast<std::size_t>(count);
+    switch (parse_start_up(std::span(heard_).first(count_), false, frame, frame_bytes)) {
+      case Parsed::incomplete:
+        continue;
+      case Parsed::malformed:
+        base::log(base::LogLevel::warn, "a caller at port {} was turned away: it does not speak iWARP", qual_);
+        return false;
+      case Parsed::whole:
+        break;
+    }
+    try {
+      ask(frame);
+    } catch (const std::bad_alloc&) {
+      base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
+    }
+    return false;
+  }
+}
+
+void Caller::ask(const StartUp& frame) {
+  fabric_.engine().unwatch(socket_.get(), *this);
+  watched_ = false;
+  auto request = std::make_unique<TcpRequest>(fabric_, std::move(socket_), qual_, frame);
+  if (!request->complete()) return;
+  ListenerEvents* to = fabric_.listener(qual_);
+  if (frame.markers) {
+    // Section 4 of RFC 5044 lets a receiver demand markers of its peer, and a peer refuse.
+    base::log(base::LogLevel::warn, "a caller at port {} was turned away: it wants markers", qual_);
+    request->refuse();
+  } else if (to) {
+    fabric_.deliver(std::move(request), *to);
+  }
+}
+
+// ---- a request
+
+TcpRequest::TcpRequest(Fabric& fabric, base::UniqueFd socket, ConnQual qual, const StartUp& asked)
+    : fabric_(fabric), socket_(std::move(socket)), qual_(qual), asked_(asked), data_bytes_(asked.private_data.size()) {
+  std::copy(asked.private_data.begin(), asked.private_data.end(), data_.begin());
+  asked_.private_data = {};
+  if (!ends_of(socket_.get(), local_, remote_)) socket_.reset();  // it has gone already
+}
+
+TcpRequest::~TcpRequest() {
+  if (socket_) refuse();
+}
+
+std::uint64_t TcpRequest::remote_port() const {
+  return port_of(remote_);
+}
+
+void TcpRequest::turn_away(std::span<const std::byte> private_data) {
+  if (!socket_) return;
+  StartUp frame = answer_to(asked_, {});
+  frame.rejected = true;
+  frame.private_data = private_data;
+  std::array<std::byte, kStartUpBytesMax> bytes;
+  const std::size_t count = write_start_up(frame, bytes);
+  auto rest = std::make_unique<Transmitter>(fabric_.chunks());
+  rest->open(socket_.get());
+  rest->append_bytes(std::span(bytes).first(count));
+  fabric_.part(std::move(socket_), std::move(rest));
+}
+
+void TcpRequest::reject() {
+  turn_away({});
+}
+
+void TcpRequest::refuse() {
+  turn_away(write_refusal({Refusal::Why::nobody_listens, 0}));
+}
+
+Status TcpRequest::hand_off(ConnQual qual) {
+  if (ListenerEvents* to = fabric_.listener(qual)) {
+    StartUp asked = asked_;
+    asked.private_data = private_data();
+    fabric_.deliver(std::make_unique<TcpRequest>(fabric_, std::move(socket_), qual, asked), *to);
+    return Status::ok;
+  }
+  // Another process, or another instance of the adapter: the active side asks there itself, once it is known that
+  // somebody listens.
+  if (const Status status = fabric_.adapter().probe_service_point(qual); status != Status::ok) return status;
+  turn_away(write_refusal({Refusal::Why::elsewhere, static_cast<std::uint32_t>(qual)}));
+  return Status::ok;
+}
+
+void TcpRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
+  auto& soft = static_cast<SoftQueuePair&>(queue_pair);
+  auto stream = std::make_unique<TcpStream>(fabric_, soft);
+  TcpStream& its = *stream;
+  its.prepare_to_accept(asked_, private_data);
+  soft.begin_accept(std::move(stream), local_, qual_, remote_, port_of(remote_));
+  its.accept(std::move(socket_));
+}
+
+}  // namespace anydat::nic::soft::iwarp

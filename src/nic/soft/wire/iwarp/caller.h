@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The passive side of connection set-up: a socket that somebody called on, and the request that he made.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "base/unique_fd.h"
+#include "nic/adapter.h"
+#include "nic/soft/wire/iwarp/format/mpa.h"
+
+namespace anydat::nic::soft::iwarp {
+
+class Fabric;
+
+// What a rejection tells a peer that is one of us, in its private data (DAT's own rejections have none): why, and where
+// to ask instead. Others see a rejection.
+struct Refusal {
+  enum class Why : std::uint32_t { nobody_listens = 1, elsewhere = 2 };
+  static constexpr std::size_t kBytes = 16;
+  Why why;
+  std::uint32_t qual;  // elsewhere: the port to ask at
+};
+std::array<std::byte, Refusal::kBytes> write_refusal(const Refusal& refusal);
+bool parse_refusal(std::span<const std::byte> private_data, Refusal& refusal);
+
+// Somebody who has called and not yet said what he wants. Nobody may take for ever.
+class Caller final : public FdHandler {
+ public:
+  Caller(Fabric& fabric, base::UniqueFd socket, ConnQual qual);
+  ~Caller() override;
+  bool begin();
+  void ready(std::uint32_t events) override;
+
+ private:
+  bool hear();  // false: it is over
+  void ask(const StartUp& frame);
+
+  Fabric& fabric_;
+  base::UniqueFd socket_;
+  const ConnQual qual_;
+  std::array<std::byte, kStartUpBytesMax> heard_;
+  std::size_t count_ = 0;
+  bool watched_ = false;
+  Timer patience_;
+};
+
+// A connection request that has no answer yet. With the engine held.
+class TcpRequest final : public ConnectionRequest {
+ public:
+  TcpRequest(Fabric& fabric, base::UniqueFd socket, ConnQual qual, const StartUp& asked);
+  ~TcpRequest() override;
+  bool complete() const { return static_cast<bool>(socket_); }
+
+  const Address& remote_address() const override { return remote_; }
+  std::uint64_t remote_port() const override;
+  const Address& local_address() const override { return local_; }
+  std::span<const std::byte> private_data() const override { return std::span(data_).first(data_bytes_); }
+  void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) override;
+  void reject() override;
+  Status hand_off(ConnQual qual) override;
+  void refuse();
+
+ private:
+  void answer(const StartUp& frame);
+  void turn_away(std::span<const std::byte> private_data);
+
+  Fabric& fabric_;
+  base::UniqueFd socket_;  // until there is an answer
+  ConnQual qual_;
+  StartUp asked_;  // without its private data
+  Address local_{};
+  Address remote_{};
+  std::array<std::byte, kStartUpDataBytesMax> data_;
+  std::size_t data_bytes_ = 0;
+};
+
+}  // namespace anydat::nic::soft::iwarp

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/iwarp/fabric.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/iwarp/caller.h"
+#include "nic/soft/wire/iwarp/farewell.h"
+#include "nic/soft/wire/iwarp/stream.h"
+#include "nic/soft/wire/iwarp/transmitter.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+// Callers that may be in the middle of a set-up at once.
+constexpr std::size_t kCallersMax = 4096;
+// A look at a socket is a system call. While nothing comes, other sources are not slowed down by one each time.
+constexpr unsigned kVainLooksMax = 20'000;
+constexpr unsigned kLookSeldom = 64;
+constexpr unsigned kLooksPerLookAtAll = 8;
+}  // namespace
+
+Fabric::Fabric(SoftAdapter& adapter)
+    : adapter_(adapter),
+      staging_(new std::byte[kStagingBytes]),
+      silence_timer_([this] { look_for_silence(); }),
+      sweep_timer_([this] { sweep(); }) {}
+
+Fabric::~Fabric() = default;
+
+Status Fabric::start() {
+  epoll_fd_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_fd_ || !engine().watch(epoll_fd_.get(), EPOLLIN, *this)) return Status::no_memory;
+  engine().add_source(*this);
+  return Status::ok;
+}
+
+void Fabric::shut_down() {
+  callers_.clear();
+  for (const auto& farewell : farewells_) farewell->hurry();
+  farewells_.clear();
+  sweep();
+  engine().cancel_timer(sweep_timer_);
+  engine().cancel_timer(silence_timer_);
+  if (!epoll_fd_) return;
+  engine().remove_source(*this);
+  engine().unwatch(epoll_fd_.get(), *this);
+}
+
+Engine& Fabric::engine() const {
+  return adapter_.engine();
+}
+
+ListenerEvents* Fabric::listener(ConnQual qual) const {
+  const auto found = listeners_.find(qual);
+  return found != listeners_.end() ? found->second : nullptr;
+}
+
+// ---- whose turn it is
+
+bool Fabric::watch(TcpStream& stream, int fd) {
+  streams_.insert(&stream);
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.ptr = &stream;
+  if (epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    streams_.erase(&stream);
+    return false;
+  }
+  vain_looks_ = 0;
+  if (streams_.size() == 1) engine().set_timer(silence_timer_, base::now_ns() + silence_interval());
+  return true;
+}
+
+void Fabric::unwatch(TcpStream& stream, int fd) {
+  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  streams_.erase(&stream);
+  if (hot_ == &stream) hot_ = nullptr;
+  for (epoll_event& event : ready_) {
+    if (event.data.ptr == &stream) event.data.ptr = nullptr;
+  }
+}
+
+void Fabric::come_back(Turn& turn) {
+  {
+    base::Guard guard(turns_lock_);
+    if (!turn.place.listed()) turns_.push_back(turn);
+  }
+  somebody_waits_.store(true);
+  engine().nudge();
+}
+
+void Fabric::forget(Turn& turn) {
+  base::Guard guard(turns_lock_);
+  turns_.remove(turn);
+}
+
+bool Fabric::run_turns() {
+  if (!somebody_waits_.load(std::memory_order_relaxed)) return false;
+  somebody_waits_.exchange(false);
+  std::size_t count = 0;
+  {
+    base::Guard guard(turns_lock_);
+    count = turns_.size();
+  }
+  bool progress = false;
+  for (; count > 0; --count) {
+    Turn* turn = nullptr;
+    {
+      base::Guard guard(turns_lock_);
+      turn = turns_.pop_front();
+    }
+    if (!turn) break;
+    progress |= turn->stream.turn();
+  }
+  return progress;
+}
+
+bool Fabric::poll() {
+  passes_.store(passes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const bool progress = run_turns();
+  if (streams_.empty()) return progress;
+  ++looks_;
+  if (vain_looks_ >= kVainLooksMax && looks_ % kLookSeldom != 0) return progress;
+  return look() || progress;
+}
+
+bool Fabric::look() {
+  const bool progress = (hot_ && hot_->receive()) || ((!hot_ || looks_ % kLooksPerLookAtAll == 0) && look_at_all());
+  vain_looks_ = progress ? 0 : vain_looks_ + 1;
+  return progress;
+}
+
+bool Fabric::look_at_all() {
+  std::array<epoll_event, 64> events;
+  const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
+  ready_ = std::span(events).first(static_cast<std::size_t>(std::max(count, 0)));
+  bool progress = false;
+  while (!ready_.empty()) {
+    const epoll_event event = ready_.front();
+    ready_ = ready_.subspan(1);
+    auto* stream = static_cast<TcpStream*>(event.data.ptr);
+    if (!stream) continue;
+    if ((event.events & EPOLLIN) != 0) hot_ = stream;
+    stream->ready(event.events);
+    progress = true;
+  }
+  return progress;
+}
+
+void Fabric::ready(std::uint32_t) {
+  if (look_at_all()) vain_looks_ = 0;
+}
+
+base::Nanoseconds Fabric::silence_interval() const {
+  return std::max<base::Nanoseconds>(adapter_.config().silence_ns / 4, 10'000'000);
+}
+
+void Fabric::look_for_silence() {
+  std::vector<TcpStream*> streams(streams_.begin(), streams_.end());
+  for (TcpStream* stream : streams) {
+    if (streams_.contains(stream)) stream->look_for_silence(adapter_.config().silence_ns);
+  }
+  if (!streams_.empty()) engine().set_timer(silence_timer_, base::now_ns() + silence_interval());
+}
+
+// ---- set-ups and ends
+
+void Fabric::called(base::UniqueFd socket, ConnQual qual) {
+  if (callers_.size() >= kCallersMax) return;
+  callers_.push_back(std::make_unique<Caller>(*this, std::move(socket), qual));
+  if (!callers_.back()->begin()) callers_.pop_back();
+}
+
+void Fabric::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
+  std::unique_ptr<ConnectionRequest> request = std::move(given);
+  if (!to.on_request(request) && request) static_cast<TcpRequest&>(*request).refuse();
+}
+
+void Fabric::part(base::UniqueFd socket, std::unique_ptr<Transmitter> rest) {
+  try {
+    farewells_.push_back(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest)));
+    farewells_.back()->begin();
+  } catch (const std::bad_alloc&) {
+    // The peer finds the connection cut.
+  }
+}
+
+void Fabric::finished(Caller& caller) {
+  const auto found =
+      std::find_if(callers_.begin(), callers_.end(), [&](auto& entry) { return entry.get() == &caller; });
+  if (found == callers_.end()) return;
+  finished_callers_.splice(finished_callers_.end(), callers_, found);
+  engine().set_timer(sweep_timer_, base::now_ns());
+}
+
+void Fabric::finished(Farewell& farewell) {
+  const auto found =
+      std::find_if(farewells_.begin(), farewells_.end(), [&](auto& entry) { return entry.get() == &farewell; });
+  if (found == farewells_.end()) return;
+  finished_farewells_.splice(finished_farewells_.end(), farewells_, found);
+  engine().set_timer(sweep_timer_, base::now_ns());
+}
+
+void Fabric::sweep() {
+  finished_callers_.clear();
+  finished_farewells_.clear();
+}
+
+}  // namespace anydat::nic::soft::iwarp

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/unique_fd.h"
+#include "nic/adapter.h"
+#include "nic/soft/wire/iwarp/chunk.h"
+
+namespace anydat::nic::soft {
+class SoftAdapter;
+}
+
+namespace anydat::nic::soft::iwarp {
+
+class Caller;
+class Farewell;
+class TcpRequest;
+class TcpStream;
+class Transmitter;
+
+// iWARP over TCP for one adapter instance: its sockets, and whose turn it is. No thread of its own: one epoll for all
+// connections, which the engine sleeps on like on any descriptor.
+//
+// Thread safety: come_back() from any thread; all else with the engine held.
+class Fabric final : public PollSource, public FdHandler {
+ public:
+  explicit Fabric(SoftAdapter& adapter);
+  ~Fabric() override;
+  Status start();
+  void shut_down();
+
+  SoftAdapter& adapter() const { return adapter_; }
+  Engine& engine() const;
+  ChunkPool& chunks() { return chunks_; }
+  // What has arrived is read into here, if it has no better place. One for all, since one thread reads at a time.
+  std::span<std::byte> staging() { return {staging_.get(), kStagingBytes}; }
+  std::uint64_t passes() const { return passes_.load(std::memory_order_relaxed); }
+
+  std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
+  ListenerEvents* listener(ConnQual qual) const;
+  void add_listener(ConnQual qual, ListenerEvents& events) { listeners_[qual] = &events; }
+  void remove_listener(ConnQual qual) { listeners_.erase(qual); }
+
+  // Connections, which are told of everything that happens to their sockets, once each time.
+  bool watch(TcpStream& stream, int fd);
+  void unwatch(TcpStream& stream, int fd);
+  // A stream's place among those that want a turn.
+  struct Turn {
+    explicit Turn(TcpStream& whose) : stream(whose) {}
+    TcpStream& stream;
+    base::ListLinks<Turn> place;
+  };
+  void come_back(Turn& turn);  // the next pass calls stream.turn()
+  void forget(Turn& turn);
+
+  // For set-ups and ends.
+  void called(base::UniqueFd socket, ConnQual qual);
+  void finished(Caller& caller);
+  void deliver(std::unique_ptr<TcpRequest> request, ListenerEvents& to);
+  // Sees to it that what is in line still goes out, and then closes the socket.
+  void part(base::UniqueFd socket, std::unique_ptr<Transmitter> rest);
+  void finished(Farewell& farewell);
+
+  // PollSource, FdHandler
+  bool poll() override;
+  void arm() override {}
+  void disarm() override {}
+  void ready(std::uint32_t events) override;
+
+ private:
+  static constexpr std::size_t kStagingBytes = 128 << 10;
+
+  bool run_turns();
+  bool look();
+  bool look_at_all();
+  void sweep();
+  base::Nanoseconds silence_interval() const;
+  void look_for_silence();
+
+  SoftAdapter& adapter_;
+  base::UniqueFd epoll_fd_;
+  std::unique_ptr<std::byte[]> staging_;
+  ChunkPool chunks_;
+  std::unordered_set<TcpStream*> streams_;  // with a socket
+  TcpStream* hot_ = nullptr;                // something has come for it not long ago
+  unsigned looks_ = 0;
+  unsigned vain_looks_ = 0;  // in a row
+  std::span<struct epoll_event> ready_;
+  std::unordered_map<ConnQual, ListenerEvents*> listeners_;
+  std::list<std::unique_ptr<Caller>> callers_;
+  std::list<std::unique_ptr<Farewell>> farewells_;
+  std::atomic<std::uint64_t> passes_{0};
+
+  Timer silence_timer_;
+
+  // What is over, until nobody can be in a call of it.
+  std::list<std::unique_ptr<Caller>> finished_callers_;
+  std::list<std::unique_ptr<Farewell>> finished_farewells_;
+  Timer sweep_timer_;
+
+  base::SpinLock turns_lock_;
+  base::List<Turn, &Turn::place> turns_ ANYDAT_GUARDED_BY(turns_lock_);
+  std::atomic<bool> somebody_waits_{false};
+};
+
+}  // namespace anydat::nic::soft::iwarp

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a connection asks of the kernel besides moving bytes.
+#pragma once
+
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "nic/adapter.h"
+
+namespace anydat::nic::soft {
+class SoftAdapter;
+}
+
+namespace anydat::nic::soft::iwarp {
+
+// The port of an address is the qualifier.
+Address with_port(const Address& address, std::uint64_t port);
+std::uint64_t port_of(const Address& address);
+socklen_t size_of(const Address& address);
+// IPv4 addresses that came in by an IPv6 socket become what they are.
+Address plain(const sockaddr_in6& any);
+// Both ends of a connected socket.
+bool ends_of(int fd, Address& local, Address& remote);
+// What every connection's socket is to be like.
+void prepare(int fd, const SoftAdapter& adapter);
+// Where a connection to there comes from: an address of the adapter's device, a port of the range that was chosen.
+Status bind_for_call(int fd, const SoftAdapter& adapter, const Address& remote);
+// What a failed call of connect(2), or a failed connection, means.
+ConnectFailure failure_of(int error);
+// Has the host at the other end owed an answer for that long?
+bool silent_for(int fd, base::Nanoseconds time);
+
+}  // namespace anydat::nic::soft::iwarp

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A connection over TCP: how it is set up, and how it ends.
+#include "nic/soft/wire/iwarp/stream.h"
+
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <random>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/addresses.h"
+#include "nic/soft/wire/iwarp/caller.h"
+#include "nic/soft/wire/iwarp/sockets.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+std::uint32_t unpredictable() {
+  std::uint32_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) number = std::random_device{}();
+  return number;
+}
+
+// How the peer is told of an end that is not in order.
+TerminateCode code_of(CloseReason reason) {
+  switch (reason) {
+    case CloseReason::receiver_not_ready:
+      return ddp_error::kNoBuffer;
+    case CloseReason::remote_access:
+      return rdmap_error::kProtectionUnspecified;
+    case CloseReason::local_error:
+      return rdmap_error::kStreamCatastrophic;
+    default:
+      return rdmap_error::kLocalCatastrophic;
+  }
+}
+
+// And what the peer's word says of it.
+CloseReason reason_of(TerminateCode code) {
+  constexpr std::uint8_t kOurs = 0, kProtection = 1;
+  if (code == ddp_error::kNoBuffer) return CloseReason::receiver_not_ready;
+  if (code.layer <= 1 && code.type == kOurs) return CloseReason::request_failed;
+  if (code.layer <= 1 && code.type == kProtection) return CloseReason::remote_access;
+  return CloseReason::local_error;
+}
+
+}  // namespace
+
+TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
+    : fabric_(fabric),
+      queue_pair_(queue_pair),
+      out_(std::make_unique<Transmitter>(fabric.chunks())),
+      next_sink_(unpredictable()) {}
+
+TcpStream::~TcpStream() {
+  hang_up();
+  fabric_.forget(turn_);
+}
+
+// ---- events of the socket
+
+void TcpStream::ready(std::uint32_t events) {
+  if (phase_ == Phase::connecting) {
+    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) dialled();
+    return;
+  }
+  if ((events & EPOLLOUT) != 0) {
+    bool waits = false;
+    {
+      base::Guard guard(tx_lock_);
+      waits = out_->blocked();
+      out_->writable();
+    }
+    if (waits) turn();
+  }
+  if ((events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0) hung_up_ = true;
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_) receive();
+}
+
+bool TcpStream::turn() {
+  if (phase_ == Phase::connecting && !socket_) {
+    fail(ConnectFailure::refused);
+    return true;
+  }
+  if (!socket_ || closed_) return false;
+  bool moved = false;
+  bool pump = false;
+  bool broken = false;
+  {
+    base::Guard guard(tx_lock_);
+    moved = !out_->idle() && !out_->blocked();
+    out_->flush();
+    pump = may_send_ && somebody_waits_ && !out_->blocked();
+    if (pump) somebody_waits_ = false;
+    broken = out_->broken();
+  }
+  if (broken) {
+    queue_pair_.break_connection(WorkStatus::transport, CloseReason::abrupt);
+    return true;
+  }
+  or_break([&] { moved |= serve_reads(); });
+  if (pump && !closed_) moved |= queue_pair_.pump();
+  if (more_to_read_ && !closed_) moved |= receive();
+  return moved;
+}
+
+void TcpStream::look_for_silence(base::Nanoseconds limit) {
+  if (!socket_ || closed_ || phase_ == Phase::connecting || !silent_for(socket_.get(), limit)) return;
+  base::log(base::LogLevel::warn, "the host at the other end of a connection over TCP does not answer any more");
+  lost(ETIMEDOUT);
+}
+
+// ---- the end
+
+void TcpStream::out_of_memory() {
+  fabric_.adapter().batch().flush();
+  base::log(base::LogLevel::warn, "a connection over TCP is cut: no memory for what has arrived");
+  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+}
+
+void TcpStream::refuse(TerminateCode code, CloseReason reason) {
+  const std::size_t header_bytes = front_have_ > kFrameLengthBytes ? front_have_ - kFrameLengthBytes : 0;
+  std::array<std::byte, kSegmentHeaderBytesMax + kReadRequestBytes> offender;
+  std::copy_n(front_.begin() + kFrameLengthBytes, header_bytes, offender.begin());
+  std::size_t known = header_bytes;
+  if (into_ == Into::control && segment_.opcode == Opcode::read_request && payload_left_ == 0) {
+    std::copy_n(control_.begin(), kReadRequestBytes, offender.begin() + static_cast<std::ptrdiff_t>(known));
+    known += kReadRequestBytes;
+  }
+  last_words_bytes_ =
+      write_terminate(terminate_for(code, std::span(offender).first(known), segment_bytes_), last_words_);
+  base::log(base::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
+  if (phase_ == Phase::accepting) {
+    close(reason);
+    queue_pair_.accept_failed();
+    return;
+  }
+  queue_pair_.break_connection(WorkStatus::flushed, reason);
+}
+
+// The peer has ended the stream and says why.
+void TcpStream::terminated(std::span<const std::byte> payload) {
+  closed_ = true;
+  Terminate message;
+  if (!parse_terminate(payload, message)) {
+    queue_pair_.peer_lost(WorkStatus::bad_response);
+    return;
+  }
+  base::log(base::LogLevel::warn, "the peer has ended a connection over TCP: {}", describe(message.code));
+  // Requests before the one at fault have been done: the peer takes them in order.
+  SegmentHeader offender;
+  if (!message.segment_header.empty() && !parse_segment_header(message.segment_header, offender)) {
+    if (offender.opcode == Opcode::write) {
+      queue_pair_.writes_done_before(offender.stag, offender.tagged_offset);
+    } else if (offender.opcode == Opcode::read_request) {
+      queue_pair_.writes_done_before_read();
+    }
+  }
+  if (message.code.layer == 2) {
+    queue_pair_.peer_lost(WorkStatus::transport);
+  } else {
+    queue_pair_.peer_closed(reason_of(message.code));
+  }
+}
+
+void TcpStream::end_of_stream() {
+  ended_ = true;
+  if (phase_ == Phase::asking) {
+    // RFC 6581, section 7: who knows revision 1 only may hang up on the other.
+    if (revision_ > 1 && set_up_->count == 0) {
+      revision_ = 1;
+      hang_up();
+      if (dial(remote_, port_of(remote_)) == Status::ok) return;
+    }
+    fail(ConnectFailure::refused);
+    return;
+  }
+  if (said_goodbye_) return;  // and its connection ends when what it sent has been delivered
+  if (phase_ == Phase::accepting) {
+    closed_ = true;
+    queue_pair_.accept_failed();
+    return;
+  }
+  // Others than us end in order by hanging up between frames.
+  if (!peer_is_ours_ && step_ == Step::front && front_have_ == 0) {
+    queue_pair_.peer_closed(CloseReason::graceful);
+  } else {
+    closed_ = true;
+    queue_pair_.peer_lost(WorkStatus::transport);
+  }
+}
+
+void TcpStream::lost(int error) {
+  ended_ = true;
+  if (phase_ == Phase::asking) {
+    // Many reset a connection rather than hang up.
+    if (error == ECONNRESET) {
+      end_of_stream();
+    } else {
+      fail(failure_of(error));
+    }
+    return;
+  }
+  if (said_goodbye_) return;
+  closed_ = true;
+  queue_pair_.peer_lost(WorkStatus::transport);
+}
+
+// The socket goes its own way from here; what is in line is still sent.
+void TcpStream::hang_up() {
+  if (!socket_) return;
+  fabric_.unwatch(*this, socket_.get());
+  const bool was_connected = phase_ != Phase::connecting;
+  phase_ = Phase::over;
+  std::unique_ptr<Transmitter> rest;
+  {
+    base::Guard guard(tx_lock_);
+    may_send_ = false;
+    rest = std::move(out_);
+    out_ = std::make_unique<Transmitter>(fabric_.chunks());
+  }
+  if (!was_connected || (ended_ && rest->idle())) {
+    socket_.reset();
+  } else {
+    fabric_.part(std::move(socket_), std::move(rest));
+  }
+}
+
+void TcpStream::close(CloseReason reason) {
+  if (closed_ && !socket_) return;
+  closed_ = true;
+  parked_.clear();
+  if (socket_ && phase_ == Phase::open) {
+    base::Guard guard(tx_lock_);
+    if (reason == CloseReason::graceful || reason == CloseReason::abrupt) {
+      say(Signal::goodbye, static_cast<std::uint32_t>(reason));
+    } else {
+      if (last_words_bytes_ == 0) {
+        last_words_bytes_ = write_terminate(terminate_for(code_of(reason), {}, 0), last_words_);
+      }
+      SegmentHeader header;
+      header.opcode = Opcode::terminate;
+      header.last = true;
+      header.sequence = kFirstSequence;
+      out_->append(header, std::span(last_words_).first(last_words_bytes_));
+    }
+    out_->flush();
+  }
+  hang_up();
+}
+
+bool TcpStream::let_go() {
+  closed_ = true;
+  parked_.clear();
+  current_ = nullptr;
+  hang_up();
+  return true;
+}
+
+// A region went away: what is arriving in it can go no further (LMR-FREE-8).
+bool TcpStream::memory_changed() {
+  if (current_ && !closed_) {
+    if (const WorkStatus status = queue_pair_.check(*current_); status != WorkStatus::success) {
+      queue_pair_.fail_message(*current_, status);
+    }
+  }
+  return true;
+}
+
+}  // namespace anydat::nic::soft::iwarp

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "base/lock.h"
+#include "base/unique_fd.h"
+#include "nic/soft/queue_pair.h"
+#include "nic/soft/stream.h"
+#include "nic/soft/wire/iwarp/fabric.h"
+#include "nic/soft/wire/iwarp/format/ddp.h"
+#include "nic/soft/wire/iwarp/format/rdmap.h"
+#include "nic/soft/wire/iwarp/terms.h"
+#include "nic/soft/wire/iwarp/transmitter.h"
+
+namespace anydat::nic::soft::iwarp {
+
+// One connection over TCP.
+//
+// Sends and Writes are done when the socket has them, or, small ones that follow each other, when they are in line for
+// it. A Write is only reported when the peer has answered something that came behind it, so that what it refuses can be
+// told of the Write that was at fault. Messages that find no receive buffer are kept up to a bound, so that Writes and
+// answers to Reads behind them pass; then nothing more is read until there is a buffer.
+class TcpStream final : public Stream {
+ public:
+  TcpStream(Fabric& fabric, SoftQueuePair& queue_pair);
+  ~TcpStream() override;
+
+  // Active side. unreachable: there is no way to that address. The outcome is the queue pair's to be told.
+  Status connect(const ConnectParameters& parameters);
+  // Passive side, the second once the queue pair has the stream.
+  void prepare_to_accept(const StartUp& asked, std::span<const std::byte> private_data);
+  void accept(base::UniqueFd socket);
+
+  // Stream
+  SendOutcome send(std::uint64_t number, const Outgoing& message, Progress& progress) override;
+  void resume_receiving() override;
+  bool holds_messages() const override { return !parked_.empty(); }
+  bool memory_changed() override;
+  bool let_go() override;
+  void close(CloseReason reason) override;
+
+  // For the fabric.
+  void ready(std::uint32_t events);
+  bool turn();     // goes on with what waited for its turn; true if anything moved
+  bool receive();  // true if anything came
+  void look_for_silence(base::Nanoseconds limit);
+
+ private:
+  enum class Phase : std::uint8_t { idle, connecting, asking, accepting, open, over };
+  // Where the payload of the segment that is arriving goes.
+  enum class Into : std::uint8_t { message, read, memory, control, nothing };
+
+  // A message that no buffer was there for.
+  struct Parked {
+    std::vector<std::byte> bytes;
+    bool solicited = false;
+    bool whole = false;
+  };
+  // A Read that this side has asked for: the consumer's, or one of length 0 that makes the peer answer.
+  struct Asked {
+    std::uint32_t stag;    // of the sink, made up
+    std::uint32_t writes;  // that went out before it, and are answered with it
+    bool ours;             // nobody but us wants it
+    std::uint64_t length;
+  };
+  struct Served {
+    ReadRequest request;
+    std::uint32_t sequence;
+    std::uint32_t offset = 0;
+  };
+
+  // ---- set-up (stream_setup.cc)
+  Offer offer() const;
+  Status dial(const Address& remote, std::uint64_t port);
+  void dialled();
+  void ask();
+  void answer_arrived(std::span<const std::byte> bytes);
+  void answered(const StartUp& answer);
+  void rejected(const StartUp& answer);
+  void fail(ConnectFailure why);
+  void settle(const Terms& terms, const Offer& own) ANYDAT_REQUIRES(tx_lock_);
+  void first_frame();
+  void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(tx_lock_);
+  void signalled(std::uint64_t offset);
+
+  // ---- the end (stream.cc)
+  void end_of_stream();
+  void lost(int error);
+  void hang_up();
+  void terminated(std::span<const std::byte> payload);
+  void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
+  template <typename Action>
+  void or_break(Action&& action) {
+    try {
+      action();
+    } catch (const std::bad_alloc&) {
+      out_of_memory();
+    }
+  }
+  void out_of_memory();  // what takes memory and finds none ends this connection and no other
+
+  // ---- sending (stream_send.cc)
+  SendOutcome send_message(const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  SendOutcome send_write(const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  SendOutcome send_read(const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  bool send_some(const SegmentHeader& first, const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(tx_lock_);
+  void ask_for_answer() ANYDAT_REQUIRES(tx_lock_);
+  void push_out() ANYDAT_REQUIRES(tx_lock_);
+  void answer_completed();
+  bool serve_reads();
+  void refuse_read(const Served& read, RegionCheck check);
+  static TerminateCode refusal_of(RegionCheck check, bool reads);
+
+  // ---- receiving (stream_receive.cc)
+  ssize_t read_some(std::size_t& wanted);
+  void consume(std::span<const std::byte> bytes);
+  std::size_t deliver_whole(std::span<const std::byte> bytes);
+  std::size_t front_bytes() const;    // as far as can be told
+  std::size_t trailer_bytes() const;  // of this frame
+  std::span<const std::byte> take_front(std::span<const std::byte> bytes);
+  std::span<const std::byte> take_payload(std::span<const std::byte> bytes);
+  std::span<const std::byte> take_trailer(std::span<const std::byte> bytes);
+  void begin_segment();
+  void begin_send();
+  void begin_write();
+  void begin_read_response();
+  void end_segment();
+  void message_ended();
+  void read_request_ended();
+  std::size_t aim(std::span<iovec> pieces);
+  void landed(std::size_t count);
+  void place(std::span<const std::byte> bytes);
+  void park(std::span<const std::byte> bytes);
+  void deliver_parked();
+  bool may_write(std::uint64_t address, std::uint64_t length);  // as the segment does
+
+  Fabric& fabric_;
+  SoftQueuePair& queue_pair_;
+  Fabric::Turn turn_{*this};
+  base::UniqueFd socket_;
+
+  // With the engine held.
+  Phase phase_ = Phase::idle;
+  bool active_ = false;
+  bool closed_ = false;  // nothing that arrives counts any more
+  bool more_to_read_ = false;
+  bool peer_is_ours_ = false;
+  bool said_goodbye_ = false;  // the peer
+  bool hung_up_ = false;       // the peer has, but there may be more to read
+  bool ended_ = false;         // and there is not
+  Address remote_{};
+  std::uint8_t revision_ = 2;
+  struct SetUp {
+    std::array<std::byte, kStartUpBytesMax> bytes;  // active: of the answer
+    std::size_t count = 0;
+    std::array<std::byte, kPrivateDataMax> data;
+    std::size_t data_bytes = 0;
+    StartUp asked;
+  };
+  std::unique_ptr<SetUp> set_up_;  // until it is established
+  std::array<std::byte, kTerminateBytesMax> last_words_;
+  std::size_t last_words_bytes_ = 0;
+
+  // The outgoing half. Requests come with the queue pair's send lock, which comes before this one.
+  base::Mutex tx_lock_;
+  std::unique_ptr<Transmitter> out_ ANYDAT_GUARDED_BY(tx_lock_);
+  Terms terms_ ANYDAT_GUARDED_BY(tx_lock_);
+  bool may_send_ ANYDAT_GUARDED_BY(tx_lock_) = false;
+  bool somebody_waits_ ANYDAT_GUARDED_BY(tx_lock_) = false;  // a request was told to come again
+  std::uint64_t last_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which something went out at once
+  std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
+  std::uint32_t request_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
+  std::uint32_t next_sink_ ANYDAT_GUARDED_BY(tx_lock_);
+  std::vector<Asked> asked_ ANYDAT_GUARDED_BY(tx_lock_);
+  std::uint32_t writes_unasked_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // with nothing behind them yet
+  bool asked_for_answer_ ANYDAT_GUARDED_BY(tx_lock_) = false;
+
+  // The incoming half, with the engine.
+  bool crc_ = false;
+  enum class Step : std::uint8_t { front, payload, trailer } step_ = Step::front;
+  std::array<std::byte, kFrameLengthBytes + kSegmentHeaderBytesMax> front_;
+  std::uint8_t front_have_ = 0;
+  SegmentHeader segment_;
+  std::size_t segment_bytes_ = 0;
+  std::size_t payload_bytes_ = 0;
+  std::size_t payload_left_ = 0;
+  Into into_ = Into::nothing;
+  std::byte* memory_ = nullptr;
+  std::array<std::byte, kTerminateBytesMax> control_;
+  std::uint32_t sum_ = 0;
+  std::array<std::byte, kFrameTrailerBytesMax> trailer_;
+  std::uint8_t trailer_have_ = 0;
+  bool empty_frame_ = false;
+  bool first_frame_seen_ = false;
+
+  std::uint32_t sends_expected_ = kFirstSequence;
+  std::uint32_t requests_expected_ = kFirstSequence;
+  std::uint64_t message_bytes_ = 0;  // whole segments of the message that is arriving
+  Incoming* current_ = nullptr;
+  std::vector<Parked> parked_;
+  std::size_t parked_bytes_ = 0;
+  std::uint64_t answer_bytes_ = 0;  // whole segments of the Read Response that is arriving
+  std::vector<Served> served_;
+};
+
+}  // namespace anydat::nic::soft::iwarp

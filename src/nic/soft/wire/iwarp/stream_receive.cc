@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiving side of a connection over TCP: frames, segments, and where their payload goes.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "nic/soft/wire/iwarp/stream.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+// Of one connection in one turn.
+constexpr int kReadsPerTurn = 4;
+// What is left of a frame is read straight to its place if it is worth a system call of its own.
+constexpr std::size_t kDirectMin = 8 << 10;
+// Of messages without a buffer. What has been read from the socket before that is known comes on top.
+constexpr std::size_t kParkedMax = 128 << 10;
+// Of a message that is parked, in all: no sender may make us keep more than a socket would.
+constexpr std::size_t kParkedAtEndMax = 16 << 20;
+
+}  // namespace
+
+bool TcpStream::receive() {
+  bool any = false;
+  more_to_read_ = false;
+  for (int i = 0; i < kReadsPerTurn; ++i) {
+    // Set-up reads what is there, once; whatever follows belongs to what comes of it.
+    if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
+    if (parked_bytes_ >= kParkedMax && !(hung_up_ && parked_bytes_ < kParkedAtEndMax)) return any;
+    std::size_t wanted = 0;
+    const ssize_t count = read_some(wanted);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return any;
+    any = true;
+    if (count < 0) {
+      lost(errno);
+      return any;
+    }
+    if (count == 0) {
+      end_of_stream();
+      return any;
+    }
+    fabric_.adapter().batch().flush();
+    // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
+    if (static_cast<std::size_t>(count) < wanted && !hung_up_) return any;
+  }
+  more_to_read_ = true;
+  fabric_.come_back(turn_);
+  return any;
+}
+
+// What recv(2) says. `wanted`: how much there was room for.
+ssize_t TcpStream::read_some(std::size_t& wanted) {
+  const std::span<std::byte> staging = fabric_.staging();
+  std::array<iovec, kSegmentsMax + 1> pieces;
+  std::size_t used = 0;
+  if (step_ == Step::payload && payload_left_ >= kDirectMin) {
+    used = aim(std::span(pieces).first(kSegmentsMax));
+    if (closed_) {
+      errno = EAGAIN;
+      return -1;
+    }
+  }
+  std::size_t direct = 0;
+  for (const iovec& piece : std::span(pieces).first(used)) direct += piece.iov_len;
+  // Behind it not much more than the trailer and the next front, so that the next payload also goes to its place.
+  const std::size_t room = used == 0 ? staging.size() : segment_.last ? kDirectMin : trailer_bytes() + front_bytes();
+  pieces[used] = {staging.data(), room};
+  wanted = direct + room;
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = used + 1;
+  const ssize_t count = used == 0 ? recv(socket_.get(), staging.data(), room, MSG_DONTWAIT)
+                                  : recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  if (count <= 0) return count;
+  const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));
+  if (placed > 0) {
+    if (crc_) {
+      std::size_t left = placed;
+      for (const iovec& piece : std::span(pieces).first(used)) {
+        const std::size_t part = std::min(left, piece.iov_len);
+        sum_ = crc32c(sum_, {static_cast<const std::byte*>(piece.iov_base), part});
+        left -= part;
+      }
+    }
+    landed(placed);
+  }
+  or_break([&] { consume(staging.first(static_cast<std::size_t>(count) - placed)); });
+  return count;
+}
+
+void TcpStream::consume(std::span<const std::byte> bytes) {
+  if (phase_ == Phase::asking) {
+    answer_arrived(bytes);
+    return;
+  }
+  while (!bytes.empty() && !closed_) {
+    switch (step_) {
+      case Step::front:
+        if (front_have_ == 0) {
+          if (const std::size_t taken = deliver_whole(bytes); taken > 0) {
+            bytes = bytes.subspan(taken);
+            continue;
+          }
+          fabric_.adapter().batch().flush();
+        }
+        bytes = take_front(bytes);
+        break;
+      case Step::payload:
+        bytes = take_payload(bytes);
+        break;
+      case Step::trailer:
+        bytes = take_trailer(bytes);
+        break;
+    }
+  }
+}
+
+// The straight path: a small Send that is wholly there and can be delivered at once. 0: it is none.
+std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
+  if (bytes.size() < kFrameLengthBytes + kUntaggedHeaderBytes || !first_frame_seen_) return 0;
+  const std::size_t segment_bytes = load_big<std::uint16_t>(bytes.data());
+  const std::size_t whole = frame_bytes(segment_bytes);
+  if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
+  if (!parked_.empty() || current_ || message_bytes_ != 0) return 0;
+  SegmentHeader header;
+  if (parse_segment_header(bytes.subspan(kFrameLengthBytes, kUntaggedHeaderBytes), header)) return 0;
+  if (!header.last || header.offset != 0 || header.sequence != sends_expected_ ||
+      (header.opcode != Opcode::send && header.opcode != Opcode::send_solicited)) {
+    return 0;
+  }
+  const std::size_t summed = whole - kCrcBytes;
+  if (crc_ && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
+  if (!queue_pair_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
+                           segment_bytes - kUntaggedHeaderBytes, is_solicited(header.opcode))) {
+    return 0;
+  }
+  ++sends_expected_;
+  return whole;
+}
+
+// ---- frames
+
+std::size_t TcpStream::front_bytes() const {
+  if (front_have_ <= kFrameLengthBytes) return kFrameLengthBytes + kSegmentHeaderBytesMax;
+  return kFrameLengthBytes + segment_header_bytes(front_[kFrameLengthBytes]);
+}
+
+std::size_t TcpStream::trailer_bytes() const {
+  return frame_trailer_bytes(segment_bytes_);
+}
+
+std::span<const std::byte> TcpStream::take_front(std::span<const std::byte> bytes) {
+  const auto take = [&](std::size_t up_to) {
+    const std::size_t part = std::min(bytes.size(), up_to - std::min<std::size_t>(up_to, front_have_));
+    std::copy_n(bytes.begin(), part, front_.begin() + front_have_);
+    front_have_ = static_cast<std::uint8_t>(front_have_ + part);
+    bytes = bytes.subspan(part);
+    return front_have_ >= up_to;
+  };
+  if (!take(kFrameLengthBytes)) return bytes;
+  segment_bytes_ = load_big<std::uint16_t>(front_.data());
+  sum_ = 0;
+  trailer_have_ = 0;
+  payload_bytes_ = payload_left_ = 0;
+  into_ = Into::nothing;
+  if (segment_bytes_ == 0) {
+    // A frame without a segment: the first of a connecting side that has agreed to begin so.
+    if (first_frame_seen_) {
+      refuse(rdmap_error::kUnexpectedOpcode);
+      return {};
+    }
+    empty_frame_ = true;
+    if (crc_) sum_ = crc32c(0, std::span(front_).first(kFrameLengthBytes));
+    step_ = Step::trailer;
+    return bytes;
+  }
+  if (!take(kFrameLengthBytes + 1) || !take(front_bytes())) return bytes;
+  const std::size_t header_bytes = front_have_ - kFrameLengthBytes;
+  if (segment_bytes_ < header_bytes) {
+    refuse(rdmap_error::kStreamCatastrophic);
+    return {};
+  }
+  if (crc_) sum_ = crc32c(0, std::span(front_).first(front_have_));
+  if (const auto wrong = parse_segment_header(std::span(front_).subspan(kFrameLengthBytes, header_bytes), segment_)) {
+    refuse(*wrong);
+    return {};
+  }
+  payload_bytes_ = payload_left_ = segment_bytes_ - header_bytes;
+  begin_segment();
+  step_ = payload_left_ > 0 ? Step::payload : Step::trailer;
+  return bytes;
+}
+
+std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> bytes) {
+  const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), payload_left_));
+  if (crc_) sum_ = crc32c(sum_, part);
+  switch (into_) {
+    case Into::control: {
+      const std::size_t at = payload_bytes_ - payload_left_;
+      const std::size_t kept = at < control_.size() ? std::min(part.size(), control_.size() - at) : 0;
+      std::copy_n(part.begin(), kept, control_.begin() + static_cast<std::ptrdiff_t>(std::min(at, control_.size())));
+      break;
+    }
+    case Into::message:
+      if (!current_) {
+        park(part);
+        break;
+      }
+      [[fallthrough]];
+    case Into::read:
+    case Into::memory:
+      place(part);
+      break;
+    case Into::nothing:
+      break;
+  }
+  if (closed_) return {};
+  payload_left_ -= part.size();
+  if (payload_left_ == 0) step_ = Step::trailer;
+  return bytes.subspan(part.size());
+}
+
+std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> bytes) {
+  const std::size_t part = std::min(bytes.size(), trailer_bytes() - trailer_have_);
+  std::copy_n(bytes.begin(), part, trailer_.begin() + trailer_have_);
+  trailer_have_ = static_cast<std::uint8_t>(trailer_have_ + part);
+  if (trailer_have_ < trailer_bytes()) return {};
+  const std::size_t padding = trailer_bytes() - kCrcBytes;
+  if (crc_ && crc32c(sum_, std::span(trailer_).first(padding)) != load_crc(trailer_.data() + padding)) {
+    refuse(mpa_error::kCrc);
+    return {};
+  }
+  step_ = Step::front;
+  if (empty_frame_) {
+    empty_frame_ = false;
+    front_have_ = 0;
+    first_frame();
+  } else {
+    end_segment();
+    front_have_ = 0;
+  }
+  return bytes.subspan(part);
+}
+
+// ---- segments
+
+void TcpStream::begin_segment() {
+  if (!first_frame_seen_) first_frame();
+  if (closed_) return;
+  switch (segment_.opcode) {
+    case Opcode::write:
+      begin_write();
+      return;
+    case Opcode::read_response:
+      begin_read_response();
+      return;
+    case Opcode::read_request:
+      // One segment, and each in its turn.
+      if (segment_.sequence != requests_expected_) {
+        refuse(ddp_error::kSequenceRange);
+      } else if (segment_.offset != 0) {
+        refuse(ddp_error::kInvalidOffset);
+      } else if (!segment_.last || payload_bytes_ > kReadRequestBytes) {
+        refuse(ddp_error::kMessageTooLong);
+      } else if (payload_bytes_ < kReadRequestBytes) {
+        refuse(rdmap_error::kStreamCatastrophic);
+      } else {
+        into_ = Into::control;
+      }
+      return;
+    case Opcode::terminate:
+      into_ = Into::control;
+      return;
+    default:
+      begin_send();
+  }
+}
+
+void TcpStream::begin_send() {
+  if (invalidates(segment_.opcode)) {
+    refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);  // nothing here is invalidated by a peer
+    return;
+  }
+  if (segment_.sequence != sends_expected_) {
+    refuse(ddp_error::kSequenceRange);
+    return;
+  }
+  if (segment_.offset != message_bytes_) {
+    refuse(ddp_error::kInvalidOffset);
+    return;
+  }
+  into_ = Into::message;
+  const std::uint64_t length = message_bytes_ + payload_bytes_;
+  const bool solicited = is_solicited(segment_.opcode);
+  if (current_) {
+    if (!queue_pair_.extend(*current_, length)) return;
+  } else if (parked_.empty()) {
+    current_ = queue_pair_.begin(length, solicited);
+    if (!current_ && !closed_) {
+      parked_.push_back({{}, solicited, false});
+      queue_pair_.wait_for_receive();
+    }
+  } else if (parked_.back().whole) {
+    parked_.push_back({{}, solicited, false});
+  }
+}
+
+void TcpStream::park(std::span<const std::byte> bytes) {
+  Parked& message = parked_.back();
+  message.bytes.insert(message.bytes.end(), bytes.begin(), bytes.end());
+  parked_bytes_ += bytes.size();
+}
+
+bool TcpStream::may_write(std::uint64_t address, std::uint64_t length) {
+  const RegionCheck check =
+      fabric_.adapter().regions().check(segment_.stag, address, length, queue_pair_.zone(), access::kRemoteWrite);
+  if (check != RegionCheck::ok) refuse(refusal_of(check, false), CloseReason::remote_access);
+  return check == RegionCheck::ok;
+}
+
+void TcpStream::begin_write() {
+  // Of length 0 it may name any memory (RFC 5040, section 5.1).
+  if (payload_bytes_ == 0) return;
+  if (segment_.tagged_offset + payload_bytes_ < segment_.tagged_offset) {
+    refuse(ddp_error::kOffsetWraps, CloseReason::remote_access);
+    return;
+  }
+  if (!may_write(segment_.tagged_offset, payload_bytes_)) return;
+  into_ = Into::memory;
+}
+
+void TcpStream::begin_read_response() {
+  Asked asked{};
+  {
+    base::Guard guard(tx_lock_);
+    if (!asked_.empty()) asked = asked_.front();
+  }
+  const std::uint64_t end = answer_bytes_ + payload_bytes_;
+  if (asked.stag == 0 || segment_.stag != asked.stag) {
+    refuse(ddp_error::kInvalidStag);
+  } else if (segment_.tagged_offset != answer_bytes_ || end > asked.length || (segment_.last && end != asked.length)) {
+    refuse(ddp_error::kBaseOrBounds);
+  } else {
+    into_ = Into::read;
+  }
+}
+
+// Where the rest of the segment goes. None: it goes nowhere, and perhaps the connection has broken.
+std::size_t TcpStream::aim(std::span<iovec> pieces) {
+  const std::size_t skipped = payload_bytes_ - payload_left_;
+  switch (into_) {
+    case Into::message:
+      return current_ ? queue_pair_.aim(*current_, payload_left_, pieces) : 0;
+    case Into::read: {
+      const std::size_t used = queue_pair_.aim_read(answer_bytes_ + skipped, payload_left_, pieces);
+      if (used == 0 && !closed_) refuse(rdmap_error::kStreamCatastrophic);
+      return used;
+    }
+    case Into::memory:
+      // It may have been withdrawn since the segment began.
+      if (!may_write(segment_.tagged_offset + skipped, payload_left_)) return 0;
+      pieces[0] = {reinterpret_cast<void*>(segment_.tagged_offset + skipped), payload_left_};
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+void TcpStream::landed(std::size_t count) {
+  if (into_ == Into::message) current_->placed += count;
+  payload_left_ -= count;
+  if (payload_left_ == 0) step_ = Step::trailer;
+}
+
+void TcpStream::place(std::span<const std::byte> bytes) {
+  std::array<iovec, kSegmentsMax> pieces;
+  const std::size_t used = aim(pieces);
+  const std::size_t count = bytes.size();
+  for (const iovec& piece : std::span(pieces).first(used)) {
+    const std::size_t part = std::min(bytes.size(), piece.iov_len);
+    std::memcpy(piece.iov_base, bytes.data(), part);
+    bytes = bytes.subspan(part);
+  }
+  if (into_ == Into::message && current_ && !closed_) current_->placed += count;
+}
+
+void TcpStream::end_segment() {
+  switch (segment_.opcode) {
+    case Opcode::write:
+      if (payload_bytes_ == 0 && segment_.stag == kSignalStag) signalled(segment_.tagged_offset);
+      return;
+    case Opcode::read_response:
+      answer_bytes_ += payload_bytes_;
+      if (segment_.last) answer_completed();
+      return;
+    case Opcode::read_request:
+      read_request_ended();
+      return;
+    case Opcode::terminate:
+      terminated(std::span(control_).first(std::min(payload_bytes_, control_.size())));
+      return;
+    default:
+      message_bytes_ += payload_bytes_;
+      if (segment_.last) message_ended();
+  }
+}
+
+void TcpStream::message_ended() {
+  ++sends_expected_;
+  message_bytes_ = 0;
+  if (!current_) {
+    parked_.back().whole = true;
+    return;
+  }
+  Incoming* const message = std::exchange(current_, nullptr);
+  queue_pair_.finish(*message);
+}
+
+void TcpStream::read_request_ended() {
+  ++requests_expected_;
+  const ReadRequest request = parse_read_request(std::span(control_).first(kReadRequestBytes));
+  const std::size_t consumers = static_cast<std::size_t>(
+      std::count_if(served_.begin(), served_.end(), [](const Served& read) { return read.request.bytes > 0; }));
+  // RDR-11; and what we said we would take (RFC 6581, section 6).
+  if ((request.bytes > 0 && consumers >= queue_pair_.reads_in()) || served_.size() > queue_pair_.reads_in()) {
+    refuse(rdmap_error::kStreamCatastrophic);
+    return;
+  }
+  served_.push_back({request, segment_.sequence, 0});
+  serve_reads();
+}
+
+// ---- messages that waited for a buffer
+
+void TcpStream::resume_receiving() {
+  or_break([this] { deliver_parked(); });
+  if (closed_ || parked_bytes_ >= kParkedMax) return;
+  more_to_read_ = true;
+  fabric_.come_back(turn_);
+}
+
+void TcpStream::deliver_parked() {
+  while (!closed_ && !parked_.empty() && !current_) {
+    Parked& message = parked_.front();
+    if (message.whole) {
+      const bool taken = queue_pair_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
+      // One by one: each may be the last for want of a buffer.
+      fabric_.adapter().batch().flush();
+      if (closed_) return;
+      if (!taken) {
+        queue_pair_.wait_for_receive();
+        return;
+      }
+    } else {
+      // The rest of it is still arriving, and the segment that is may reach further than what is here.
+      const std::uint64_t length = message_bytes_ + (into_ == Into::message ? payload_bytes_ : 0);
+      current_ = queue_pair_.begin(std::max<std::uint64_t>(length, message.bytes.size()), message.solicited);
+      if (closed_) return;
+      if (!current_) {
+        queue_pair_.wait_for_receive();
+        return;
+      }
+      if (!queue_pair_.place(*current_, message.bytes.data(), message.bytes.size())) return;
+    }
+    parked_bytes_ -= message.bytes.size();
+    parked_.erase(parked_.begin());
+  }
+  if (!closed_ && parked_.empty()) queue_pair_.delivered_everything();
+}
+
+}  // namespace anydat::nic::soft::iwarp

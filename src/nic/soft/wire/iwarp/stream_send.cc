@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sending side of a connection over TCP.
+#include <algorithm>
+#include <array>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/iwarp/stream.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+// Up to this size a message is copied into the line, where others may join it.
+constexpr std::uint64_t kSmallMax = 4096;
+// In line, before the socket is asked to take it.
+constexpr std::size_t kLineMax = ChunkPool::kUsual;
+// Of one message in one turn: its queue pair's other posts wait meanwhile.
+constexpr std::uint64_t kSentPerTurn = 1 << 20;
+
+SendOutcome never(Progress& progress, WorkStatus status) {
+  progress.failure = status;
+  return SendOutcome::failed;
+}
+
+}  // namespace
+
+SendOutcome TcpStream::send(std::uint64_t, const Outgoing& message, Progress& progress) {
+  if (message.kind != WorkKind::send && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
+  if (!queue_pair_.usable(message)) return never(progress, WorkStatus::local_protection);
+  base::Guard guard(tx_lock_);
+  if (!may_send_ || out_->blocked()) {
+    somebody_waits_ = true;
+    return SendOutcome::blocked;
+  }
+  switch (message.kind) {
+    case WorkKind::rdma_write:
+      return send_write(message, progress);
+    case WorkKind::rdma_read:
+      return send_read(message, progress);
+    default:
+      return send_message(message, progress);
+  }
+}
+
+// The first message that goes out goes at once. Those that follow before anybody has looked for completions or arrivals
+// are in a row, and go together with the next look: a system call each would cost many times what they do.
+void TcpStream::push_out() {
+  const std::uint64_t pass = fabric_.passes();
+  if (pass != last_pass_ || out_->waiting() >= kLineMax) {
+    last_pass_ = pass;
+    out_->flush();
+  } else if (!out_->idle()) {
+    fabric_.come_back(turn_);
+  }
+}
+
+// Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again.
+bool TcpStream::send_some(const SegmentHeader& first, const Outgoing& message, Progress& progress) {
+  const std::size_t payload_max = out_->ulpdu_max() - segment_header_bytes(first.opcode);
+  if (progress.bytes == 0 && message.length <= std::min<std::uint64_t>(kSmallMax, payload_max)) {
+    SegmentHeader header = first;
+    header.last = true;
+    if (out_->append(header, message.segments, message.length)) {
+      progress.bytes = message.length;
+      push_out();
+      return true;
+    }
+  } else {
+    progress.bytes = out_->send({first, message.segments, message.length}, progress.bytes, kSentPerTurn);
+    if (progress.bytes == message.length) return true;
+  }
+  somebody_waits_ = true;
+  if (!out_->blocked() || out_->broken()) fabric_.come_back(turn_);
+  return false;
+}
+
+SendOutcome TcpStream::send_message(const Outgoing& message, Progress& progress) {
+  SegmentHeader first;
+  first.opcode = message.solicited ? Opcode::send_solicited : Opcode::send;
+  first.sequence = send_sequence_;
+  if (!send_some(first, message, progress)) return SendOutcome::blocked;
+  ++send_sequence_;
+  return SendOutcome::done;
+}
+
+SendOutcome TcpStream::send_write(const Outgoing& message, Progress& progress) {
+  SegmentHeader first;
+  first.opcode = Opcode::write;
+  first.stag = message.remote.key;
+  first.tagged_offset = message.remote.address;
+  if (!send_some(first, message, progress)) return SendOutcome::blocked;
+  // A peer that does not say how many Reads it takes in is not asked for more than the consumer asks for.
+  if (!terms_.reads_known || terms_.reads_out == 0) return SendOutcome::done;
+  ++writes_unasked_;
+  ask_for_answer();
+  return SendOutcome::pending;
+}
+
+// A Read of length 0 touches no memory, and comes behind the Writes. One at a time: those that come meanwhile share the
+// next.
+void TcpStream::ask_for_answer() {
+  if (writes_unasked_ == 0 || asked_for_answer_ || asked_.size() >= terms_.reads_out) return;
+  if (!request_read({next_sink_++, writes_unasked_, true, 0}, {})) return;  // the next answer or Write asks again
+  asked_for_answer_ = true;
+  writes_unasked_ = 0;
+  push_out();
+}
+
+bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
+  SegmentHeader header;
+  header.opcode = Opcode::read_request;
+  header.last = true;
+  header.sequence = request_sequence_;
+  std::array<std::byte, kReadRequestBytes> payload;
+  write_read_request({asked.stag, 0, static_cast<std::uint32_t>(asked.length), source.key, source.address}, payload);
+  if (!out_->append(header, payload)) return false;
+  ++request_sequence_;
+  asked_.push_back(asked);
+  return true;
+}
+
+SendOutcome TcpStream::send_read(const Outgoing& message, Progress& progress) {
+  if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);  // RDR-12
+  if (asked_.size() >= terms_.reads_out) {
+    somebody_waits_ = true;  // the next answer wakes it
+    return SendOutcome::blocked;
+  }
+  if (!request_read({next_sink_++, writes_unasked_, false, message.length}, message.remote)) {
+    somebody_waits_ = true;
+    fabric_.come_back(turn_);
+    return SendOutcome::blocked;
+  }
+  writes_unasked_ = 0;
+  push_out();
+  return SendOutcome::pending;
+}
+
+// The oldest Read has been answered in full, and with it the Writes before it.
+void TcpStream::answer_completed() {
+  Asked asked;
+  bool pump = false;
+  {
+    base::Guard guard(tx_lock_);
+    asked = asked_.front();
+    asked_.erase(asked_.begin());
+    if (asked.ours) asked_for_answer_ = false;
+    ask_for_answer();
+    pump = somebody_waits_ && !out_->blocked();
+    if (pump) somebody_waits_ = false;
+  }
+  for (std::uint32_t i = 0; i < asked.writes && !closed_; ++i) queue_pair_.rdma_finished(WorkKind::rdma_write);
+  if (!asked.ours && !closed_) queue_pair_.read_placed(answer_bytes_);
+  answer_bytes_ = 0;
+  if (pump && !closed_) queue_pair_.pump();
+}
+
+// ---- for the other side
+
+bool TcpStream::serve_reads() {
+  bool moved = false;
+  while (!closed_ && !served_.empty()) {
+    Served& read = served_.front();
+    const ReadRequest& request = read.request;
+    if (request.bytes > 0) {
+      const RegionCheck check = fabric_.adapter().regions().check(
+          request.source_stag, request.source_offset, request.bytes, queue_pair_.zone(), access::kRemoteRead);
+      if (check != RegionCheck::ok) {
+        refuse_read(read, check);
+        return true;
+      }
+    }
+    SegmentHeader first;
+    first.opcode = Opcode::read_response;
+    first.stag = request.sink_stag;
+    first.tagged_offset = request.sink_offset;
+    bool whole = false;
+    {
+      base::Guard guard(tx_lock_);
+      if (out_->blocked() || out_->broken()) return moved;  // turn() comes again
+      const Segment source{0, 0, request.source_offset, request.bytes};
+      const std::size_t payload_max = out_->ulpdu_max() - kTaggedHeaderBytes;
+      if (request.bytes <= std::min<std::size_t>(kSmallMax, payload_max)) {
+        first.last = true;
+        whole = out_->append(first, {&source, 1}, request.bytes);
+        if (whole) push_out();
+      } else {
+        const std::uint64_t offset = out_->send({first, {&source, 1}, request.bytes}, read.offset, kSentPerTurn);
+        moved |= offset != read.offset;
+        read.offset = static_cast<std::uint32_t>(offset);
+        whole = offset == request.bytes;
+      }
+      if (!whole && !out_->blocked()) fabric_.come_back(turn_);
+    }
+    if (!whole) return moved;
+    moved = true;
+    served_.erase(served_.begin());
+  }
+  return moved;
+}
+
+void TcpStream::refuse_read(const Served& read, RegionCheck check) {
+  SegmentHeader header;
+  header.opcode = Opcode::read_request;
+  header.last = true;
+  header.sequence = read.sequence;
+  std::array<std::byte, kUntaggedHeaderBytes + kReadRequestBytes> segment;
+  const std::size_t header_bytes = write_segment_header(header, segment);
+  write_read_request(read.request, std::span(segment).subspan(header_bytes));
+  last_words_bytes_ = write_terminate(terminate_for(refusal_of(check, true), segment, segment.size()), last_words_);
+  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+}
+
+TerminateCode TcpStream::refusal_of(RegionCheck check, bool reads) {
+  switch (check) {
+    case RegionCheck::out_of_bounds:
+      return reads ? rdmap_error::kBaseOrBounds : ddp_error::kBaseOrBounds;
+    case RegionCheck::wrong_zone:
+      return reads ? rdmap_error::kStagOfOtherStream : ddp_error::kStagOfOtherStream;
+    case RegionCheck::no_right:
+      return rdmap_error::kAccessRights;
+    default:
+      return reads ? rdmap_error::kInvalidStag : ddp_error::kInvalidStag;
+  }
+}
+
+}  // namespace anydat::nic::soft::iwarp

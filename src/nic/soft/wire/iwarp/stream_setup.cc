@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A connection over TCP: how it is set up.
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/addresses.h"
+#include "nic/soft/wire/iwarp/caller.h"
+#include "nic/soft/wire/iwarp/sockets.h"
+#include "nic/soft/wire/iwarp/stream.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+// Peers of our kind take segments of any length; others may want each frame in a TCP segment of its own.
+constexpr std::uint32_t kUlpduMaxOfOurs = kSegmentHeaderBytesMax + 65'472;
+constexpr std::uint32_t kUlpduMin = 512;
+
+std::uint32_t ulpdu_max_of(int fd) {
+  int segment = 0;
+  socklen_t size = sizeof segment;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, &size) != 0 || segment <= 0) return kUlpduMin;
+  return std::max(kUlpduMin, static_cast<std::uint32_t>(largest_segment(static_cast<std::size_t>(segment))));
+}
+
+}  // namespace
+
+Offer TcpStream::offer() const {
+  const SoftConfig& config = fabric_.adapter().config();
+  Offer offer;
+  offer.crc = config.crc == SoftConfig::Crc::on ||
+              (config.crc == SoftConfig::Crc::automatic && !device_of(remote_).has_value());
+  // One more than the consumer's, for those that only make the peer answer.
+  const auto depth = [](std::uint32_t reads) {
+    return static_cast<std::uint16_t>(std::min<std::uint32_t>(reads + 1, kReadDepthMax - 1));
+  };
+  offer.reads_in = depth(queue_pair_.reads_in());
+  offer.reads_out = depth(queue_pair_.reads_out());
+  return offer;
+}
+
+Status TcpStream::connect(const ConnectParameters& parameters) {
+  active_ = true;
+  set_up_ = std::make_unique<SetUp>();
+  set_up_->data_bytes = parameters.private_data.size();
+  std::copy(parameters.private_data.begin(), parameters.private_data.end(), set_up_->data.begin());
+  return dial(parameters.remote, parameters.qual);
+}
+
+// The outcome comes with a turn or an event of the socket, so never before the call that asked has done its part.
+Status TcpStream::dial(const Address& remote, std::uint64_t port) {
+  remote_ = with_port(remote, port);
+  base::UniqueFd socket(::socket(remote.generic.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory;
+  prepare(socket.get(), fabric_.adapter());
+  if (const Status status = bind_for_call(socket.get(), fabric_.adapter(), remote_); status != Status::ok)
+    return status;
+  phase_ = Phase::connecting;
+  ended_ = hung_up_ = false;
+  if (::connect(socket.get(), &remote_.generic, size_of(remote_)) != 0 && errno != EINPROGRESS) {
+    // A refusal can come at once on this host; it is a report like any other.
+    if (errno != ECONNREFUSED) return errno == ENOMEM || errno == EAGAIN ? Status::no_memory : Status::unreachable;
+    fabric_.come_back(turn_);
+    return Status::ok;
+  }
+  sockaddr_in6 any{};
+  socklen_t size = sizeof any;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&any), &size) == 0) {
+    const Address local = plain(any);
+    queue_pair_.set_local(local, port_of(local));
+  }
+  socket_ = std::move(socket);
+  if (!fabric_.watch(*this, socket_.get())) {
+    socket_.reset();
+    return Status::no_memory;
+  }
+  return Status::ok;
+}
+
+void TcpStream::fail(ConnectFailure why) {
+  closed_ = true;
+  hang_up();
+  queue_pair_.connect_failed(why);
+}
+
+void TcpStream::dialled() {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) {
+    fail(failure_of(error));
+    return;
+  }
+  Address local{};
+  Address remote{};
+  if (!ends_of(socket_.get(), local, remote)) return;  // not yet
+  queue_pair_.set_local(local, port_of(local));
+  ask();
+}
+
+void TcpStream::ask() {
+  phase_ = Phase::asking;
+  StartUp frame = request_of(offer(), revision_);
+  frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
+  std::array<std::byte, kStartUpBytesMax> bytes;
+  const std::size_t count = write_start_up(frame, bytes);
+  base::Guard guard(tx_lock_);
+  out_->open(socket_.get());
+  out_->append_bytes(std::span(bytes).first(count));
+  out_->flush();
+}
+
+void TcpStream::answer_arrived(std::span<const std::byte> bytes) {
+  const std::size_t part = std::min(bytes.size(), set_up_->bytes.size() - set_up_->count);
+  std::copy_n(bytes.begin(), part, set_up_->bytes.begin() + static_cast<std::ptrdiff_t>(set_up_->count));
+  const std::size_t before = set_up_->count;
+  set_up_->count += part;
+  StartUp answer;
+  std::size_t frame_bytes = 0;
+  switch (parse_start_up(std::span(set_up_->bytes).first(set_up_->count), true, answer, frame_bytes)) {
+    case Parsed::incomplete:
+      return;
+    case Parsed::malformed:
+      base::log(base::LogLevel::warn, "the program at port {} does not speak iWARP", port_of(remote_));
+      fail(ConnectFailure::refused);
+      return;
+    case Parsed::whole:
+      break;
+  }
+  if (answer.rejected) {
+    rejected(answer);
+    return;
+  }
+  answered(answer);
+  if (!closed_) consume(bytes.subspan(frame_bytes - before));
+}
+
+void TcpStream::rejected(const StartUp& answer) {
+  Refusal refusal{};
+  if (!parse_refusal(answer.private_data, refusal)) {
+    fail(ConnectFailure::rejected_by_peer);
+    return;
+  }
+  if (refusal.why != Refusal::Why::elsewhere || refusal.qual == 0) {
+    fail(ConnectFailure::refused);
+    return;
+  }
+  // CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
+  hang_up();
+  set_up_->count = 0;
+  if (dial(remote_, refusal.qual) != Status::ok) fail(ConnectFailure::unreachable);
+}
+
+// What holds for both halves from now on.
+void TcpStream::settle(const Terms& terms, const Offer& own) {
+  terms_ = terms;
+  crc_ = terms.crc;
+  out_->use_crc(terms.crc);
+  out_->set_ulpdu_max(ulpdu_max_of(socket_.get()));
+  asked_.reserve(terms.reads_out);
+  served_.reserve(own.reads_in);
+}
+
+void TcpStream::answered(const StartUp& answer) {
+  const Offer own = offer();
+  Terms terms;
+  if (!terms_of_asker(answer, own, terms)) {
+    base::log(base::LogLevel::warn, "the peer at port {} wants markers", port_of(remote_));
+    fail(ConnectFailure::refused);
+    return;
+  }
+  phase_ = Phase::open;
+  first_frame_seen_ = true;
+  {
+    base::Guard guard(tx_lock_);
+    settle(terms, own);
+    // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
+    if (terms.begins_by_frame) out_->append_empty_frame();
+    if (terms.begins_by_read) request_read({next_sink_++, 0, true, 0}, {});
+    say(Signal::hello, 0);
+    out_->flush();
+    may_send_ = true;
+  }
+  // The private data lies in the set-up, which goes.
+  const std::unique_ptr<SetUp> kept = std::move(set_up_);
+  queue_pair_.set_reached({port_of(remote_), {}});
+  queue_pair_.established(answer.private_data.first(std::min(answer.private_data.size(), kPrivateDataMax)));
+}
+
+void TcpStream::prepare_to_accept(const StartUp& asked, std::span<const std::byte> private_data) {
+  set_up_ = std::make_unique<SetUp>();
+  set_up_->asked = asked;
+  set_up_->data_bytes = private_data.size();
+  std::copy(private_data.begin(), private_data.end(), set_up_->data.begin());
+}
+
+void TcpStream::accept(base::UniqueFd socket) {
+  phase_ = Phase::accepting;
+  socket_ = std::move(socket);
+  remote_ = queue_pair_.remote_address();
+  if (!socket_ || !fabric_.watch(*this, socket_.get())) {
+    socket_.reset();
+    closed_ = true;
+    queue_pair_.accept_failed();  // CR-ACC-5
+    return;
+  }
+  const Offer own = offer();
+  StartUp frame = answer_to(set_up_->asked, own);
+  frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
+  std::array<std::byte, kStartUpBytesMax> bytes;
+  const std::size_t count = write_start_up(frame, bytes);
+  bool peer_begins = false;
+  {
+    base::Guard guard(tx_lock_);
+    out_->open(socket_.get());
+    settle(terms_of_answerer(set_up_->asked, own), own);
+    out_->append_bytes(std::span(bytes).first(count));
+    out_->flush();
+    peer_begins = terms_.peer_begins;
+  }
+  set_up_.reset();
+  if (peer_begins) return;
+  // RFC 5044, section 7.1.2: established, but nothing may be sent before the peer's first frame.
+  phase_ = Phase::open;
+  queue_pair_.established({});
+}
+
+// The peer has our answer.
+void TcpStream::first_frame() {
+  first_frame_seen_ = true;
+  {
+    base::Guard guard(tx_lock_);
+    may_send_ = true;
+    somebody_waits_ = true;
+  }
+  if (phase_ == Phase::accepting) {
+    phase_ = Phase::open;
+    queue_pair_.established({});
+  }
+  fabric_.come_back(turn_);
+}
+
+void TcpStream::say(Signal signal, std::uint32_t value) {
+  SegmentHeader header;
+  header.opcode = Opcode::write;
+  header.last = true;
+  header.stag = kSignalStag;
+  header.tagged_offset = signal_offset(signal, value);
+  out_->append(header, std::span<const std::byte>{});
+}
+
+void TcpStream::signalled(std::uint64_t offset) {
+  switch (static_cast<Signal>(offset >> 32)) {
+    case Signal::hello: {
+      if (peer_is_ours_) return;
+      peer_is_ours_ = true;
+      base::Guard guard(tx_lock_);
+      out_->set_ulpdu_max(kUlpduMaxOfOurs);
+      if (active_) return;
+      say(Signal::hello, 0);
+      out_->flush();
+      return;
+    }
+    case Signal::goodbye: {
+      if (said_goodbye_) return;
+      said_goodbye_ = true;
+      const bool graceful = static_cast<std::uint32_t>(offset) == static_cast<std::uint32_t>(CloseReason::graceful);
+      if (!graceful) {
+        closed_ = true;
+        parked_.clear();
+      }
+      queue_pair_.peer_closed(graceful ? CloseReason::graceful : CloseReason::abrupt);
+      return;
+    }
+  }
+}
+
+}  // namespace anydat::nic::soft::iwarp
