@@ -25,9 +25,13 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
       not_ready_timer_([this] { not_ready_timed_out(); }),
       linger_timer_([this] { finish_draining(); }),
       deadline_timer_([this] {
-        if (state() != State::connecting) return;
+        if (state() != State::connecting && state() != State::accepting) return;
         stream_->close(CloseReason::abrupt);
-        connect_failed(ConnectFailure::timed_out);
+        if (state() == State::connecting) {
+          connect_failed(ConnectFailure::timed_out);
+        } else {
+          accept_failed();
+        }
       }),
       watermark_kick_{[this] { test_watermarks(); }},
       overflow_kick_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }},
@@ -116,6 +120,10 @@ void SoftQueuePair::begin_accept(std::unique_ptr<Stream> stream, const Address& 
   remote_address_ = remote;
   remote_port_ = remote_port;
   state_.store(State::accepting);
+}
+
+void SoftQueuePair::expect_established_by(base::Nanoseconds deadline) {
+  adapter_.engine().set_timer(deadline_timer_, deadline);
 }
 
 void SoftQueuePair::established(std::span<const std::byte> private_data) {
@@ -296,6 +304,7 @@ void SoftQueuePair::reset() {
   state_.store(State::idle);
   stream_.reset();
   peer_closing_ = false;
+  failed_status_ = WorkStatus::success;
   reached_ = {};
 }
 

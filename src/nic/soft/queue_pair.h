@@ -76,6 +76,8 @@ class SoftQueuePair final : public QueuePair {
   // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
   void try_another_wire(const ConnectParameters& parameters);
   void accept_failed();
+  // Passive side: how long the peer may take for its part.
+  void expect_established_by(base::Nanoseconds deadline);
 
   // For the stream. An Incoming lives until finish() or the end of the connection, and messages finish in order.
   Incoming* begin(std::uint64_t length, bool solicited);  // null: no buffer now, or the connection has just broken
@@ -94,6 +96,8 @@ class SoftQueuePair final : public QueuePair {
   void completion_lost(const Completion& completion);
   std::size_t incoming_count() const { return incoming_.size(); }
   bool broken() const { return state() == State::ending || state() == State::closed; }
+  // What a message has ended the connection with on its own account, if one has.
+  WorkStatus message_failure() const { return failed_status_; }
   bool peer_closing() const { return peer_closing_; }
   // Puts the queue pair in line for receive buffers; receives_available() will come.
   void wait_for_receive();

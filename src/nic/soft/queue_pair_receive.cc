@@ -125,6 +125,7 @@ bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool sol
   if (status != WorkStatus::success) [[unlikely]] {
     batch.flush();
     complete_recv(receive, status, 0, solicited);
+    failed_status_ = status;
     break_connection(WorkStatus::flushed, CloseReason::local_error);
     return true;
   }

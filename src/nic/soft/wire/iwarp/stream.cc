@@ -17,6 +17,7 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/wire/iwarp/caller.h"
+#include "nic/soft/wire/iwarp/format/bytes.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -126,7 +127,13 @@ void TcpStream::out_of_memory() {
   queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
 }
 
-void TcpStream::refuse(TerminateCode code, CloseReason reason) {
+void TcpStream::prepare_last_words(TerminateCode code) {
+  if (whole_) {
+    const std::size_t bytes = load_big<std::uint16_t>(whole_);
+    const auto segment = std::span(whole_ + kFrameLengthBytes, bytes);
+    last_words_bytes_ = write_terminate(terminate_for(code, segment, bytes), last_words_);
+    return;
+  }
   const std::size_t header_bytes = front_have_ > kFrameLengthBytes ? front_have_ - kFrameLengthBytes : 0;
   std::array<std::byte, kSegmentHeaderBytesMax + kReadRequestBytes> offender;
   std::copy_n(front_.begin() + kFrameLengthBytes, header_bytes, offender.begin());
@@ -137,6 +144,10 @@ void TcpStream::refuse(TerminateCode code, CloseReason reason) {
   }
   last_words_bytes_ =
       write_terminate(terminate_for(code, std::span(offender).first(known), segment_bytes_), last_words_);
+}
+
+void TcpStream::refuse(TerminateCode code, CloseReason reason) {
+  prepare_last_words(code);
   base::log(base::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
   if (phase_ == Phase::accepting) {
     close(reason);
@@ -243,7 +254,9 @@ void TcpStream::close(CloseReason reason) {
     if (reason == CloseReason::graceful || reason == CloseReason::abrupt) {
       say(Signal::goodbye, static_cast<std::uint32_t>(reason));
     } else {
-      if (last_words_bytes_ == 0) {
+      if (last_words_bytes_ == 0 && queue_pair_.message_failure() == WorkStatus::local_length) {
+        prepare_last_words(ddp_error::kMessageTooLong);
+      } else if (last_words_bytes_ == 0) {
         last_words_bytes_ = write_terminate(terminate_for(code_of(reason), {}, 0), last_words_);
       }
       SegmentHeader header;

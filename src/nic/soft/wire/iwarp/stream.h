@@ -93,6 +93,7 @@ class TcpStream final : public Stream {
   void hang_up();
   void terminated(std::span<const std::byte> payload);
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
+  void prepare_last_words(TerminateCode code);  // on the segment that is arriving
   template <typename Action>
   void or_break(Action&& action) {
     try {
@@ -135,6 +136,7 @@ class TcpStream final : public Stream {
   std::size_t aim(std::span<iovec> pieces);
   void landed(std::size_t count);
   void place(std::span<const std::byte> bytes);
+  void park_another(bool solicited);
   void park(std::span<const std::byte> bytes);
   void deliver_parked();
   bool may_write(std::uint64_t address, std::uint64_t length);  // as the segment does
@@ -185,6 +187,7 @@ class TcpStream final : public Stream {
   enum class Step : std::uint8_t { front, payload, trailer } step_ = Step::front;
   std::array<std::byte, kFrameLengthBytes + kSegmentHeaderBytesMax> front_;
   std::uint8_t front_have_ = 0;
+  const std::byte* whole_ = nullptr;  // a segment on the straight path, which has left no front
   SegmentHeader segment_;
   std::size_t segment_bytes_ = 0;
   std::size_t payload_bytes_ = 0;

@@ -20,6 +20,8 @@ constexpr int kReadsPerTurn = 4;
 constexpr std::size_t kDirectMin = 8 << 10;
 // Of messages without a buffer. What has been read from the socket before that is known comes on top.
 constexpr std::size_t kParkedMax = 128 << 10;
+// Each of them counts for so much more, or a peer could make us keep any number of messages of length 0.
+constexpr std::size_t kParkedEach = 64;
 // Of a message that is parked, in all: no sender may make us keep more than a socket would.
 constexpr std::size_t kParkedAtEndMax = 16 << 20;
 
@@ -136,10 +138,11 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   }
   const std::size_t summed = whole - kCrcBytes;
   if (crc_ && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
-  if (!queue_pair_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
-                           segment_bytes - kUntaggedHeaderBytes, is_solicited(header.opcode))) {
-    return 0;
-  }
+  whole_ = bytes.data();
+  const bool taken = queue_pair_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
+                                         segment_bytes - kUntaggedHeaderBytes, is_solicited(header.opcode));
+  whole_ = nullptr;
+  if (!taken) return 0;
   ++sends_expected_;
   return whole;
 }
@@ -180,12 +183,9 @@ std::span<const std::byte> TcpStream::take_front(std::span<const std::byte> byte
     step_ = Step::trailer;
     return bytes;
   }
-  if (!take(kFrameLengthBytes + 1) || !take(front_bytes())) return bytes;
+  // A segment that ends within its header has no more to come.
+  if (!take(kFrameLengthBytes + 1) || !take(std::min(front_bytes(), kFrameLengthBytes + segment_bytes_))) return bytes;
   const std::size_t header_bytes = front_have_ - kFrameLengthBytes;
-  if (segment_bytes_ < header_bytes) {
-    refuse(rdmap_error::kStreamCatastrophic);
-    return {};
-  }
   if (crc_) sum_ = crc32c(0, std::span(front_).first(front_have_));
   if (const auto wrong = parse_segment_header(std::span(front_).subspan(kFrameLengthBytes, header_bytes), segment_)) {
     refuse(*wrong);
@@ -269,7 +269,7 @@ void TcpStream::begin_segment() {
       } else if (!segment_.last || payload_bytes_ > kReadRequestBytes) {
         refuse(ddp_error::kMessageTooLong);
       } else if (payload_bytes_ < kReadRequestBytes) {
-        refuse(rdmap_error::kStreamCatastrophic);
+        refuse(rdmap_error::kOperationUnspecified);
       } else {
         into_ = Into::control;
       }
@@ -303,12 +303,17 @@ void TcpStream::begin_send() {
   } else if (parked_.empty()) {
     current_ = queue_pair_.begin(length, solicited);
     if (!current_ && !closed_) {
-      parked_.push_back({{}, solicited, false});
+      park_another(solicited);
       queue_pair_.wait_for_receive();
     }
   } else if (parked_.back().whole) {
-    parked_.push_back({{}, solicited, false});
+    park_another(solicited);
   }
+}
+
+void TcpStream::park_another(bool solicited) {
+  parked_.push_back({{}, solicited, false});
+  parked_bytes_ += kParkedEach;
 }
 
 void TcpStream::park(std::span<const std::byte> bytes) {
@@ -429,7 +434,7 @@ void TcpStream::read_request_ended() {
       std::count_if(served_.begin(), served_.end(), [](const Served& read) { return read.request.bytes > 0; }));
   // RDR-11; and what we said we would take (RFC 6581, section 6).
   if ((request.bytes > 0 && consumers >= queue_pair_.reads_in()) || served_.size() > queue_pair_.reads_in()) {
-    refuse(rdmap_error::kStreamCatastrophic);
+    refuse(ddp_error::kNoBuffer);
     return;
   }
   served_.push_back({request, segment_.sequence, 0});
@@ -468,7 +473,7 @@ void TcpStream::deliver_parked() {
       }
       if (!queue_pair_.place(*current_, message.bytes.data(), message.bytes.size())) return;
     }
-    parked_bytes_ -= message.bytes.size();
+    parked_bytes_ -= message.bytes.size() + kParkedEach;
     parked_.erase(parked_.begin());
   }
   if (!closed_ && parked_.empty()) queue_pair_.delivered_everything();

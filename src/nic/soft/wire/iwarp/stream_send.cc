@@ -206,7 +206,9 @@ void TcpStream::refuse_read(const Served& read, RegionCheck check) {
   std::array<std::byte, kUntaggedHeaderBytes + kReadRequestBytes> segment;
   const std::size_t header_bytes = write_segment_header(header, segment);
   write_read_request(read.request, std::span(segment).subspan(header_bytes));
-  last_words_bytes_ = write_terminate(terminate_for(refusal_of(check, true), segment, segment.size()), last_words_);
+  const bool wraps = read.request.source_offset + read.request.bytes < read.request.source_offset;
+  const TerminateCode code = wraps ? rdmap_error::kOffsetWraps : refusal_of(check, true);
+  last_words_bytes_ = write_terminate(terminate_for(code, segment, segment.size()), last_words_);
   queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
 }
 

@@ -20,6 +20,8 @@ namespace {
 // Peers of our kind take segments of any length; others may want each frame in a TCP segment of its own.
 constexpr std::uint32_t kUlpduMaxOfOurs = kSegmentHeaderBytesMax + 65'472;
 constexpr std::uint32_t kUlpduMin = 512;
+// From our answer to the first frame of a peer that has promised one.
+constexpr base::Nanoseconds kFirstFramePatience = 10 * base::kNsPerSecond;
 
 std::uint32_t ulpdu_max_of(int fd) {
   int segment = 0;
@@ -224,7 +226,10 @@ void TcpStream::accept(base::UniqueFd socket) {
     peer_begins = terms_.peer_begins;
   }
   set_up_.reset();
-  if (peer_begins) return;
+  if (peer_begins) {
+    queue_pair_.expect_established_by(base::now_ns() + kFirstFramePatience);
+    return;
+  }
   // RFC 5044, section 7.1.2: established, but nothing may be sent before the peer's first frame.
   phase_ = Phase::open;
   queue_pair_.established({});
