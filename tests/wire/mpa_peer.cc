@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "wire/mpa_peer.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <stdexcept>
+
+#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "support/patience.h"
+
+namespace anydat::test {
+
+using namespace nic::soft::iwarp;
+
+MpaPeer::MpaPeer(DAT_CONN_QUAL port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    throw std::runtime_error("no service point answers over TCP");
+  }
+  // Pieces go out as they are made, and one of a dead stream is not waited with for ever.
+  const int on = 1;
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+void MpaPeer::send(std::span<const std::byte> bytes) {
+  send_within(bytes, patience());
+}
+
+std::size_t MpaPeer::send_what_goes(std::span<const std::byte> bytes) {
+  return send_within(bytes, quiet_time());
+}
+
+// Who does not read what it is sent is perhaps what the test is about; who has hung up the test will notice.
+std::size_t MpaPeer::send_within(std::span<const std::byte> bytes, std::chrono::milliseconds pause) {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t count = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && errno != EAGAIN) break;
+    if (count > 0) sent += static_cast<std::size_t>(count);
+    pollfd entry{socket_.get(), POLLOUT, 0};
+    if (count < 0 && ::poll(&entry, 1, static_cast<int>(pause.count())) <= 0) break;
+  }
+  return sent;
+}
+
+void MpaPeer::stop_sending() {
+  ::shutdown(socket_.get(), SHUT_WR);
+}
+
+void MpaPeer::reset() {
+  const linger at_once{1, 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  socket_.reset();
+}
+
+// ---- set-up
+
+Bytes MpaPeer::request(const Greeting& greeting) {
+  StartUp frame;
+  frame.crc = greeting.crc;
+  frame.markers = greeting.markers;
+  frame.revision = greeting.revision;
+  frame.enhanced = greeting.enhanced;
+  frame.private_data = greeting.private_data;
+  Bytes bytes(kStartUpBytesMax);
+  bytes.resize(write_start_up(frame, bytes));
+  return bytes;
+}
+
+void MpaPeer::greet(const Greeting& greeting) {
+  want_crc_ = greeting.crc;
+  send(request(greeting));
+}
+
+std::optional<MpaPeer::Answer> MpaPeer::hear_answer() {
+  if (!fill(kStartUpHeaderBytes)) return std::nullopt;
+  const std::size_t whole = kStartUpHeaderBytes + load_big<std::uint16_t>(&heard_[kStartUpHeaderBytes - 2]);
+  if (!fill(whole)) return std::nullopt;
+  const Bytes bytes = take(whole);
+  Answer answer;
+  std::size_t length = 0;
+  if (parse_start_up(bytes, true, answer.frame, length) != Parsed::whole) {
+    ADD_FAILURE() << "the answer is malformed";
+    return std::nullopt;
+  }
+  answer.private_data.assign(answer.frame.private_data.begin(), answer.frame.private_data.end());
+  answer.frame.private_data = {};
+  crc_ = want_crc_ || answer.frame.crc;
+  return answer;
+}
+
+// ---- segments
+
+Bytes MpaPeer::frame(const Bytes& segment) const {
+  Bytes bytes(kFrameLengthBytes);
+  store_big(bytes.data(), static_cast<std::uint16_t>(segment.size()));
+  bytes = bytes + segment + repeat(frame_padding(segment.size()));
+  const std::uint32_t crc = crc_ ? crc32c(0, bytes) : 0;
+  bytes.resize(bytes.size() + kCrcBytes);
+  store_crc(&bytes[bytes.size() - kCrcBytes], crc);
+  return bytes;
+}
+
+Bytes MpaPeer::segment(const SegmentHeader& header, const Bytes& payload) {
+  Bytes bytes(kSegmentHeaderBytesMax);
+  bytes.resize(write_segment_header(header, bytes));
+  return bytes + payload;
+}
+
+void MpaPeer::send_message(const Bytes& payload, std::uint32_t sequence) {
+  SegmentHeader header;
+  header.last = true;
+  header.sequence = sequence;
+  send_segment(header, payload);
+}
+
+void MpaPeer::ask_read(const ReadRequest& request) {
+  SegmentHeader header;
+  header.opcode = Opcode::read_request;
+  header.last = true;
+  header.sequence = next_read_++;
+  Bytes payload(kReadRequestBytes);
+  write_read_request(request, payload);
+  send_segment(header, payload);
+}
+
+std::optional<MpaPeer::Segment> MpaPeer::hear_segment() {
+  while (true) {
+    if (!fill(kFrameLengthBytes)) return std::nullopt;
+    const std::size_t bytes = load_big<std::uint16_t>(heard_.data());
+    if (!fill(frame_bytes(bytes))) return std::nullopt;
+    const Bytes whole = take(frame_bytes(bytes));
+    if (crc_) {
+      const std::size_t summed = whole.size() - kCrcBytes;
+      EXPECT_EQ(crc32c(0, std::span(whole).first(summed)), load_crc(&whole[summed]));
+    }
+    Segment segment;
+    const auto its = std::span(whole).subspan(kFrameLengthBytes, bytes);
+    if (const auto wrong = parse_segment_header(its, segment.header)) {
+      ADD_FAILURE() << "the library sent a malformed segment: " << describe(*wrong);
+      return std::nullopt;
+    }
+    const auto payload = its.subspan(segment_header_bytes(segment.header.opcode));
+    segment.payload.assign(payload.begin(), payload.end());
+    // Writes of no bytes change nothing, and carry what only its like understand.
+    if (segment.header.opcode == Opcode::write && segment.payload.empty()) continue;
+    return segment;
+  }
+}
+
+std::optional<MpaPeer::LastWords> MpaPeer::hear_last_words() {
+  while (const std::optional<Segment> segment = hear_segment()) {
+    if (segment->header.opcode != Opcode::terminate) continue;
+    EXPECT_TRUE(segment->header.last);
+    EXPECT_EQ(segment->header.sequence, kFirstSequence);
+    EXPECT_EQ(segment->header.offset, 0u);
+    Terminate message;
+    if (!parse_terminate(segment->payload, message)) {
+      ADD_FAILURE() << "the Terminate is malformed";
+      return std::nullopt;
+    }
+    EXPECT_TRUE(hung_up());
+    return LastWords{message.code, Bytes(message.segment_header.begin(), message.segment_header.end()),
+                     Bytes(message.read_request.begin(), message.read_request.end())};
+  }
+  return std::nullopt;
+}
+
+bool MpaPeer::hung_up() {
+  while (fill(heard_.size() + 1)) heard_.clear();
+  std::byte more;
+  const ssize_t count = ::recv(socket_.get(), &more, 1, MSG_DONTWAIT);
+  return count == 0 || (count < 0 && errno != EAGAIN);
+}
+
+bool MpaPeer::fill(std::size_t bytes) {
+  const auto deadline = std::chrono::steady_clock::now() + 3 * patience();
+  while (heard_.size() < bytes) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd entry{socket_.get(), POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&entry, 1, static_cast<int>(left.count())) <= 0) return false;
+    std::array<std::byte, 16384> some;
+    const ssize_t count = ::recv(socket_.get(), some.data(), some.size(), MSG_DONTWAIT);
+    if (count <= 0) return false;
+    heard_.insert(heard_.end(), some.begin(), some.begin() + count);
+  }
+  return true;
+}
+
+Bytes MpaPeer::take(std::size_t bytes) {
+  const auto end = heard_.begin() + static_cast<std::ptrdiff_t>(bytes);
+  Bytes taken(heard_.begin(), end);
+  heard_.erase(heard_.begin(), end);
+  return taken;
+}
+
+}  // namespace anydat::test

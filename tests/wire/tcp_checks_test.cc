@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a host may not do on an established connection (RFC 5042). Each ends its connection with the Terminate that the
+// standards have for it, changes no memory that it has no right to, and touches nobody else.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "wire/mpa_peer.h"
+#include "wire/tcp_target.h"
+
+namespace anydat::test {
+namespace {
+
+using namespace nic::soft::iwarp;
+
+std::uint64_t address_of(const Lmr& lmr) {
+  return reinterpret_cast<std::uintptr_t>(lmr.bytes().data());
+}
+
+struct Offence {
+  std::string name;
+  TerminateCode answer;
+  std::function<void(MpaPeer& peer, TcpTarget& target)> commit;
+};
+std::ostream& operator<<(std::ostream& out, const Offence& offence) {
+  return out << offence.name;
+}
+
+// ---- segments with one thing wrong
+
+SegmentHeader send_header(std::uint32_t sequence = kFirstSequence, std::uint32_t offset = 0, bool last = true) {
+  SegmentHeader header;
+  header.sequence = sequence;
+  header.offset = offset;
+  header.last = last;
+  return header;
+}
+
+std::function<void(MpaPeer&, TcpTarget&)> raw(const char* segment) {
+  return [bytes = hex(segment)](MpaPeer& peer, TcpTarget&) { peer.send(peer.frame(bytes)); };
+}
+
+// A Write of one byte; `where` says what memory, and the offset is added to its start.
+std::function<void(MpaPeer&, TcpTarget&)> write(const Lmr& (TcpTarget::*where)() const, std::uint64_t offset,
+                                                std::size_t bytes = 1, std::uint32_t key_change = 0) {
+  return [=](MpaPeer& peer, TcpTarget& target) {
+    const Lmr& lmr = (target.*where)();
+    SegmentHeader header;
+    header.opcode = Opcode::write;
+    header.last = true;
+    header.stag = lmr.rmr_context() ^ key_change;
+    header.tagged_offset = address_of(lmr) + offset;
+    peer.send_segment(header, repeat(bytes, 0xee));
+  };
+}
+
+std::function<void(MpaPeer&, TcpTarget&)> read(const Lmr& (TcpTarget::*where)() const, std::uint64_t offset,
+                                               std::uint32_t bytes = 1, std::uint32_t key_change = 0) {
+  return [=](MpaPeer& peer, TcpTarget& target) {
+    const Lmr& lmr = (target.*where)();
+    peer.ask_read({.sink_stag = 1,
+                   .bytes = bytes,
+                   .source_stag = lmr.rmr_context() ^ key_change,
+                   .source_offset = address_of(lmr) + offset});
+  };
+}
+
+constexpr std::uint64_t kToTheEnd = TcpTarget::kMemoryBytes;
+
+const std::vector<Offence>& offences() {
+  static const std::vector<Offence> all{
+      // Segments.
+      {"SegmentOfOneByte", rdmap_error::kOperationUnspecified, raw("41")},
+      {"SegmentThatEndsInItsHeader", rdmap_error::kOperationUnspecified, raw("41 43 00000000 00000000 00000001 0000")},
+      {"TaggedSegmentThatEndsInItsHeader", rdmap_error::kOperationUnspecified, raw("c1 40 00000001 00000000000000")},
+      {"DdpVersionOfTagged", ddp_error::kTaggedVersion, raw("c2 40 00000001 0000000000000000 aa")},
+      {"DdpVersionOfUntagged", ddp_error::kUntaggedVersion, raw("40 43 00000000 00000000 00000001 00000000")},
+      {"RdmapVersion", rdmap_error::kVersion, raw("41 83 00000000 00000000 00000001 00000000")},
+      {"UnknownOperation", rdmap_error::kUnexpectedOpcode, raw("41 4f 00000000 00000000 00000001 00000000")},
+      {"TaggedSend", rdmap_error::kUnexpectedOpcode, raw("c1 43 00000001 0000000000000000")},
+      {"UntaggedWrite", rdmap_error::kUnexpectedOpcode, raw("41 40 00000000 00000000 00000001 00000000")},
+      {"UnknownQueue", ddp_error::kInvalidQueue, raw("41 43 00000000 00000003 00000001 00000000")},
+      {"SendOnTheQueueOfReads", rdmap_error::kUnexpectedOpcode, raw("41 43 00000000 00000001 00000001 00000000")},
+      {"SendOnTheQueueOfTerminates", rdmap_error::kUnexpectedOpcode, raw("41 43 00000000 00000002 00000001 00000000")},
+
+      // Sends.
+      {"SequenceZero", ddp_error::kSequenceRange,
+       [](MpaPeer& peer, TcpTarget&) { peer.send_segment(send_header(0), hex("'x'")); }},
+      {"SequenceAhead", ddp_error::kSequenceRange,
+       [](MpaPeer& peer, TcpTarget&) { peer.send_segment(send_header(2), hex("'x'")); }},
+      {"SequenceFarAhead", ddp_error::kSequenceRange,
+       [](MpaPeer& peer, TcpTarget&) { peer.send_segment(send_header(0x80000001), hex("'x'")); }},
+      {"OffsetOfAMessageThatHasNotBegun", ddp_error::kInvalidOffset,
+       [](MpaPeer& peer, TcpTarget&) { peer.send_segment(send_header(1, 8), hex("'x'")); }},
+      {"OffsetThatLeavesAGap", ddp_error::kInvalidOffset,
+       [](MpaPeer& peer, TcpTarget&) {
+         peer.send_segment(send_header(1, 0, false), repeat(8));
+         peer.send_segment(send_header(1, 9), repeat(8));
+       }},
+      {"OffsetThatGoesBack", ddp_error::kInvalidOffset,
+       [](MpaPeer& peer, TcpTarget&) {
+         peer.send_segment(send_header(1, 0, false), repeat(8));
+         peer.send_segment(send_header(1, 7), repeat(8));
+       }},
+      {"OffsetFarBeyondTheBuffer", ddp_error::kInvalidOffset,
+       [](MpaPeer& peer, TcpTarget&) { peer.send_segment(send_header(1, 0xfffffff0), repeat(8)); }},
+      {"MessageLongerThanItsBuffer", ddp_error::kMessageTooLong,
+       [](MpaPeer& peer, TcpTarget&) { peer.send_segment(send_header(), repeat(TcpTarget::kBufferBytes + 1)); }},
+      {"MessageThatGrowsBeyondItsBuffer", ddp_error::kMessageTooLong,
+       [](MpaPeer& peer, TcpTarget&) {
+         peer.send_segment(send_header(1, 0, false), repeat(TcpTarget::kBufferBytes));
+         peer.send_segment(send_header(1, TcpTarget::kBufferBytes), repeat(1));
+       }},
+      {"Invalidation", rdmap_error::kCannotInvalidate,
+       [](MpaPeer& peer, TcpTarget& target) {
+         SegmentHeader header = send_header();
+         header.opcode = Opcode::send_invalidate;
+         header.stag = target.for_all().rmr_context();
+         peer.send_segment(header, hex("'x'"));
+       }},
+
+      // Writes.
+      {"WriteToNoRegion", ddp_error::kInvalidStag, write(&TcpTarget::for_all, 0, 1, 0x10)},
+      {"WriteToTheNextKey", ddp_error::kInvalidStag, write(&TcpTarget::for_all, 0, 1, 1u << 31)},
+      {"WriteBeforeTheRegion", ddp_error::kBaseOrBounds, write(&TcpTarget::for_all, ~std::uint64_t{0})},
+      {"WriteBehindTheRegion", ddp_error::kBaseOrBounds, write(&TcpTarget::for_all, kToTheEnd)},
+      {"WriteOverTheEndOfTheRegion", ddp_error::kBaseOrBounds, write(&TcpTarget::for_all, kToTheEnd - 8, 9)},
+      {"WriteOfMemoryForReading", rdmap_error::kAccessRights, write(&TcpTarget::for_reading, 0)},
+      {"WriteIntoAnotherZone", ddp_error::kStagOfOtherStream, write(&TcpTarget::of_other_zone, 0)},
+      {"WriteThatWrapsAround", ddp_error::kOffsetWraps,
+       [](MpaPeer& peer, TcpTarget& target) {
+         SegmentHeader header;
+         header.opcode = Opcode::write;
+         header.last = true;
+         header.stag = target.for_all().rmr_context();
+         header.tagged_offset = ~std::uint64_t{0} - 3;
+         peer.send_segment(header, repeat(8, 0xee));
+       }},
+
+      // Reads.
+      {"ReadOfNoRegion", rdmap_error::kInvalidStag, read(&TcpTarget::for_all, 0, 1, 0x10)},
+      {"ReadBeforeTheRegion", rdmap_error::kBaseOrBounds, read(&TcpTarget::for_all, ~std::uint64_t{0})},
+      {"ReadBehindTheRegion", rdmap_error::kBaseOrBounds, read(&TcpTarget::for_all, kToTheEnd)},
+      {"ReadOverTheEndOfTheRegion", rdmap_error::kBaseOrBounds, read(&TcpTarget::for_all, kToTheEnd - 8, 9)},
+      {"ReadOfMoreThanTheRegion", rdmap_error::kBaseOrBounds, read(&TcpTarget::for_all, 0, 0xffffffff)},
+      {"ReadOfMemoryForWriting", rdmap_error::kAccessRights, read(&TcpTarget::for_writing, 0)},
+      {"ReadFromAnotherZone", rdmap_error::kStagOfOtherStream, read(&TcpTarget::of_other_zone, 0)},
+      {"ReadThatWrapsAround", rdmap_error::kOffsetWraps,
+       [](MpaPeer& peer, TcpTarget& target) {
+         peer.ask_read({.sink_stag = 1,
+                        .bytes = 8,
+                        .source_stag = target.for_all().rmr_context(),
+                        .source_offset = ~std::uint64_t{0} - 3});
+       }},
+      {"ReadRequestTooShort", rdmap_error::kOperationUnspecified,
+       [](MpaPeer& peer, TcpTarget&) {
+         SegmentHeader header = send_header();
+         header.opcode = Opcode::read_request;
+         peer.send_segment(header, repeat(kReadRequestBytes - 1));
+       }},
+      {"ReadRequestTooLong", ddp_error::kMessageTooLong,
+       [](MpaPeer& peer, TcpTarget&) {
+         SegmentHeader header = send_header();
+         header.opcode = Opcode::read_request;
+         peer.send_segment(header, repeat(kReadRequestBytes + 1));
+       }},
+      {"ReadRequestOutOfSequence", ddp_error::kSequenceRange,
+       [](MpaPeer& peer, TcpTarget&) {
+         SegmentHeader header = send_header(2);
+         header.opcode = Opcode::read_request;
+         peer.send_segment(header, repeat(kReadRequestBytes));
+       }},
+      {"ReadResponseToNobody", ddp_error::kInvalidStag,
+       [](MpaPeer& peer, TcpTarget& target) {
+         SegmentHeader header;
+         header.opcode = Opcode::read_response;
+         header.last = true;
+         header.stag = target.for_all().rmr_context();
+         header.tagged_offset = address_of(target.for_all());
+         peer.send_segment(header, repeat(8, 0xee));
+       }},
+      {"ReadResponseOfNothingToNobody", ddp_error::kInvalidStag,
+       [](MpaPeer& peer, TcpTarget&) {
+         SegmentHeader header;
+         header.opcode = Opcode::read_response;
+         header.last = true;
+         peer.send_segment(header);
+       }},
+  };
+  return all;
+}
+
+class TcpOffence : public testing::TestWithParam<Offence> {
+ protected:
+  // On a new connection, at once or behind a message.
+  void commit(bool crc, bool first) {
+    MpaPeer peer(target.port());
+    peer.greet({.crc = crc});
+    const Ep ep = target.accept();
+    target.expect_established(ep);
+    ASSERT_TRUE(peer.hear_answer());
+    if (!first) {
+      SegmentHeader header;
+      header.opcode = Opcode::write;
+      header.last = true;
+      header.stag = target.for_all().rmr_context();
+      header.tagged_offset = address_of(target.for_all());
+      peer.send_segment(header, Bytes(target.for_all().bytes().begin(), target.for_all().bytes().begin() + 100));
+    }
+    GetParam().commit(peer, target);
+    const auto said = peer.hear_last_words();
+    ASSERT_TRUE(said) << "there was no Terminate";
+    EXPECT_EQ(said->code, GetParam().answer) << nic::soft::iwarp::describe(said->code);
+    EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
+    EXPECT_TRUE(target.memory_is_untouched());
+    target.expect_unharmed();
+  }
+
+  TcpTarget target;
+};
+
+TEST_P(TcpOffence, IsAnsweredWithItsTerminateAndHarmsNobody) {
+  for (const bool crc : {false, true}) {
+    for (const bool first : {true, false}) {
+      SCOPED_TRACE(std::string(crc ? "with" : "without") + " CRC, " + (first ? "at once" : "later"));
+      ASSERT_NO_FATAL_FAILURE(commit(crc, first));
+    }
+  }
+}
+
+std::string offence_name(const testing::TestParamInfo<Offence>& info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rfc5042, TcpOffence, testing::ValuesIn(offences()), offence_name);
+
+// ---- what takes more than a segment
+
+class TcpChecks : public testing::Test {
+ protected:
+  Ep meet(MpaPeer& peer, const MpaPeer::Greeting& greeting = {}) {
+    peer.greet(greeting);
+    Ep ep = target.accept();
+    target.expect_established(ep);
+    EXPECT_TRUE(peer.hear_answer());
+    return ep;
+  }
+  void expect_last_words(MpaPeer& peer, TerminateCode code) {
+    const auto said = peer.hear_last_words();
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->code, code) << nic::soft::iwarp::describe(said->code);
+  }
+
+  TcpTarget target;
+};
+
+TEST_F(TcpChecks, ATerminateCarriesTheHeadersOfTheOffence) {
+  MpaPeer peer(target.port());
+  const Ep ep = meet(peer);
+  const ReadRequest request{.sink_stag = 7,
+                            .sink_offset = 99,
+                            .bytes = 8,
+                            .source_stag = target.for_writing().rmr_context(),
+                            .source_offset = address_of(target.for_writing())};
+  peer.ask_read(request);
+  const auto said = peer.hear_last_words();
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->code, rdmap_error::kAccessRights);
+  EXPECT_EQ(said->segment_header, hex("41 41 00000000 00000001 00000001 00000000"));
+  ASSERT_EQ(said->read_request.size(), kReadRequestBytes);
+  EXPECT_EQ(parse_read_request(said->read_request), request);
+  target.expect_end(ep);
+}
+
+// RFC 5044, section 4.4: data with a wrong CRC is nobody's.
+TEST_F(TcpChecks, AWrongCrcEndsTheConnection) {
+  for (const bool of_a_write : {false, true}) {
+    MpaPeer peer(target.port());
+    const Ep ep = meet(peer, {.crc = true});
+    SegmentHeader header = send_header();
+    if (of_a_write) {
+      header = {};
+      header.opcode = Opcode::write;
+      header.last = true;
+      header.stag = target.for_all().rmr_context();
+      header.tagged_offset = address_of(target.for_all());
+    }
+    Bytes bytes = peer.frame(MpaPeer::segment(header, repeat(20)));
+    bytes[bytes.size() - 1] ^= std::byte{1};
+    peer.send(bytes);
+    expect_last_words(peer, mpa_error::kCrc);
+    EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
+    // The message is not delivered.
+    while (const auto event = poll_event(target.side().recv.get())) {
+      EXPECT_NE(event->event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+      target.post(event->event_data.dto_completion_event_data.user_cookie);
+    }
+    target.expect_unharmed();
+  }
+}
+
+TEST_F(TcpChecks, ADamagedByteAnywhereIsFoundByTheCrc) {
+  MpaPeer sample(target.port());
+  sample.greet({.crc = true});
+  {
+    const Ep ep = target.accept();
+    target.expect_established(ep);
+    ASSERT_TRUE(sample.hear_answer());
+    sample.stop_sending();
+    target.expect_end(ep);
+  }
+  const Bytes good = sample.frame(MpaPeer::segment(send_header(), hex("'twenty-one bytes here'")));
+  for (std::size_t at = 2; at < good.size(); ++at) {  // a length that is damaged moves the end of the frame
+    MpaPeer peer(target.port());
+    const Ep ep = meet(peer, {.crc = true});
+    Bytes bytes = good;
+    bytes[at] ^= std::byte{0x20};
+    peer.send(bytes);
+    ASSERT_TRUE(peer.hear_last_words()) << "byte " << at;
+    target.expect_end(ep);
+    target.expect_unharmed();
+  }
+}
+
+// RFC 5042, section 6.2.2: a peer that asks for more Reads at once than it was told it may.
+TEST_F(TcpChecks, MoreReadsThanAgreedOnEndTheConnection) {
+  MpaPeer peer(target.port());
+  const Ep ep = meet(peer);
+  // It takes none of the answers meanwhile, so they stay under way.
+  for (int i = 0; i < 5000; ++i) {
+    peer.ask_read({.sink_stag = 1,
+                   .bytes = TcpTarget::kMemoryBytes,
+                   .source_stag = target.for_all().rmr_context(),
+                   .source_offset = address_of(target.for_all())});
+  }
+  expect_last_words(peer, ddp_error::kNoBuffer);
+  EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
+  target.expect_unharmed();
+}
+
+TEST_F(TcpChecks, ATerminateInTheMiddleOfAMessageEndsTheConnectionOnce) {
+  MpaPeer peer(target.port());
+  const Ep ep = meet(peer);
+  peer.send_segment(send_header(1, 0, false), repeat(20));
+  Bytes words(kTerminateBytesMax);
+  words.resize(write_terminate({.code = rdmap_error::kLocalCatastrophic}, words));
+  SegmentHeader header;
+  header.opcode = Opcode::terminate;
+  header.last = true;
+  header.sequence = kFirstSequence;
+  peer.send_segment(header, words);
+  peer.send_segment(send_header(1, 20), repeat(20));  // too late
+  EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
+  EXPECT_FALSE(peer.hear_last_words());  // which are not answered
+  target.expect_unharmed();
+}
+
+TEST_F(TcpChecks, TerminatesOfAllKindsEndOneConnection) {
+  for (const char* payload : {"", "00", "ff ff ff ff", "ff ff e0 00 ff ff ff", "20 02 00 00", "12 02 00 00",
+                              "01 02 e0 00 00 2e 41 41 00000000 00000001 00000001 00000000"}) {
+    MpaPeer peer(target.port());
+    const Ep ep = meet(peer);
+    SegmentHeader header;
+    header.opcode = Opcode::terminate;
+    header.last = true;
+    header.sequence = kFirstSequence;
+    peer.send_segment(header, hex(payload));
+    target.expect_end(ep);
+    EXPECT_TRUE(peer.hung_up());
+    target.expect_unharmed();
+  }
+}
+
+TEST_F(TcpChecks, ASecondStartUpFrameIsNoSegment) {
+  MpaPeer peer(target.port());
+  const Ep ep = meet(peer);
+  peer.send(MpaPeer::request({}));
+  peer.send(repeat(0x5050));  // as much as its first two bytes announce
+  EXPECT_TRUE(peer.hear_last_words());
+  target.expect_end(ep);
+  target.expect_unharmed();
+}
+
+TEST_F(TcpChecks, AStreamThatEndsInAFrameIsBroken) {
+  const Bytes whole = MpaPeer(target.port()).frame(MpaPeer::segment(send_header(), hex("'message'")));
+  for (std::size_t cut = 1; cut < whole.size(); ++cut) {
+    MpaPeer peer(target.port());
+    const Ep ep = meet(peer);
+    peer.send(std::span(whole).first(cut));
+    peer.stop_sending();
+    EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN) << cut;
+    target.expect_unharmed();
+  }
+}
+
+// RFC 5042, section 6.4: messages that no buffer is posted for cost memory only up to a bound, also those of length 0;
+// then their sender is held back, and nobody else.
+TEST_F(TcpChecks, MessagesWithoutBuffersAreHeldBack) {
+  for (const std::size_t bytes : {0u, 1u, 200u}) {
+    MpaPeer peer(target.port());
+    const Ep ep = meet(peer);
+    Bytes many;
+    std::uint32_t sequence = kFirstSequence;
+    constexpr std::size_t kFlood = 96u << 20;  // more than all buffers of the sockets in between can be
+    std::size_t sent = 0;
+    while (sent < kFlood) {
+      many.clear();
+      while (many.size() < 1u << 20) {
+        const Bytes next = peer.frame(MpaPeer::segment(send_header(sequence++), repeat(bytes)));
+        many.insert(many.end(), next.begin(), next.end());
+      }
+      const std::size_t gone = peer.send_what_goes(many);
+      sent += gone;
+      if (gone < many.size()) break;
+    }
+    EXPECT_LT(sent, kFlood) << "messages of " << bytes << " bytes";
+    EXPECT_EQ(ep.state(), DAT_EP_STATE_CONNECTED);
+    peer.reset();
+    target.expect_end(ep);
+    target.expect_unharmed();
+  }
+}
+
+// A Write that is allowed, so that the offences above are refused for what is wrong with them.
+TEST_F(TcpChecks, WhatIsAllowedIsDone) {
+  MpaPeer peer(target.port());
+  const Ep ep = meet(peer, {.crc = true});
+  write(&TcpTarget::for_all, kToTheEnd - 8, 8)(peer, target);
+  write(&TcpTarget::for_writing, 0, 8)(peer, target);
+  read(&TcpTarget::for_all, kToTheEnd - 8, 8)(peer, target);
+  const auto answer = peer.hear_segment();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->header.opcode, Opcode::read_response);
+  EXPECT_EQ(answer->header.stag, 1u);
+  EXPECT_TRUE(answer->header.last);
+  EXPECT_EQ(answer->payload, repeat(8, 0xee));
+  EXPECT_EQ(target.for_writing().bytes()[7], std::byte{0xee});
+  peer.send_message(hex("'bye'"));
+  EXPECT_EQ(target.expect_message(ep), 3u);
+  peer.stop_sending();
+  target.expect_end(ep);
+}
+
+}  // namespace
+}  // namespace anydat::test
