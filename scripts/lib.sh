@@ -5,6 +5,9 @@
 # Debian's packages that the library, the tools and the examples are built from.
 # shellcheck disable=SC2034  # used by the scripts that source this file
 build_packages=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libisal-dev)
+# What the NIC for RDMA devices needs; without them the rest is built.
+# shellcheck disable=SC2034  # likewise
+verbs_packages=(libibverbs-dev librdmacm-dev pkgconf)
 # What the tests need on top.
 # shellcheck disable=SC2034  # likewise
 test_packages=(libgtest-dev libgmock-dev scdoc pkgconf dpkg-dev)

@@ -69,7 +69,7 @@ run_part() {
   esac
 }
 
-need_packages "${build_packages[@]}" "${test_packages[@]}"
+need_packages "${build_packages[@]}" "${verbs_packages[@]}" "${test_packages[@]}"
 # Without them the tests in the guest are skipped and say so.
 if [[ " ${parts[*]} " == *" release "* ]]; then need_packages "${guest_packages[@]}" || true; fi
 if [[ " ${parts[*]} " == *" clang "* ]]; then need_packages clang; fi

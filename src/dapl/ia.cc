@@ -100,8 +100,12 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
     owner = &shared->ia();
   }
   nic::Status status = nic::Status::ok;
-  std::unique_ptr<nic::Adapter> nic = kind.make(kind.adapter, status);
+  std::string why;
+  std::unique_ptr<nic::Adapter> nic = kind.make(kind.adapter, status, why);
   if (!nic) {
+    if (!why.empty()) {
+      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE, "dat_ia_open: {}: {}", name, why);
+    }
     if (status == nic::Status::unsupported) {
       return fail(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED, "dat_ia_open: {}: this host has no adapter {}", name,
                   kind.adapter);

@@ -52,7 +52,9 @@ class Ia final : public Object {
   static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_IA;
 
   // Makes the NIC for an adapter's name; null with Status::unsupported if there is no such adapter.
-  using AdapterFactory = std::unique_ptr<nic::Adapter> (*)(const std::string& name, nic::Status& status);
+  // Where there is more to say than the status, `why` is one sentence.
+  using AdapterFactory = std::unique_ptr<nic::Adapter> (*)(const std::string& name, nic::Status& status,
+                                                           std::string& why);
   // What the registration says that an instance is opened through. An adapter may be registered under a name of the
   // administrator's choice, so the instance's name (IA-ATTR-1) and the adapter's are two things.
   struct Kind {

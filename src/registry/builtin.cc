@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "registry/builtin.h"
 
+#include <string_view>
+
+#include "nic/module.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 
 namespace anydat::registry {
 
+namespace {
+
+constexpr std::string_view kVerbs = "verbs-";
+
+}  // namespace
+
 std::vector<std::string> builtin_names() {
   std::vector<std::string> names{"soft"};
   for (const std::string& device : nic::soft::host_devices()) names.push_back("soft-" + device);
+  for (const std::string& device : nic::rdma_devices()) names.push_back(std::string(kVerbs) + device);
   return names;
 }
 
-std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status) {
+std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status, std::string& why) {
+  if (name.starts_with(kVerbs)) return nic::open_rdma_device(name.substr(kVerbs.size()), name, status, why);
   return nic::soft::SoftAdapter::open(name, status);
 }
 

@@ -10,8 +10,9 @@
 
 namespace anydat::registry {
 
-// "soft" first, then "soft-<device>" for each network device that is up.
+// "soft" first, then "soft-<device>" for each network device that is up, and "verbs-<device>" for each RDMA device.
 std::vector<std::string> builtin_names();
-std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status);
+// `why` is one sentence where there is more to say than the status.
+std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status, std::string& why);
 
 }  // namespace anydat::registry

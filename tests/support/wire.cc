@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "support/wire.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <ostream>
+#include <sstream>
 #include <stdexcept>
 
 namespace anydat::test {
@@ -11,7 +13,27 @@ std::ostream& operator<<(std::ostream& out, const Wire& wire) {
   return out << wire.name;
 }
 
+namespace {
+
+// The adapters that the environment names, each a wire; for those that not every machine has.
+std::vector<Wire> wires_of(const char* adapters) {
+  std::vector<Wire> wires;
+  std::istringstream names(adapters);
+  for (std::string adapter; std::getline(names, adapter, ',');) {
+    std::string name = adapter;
+    std::replace(name.begin(), name.end(), '-', '_');  // a test's name has letters, digits and underscores only
+    wires.push_back({.name = name, .ia_name = adapter, .env = {}});
+  }
+  return wires;
+}
+
+}  // namespace
+
 const std::vector<Wire>& all_wires() {
+  if (const char* adapters = std::getenv("ANYDAT_TEST_ADAPTERS")) {
+    static const std::vector<Wire> named = wires_of(adapters);
+    return named;
+  }
   static const std::vector<Wire> wires{
       // Large messages are copied from process to process, so that a receiver needs no help of a stopped sender.
       {.name = "shm", .ia_name = "soft-lo", .env = {{"DAT_WIRE", "shm"}}, .held_for_stopped_sender = 0},

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/module.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace anydat::nic {
+
+namespace {
+
+constexpr const char* kDevices = "/sys/class/infiniband";
+constexpr const char* kModuleFile = "anydat/libanydat-verbs.so";
+
+std::filesystem::path folder_of_libdat() {
+  static const char here = 0;
+  Dl_info self;
+  if (dladdr(&here, &self) == 0 || !self.dli_fname) return {};
+  std::error_code ignored;
+  const std::filesystem::path file = std::filesystem::canonical(self.dli_fname, ignored);
+  return file.parent_path();
+}
+
+// Loaded once and for good: objects of its classes may be anywhere.
+const Module* rdma_module(std::string& why) {
+  const std::filesystem::path file = folder_of_libdat() / kModuleFile;
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) {
+    why = fmt::format("the module for RDMA devices, {}, is not installed", file.string());
+    return nullptr;
+  }
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) {
+    const char* error = dlerror();
+    why = fmt::format("the module for RDMA devices does not load: {}", error ? error : file.string());
+    return nullptr;
+  }
+  const auto* module = static_cast<const Module*>(dlsym(library, kModuleSymbol));
+  if (!module || !(module->layout == Module::Layout{})) {
+    why = fmt::format("the module for RDMA devices, {}, is of another build than libdat", file.string());
+    return nullptr;
+  }
+  return module;
+}
+
+}  // namespace
+
+std::vector<std::string> rdma_devices() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(kDevices, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::unique_ptr<Adapter> open_rdma_device(const std::string& device, const std::string& name, Status& status,
+                                          std::string& why) {
+  const Module* module = rdma_module(why);
+  if (!module) {
+    status = Status::failed;
+    return nullptr;
+  }
+  return module->open(device, name, status, why);
+}
+
+}  // namespace anydat::nic

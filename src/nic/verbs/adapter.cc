@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/verbs/adapter.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <optional>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "nic/verbs/queue_pair.h"
+#include "nic/verbs/shared_queue.h"
+#include "nic/verbs/window.h"
+
+namespace anydat::nic::verbs {
+
+namespace {
+
+constexpr int kCompletionsPerLook = 32;
+constexpr int kLooksPerPoll = 8;
+// A tag is an index and, above it, how often the index has been used.
+constexpr std::uint32_t kTagIndexBits = 20;
+constexpr std::uint32_t kTagIndexMask = (1u << kTagIndexBits) - 1;
+constexpr std::uint32_t kTagMask = (1u << 30) - 1;
+
+// The address by which connection management knows the device: the first of this host's that leads to it, IPv4 rather
+// than IPv6.
+std::optional<Address> address_of_device(rdma_event_channel* channel, const std::string& device) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return std::nullopt;
+  std::optional<Address> result;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* entry = list; entry && !result; entry = entry->ifa_next) {
+      if (!entry->ifa_addr || entry->ifa_addr->sa_family != family) continue;
+      const Address address = address_of(entry->ifa_addr);
+      rdma_cm_id* id = nullptr;
+      if (is_loopback(address) || rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) continue;
+      const CmIdPtr owner(id);
+      sockaddr_storage any_port = socket_address(address, 0);
+      if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any_port)) != 0 || !id->verbs) continue;
+      if (device == ibv_get_device_name(id->verbs->device)) result = address;
+    }
+  }
+  freeifaddrs(list);
+  return result;
+}
+
+// The receiver-not-ready timers that a device knows, in microseconds, by their codes (InfiniBand, volume 1, table 45).
+constexpr std::array<std::uint32_t, 32> kRnrTimers{
+    655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,   480,    640,    960,    1280,   1920,
+    2560,   3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
+
+}  // namespace
+
+VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info)
+    : device_(std::move(device)),
+      cm_channel_(std::move(channel)),
+      info_(std::move(info)),
+      completion_queues_(*device_),
+      completions_source_(*this, &VerbsAdapter::completion_notices),
+      cm_source_(*this, &VerbsAdapter::cm_events),
+      device_source_(*this, &VerbsAdapter::device_events) {
+  read_receiver_not_ready();
+}
+
+std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, const std::string& name, Status& status,
+                                            std::string& why) {
+  std::unique_ptr<Device> device = Device::open(device_name, status, why);
+  if (!device) return nullptr;
+  CmChannelPtr channel(rdma_create_event_channel());
+  if (!channel) {
+    status = errno == EACCES ? Status::denied : Status::failed;
+    why = fmt::format("RDMA connection management is not to be had: {} (the module rdma_ucm, /dev/infiniband/rdma_cm)",
+                      std::strerror(errno));
+    return nullptr;
+  }
+  const std::optional<Address> address = address_of_device(channel.get(), device_name);
+  if (!address) {
+    status = Status::failed;
+    why = fmt::format("no IP address of this host belongs to the RDMA device {}", device_name);
+    return nullptr;
+  }
+  AdapterInfo info{.name = name, .address = *address, .qos_supported = 0x0f};
+  info.private_data_max = device->is_iwarp() ? 255 : kIbPrivateDataMax;
+  info.limits = device->limits();
+  info.counts_taken_buffers = false;
+  info.has_watermarks = false;
+  info.shared_queue_of_any_zone = false;
+  std::unique_ptr<VerbsAdapter> adapter(new VerbsAdapter(std::move(device), std::move(channel), std::move(info)));
+  status = adapter->start();
+  if (status != Status::ok) {
+    why = fmt::format("no thread, descriptors or completion channel for the RDMA device {}", device_name);
+    return nullptr;
+  }
+  return adapter;
+}
+
+Status VerbsAdapter::start() {
+  if (fcntl(cm_channel_->fd, F_SETFL, O_NONBLOCK) != 0) return Status::failed;
+  if (const Status status = completion_queues_.open(); status != Status::ok) return status;
+  if (const Status status = engine_.start(); status != Status::ok) return status;
+  base::Guard guard(engine_);
+  engine_.add_source(*this);
+  const bool watched = engine_.watch(completion_queues_.descriptor(), EPOLLIN, completions_source_) &&
+                       engine_.watch(cm_channel_->fd, EPOLLIN, cm_source_) &&
+                       engine_.watch(device_->context()->async_fd, EPOLLIN, device_source_);
+  return watched ? Status::ok : Status::no_memory;
+}
+
+VerbsAdapter::~VerbsAdapter() {
+  engine_.lock();
+  engine_.remove_source(*this);
+  engine_.unlock();
+  engine_.stop();
+}
+
+// A limit is kept as nearly as retries of a device can: six at most, each after one of its timers.
+void VerbsAdapter::read_receiver_not_ready() {
+  const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms);
+  if (!limit) return;
+  rnr_retries_ = 0;
+  if (*limit == 0) return;
+  const std::int64_t each_us = std::min<std::int64_t>(*limit, 3'600'000) * 1000 / 6;
+  rnr_retries_ = 6;
+  rnr_timer_ = 0;
+  for (std::uint8_t code = 1; code < kRnrTimers.size(); ++code) {
+    if (kRnrTimers[code] >= each_us) {
+      rnr_timer_ = code;
+      break;
+    }
+  }
+}
+
+// ---- objects
+
+bool VerbsAdapter::quiesce(std::uint32_t) {
+  // The device has let go of the memory when it was deregistered; posts that checked it before look at their segments
+  // under the locks of their queues, and what they gave the device is refused there.
+  return true;
+}
+
+std::unique_ptr<Window> VerbsAdapter::create_window(ZoneId zone, WindowEvents& events) {
+  return std::unique_ptr<Window>(new (std::nothrow) VerbsWindow(*device_, zone, events));
+}
+
+std::unique_ptr<QueuePair> VerbsAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
+                                                           QueuePairEvents& events) {
+  try {
+    auto queue_pair = std::make_unique<VerbsQueuePair>(*this, static_cast<SharedQueue*>(shared), events);
+    return queue_pair->init(limits) == Status::ok ? std::move(queue_pair) : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+std::unique_ptr<ReceiveQueue> VerbsAdapter::create_receive_queue(std::uint32_t depth, std::uint32_t segments,
+                                                                 ZoneId zone, ReceiveQueueEvents& events) {
+  try {
+    auto queue = std::make_unique<SharedQueue>(*this, events);
+    return !gone_ && queue->init(depth, segments, zone) == Status::ok ? std::move(queue) : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+std::unique_ptr<Listener> VerbsAdapter::listen(ConnQual qual, ListenerEvents& events, Status& status) {
+  try {
+    auto listener = std::make_unique<VerbsListener>(*this, events);
+    status = listener->listen(qual);
+    return status == Status::ok ? std::move(listener) : nullptr;
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory;
+    return nullptr;
+  }
+}
+
+std::uint32_t VerbsAdapter::add(VerbsQueuePair& queue_pair) {
+  std::uint32_t index = static_cast<std::uint32_t>(by_tag_.size());
+  if (free_tags_.empty()) {
+    if (index > kTagIndexMask) throw std::bad_alloc();
+    by_tag_.push_back({nullptr, index});
+    free_tags_.reserve(by_tag_.size());
+  } else {
+    index = free_tags_.back();
+    free_tags_.pop_back();
+  }
+  Tagged& entry = by_tag_[index];
+  entry.queue_pair = &queue_pair;
+  return entry.tag;
+}
+
+void VerbsAdapter::remove(VerbsQueuePair&, std::uint32_t tag) {
+  Tagged& entry = by_tag_[tag & kTagIndexMask];
+  entry.queue_pair = nullptr;
+  entry.tag = (entry.tag + kTagIndexMask + 1) & kTagMask;
+  free_tags_.push_back(tag & kTagIndexMask);
+}
+
+// ---- progress
+
+bool VerbsAdapter::poll() {
+  bool any = false;
+  for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) any |= poll_one(*completion_queues_.all()[i]);
+  return any;
+}
+
+void VerbsAdapter::drain() {
+  if (polling_) return;
+  while (poll()) {
+  }
+}
+
+void VerbsAdapter::arm() {
+  for (const auto& cq : completion_queues_.all()) cq->arm();
+}
+
+bool VerbsAdapter::poll_one(Cq& cq) {
+  std::array<ibv_wc, kCompletionsPerLook> completions;
+  bool any = false;
+  polling_ = true;
+  for (int look = 0; look < kLooksPerPoll; ++look) {
+    const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+    for (int i = 0; i < count; ++i) dispatch(cq, completions[static_cast<std::size_t>(i)]);
+    any |= count > 0;
+    if (count < kCompletionsPerLook) break;
+  }
+  polling_ = false;
+  if (any) batch_.flush();
+  return any;
+}
+
+void VerbsAdapter::dispatch(Cq& cq, const ibv_wc& wc) {
+  const WorkId id = WorkId::unpacked(wc.wr_id);
+  if (id.queue == WorkId::Queue::shared) {
+    SharedQueue& shared = *cq.shared();
+    const std::optional<ReceivePool::Done> done = shared.pool().complete(id.slot);
+    if (!done) return;
+    const auto found = by_number_.find(wc.qp_num);
+    if (found == by_number_.end()) return shared.reaped();  // SRQ-ACC-12
+    return found->second->completed_shared(wc, *done);
+  }
+  const std::size_t index = id.tag & kTagIndexMask;
+  if (index >= by_tag_.size() || by_tag_[index].tag != id.tag || !by_tag_[index].queue_pair) return;
+  by_tag_[index].queue_pair->completed(wc, id);
+}
+
+void VerbsAdapter::cm_events() {
+  rdma_cm_event* event = nullptr;
+  while (rdma_get_cm_event(cm_channel_.get(), &event) == 0) {
+    const rdma_conn_param& parameters = event->param.conn;
+    CmEvent copy;
+    copy.type = event->event;
+    copy.status = event->status;
+    copy.id = event->id;
+    copy.responder_resources = parameters.responder_resources;
+    copy.initiator_depth = parameters.initiator_depth;
+    copy.length = parameters.private_data ? std::min<std::size_t>(parameters.private_data_len, copy.bytes.size()) : 0;
+    if (copy.length > 0) std::memcpy(copy.bytes.data(), parameters.private_data, copy.length);
+    rdma_cm_id* const to = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->listen_id : event->id;
+    auto* const handler = static_cast<CmHandler*>(to->context);
+    // Acknowledged first, since an identifier with events that are not cannot be destroyed.
+    rdma_ack_cm_event(event);
+    if (handler) handler->on_cm_event(copy);
+  }
+}
+
+void VerbsAdapter::device_events() {
+  ibv_async_event event{};
+  while (ibv_get_async_event(device_->context(), &event) == 0) {
+    ibv_ack_async_event(&event);
+    switch (event.event_type) {
+      case IBV_EVENT_SRQ_LIMIT_REACHED:
+        // Completions that are there already may tell the same.
+        drain();
+        static_cast<SharedQueue*>(event.element.srq->srq_context)->pool().device_undercut();
+        break;
+      case IBV_EVENT_QP_FATAL:
+      case IBV_EVENT_QP_REQ_ERR:
+      case IBV_EVENT_QP_ACCESS_ERR:
+      case IBV_EVENT_COMM_EST:
+        static_cast<VerbsQueuePair*>(event.element.qp->qp_context)->device_event(event.event_type);
+        break;
+      case IBV_EVENT_DEVICE_FATAL:
+        device_gone();
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void VerbsAdapter::device_gone() {
+  if (gone_) return;
+  gone_ = true;
+  base::log(base::LogLevel::error, "{}: the device has gone; its connections break", info_.name);
+  for (std::size_t i = 0; i < by_tag_.size(); ++i) {
+    if (by_tag_[i].queue_pair) by_tag_[i].queue_pair->device_gone();
+  }
+}
+
+}  // namespace anydat::nic::verbs

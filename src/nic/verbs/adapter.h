@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "nic/adapter.h"
+#include "nic/verbs/cm.h"
+#include "nic/verbs/completions.h"
+#include "nic/verbs/device.h"
+#include "nic/verbs/listener.h"
+
+namespace anydat::nic::verbs {
+
+class VerbsQueuePair;
+class SharedQueue;
+
+// The hardware NIC: one RDMA device, opened once for each adapter. Progress is polling its completion queues, and three
+// descriptors that tell when to: of completions, of connection management, and of what befalls the device.
+class VerbsAdapter final : public Adapter, public PollSource {
+ public:
+  static std::unique_ptr<Adapter> open(const std::string& device, const std::string& name, Status& status,
+                                       std::string& why);
+  ~VerbsAdapter() override;
+
+  // Adapter
+  const AdapterInfo& info() const override { return info_; }
+  Engine& engine() override { return engine_; }
+  const RegionTable& regions() override { return device_->regions(); }
+  Status add_region(const Region& region, RegionKeys& keys) override { return device_->add_region(region, keys); }
+  void remove_region(std::uint32_t key) override { device_->remove_region(key); }
+  bool quiesce(std::uint32_t key) override;
+  std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) override;
+  std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
+                                               QueuePairEvents& events) override;
+  std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth, std::uint32_t segments, ZoneId zone,
+                                                     ReceiveQueueEvents& events) override;
+  std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status) override;
+
+  // PollSource
+  bool poll() override;
+  void arm() override;
+  void disarm() override {}
+
+  // For queue pairs, queues and listeners, with the engine held.
+  Device& device() { return *device_; }
+  CompletionQueues& completion_queues() { return completion_queues_; }
+  CompletionBatch& batch() { return batch_; }
+  void drain();  // handles every completion that is there. Requires: not called while one is being handled.
+  rdma_event_channel* cm_channel() const { return cm_channel_.get(); }
+  std::uint32_t add(VerbsQueuePair& queue_pair);  // answers with its tag
+  void remove(VerbsQueuePair& queue_pair, std::uint32_t tag);
+  void note_number(std::uint32_t number, VerbsQueuePair& queue_pair) { by_number_[number] = &queue_pair; }
+  void forget_number(std::uint32_t number) { by_number_.erase(number); }
+  std::map<ConnQual, VerbsListener*>& listeners() { return listeners_; }
+  Parts& parts() { return parts_; }
+  bool gone() const { return gone_; }
+  void device_gone();
+  std::uint8_t rnr_retries() const { return rnr_retries_; }
+  std::uint8_t rnr_timer() const { return rnr_timer_; }
+
+ private:
+  // One descriptor of the three.
+  struct Source final : FdHandler {
+    Source(VerbsAdapter& owner, void (VerbsAdapter::*what)()) : adapter(owner), handle(what) {}
+    void ready(std::uint32_t) override { (adapter.*handle)(); }
+    VerbsAdapter& adapter;
+    void (VerbsAdapter::*handle)();
+  };
+
+  VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info);
+  Status start();
+  bool poll_one(Cq& cq);
+  void dispatch(Cq& cq, const ibv_wc& wc);
+  void completion_notices() { completion_queues_.take_notices(); }
+  void cm_events();
+  void device_events();
+  void read_receiver_not_ready();
+
+  std::unique_ptr<Device> device_;
+  const CmChannelPtr cm_channel_;
+  const AdapterInfo info_;
+  std::uint8_t rnr_retries_ = 7;  // for ever
+  std::uint8_t rnr_timer_ = 12;   // 0.64 ms
+  Engine engine_;
+
+  // With the engine held.
+  CompletionQueues completion_queues_;
+  CompletionBatch batch_;
+  struct Tagged {
+    VerbsQueuePair* queue_pair = nullptr;
+    std::uint32_t tag = 0;
+  };
+  std::vector<Tagged> by_tag_;  // at the low bits of the tag
+  std::vector<std::uint32_t> free_tags_;
+  bool polling_ = false;
+  std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;
+  std::map<ConnQual, VerbsListener*> listeners_;
+  Parts parts_;
+  bool gone_ = false;
+  Source completions_source_;
+  Source cm_source_;
+  Source device_source_;
+};
+
+}  // namespace anydat::nic::verbs

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/verbs/cm.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace anydat::nic::verbs {
+
+CmMessage::CmMessage(const CmHead& head, std::span<const std::byte> data) : bytes{} {
+  CmHead whole = head;
+  whole.length = static_cast<std::uint16_t>(data.size());
+  std::memcpy(bytes.data(), &whole, sizeof whole);
+  std::copy(data.begin(), data.end(), bytes.begin() + sizeof whole);
+  length = sizeof whole + data.size();
+}
+
+std::optional<CmParsed> parse(std::span<const std::byte> private_data) {
+  CmParsed result;
+  if (private_data.size() < sizeof result.head) return std::nullopt;
+  std::memcpy(&result.head, private_data.data(), sizeof result.head);
+  if (result.head.magic != CmHead::kMagic || result.head.kind > CmHead::Kind::redirect) return std::nullopt;
+  const std::span<const std::byte> rest = private_data.subspan(sizeof result.head);
+  if (result.head.length > rest.size()) return std::nullopt;
+  if (std::size_t{result.head.offset} + result.head.length > kIbPrivateDataMax) return std::nullopt;
+  result.data = rest.first(result.head.length);
+  return result;
+}
+
+Address address_of(const sockaddr* from) {
+  Address address{};
+  if (from->sa_family == AF_INET6) {
+    std::memcpy(&address.v6, from, sizeof address.v6);
+    address.v6.sin6_port = 0;
+  } else {
+    std::memcpy(&address.v4, from, sizeof address.v4);
+    address.v4.sin_port = 0;
+  }
+  return address;
+}
+
+std::uint64_t port_of(const sockaddr* from) {
+  if (from->sa_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(from)->sin6_port);
+  return ntohs(reinterpret_cast<const sockaddr_in*>(from)->sin_port);
+}
+
+sockaddr_storage socket_address(const Address& address, std::uint64_t port) {
+  sockaddr_storage result{};
+  if (address.generic.sa_family == AF_INET6) {
+    sockaddr_in6 v6 = address.v6;
+    v6.sin6_port = htons(static_cast<std::uint16_t>(port));
+    std::memcpy(&result, &v6, sizeof v6);
+  } else {
+    sockaddr_in v4 = address.v4;
+    v4.sin_port = htons(static_cast<std::uint16_t>(port));
+    std::memcpy(&result, &v4, sizeof v4);
+  }
+  return result;
+}
+
+bool is_loopback(const Address& address) {
+  if (address.generic.sa_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr);
+  return ntohl(address.v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+}  // namespace anydat::nic::verbs

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the verbs adapter knows of connection management (rdma_cm): events as values, and what travels in the private
+// data of its messages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nic/types.h"
+#include "nic/verbs/resources.h"
+
+namespace anydat::nic::verbs {
+
+// An event that has been taken off the channel; the channel's own is acknowledged already, so that identifiers may be
+// destroyed.
+struct CmEvent {
+  rdma_cm_event_type type;
+  int status;
+  rdma_cm_id* id;  // of a request: the new one
+  std::uint8_t responder_resources;
+  std::uint8_t initiator_depth;
+  std::array<std::byte, 512> bytes;
+  std::size_t length;
+  std::span<const std::byte> private_data() const { return std::span(bytes).first(length); }
+};
+
+// What the context of an identifier points to.
+class CmHandler {
+ public:
+  virtual ~CmHandler() = default;
+  virtual void on_cm_event(const CmEvent& event) = 0;
+};
+
+// Messages of InfiniBand's connection manager have private data of a fixed size, padded with zeros, and of 56 bytes
+// only in a request. So ours begin with a head that tells the length, and a request whose data are longer comes in
+// several attempts: all but the last are rejected with the word to proceed (PD-1, PD-3, ruling A34). iWARP needs none
+// of it: there private data are as long as they are.
+struct CmHead {
+  enum class Kind : std::uint8_t {
+    data,      // all of it, or the last part of a request's
+    part,      // of a request: more follow
+    proceed,   // in a reject: send the next part
+    rejected,  // by the program
+    refused,   // by us: no room, or nobody listens
+    redirect,  // in a reject: ask for the service point `number`
+  };
+  static constexpr std::array<std::uint8_t, 3> kMagic{0xda, 0x7a, 0x01};
+
+  std::array<std::uint8_t, 3> magic = kMagic;
+  Kind kind = Kind::data;
+  std::uint16_t length = 0;  // of what follows
+  std::uint16_t offset = 0;  // of it in the whole
+  std::uint64_t number = 0;  // chosen by the active side for all parts of one request
+};
+static_assert(sizeof(CmHead) == 16);
+
+inline constexpr std::size_t kIbRequestBytes = 56;
+inline constexpr std::size_t kPartMax = kIbRequestBytes - sizeof(CmHead);
+inline constexpr std::size_t kIbPrivateDataMax = 160;  // a reply has 196 bytes
+
+// Private data with a head.
+struct CmMessage {
+  std::array<std::byte, 196> bytes;
+  std::size_t length;
+  CmMessage(const CmHead& head, std::span<const std::byte> data);
+};
+
+struct CmParsed {
+  CmHead head;
+  std::span<const std::byte> data;
+};
+// Nothing if it does not begin with a head of ours, or the head is impossible.
+std::optional<CmParsed> parse(std::span<const std::byte> private_data);
+
+Address address_of(const sockaddr* from);  // without the port
+std::uint64_t port_of(const sockaddr* from);
+sockaddr_storage socket_address(const Address& address, std::uint64_t port);
+bool is_loopback(const Address& address);
+
+}  // namespace anydat::nic::verbs

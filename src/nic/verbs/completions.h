@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nic/adapter.h"
+#include "nic/verbs/device.h"
+
+namespace anydat::nic::verbs {
+
+class VerbsQueuePair;
+class SharedQueue;
+
+// One completion queue of the device, with room for all work whose completions may lie on it at once. With the engine
+// held.
+class Cq {
+ public:
+  Cq(CqPtr cq, SharedQueue* shared) : cq_(std::move(cq)), shared_(shared) {}
+  ibv_cq* get() const { return cq_.get(); }
+  std::uint32_t room() const { return static_cast<std::uint32_t>(cq_->cqe) - used_; }
+  void use(std::uint32_t count) { used_ += count; }
+  void release(std::uint32_t count) { used_ -= count; }
+  bool unused() const { return used_ == 0; }
+  SharedQueue* shared() const { return shared_; }  // whose receives complete here, and nothing else; or null
+
+  // Makes the device say on the completion channel when something comes.
+  void arm() {
+    if (!armed_) armed_ = ibv_req_notify_cq(cq_.get(), 0) == 0;
+  }
+  void said_so() { armed_ = false; }
+
+ private:
+  CqPtr cq_;
+  SharedQueue* const shared_;
+  std::uint32_t used_ = 0;
+  bool armed_ = false;
+};
+
+// All completion queues of an adapter. Queue pairs share them: each takes as much room as it may have work under way.
+class CompletionQueues {
+ public:
+  explicit CompletionQueues(const Device& device) : device_(device) {}
+  Status open();
+  int descriptor() const { return channel_->fd; }
+
+  // Null when out of memory or of the device's queues.
+  Cq* reserve(std::uint32_t room);
+  void release(Cq* cq, std::uint32_t room);
+  // One of its own for the receives of a shared queue. It is removed by release_own().
+  Cq* create_own(std::uint32_t room, SharedQueue& shared);
+  void release_own(Cq* cq);
+
+  // Takes what the channel has to say; what it is about is found by polling.
+  void take_notices();
+  const std::vector<std::unique_ptr<Cq>>& all() const { return all_; }
+
+ private:
+  Cq* create(std::uint32_t room, SharedQueue* shared);
+
+  const Device& device_;
+  ChannelPtr channel_;
+  std::vector<std::unique_ptr<Cq>> all_;
+};
+
+// Completions on their way to an event dispatcher, which takes several under one lock. With the engine held.
+class CompletionBatch {
+ public:
+  void add(CompletionQueue& queue, VerbsQueuePair& queue_pair, const Completion& completion) {
+    if (queue_ != &queue || count_ == completions_.size()) flush();
+    queue_ = &queue;
+    queue_pairs_[count_] = &queue_pair;
+    completions_[count_++] = completion;
+  }
+  void flush();
+
+ private:
+  CompletionQueue* queue_ = nullptr;
+  std::size_t count_ = 0;
+  std::array<Completion, 32> completions_;
+  std::array<VerbsQueuePair*, 32> queue_pairs_;
+};
+
+}  // namespace anydat::nic::verbs

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/verbs/device.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace anydat::nic::verbs {
+
+namespace {
+
+// More than any segment that the DAT objects let through; a receive's segment may be longer, and then its end is never
+// reached.
+constexpr std::uint64_t kSegmentMax = std::uint64_t{1} << 31;
+
+Status status_of(int error) {
+  if (error == EACCES || error == EPERM) return Status::denied;
+  return error == ENOMEM || error == EMFILE || error == ENFILE ? Status::no_memory : Status::failed;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> Device::open(const std::string& name, Status& status, std::string& why) {
+  int count = 0;
+  ibv_device** const list = ibv_get_device_list(&count);
+  if (!list) {
+    status = status_of(errno);
+    why = fmt::format("the RDMA devices cannot be listed: {}", std::strerror(errno));
+    return nullptr;
+  }
+  ibv_device** const found =
+      std::find_if(list, list + count, [&](ibv_device* device) { return name == ibv_get_device_name(device); });
+  std::unique_ptr<Device> result;
+  if (found == list + count) {
+    status = Status::failed;
+    why = fmt::format("the RDMA device {} has no driver in rdma-core here, or its files in /dev/infiniband are missing",
+                      name);
+  } else if (ContextPtr context(ibv_open_device(*found)); !context) {
+    status = status_of(errno);
+    why = fmt::format("the RDMA device {} cannot be opened: {}{}", name, std::strerror(errno),
+                      status == Status::denied ? " (see the rights of /dev/infiniband/uverbs*)" : "");
+  } else {
+    result.reset(new Device);
+    result->name_ = name;
+    result->context_ = std::move(context);
+  }
+  ibv_free_device_list(list);
+  if (!result) return nullptr;
+
+  ibv_port_attr port{};
+  if (ibv_query_device(result->context(), &result->attributes_) != 0 ||
+      ibv_query_port(result->context(), 1, &port) != 0) {
+    status = Status::failed;
+    why = fmt::format("the RDMA device {} does not answer: {}", name, std::strerror(errno));
+    return nullptr;
+  }
+  result->message_bytes_ = port.max_msg_sz;
+  // Reads of iWARP have one sink (RFC 5040, section 4.4), whatever the device says.
+  result->read_segments_ =
+      result->is_iwarp() ? 1 : static_cast<std::uint32_t>(std::max(result->attributes_.max_sge_rd, 1));
+  result->lkeys_.reset(
+      static_cast<std::atomic<std::uint32_t>*>(std::calloc(kRegionsMax, sizeof(std::atomic<std::uint32_t>))));
+  if (!result->lkeys_) {
+    status = Status::no_memory;
+    why = "no memory";
+    return nullptr;
+  }
+  fcntl(result->context_->async_fd, F_SETFL, O_NONBLOCK);
+  return result;
+}
+
+AdapterLimits Device::limits() const {
+  const auto count = [](int value) { return static_cast<std::uint64_t>(std::max(value, 0)); };
+  AdapterLimits limits;
+  limits.queue_pairs = count(attributes_.max_qp);
+  // A request may take as many of the device's as it has segments, where a Read has one sink.
+  limits.send_depth = count(std::min(attributes_.max_qp_wr, attributes_.max_cqe / 4));
+  limits.recv_depth = limits.send_depth;
+  // Connection set-up counts them in a byte.
+  limits.reads = count(std::min({attributes_.max_qp_rd_atom, attributes_.max_qp_init_rd_atom, 128}));
+  limits.segments = count(std::min(attributes_.max_sge, attributes_.max_srq > 0 ? attributes_.max_srq_sge : 64));
+  limits.regions = count(attributes_.max_mr);
+  limits.region_bytes = attributes_.max_mr_size;
+  limits.message_bytes = std::min<std::uint64_t>(message_bytes_, kSegmentMax);
+  limits.receive_queues = count(attributes_.max_srq);
+  limits.receive_queue_depth = count(std::min(attributes_.max_srq_wr, attributes_.max_cqe));
+  return limits;
+}
+
+PdPtr Device::zone(ZoneId zone) {
+  if (const auto known = zones_.find(zone); known != zones_.end()) {
+    if (PdPtr pd = known->second.lock()) return pd;
+  }
+  std::erase_if(zones_, [](const auto& entry) { return entry.second.expired(); });
+  PdPtr pd(ibv_alloc_pd(context()), [](ibv_pd* gone) {
+    if (gone) ibv_dealloc_pd(gone);
+  });
+  if (pd) zones_[zone] = pd;
+  return pd;
+}
+
+MemoryRegion Device::register_memory(ZoneId zone, std::uint64_t address, std::uint64_t length, std::uint32_t rights) {
+  PdPtr pd = this->zone(zone);
+  if (!pd) return {};
+  int access = 0;
+  if ((rights & access::kRemoteRead) != 0) access |= IBV_ACCESS_REMOTE_READ;
+  if ((rights & access::kRemoteWrite) != 0) access |= IBV_ACCESS_REMOTE_WRITE;
+  // What peers may write, the device wants to be written by us, too; posts are checked against what DAT was told.
+  if ((rights & (access::kLocalWrite | access::kRemoteWrite)) != 0) access |= IBV_ACCESS_LOCAL_WRITE;
+  ibv_mr* mr = ibv_reg_mr(pd.get(), reinterpret_cast<void*>(address), length, access);
+  if (!mr) return {};
+  return {std::move(pd), mr};
+}
+
+Status Device::add_region(const Region& region, RegionKeys& keys) {
+  MemoryRegion memory = register_memory(region.zone, region.address, region.length, region.rights);
+  if (!memory) return Status::no_memory;
+  const std::uint32_t key = regions_.reserve();
+  if (key == 0) return Status::no_memory;
+  lkeys_[key & kRegionIndexMask].store(memory->lkey, std::memory_order_relaxed);
+  keys = {key, memory->rkey};
+  try {
+    registered_.emplace(key, std::move(memory));
+  } catch (const std::bad_alloc&) {
+    regions_.remove(key);
+    return Status::no_memory;
+  }
+  regions_.publish(key, region);
+  return Status::ok;
+}
+
+void Device::remove_region(std::uint32_t key) {
+  regions_.remove(key);
+  registered_.erase(key);  // the device lets go of it before this returns
+}
+
+int Device::fill(ibv_sge* to, std::span<const Segment> segments) const {
+  int count = 0;
+  for (const Segment& segment : segments) {
+    if (segment.length == 0) continue;
+    const bool alive = regions_.find(segment.key).has_value();
+    to[count].addr = segment.address;
+    to[count].length = static_cast<std::uint32_t>(std::min(segment.length, kSegmentMax));
+    to[count].lkey = alive ? lkeys_[segment.key & kRegionIndexMask].load(std::memory_order_relaxed) : 0;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace anydat::nic::verbs

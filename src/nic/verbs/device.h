@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "nic/adapter.h"
+#include "nic/verbs/resources.h"
+
+namespace anydat::nic::verbs {
+
+// An opened RDMA device with the memory that is registered with it.
+//
+// Thread safety: with the engine held, but for lkey() and fill(), which any thread may call.
+class Device {
+ public:
+  // Null, with one sentence, if it cannot be opened.
+  static std::unique_ptr<Device> open(const std::string& name, Status& status, std::string& why);
+
+  ibv_context* context() const { return context_.get(); }
+  const ibv_device_attr& attributes() const { return attributes_; }
+  const std::string& name() const { return name_; }
+  bool is_iwarp() const { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
+  AdapterLimits limits() const;
+  // How many segments one RDMA Read of the device scatters to.
+  std::uint32_t read_segments() const { return read_segments_; }
+
+  // The protection domain that stands for a zone; it lasts as long as somebody has it.
+  PdPtr zone(ZoneId zone);
+  // Registers memory; empty if the device or the system refuses.
+  MemoryRegion register_memory(ZoneId zone, std::uint64_t address, std::uint64_t length, std::uint32_t rights);
+
+  const RegionTable& regions() const { return regions_; }
+  Status add_region(const Region& region, RegionKeys& keys);
+  void remove_region(std::uint32_t key);
+
+  // Local segments in the device's terms; returns how many. Requires: room for all. Segments whose region has gone
+  // since they were posted get a key that the device refuses when it comes to them.
+  int fill(ibv_sge* to, std::span<const Segment> segments) const;
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  Device() = default;
+
+  std::string name_;
+  ContextPtr context_;
+  ibv_device_attr attributes_{};
+  std::uint64_t message_bytes_ = 0;
+  std::uint32_t read_segments_ = 1;
+  std::map<ZoneId, std::weak_ptr<ibv_pd>> zones_;
+  RegionTable regions_;
+  std::unordered_map<std::uint32_t, MemoryRegion> registered_;  // by local key
+  // The device's key of each entry of regions_; fresh pages cost nothing until they are used.
+  std::unique_ptr<std::atomic<std::uint32_t>[], Free> lkeys_;
+};
+
+}  // namespace anydat::nic::verbs

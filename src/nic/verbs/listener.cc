@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/verbs/listener.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "nic/verbs/adapter.h"
+#include "nic/verbs/queue_pair.h"
+
+namespace anydat::nic::verbs {
+
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr std::size_t kPartsMax = 1024;
+constexpr base::Nanoseconds kPartsAge = 60 * base::kNsPerSecond;
+
+}  // namespace
+
+// ---- parts of requests
+
+bool Parts::add(const CmParsed& part) {
+  const base::Nanoseconds now = base::now_ns();
+  if (part.head.offset == 0) {
+    std::erase_if(entries_, [&](const auto& entry) { return now - entry.second.since > kPartsAge; });
+    if (entries_.size() >= kPartsMax) return false;
+    entries_[part.head.number] = {now, {part.data.begin(), part.data.end()}};
+    return true;
+  }
+  const auto found = entries_.find(part.head.number);
+  if (found == entries_.end() || found->second.bytes.size() != part.head.offset) return false;
+  found->second.bytes.insert(found->second.bytes.end(), part.data.begin(), part.data.end());
+  return true;
+}
+
+bool Parts::take(const CmParsed& last, std::vector<std::byte>& whole) {
+  whole.clear();
+  if (last.head.offset > 0) {
+    const auto found = entries_.find(last.head.number);
+    if (found == entries_.end() || found->second.bytes.size() != last.head.offset) return false;
+    whole = std::move(found->second.bytes);
+    entries_.erase(found);
+  }
+  whole.insert(whole.end(), last.data.begin(), last.data.end());
+  return true;
+}
+
+// ---- requests
+
+VerbsRequest::VerbsRequest(VerbsAdapter& adapter, const CmEvent& event, ConnQual qual)
+    : adapter_(adapter),
+      id_(event.id),
+      qual_(qual),
+      local_(address_of(rdma_get_local_addr(event.id))),
+      remote_(address_of(rdma_get_peer_addr(event.id))),
+      remote_port_(port_of(rdma_get_peer_addr(event.id))),
+      responder_resources_(event.responder_resources),
+      initiator_depth_(event.initiator_depth) {
+  id_->context = static_cast<CmHandler*>(this);
+}
+
+VerbsRequest::VerbsRequest(VerbsRequest& from, ConnQual qual)
+    : adapter_(from.adapter_),
+      id_(std::move(from.id_)),
+      qual_(qual),
+      local_(from.local_),
+      remote_(from.remote_),
+      remote_port_(from.remote_port_),
+      data_(from.data_),
+      has_head_(from.has_head_),
+      gone_(from.gone_),
+      responder_resources_(from.responder_resources_),
+      initiator_depth_(from.initiator_depth_) {
+  id_->context = static_cast<CmHandler*>(this);
+}
+
+VerbsRequest::~VerbsRequest() {
+  answer(CmHead::Kind::refused);
+}
+
+bool VerbsRequest::assemble(const CmEvent& event) {
+  const std::optional<CmParsed> ours = adapter_.device().is_iwarp() ? std::nullopt : parse(event.private_data());
+  if (!ours) {
+    const auto data = event.private_data();
+    data_.assign(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(std::min(data.size(), kPrivateDataMax)));
+    return true;
+  }
+  has_head_ = true;
+  if (ours->head.kind == CmHead::Kind::data && adapter_.parts().take(*ours, data_)) return true;
+  const bool more = ours->head.kind == CmHead::Kind::part && adapter_.parts().add(*ours);
+  answer(more ? CmHead::Kind::proceed : CmHead::Kind::refused);
+  return false;
+}
+
+void VerbsRequest::answer(CmHead::Kind kind, std::uint64_t number) {
+  if (!id_) return;
+  if (!gone_) {
+    CmHead head;
+    head.kind = kind;
+    head.number = number;
+    const CmMessage message(head, {});
+    if (adapter_.device().is_iwarp()) {
+      rdma_reject(id_.get(), nullptr, 0);
+    } else {
+      rdma_reject(id_.get(), message.bytes.data(), static_cast<std::uint8_t>(message.length));
+    }
+  }
+  id_.reset();
+}
+
+void VerbsRequest::on_cm_event(const CmEvent& event) {
+  switch (event.type) {
+    case RDMA_CM_EVENT_REJECTED:
+    case RDMA_CM_EVENT_DISCONNECTED:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      gone_ = true;
+      break;
+    default:
+      break;
+  }
+}
+
+void VerbsRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
+  VerbsQueuePair::Offer offer{std::move(id_), qual_, has_head_, responder_resources_, initiator_depth_};
+  auto& ours = static_cast<VerbsQueuePair&>(queue_pair);
+  try {
+    ours.accept(offer, gone_, private_data);
+  } catch (const std::bad_alloc&) {
+    id_ = std::move(offer.id);
+    id_->context = static_cast<CmHandler*>(this);
+    throw;
+  }
+}
+
+Status VerbsRequest::hand_off(ConnQual qual) {
+  const auto found = adapter_.listeners().find(qual);
+  if (found != adapter_.listeners().end() && !found->second->stopped()) {
+    std::unique_ptr<ConnectionRequest> moved(new VerbsRequest(*this, qual));
+    found->second->deliver(std::move(moved));
+    return Status::ok;
+  }
+  if (!has_head_) return Status::unreachable;
+  // Another instance or process: the active side asks there itself, if the port is taken at our address.
+  rdma_cm_id* probe = nullptr;
+  if (rdma_create_id(adapter_.cm_channel(), &probe, nullptr, RDMA_PS_TCP) != 0) return Status::no_memory;
+  const CmIdPtr owner(probe);
+  sockaddr_storage address = socket_address(adapter_.info().address, qual);
+  const bool taken = rdma_bind_addr(probe, reinterpret_cast<sockaddr*>(&address)) != 0 && errno == EADDRINUSE;
+  if (!taken || found != adapter_.listeners().end()) return Status::unreachable;
+  answer(CmHead::Kind::redirect, qual);
+  return Status::ok;
+}
+
+// ---- listeners
+
+VerbsListener::~VerbsListener() {
+  adapter_.listeners().erase(qual_);
+}
+
+Status VerbsListener::listen(ConnQual qual) {
+  rdma_cm_id* id = nullptr;
+  if (rdma_create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this), RDMA_PS_TCP) != 0) {
+    return Status::no_memory;
+  }
+  id_.reset(id);
+  sockaddr_storage address = socket_address(adapter_.info().address, qual);
+  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 || rdma_listen(id, kBacklog) != 0) {
+    if (errno == EADDRINUSE) return qual == 0 ? Status::none_free : Status::in_use;
+    return errno == EADDRNOTAVAIL && qual == 0 ? Status::none_free : Status::failed;
+  }
+  qual_ = ntohs(rdma_get_src_port(id));
+  adapter_.listeners()[qual_] = this;
+  return Status::ok;
+}
+
+void VerbsListener::deliver(std::unique_ptr<ConnectionRequest> request) {
+  if (!stopped_) (void)events_.on_request(request);
+  // One that was not taken is refused by its end.
+}
+
+void VerbsListener::on_cm_event(const CmEvent& event) {
+  if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
+  auto request = std::make_unique<VerbsRequest>(adapter_, event, qual_);
+  if (request->assemble(event)) deliver(std::move(request));
+}
+
+}  // namespace anydat::nic::verbs

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a queue pair is made of, and how it ends. Setting connections up and moving work have files of their own.
+#include "nic/verbs/queue_pair.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/log.h"
+#include "nic/verbs/adapter.h"
+#include "nic/verbs/window.h"
+
+namespace anydat::nic::verbs {
+
+namespace {
+
+// How long an orderly end may be held up by what is still to be sent (EP-DISC-18).
+constexpr base::Nanoseconds kLinger = 2 * base::kNsPerSecond;
+// How long the device may take to give back what it has once its queue pair is in error.
+constexpr base::Nanoseconds kQuiet = 2 * base::kNsPerSecond;
+
+}  // namespace
+
+VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, QueuePairEvents& events)
+    : adapter_(adapter),
+      events_(events),
+      shared_(shared),
+      tag_(adapter.add(*this)),
+      deadline_timer_([this] {
+        if (state() == State::connecting) end_now({Ending::Report::connect_failed, ConnectFailure::timed_out});
+      }),
+      linger_timer_([this] {
+        if (flushed_unasked_) return fail(WorkStatus::flushed);
+        finish_draining();
+      }),
+      quiet_timer_([this] {
+        if (state() != State::ending) return;
+        base::log(base::LogLevel::warn, "{} does not give back the work of a connection that is over",
+                  adapter_.info().name);
+        finish();
+      }),
+      break_kick_{[this] { run_breaks(); }},
+      quiet_kick_{[this] {
+        if (state() == State::draining && send_idle()) return finish_draining();
+        end_if_quiet();
+      }} {}
+
+VerbsQueuePair::~VerbsQueuePair() {
+  remove_queue_pair();
+  adapter_.remove(*this, tag_);
+}
+
+Status VerbsQueuePair::init(const QueuePairLimits& limits) {
+  if (!shared_) {
+    own_ = std::make_unique<ReceivePool>(adapter_.device(), ReceivePool::Use::own, nullptr);
+    if (const Status status = own_->init(limits.recv_depth, limits.recv_segments); status != Status::ok) return status;
+  }
+  limits_ = limits;
+  base::Guard guard(send_lock_);
+  const std::uint32_t segments = std::max(limits.send_segments, 1u);
+  gather_.resize(segments);
+  chain_.resize(segments);
+  return sends_.reserve(limits.send_depth) ? Status::ok : Status::no_memory;
+}
+
+void VerbsQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
+  base::Guard guard(send_lock_);
+  recv_queue_.store(recv);
+  send_queue_.store(send);
+}
+
+Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) {
+  if (own_) {
+    if (const Status status = own_->set_segments(limits.recv_segments); status != Status::ok) return status;
+    if (const Status status = own_->resize(limits.recv_depth); status != Status::ok) return status;
+  }
+  base::Guard guard(send_lock_);
+  if (!sends_.reserve(limits.send_depth)) return Status::no_memory;
+  gather_.resize(std::max(limits.send_segments, 1u));
+  chain_.resize(std::max(limits.send_segments, 1u));
+  limits_ = limits;
+  return Status::ok;
+}
+
+// ---- the device's queue pair
+
+bool VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
+  Device& device = adapter_.device();
+  if (adapter_.gone()) return false;
+  pd_ = device.zone(zone_);
+  // A Read with more segments than the device scatters to is several of its requests.
+  const std::uint32_t parts = limits_.send_segments > device.read_segments() ? std::max(limits_.send_segments, 1u) : 1;
+  const std::uint32_t sends =
+      std::max(std::min(limits_.send_depth * parts, static_cast<std::uint32_t>(device.attributes().max_qp_wr)), 1u);
+  cq_room_ = sends + (shared_ ? 0 : limits_.recv_depth);
+  cq_ = pd_ ? adapter_.completion_queues().reserve(cq_room_) : nullptr;
+  if (!cq_) return false;
+  // Small messages go with their request where the device takes them so.
+  for (const std::uint32_t inline_max : {128u, 64u, 0u}) {
+    ibv_qp_init_attr attributes{};
+    attributes.qp_context = this;
+    attributes.qp_type = IBV_QPT_RC;
+    attributes.send_cq = cq_->get();
+    attributes.recv_cq = shared_ ? shared_->completions().get() : cq_->get();
+    attributes.srq = shared_ ? shared_->device_queue() : nullptr;
+    attributes.cap.max_send_wr = sends;
+    attributes.cap.max_send_sge = std::max(limits_.send_segments, 1u);
+    attributes.cap.max_recv_wr = shared_ ? 0 : std::max(limits_.recv_depth, 1u);
+    attributes.cap.max_recv_sge = shared_ ? 0 : std::max(limits_.recv_segments, 1u);
+    attributes.cap.max_inline_data = inline_max;
+    QpPtr made(ibv_create_qp(pd_.get(), &attributes));
+    if (!made) continue;
+    adapter_.note_number(made->qp_num, *this);
+    base::Guard guard(send_lock_);
+    qp_ = std::move(made);
+    inline_max_ = std::min(attributes.cap.max_inline_data, inline_max);
+    break;
+  }
+  if (!qp_ || !change_state(id, IBV_QPS_INIT)) {
+    remove_queue_pair();
+    return false;
+  }
+  if (own_) own_->attach(qp_.get(), tag_, limits_.recv_depth);
+  return true;
+}
+
+bool VerbsQueuePair::change_state(rdma_cm_id* id, ibv_qp_state state) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = state;
+  int mask = 0;
+  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return false;
+  attributes.qp_state = state;
+  if (state == IBV_QPS_INIT) {
+    attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    mask |= IBV_QP_ACCESS_FLAGS;
+  }
+  if (state == IBV_QPS_RTR) {
+    attributes.min_rnr_timer = adapter_.rnr_timer();
+    if (accepts_) attributes.max_dest_rd_atomic = reads_in_;
+  }
+  if (state == IBV_QPS_RTS && accepts_) attributes.max_rd_atomic = reads_out_;
+  return ibv_modify_qp(qp_.get(), &attributes, mask) == 0;
+}
+
+void VerbsQueuePair::remove_queue_pair() {
+  if (qp_) {
+    const std::uint32_t number = qp_->qp_num;
+    {
+      base::Guard guard(send_lock_);
+      qp_.reset();
+    }
+    // What it had taken from a shared queue comes back with the last completions.
+    adapter_.drain();
+    adapter_.forget_number(number);
+  }
+  if (own_) own_->detach();
+  if (cq_) adapter_.completion_queues().release(std::exchange(cq_, nullptr), cq_room_);
+  pd_.reset();
+}
+
+bool VerbsQueuePair::quiet() {
+  if (!qp_) return true;
+  if (own_ && own_->at_device() > 0) return false;
+  base::Guard guard(send_lock_);
+  return at_device_ == 0;
+}
+
+// ---- ends
+
+void VerbsQueuePair::disconnect(bool graceful) {
+  switch (state()) {
+    case State::connected:
+      if (!graceful) break;
+      {
+        base::Guard guard(send_lock_);
+        state_.store(State::draining);
+      }
+      if (send_idle()) {
+        finish_draining();
+      } else {
+        adapter_.engine().set_timer(linger_timer_, base::now_ns() + kLinger);
+      }
+      return;
+    case State::draining:
+      if (graceful) return;
+      break;
+    case State::connecting:
+    case State::accepting:
+      end_now({Ending::Report::closed});
+      return;
+    case State::idle:
+    case State::ending:
+    case State::closed:
+      return;
+  }
+  end({Ending::Report::closed});
+}
+
+// Ends an orderly end: all is sent, or it took too long.
+void VerbsQueuePair::finish_draining() {
+  if (state() == State::draining) end({Ending::Report::closed, {}, WorkStatus::receiver_not_ready});
+}
+
+void VerbsQueuePair::peer_closed() {
+  // What arrived before is delivered, and what failed before says why.
+  adapter_.drain();
+  if (failed_.load()) return run_breaks();
+  if (state() == State::connected || state() == State::draining) end({Ending::Report::closed});
+}
+
+// Breaks the connection. Requires: no completion is being handled.
+void VerbsQueuePair::fail(WorkStatus first_send_status) {
+  if (state() == State::connected || state() == State::draining) {
+    end({Ending::Report::broken, {}, first_send_status});
+  }
+}
+
+void VerbsQueuePair::run_breaks() {
+  if (failed_.exchange(false)) fail(failure_.load());
+}
+
+void VerbsQueuePair::end(Ending ending) {
+  {
+    base::Guard guard(send_lock_);
+    state_.store(State::ending);
+  }
+  ending_ = ending;
+  adapter_.engine().cancel_timer(deadline_timer_);
+  adapter_.engine().cancel_timer(linger_timer_);
+  if (id_) rdma_disconnect(id_.get());
+  if (qp_) {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE);
+  }
+  adapter_.engine().set_timer(quiet_timer_, base::now_ns() + kQuiet);
+  end_if_quiet();
+}
+
+void VerbsQueuePair::end_if_quiet() {
+  if (state() != State::ending) return;
+  adapter_.drain();
+  if (state() == State::ending && quiet()) finish();
+}
+
+// For a connection that has not begun, or whose end nobody waits for: the device's queue pair goes at once.
+void VerbsQueuePair::end_now(Ending ending) {
+  {
+    base::Guard guard(send_lock_);
+    state_.store(State::ending);
+  }
+  ending_ = ending;
+  adapter_.engine().cancel_timer(deadline_timer_);
+  adapter_.engine().cancel_timer(linger_timer_);
+  id_.reset();
+  finish();
+}
+
+// Everything posted completes, in order; then nothing is left but the state.
+void VerbsQueuePair::finish() {
+  adapter_.engine().cancel_timer(quiet_timer_);
+  remove_queue_pair();
+  flush_sends();
+  flush_receives();
+  switch (std::exchange(ending_.report, Ending::Report::none)) {
+    case Ending::Report::none:
+      break;
+    case Ending::Report::closed:
+      events_.on_closed(false);
+      break;
+    case Ending::Report::broken:
+      events_.on_closed(true);
+      break;
+    case Ending::Report::connect_failed:
+      events_.on_connect_failed(ending_.why);
+      break;
+    case Ending::Report::accept_failed:
+      events_.on_accept_failed();
+      break;
+  }
+}
+
+void VerbsQueuePair::reset() {
+  id_.reset();
+  base::Guard guard(send_lock_);
+  state_.store(State::idle);
+  blocked_ = false;
+  flushed_unasked_ = false;
+  failed_.store(false);
+  reached_ = {};
+}
+
+bool VerbsQueuePair::cut() {
+  set_completion_queues(nullptr, nullptr);
+  ending_.report = Ending::Report::none;
+  if (state() == State::closed || state() == State::idle) return true;
+  if (id_ && state() != State::connecting) rdma_disconnect(id_.get());
+  end_now({});  // with no queues to complete to, this only releases what is held
+  return true;
+}
+
+void VerbsQueuePair::destroy() {
+  cut();
+  flush_receives();
+  adapter_.engine().cancel_kick(break_kick_);
+  adapter_.engine().cancel_kick(quiet_kick_);
+  id_.reset();
+}
+
+void VerbsQueuePair::device_event(ibv_event_type type) {
+  switch (type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      adapter_.drain();
+      if (failed_.load()) return run_breaks();
+      fail(WorkStatus::flushed);
+      break;
+    case IBV_EVENT_COMM_EST:
+      if (state() == State::accepting && id_) rdma_notify(id_.get(), type);
+      break;
+    default:
+      break;
+  }
+}
+
+void VerbsQueuePair::device_gone() {
+  switch (state()) {
+    case State::connecting:
+      end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+      break;
+    case State::accepting:
+      end_now({Ending::Report::accept_failed});
+      break;
+    case State::connected:
+    case State::draining:
+      end_now({Ending::Report::broken, {}, WorkStatus::transport});
+      break;
+    case State::ending:
+      finish();
+      break;
+    case State::idle:
+    case State::closed:
+      break;
+  }
+}
+
+}  // namespace anydat::nic::verbs

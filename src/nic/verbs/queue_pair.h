@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nic/adapter.h"
+#include "nic/verbs/cm.h"
+#include "nic/verbs/receive_pool.h"
+#include "nic/verbs/send_ring.h"
+#include "nic/verbs/shared_queue.h"
+
+namespace anydat::nic::verbs {
+
+class VerbsAdapter;
+
+// A queue pair of the device, and what the device does not do for a DAT endpoint: receives may be posted before there
+// is a connection, and requests after it; every piece of work completes once and in order; its end is told when all
+// has.
+//
+// The device's queue pair lives from the set-up of a connection to its end, so that its protection domain, its sizes
+// and its peer are those of the moment.
+//
+// Thread safety: posts and counts from any thread; everything else with the engine held. send_lock_ guards the requests
+// and comes after the engine; under it only the device's own locks and completion queues are taken.
+class VerbsQueuePair final : public QueuePair, public CmHandler {
+ public:
+  VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, QueuePairEvents& events);
+  ~VerbsQueuePair() override;
+  Status init(const QueuePairLimits& limits);
+
+  // QueuePair
+  Status post_send(const SendRequest& request) override;
+  Status post_recv(const RecvRequest& request) override;
+  Status post_bind(const BindRequest& request, std::uint32_t& key) override;
+  void set_zone(ZoneId zone) override { zone_ = zone; }
+  void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
+  Status set_limits(const QueuePairLimits& limits) override;
+  void set_watermarks(std::int32_t, std::int32_t) override {}  // has_watermarks is false
+  Status connect(const ConnectParameters& parameters) override;
+  void disconnect(bool graceful) override;
+  void reset() override;
+  bool cut() override;
+  void destroy() override;
+  const Address& local_address() const override { return local_address_; }
+  std::uint64_t local_port() const override { return local_port_; }
+  const Address& remote_address() const override { return remote_address_; }
+  std::uint64_t remote_port() const override { return remote_port_; }
+  const ServicePointName& reached() const override { return reached_; }
+  RecvInfo recv_info() const override;
+  std::uint32_t largest_posted_recv_segments() const override { return own_ ? own_->largest_segment_count() : 0; }
+  bool recv_idle() const override { return !own_ || own_->counts().outstanding == 0; }
+  bool send_idle() const override;
+  const Counters& counters() const override { return counters_; }
+
+  // CmHandler
+  void on_cm_event(const CmEvent& event) override;
+
+  // For requests and the adapter.
+  enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, ending, closed };
+  State state() const { return state_.load(std::memory_order_relaxed); }
+  struct Offer {  // a request that is being accepted
+    CmIdPtr id;
+    ConnQual qual;
+    bool has_head;  // the peer is one of ours
+    std::uint8_t responder_resources;
+    std::uint8_t initiator_depth;
+  };
+  // May throw std::bad_alloc; nothing has changed then but that the offer may be gone. `gone`: the requester is.
+  void accept(Offer& offer, bool gone, std::span<const std::byte> private_data);
+  void completed(const ibv_wc& wc, const WorkId& id);
+  void completed_shared(const ibv_wc& wc, const ReceivePool::Done& done);
+  void completion_lost(const Completion& completion);
+  void device_event(ibv_event_type type);
+  void device_gone();
+
+ private:
+  // What the consumer is told about the end of a connection or an attempt.
+  struct Ending {
+    enum class Report : std::uint8_t { none, closed, broken, connect_failed, accept_failed } report = Report::none;
+    ConnectFailure why = ConnectFailure::refused;
+    WorkStatus first_send_status = WorkStatus::flushed;
+  };
+
+  // The device's queue pair.
+  bool make_queue_pair(rdma_cm_id* id);
+  bool change_state(rdma_cm_id* id, ibv_qp_state state);
+  void remove_queue_pair();
+  bool quiet();
+
+  // Active side.
+  Status begin_attempt();
+  void send_request(rdma_cm_id* id);
+  void rejected(const CmEvent& event);
+  void answered(const CmEvent& event);
+  void established(std::span<const std::byte> private_data);
+
+  // Ends.
+  void end(Ending ending);
+  void end_now(Ending ending);
+  void end_if_quiet();
+  void finish();
+  void finish_draining();
+  void peer_closed();
+  void fail(WorkStatus first_send_status);
+  void run_breaks();
+  void flush_sends();
+  void flush_receives();
+
+  void complete_send(SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
+  void complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
+  void retire_finished() ANYDAT_REQUIRES(send_lock_);
+  Status hand_over(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
+
+  VerbsAdapter& adapter_;
+  QueuePairEvents& events_;
+  SharedQueue* const shared_;  // null: own_ serves
+  std::unique_ptr<ReceivePool> own_;
+  const std::uint32_t tag_;  // in the names of work
+
+  // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
+  std::atomic<State> state_{State::idle};
+  std::atomic<CompletionQueue*> recv_queue_{nullptr};
+  std::atomic<CompletionQueue*> send_queue_{nullptr};
+
+  mutable base::SpinLock send_lock_;
+  SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
+  std::uint32_t at_device_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // requests
+  bool blocked_ ANYDAT_GUARDED_BY(send_lock_) = false;         // a request cannot be done, so none behind it is begun
+  std::vector<ibv_sge> gather_ ANYDAT_GUARDED_BY(send_lock_);
+  std::vector<ibv_send_wr> chain_ ANYDAT_GUARDED_BY(send_lock_);
+  QpPtr qp_;  // written as state_ is
+  std::uint32_t inline_max_ = 0;
+
+  // With the engine held.
+  ZoneId zone_ = kNoZone;
+  QueuePairLimits limits_{};
+  PdPtr pd_;
+  Cq* cq_ = nullptr;
+  std::uint32_t cq_room_ = 0;
+  CmIdPtr id_;
+  Address local_address_{};
+  Address remote_address_{};
+  std::uint64_t local_port_ = 0;
+  std::uint64_t remote_port_ = 0;
+  ServicePointName reached_;
+  Ending ending_;
+  std::uint64_t attempt_ = 0;            // names the parts of one request
+  std::vector<std::byte> private_data_;  // of the request
+  std::size_t private_data_sent_ = 0;    // parts that the other side has
+  bool accepts_ = false;                 // the passive side, which settles how many Reads may be under way:
+  std::uint8_t reads_in_ = 0;
+  std::uint8_t reads_out_ = 0;
+  Timer deadline_timer_;
+  Timer linger_timer_;
+  Timer quiet_timer_;
+
+  std::atomic<WorkStatus> failure_{WorkStatus::success};  // why the connection is to be broken by run_breaks()
+  std::atomic<bool> failed_{false};
+  bool flushed_unasked_ = false;
+  Engine::Kick break_kick_;
+  Engine::Kick quiet_kick_;
+  Counters counters_;
+};
+
+}  // namespace anydat::nic::verbs

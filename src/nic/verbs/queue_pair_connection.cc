@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Setting connections up, from either side. With the engine held.
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "nic/verbs/adapter.h"
+#include "nic/verbs/queue_pair.h"
+
+namespace anydat::nic::verbs {
+
+namespace {
+
+constexpr int kResolveMs = 5000;
+// InfiniBand's reasons for a reject (volume 1, 12.6.7.2).
+constexpr int kNoSuchService = 8;
+constexpr int kByConsumer = 28;
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  [[maybe_unused]] const auto read = getrandom(&number, sizeof number, 0);
+  return number;
+}
+
+}  // namespace
+
+// ---- active side
+
+Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
+  if (parameters.remote.generic.sa_family != adapter_.info().address.generic.sa_family &&
+      !is_loopback(parameters.remote)) {
+    return Status::unreachable;
+  }
+  local_address_ = adapter_.info().address;
+  remote_address_ = parameters.remote;
+  remote_port_ = parameters.qual;
+  private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
+  private_data_sent_ = 0;
+  attempt_ = random_number();
+  accepts_ = false;
+  if (const Status status = begin_attempt(); status != Status::ok) return status;
+  {
+    base::Guard guard(send_lock_);
+    state_.store(State::connecting);
+  }
+  if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
+  return Status::ok;
+}
+
+Status VerbsQueuePair::begin_attempt() {
+  rdma_cm_id* id = nullptr;
+  if (rdma_create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this), RDMA_PS_TCP) != 0) {
+    return Status::no_memory;
+  }
+  id_.reset(id);
+  // A device reaches itself by its own address only.
+  const Address& to = is_loopback(remote_address_) ? adapter_.info().address : remote_address_;
+  sockaddr_storage from_address = socket_address(adapter_.info().address, 0);
+  sockaddr_storage to_address = socket_address(to, remote_port_);
+  if (rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from_address), reinterpret_cast<sockaddr*>(&to_address),
+                        kResolveMs) == 0) {
+    return Status::ok;
+  }
+  id_.reset();
+  return errno == ENOMEM ? Status::no_memory : Status::unreachable;
+}
+
+void VerbsQueuePair::send_request(rdma_cm_id* id) {
+  if (!qp_ && !make_queue_pair(id)) {
+    return end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+  }
+  local_port_ = ntohs(rdma_get_src_port(id));
+  rdma_conn_param parameters{};
+  parameters.responder_resources = static_cast<std::uint8_t>(limits_.reads_in);
+  parameters.initiator_depth = static_cast<std::uint8_t>(limits_.reads_out);
+  parameters.retry_count = 7;
+  parameters.rnr_retry_count = adapter_.rnr_retries();
+  parameters.srq = shared_ ? 1 : 0;
+  parameters.qp_num = qp_->qp_num;
+  const std::span<const std::byte> rest = std::span(private_data_).subspan(private_data_sent_);
+  CmHead head;
+  head.kind = rest.size() > kPartMax ? CmHead::Kind::part : CmHead::Kind::data;
+  head.offset = static_cast<std::uint16_t>(private_data_sent_);
+  head.number = attempt_;
+  const bool plain = adapter_.device().is_iwarp();
+  const CmMessage message(head, plain ? std::span<const std::byte>{} : rest.first(std::min(rest.size(), kPartMax)));
+  parameters.private_data = plain ? static_cast<const void*>(private_data_.data()) : message.bytes.data();
+  parameters.private_data_len =
+      static_cast<std::uint8_t>(plain ? std::min<std::size_t>(private_data_.size(), 255) : message.length);
+  if (rdma_connect(id, &parameters) != 0) {
+    end_now({Ending::Report::connect_failed,
+             errno == ECONNREFUSED ? ConnectFailure::refused : ConnectFailure::unreachable});
+  }
+}
+
+// The other side's reject, or a word of its NIC.
+void VerbsQueuePair::rejected(const CmEvent& event) {
+  const std::optional<CmParsed> ours = adapter_.device().is_iwarp() ? std::nullopt : parse(event.private_data());
+  ConnectFailure why = ConnectFailure::rejected_by_peer;
+  if (!ours) {
+    if (!adapter_.device().is_iwarp() && event.status != kByConsumer) why = ConnectFailure::refused;
+    if (event.status == kNoSuchService) why = ConnectFailure::refused;
+    return end_now({Ending::Report::connect_failed, why});
+  }
+  bool again = false;
+  if (ours->head.kind == CmHead::Kind::proceed && private_data_sent_ + kPartMax < private_data_.size()) {
+    private_data_sent_ += kPartMax;
+    again = true;
+  } else if (ours->head.kind == CmHead::Kind::redirect) {
+    remote_port_ = ours->head.number;
+    private_data_sent_ = 0;
+    attempt_ = random_number();
+    again = true;
+  }
+  // Rejecting ends the device's idea of the connection as well.
+  remove_queue_pair();
+  if (again) {
+    id_.reset();
+    if (begin_attempt() == Status::ok) return;
+    why = ConnectFailure::unreachable;
+  } else if (ours->head.kind != CmHead::Kind::rejected) {
+    why = ConnectFailure::refused;
+  }
+  end_now({Ending::Report::connect_failed, why});
+}
+
+// InfiniBand: the other side has accepted, and waits for us.
+void VerbsQueuePair::answered(const CmEvent& event) {
+  if (!qp_ || !change_state(id_.get(), IBV_QPS_RTR) || !change_state(id_.get(), IBV_QPS_RTS) ||
+      rdma_establish(id_.get()) != 0) {
+    return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+  }
+  const std::optional<CmParsed> ours = parse(event.private_data());
+  reached_ = {remote_port_, adapter_.info().name};
+  established(ours ? ours->data : event.private_data().first(std::min(event.length, kPrivateDataMax)));
+}
+
+void VerbsQueuePair::established(std::span<const std::byte> private_data) {
+  adapter_.engine().cancel_timer(deadline_timer_);
+  {
+    base::Guard guard(send_lock_);
+    state_.store(State::connected);
+  }
+  events_.on_established(private_data);
+}
+
+// ---- passive side
+
+void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> private_data) {
+  rdma_cm_id* const id = offer.id.get();
+  local_address_ = address_of(rdma_get_local_addr(id));
+  local_port_ = offer.qual;
+  remote_address_ = address_of(rdma_get_peer_addr(id));
+  remote_port_ = port_of(rdma_get_peer_addr(id));
+  accepts_ = true;
+  reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
+  reads_out_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
+  if (!gone && !make_queue_pair(id)) throw std::bad_alloc();
+  id_ = std::move(offer.id);
+  id_->context = static_cast<CmHandler*>(this);
+  {
+    base::Guard guard(send_lock_);
+    state_.store(State::accepting);
+  }
+  const bool iwarp = adapter_.device().is_iwarp();
+  if (gone || (!iwarp && (!change_state(id, IBV_QPS_RTR) || !change_state(id, IBV_QPS_RTS)))) {
+    return end_now({Ending::Report::accept_failed});  // CR-ACC-5
+  }
+  rdma_conn_param parameters{};
+  parameters.responder_resources = reads_in_;
+  parameters.initiator_depth = reads_out_;
+  parameters.rnr_retry_count = adapter_.rnr_retries();
+  parameters.srq = shared_ ? 1 : 0;
+  parameters.qp_num = qp_->qp_num;
+  const CmMessage message({}, offer.has_head ? private_data : std::span<const std::byte>{});
+  parameters.private_data = offer.has_head ? message.bytes.data() : static_cast<const void*>(private_data.data());
+  parameters.private_data_len =
+      static_cast<std::uint8_t>(offer.has_head ? message.length : std::min<std::size_t>(private_data.size(), 255));
+  if (rdma_accept(id, &parameters) != 0) end_now({Ending::Report::accept_failed});
+}
+
+// ---- events
+
+void VerbsQueuePair::on_cm_event(const CmEvent& event) {
+  if (id_.get() != event.id) return;
+  const bool connecting = state() == State::connecting;
+  switch (event.type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (!connecting) break;
+      if (adapter_.device().name() != ibv_get_device_name(event.id->verbs->device) ||
+          rdma_resolve_route(event.id, kResolveMs) != 0) {
+        end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+      }
+      break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      if (connecting) send_request(event.id);
+      break;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      if (connecting) answered(event);
+      break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      if (connecting) {
+        reached_ = {remote_port_, adapter_.info().name};
+        established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
+      } else if (state() == State::accepting) {
+        established({});
+      }
+      break;
+    case RDMA_CM_EVENT_REJECTED:
+      if (connecting) {
+        rejected(event);
+      } else if (state() == State::accepting) {
+        end_now({Ending::Report::accept_failed});
+      }
+      break;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      if (connecting) {
+        const bool refused = event.status == -ECONNREFUSED || event.status == -ECONNRESET;
+        end_now({Ending::Report::connect_failed, refused ? ConnectFailure::refused : ConnectFailure::unreachable});
+      } else if (state() == State::accepting) {
+        end_now({Ending::Report::accept_failed});
+      }
+      break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      if (connecting) {
+        end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+      } else if (state() == State::accepting) {
+        end_now({Ending::Report::accept_failed});
+      } else {
+        peer_closed();
+      }
+      break;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      adapter_.device_gone();
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace anydat::nic::verbs

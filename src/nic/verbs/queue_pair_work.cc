@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Posting work and what comes of it.
+#include <algorithm>
+
+#include "nic/verbs/adapter.h"
+#include "nic/verbs/queue_pair.h"
+#include "nic/verbs/window.h"
+
+namespace anydat::nic::verbs {
+
+namespace {
+
+// How long after work came back flushed the reason may take to arrive.
+constexpr base::Nanoseconds kReason = base::kNsPerSecond;
+
+// Said with a Send whose sender asks for attention, as immediate data: completions do not tell of it otherwise.
+constexpr std::uint32_t kSolicited = 0x64617421;
+
+WorkStatus send_status(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return WorkStatus::success;
+    case IBV_WC_WR_FLUSH_ERR:
+      return WorkStatus::flushed;
+    case IBV_WC_LOC_LEN_ERR:
+      return WorkStatus::local_length;
+    case IBV_WC_LOC_QP_OP_ERR:
+      return WorkStatus::local_ep;
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+      return WorkStatus::local_protection;
+    case IBV_WC_BAD_RESP_ERR:
+      return WorkStatus::bad_response;
+    case IBV_WC_REM_ACCESS_ERR:
+      return WorkStatus::remote_access;
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+    case IBV_WC_REM_ABORT_ERR:
+      return WorkStatus::remote_responder;
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return WorkStatus::receiver_not_ready;
+    default:
+      return WorkStatus::transport;
+  }
+}
+
+WorkStatus recv_status(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return WorkStatus::success;
+    case IBV_WC_WR_FLUSH_ERR:
+      return WorkStatus::flushed;
+    // Soft-RoCE says of a receive that was too small what it tells the sender.
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+      return WorkStatus::local_length;
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+      return WorkStatus::local_protection;
+    default:
+      return WorkStatus::transport;
+  }
+}
+
+}  // namespace
+
+// ---- requests
+
+Status VerbsQueuePair::post_send(const SendRequest& request) {
+  Status status = Status::ok;
+  {
+    base::Guard guard(send_lock_);
+    const State now = state_.load(std::memory_order_relaxed);
+    if (now != State::connected && now != State::ending) [[unlikely]] {
+      if (now != State::closed) return Status::not_connected;
+      // DTO-20: accepted and flushed at once, behind everything that was flushed before.
+      CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+      if (queue) {
+        queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled});
+      }
+      return Status::ok;
+    }
+    if (sends_.full()) return Status::queue_full;
+    SendRing::Entry& entry = sends_.append(request.cookie, request.length, request.kind, request.flags);
+    if (now == State::ending || blocked_) [[unlikely]]
+      return Status::ok;  // it will be flushed in its turn
+    if (request.kind == WorkKind::send) {
+      counters_.sends.add();
+      counters_.send_bytes.add(request.length);
+    } else {
+      counters_.rdmas.add();
+      counters_.rdma_bytes.add(request.length);
+    }
+    if (request.kind == WorkKind::rdma_read && limits_.reads_out == 0) [[unlikely]] {
+      entry.status = WorkStatus::local_ep;
+      blocked_ = true;
+    } else {
+      status = hand_over(request);
+      entry.at_device = status == Status::ok;
+    }
+    if (!entry.at_device) {
+      if (entry.status == WorkStatus::success) entry.status = WorkStatus::local_ep;
+      entry.finished = true;
+      blocked_ = true;
+      retire_finished();  // if it is the oldest, that is reported now
+    } else {
+      ++at_device_;
+    }
+  }
+  if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
+    adapter_.engine().run_kicks_if_free();
+  return Status::ok;
+}
+
+Status VerbsQueuePair::hand_over(const SendRequest& request) {
+  const bool reads = request.kind == WorkKind::rdma_read;
+  const int count = adapter_.device().fill(gather_.data(), request.segments);
+  const auto number = static_cast<std::uint32_t>(sends_.next() - 1);
+  ibv_send_wr& first = chain_.front();
+  first = {};
+  first.wr_id = WorkId{WorkId::Queue::send, tag_, number}.packed();
+  first.sg_list = gather_.data();
+  first.num_sge = count;
+  first.send_flags = IBV_SEND_SIGNALED | (request.flags.fence ? unsigned{IBV_SEND_FENCE} : 0u);
+  switch (request.kind) {
+    case WorkKind::rdma_read:
+      first.opcode = IBV_WR_RDMA_READ;
+      break;
+    case WorkKind::rdma_write:
+      first.opcode = IBV_WR_RDMA_WRITE;
+      break;
+    default:
+      first.opcode = IBV_WR_SEND;
+      if (request.flags.solicited) {
+        first.send_flags |= IBV_SEND_SOLICITED;
+        if (!adapter_.device().is_iwarp()) {
+          first.opcode = IBV_WR_SEND_WITH_IMM;
+          first.imm_data = kSolicited;
+        }
+      }
+      break;
+  }
+  if (request.kind != WorkKind::send) {
+    first.wr.rdma.remote_addr = request.remote.address;
+    first.wr.rdma.rkey = request.remote.key;
+  }
+  if (!reads && request.length <= inline_max_) first.send_flags |= IBV_SEND_INLINE;
+  if (reads) {
+    // The segments may have more room than is read (RDR-2).
+    std::uint64_t left = request.length;
+    int used = 0;
+    for (; used < count && left > 0; ++used) {
+      gather_[static_cast<std::size_t>(used)].length =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(gather_[static_cast<std::size_t>(used)].length, left));
+      left -= gather_[static_cast<std::size_t>(used)].length;
+    }
+    first.num_sge = used;
+    if (used > static_cast<int>(adapter_.device().read_segments())) {
+      // One request of the device for each; the last one tells that all are done, since they are done in order.
+      std::uint64_t offset = 0;
+      for (int i = 0; i < used; ++i) {
+        ibv_send_wr& part = chain_[static_cast<std::size_t>(i)];
+        if (i > 0) part = first;
+        part.sg_list = &gather_[static_cast<std::size_t>(i)];
+        part.num_sge = 1;
+        part.wr.rdma.remote_addr = request.remote.address + offset;
+        offset += part.sg_list->length;
+        part.next = i + 1 < used ? &chain_[static_cast<std::size_t>(i) + 1] : nullptr;
+      }
+      for (int i = 0; i + 1 < used; ++i) {
+        chain_[static_cast<std::size_t>(i)].send_flags &= ~static_cast<unsigned>(IBV_SEND_SIGNALED);
+        chain_[static_cast<std::size_t>(i)].next = &chain_[static_cast<std::size_t>(i) + 1];
+      }
+      chain_[static_cast<std::size_t>(used) - 1].next = nullptr;
+    }
+  }
+  ibv_send_wr* bad = nullptr;
+  return ibv_post_send(qp_.get(), &first, &bad) == 0 ? Status::ok : Status::failed;
+}
+
+Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) {
+  key = 0;
+  auto& window = static_cast<VerbsWindow&>(*request.window);
+  {
+    base::Guard guard(send_lock_);
+    const State now = state_.load(std::memory_order_relaxed);
+    if (now == State::closed) {
+      CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+      if (queue) {
+        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled});
+      }
+      return Status::ok;
+    }
+    if (now != State::connected && now != State::ending) return Status::not_connected;
+    if (sends_.full()) return Status::queue_full;
+  }
+  auto bind = std::make_unique<SendRing::Bind>();
+  if (request.part.length > 0) {
+    bind->memory = window.register_part(request.part, request.rights);
+    if (!bind->memory) return Status::no_memory;
+  }
+  key = bind->memory ? bind->memory->rkey : 1;
+  bind->window = &window;
+  bind->owner = request.owner;
+  bind->tag = request.tag;
+  bind->part = request.part;
+  {
+    base::Guard guard(send_lock_);
+    counters_.binds.add();
+    SendRing::Entry& entry = sends_.append(request.cookie, 0, WorkKind::bind, request.flags);
+    entry.bind = std::move(bind);
+    if (state() == State::connected && !blocked_) entry.finished = true;
+    retire_finished();
+  }
+  return Status::ok;
+}
+
+void VerbsQueuePair::complete_send(SendRing::Entry& entry, WorkStatus status) {
+  if (status == WorkStatus::success && entry.flags.suppress) return;
+  CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+  if (!queue) return;
+  const Completion completion{entry.kind == WorkKind::bind ? entry.bind->owner : events_.owner,
+                              entry.cookie,
+                              status == WorkStatus::success ? entry.length : 0,
+                              entry.kind,
+                              status,
+                              entry.flags.unsignalled};
+  if (!queue->push(completion)) completion_lost(completion);
+}
+
+// Reports what is finished, oldest first, up to the first that failed, which breaks the connection. A bind is carried
+// out when its turn comes: with the engine held, as all but posts that fail at once are.
+void VerbsQueuePair::retire_finished() {
+  while (!sends_.empty() && sends_.front().finished) {
+    SendRing::Entry& entry = sends_.front();
+    if (entry.kind == WorkKind::bind && entry.status == WorkStatus::success) {
+      if (!adapter_.engine().held()) return;
+      if (entry.bind->window->can_bind(entry.bind->part)) {
+        entry.bind->window->bind(std::move(entry.bind->memory), entry.bind->tag);
+      } else {
+        entry.status = WorkStatus::bind_failed;
+        entry.bind->window->give_up(entry.bind->tag);
+      }
+    }
+    WorkStatus status = entry.status;
+    if (status == WorkStatus::flushed) {
+      // Somebody knows better what the first of them came to.
+      status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
+    }
+    complete_send(entry, status);
+    sends_.drop_first();
+    if (status == WorkStatus::success || status == WorkStatus::flushed) continue;
+    blocked_ = true;
+    failure_.store(WorkStatus::flushed);
+    failed_.store(true);
+    adapter_.engine().queue_kick(break_kick_);
+  }
+}
+
+// Whatever is posted from now on is flushed by whoever posts it.
+void VerbsQueuePair::flush_sends() {
+  base::Guard guard(send_lock_);
+  state_.store(State::closed);
+  at_device_ = 0;
+  WorkStatus status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
+  while (!sends_.empty()) {
+    SendRing::Entry& entry = sends_.front();
+    if (entry.kind == WorkKind::bind) entry.bind->window->give_up(entry.bind->tag);
+    complete_send(entry, status);
+    sends_.drop_first();
+    status = WorkStatus::flushed;
+  }
+}
+
+bool VerbsQueuePair::send_idle() const {
+  base::Guard guard(send_lock_);
+  return sends_.empty();
+}
+
+// ---- receives
+
+Status VerbsQueuePair::post_recv(const RecvRequest& request) {
+  const Status status = own_->post(request);
+  // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
+  if (state_.load() == State::closed && status == Status::ok) [[unlikely]]
+    flush_receives();
+  return status;
+}
+
+void VerbsQueuePair::complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length,
+                                   bool solicited) {
+  if (own_) own_->reaped();  // DTO-14: completion frees the slot
+  CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
+  if (!queue) {
+    if (shared_) shared_->reaped();  // SRQ-ACC-12
+    return;
+  }
+  adapter_.batch().add(
+      *queue, *this,
+      {events_.owner, done.cookie, length, WorkKind::recv, status, done.unsignalled, solicited, shared_});
+}
+
+void VerbsQueuePair::completion_lost(const Completion& completion) {
+  if (completion.shared) completion.shared->reaped();
+  if (completion.status != WorkStatus::success) return;
+  failure_.store(WorkStatus::flushed);
+  failed_.store(true);
+  adapter_.engine().queue_kick(break_kick_);  // EVM-54
+}
+
+// By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
+// stay in order (DTO-40).
+void VerbsQueuePair::flush_receives() {
+  if (!own_) return;
+  base::Guard guard(send_lock_);
+  while (const std::optional<ReceivePool::Done> done = own_->take_waiting()) {
+    own_->reaped();
+    CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
+    if (queue) queue->push({events_.owner, done->cookie, 0, WorkKind::recv, WorkStatus::flushed, done->unsignalled});
+  }
+}
+
+QueuePair::RecvInfo VerbsQueuePair::recv_info() const {
+  if (!own_) return {RecvInfo::kUnknown, RecvInfo::kUnknown};
+  const std::uint32_t allocated = own_->counts().outstanding;
+  return {allocated, allocated};
+}
+
+// ---- completions, with the engine held
+
+void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
+  if (state() == State::accepting) established({});  // the peer's last word may come later than its first message
+  if (id.queue == WorkId::Queue::recv) {
+    if (const std::optional<ReceivePool::Done> done = own_ ? own_->complete(id.slot) : std::nullopt) {
+      completed_shared(wc, *done);
+    }
+  } else {
+    base::Guard guard(send_lock_);
+    SendRing::Entry* entry = sends_.find(id.slot);
+    if (entry && entry->at_device) {
+      entry->at_device = false;
+      --at_device_;
+      entry->finished = true;
+      if (entry->status == WorkStatus::success) entry->status = send_status(wc.status);
+      retire_finished();
+    }
+    if (state() == State::draining && sends_.empty()) adapter_.engine().queue_kick(quiet_kick_);
+  }
+  if (wc.status == IBV_WC_WR_FLUSH_ERR && (state() == State::connected || state() == State::draining) &&
+      !failed_.load() && !flushed_unasked_) {
+    // The device has ended the connection; connection management will say on whose behalf.
+    flushed_unasked_ = true;
+    adapter_.engine().set_timer(linger_timer_, base::now_ns() + kReason);
+  }
+  if (state() == State::ending) adapter_.engine().queue_kick(quiet_kick_);
+}
+
+// A receive that is out of its pool.
+void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
+  if (state() == State::accepting) established({});
+  const WorkStatus status = recv_status(wc.status);
+  const bool good = status == WorkStatus::success;
+  if (good) {
+    counters_.receives.add();
+    counters_.receive_bytes.add(wc.byte_len);
+  }
+  const bool told = (wc.wc_flags & IBV_WC_WITH_IMM) != 0 && wc.imm_data == kSolicited;
+  complete_recv(done, status, good ? wc.byte_len : 0, good && (told || adapter_.device().is_iwarp()));
+  if (good || status == WorkStatus::flushed) return;
+  failure_.store(WorkStatus::flushed);
+  failed_.store(true);
+  adapter_.engine().queue_kick(break_kick_);
+}
+
+}  // namespace anydat::nic::verbs

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/lock.h"
+#include "nic/adapter.h"
+#include "nic/verbs/device.h"
+#include "nic/verbs/work_id.h"
+
+namespace anydat::nic::verbs {
+
+// Posted receives, of a queue pair or shared: those that the device has, in slots, and behind them those that it has no
+// room for or that wait until there is a device queue. Counting them here makes the counts exact, and lets a queue grow
+// whatever the device can.
+//
+// Thread safety: any thread may call any method; lock_ is a leaf but for the device's own.
+// Always true: completed <= posted; reaped <= completed; posted - reaped <= depth.
+class ReceivePool {
+ public:
+  // What a completed receive was posted with.
+  struct Done {
+    std::uint64_t cookie;
+    bool unsignalled;
+  };
+  enum class Use : std::uint8_t { own, shared };
+
+  // `watched`: told when a watermark is undercut, with lock_ released; null if none is ever armed.
+  ReceivePool(const Device& device, Use use, ReceiveQueueEvents* watched)
+      : device_(device), use_(use), events_(watched) {}
+  Status init(std::uint32_t depth, std::uint32_t segments);
+
+  Status post(const RecvRequest& request);
+  Status resize(std::uint32_t depth);
+  Status set_segments(std::uint32_t segments);
+  void arm(std::uint32_t watermark);
+  ReceiveQueue::Counts counts() const;
+  void reaped() { reaped_.fetch_add(1, std::memory_order_release); }
+  std::uint32_t largest_segment_count() const;
+  ReceiveQueue::Counters& counters() { return counters_; }
+
+  // From now on up to `room` receives are in the device's queue at a time; `tag` goes into their names.
+  void attach(ibv_qp* qp, std::uint32_t tag, std::uint32_t room);
+  void attach(ibv_srq* srq, std::uint32_t room);
+  // The device's queue has gone. What it had comes back to the front of those that wait, in the order of posting.
+  void detach();
+  std::uint32_t at_device() const;
+  std::uint32_t room() const;
+
+  // The device has finished with a slot. Nothing if that was not its own.
+  std::optional<Done> complete(std::uint32_t slot);
+  // Takes the oldest that the device has not; nothing if there is none.
+  std::optional<Done> take_waiting();
+  // The device says that fewer than the armed watermark are left.
+  void device_undercut();
+
+ private:
+  struct Slot {
+    std::uint64_t number;  // of the post
+    std::uint64_t cookie;
+    std::uint32_t segment_count;
+    bool unsignalled;
+    bool used;
+  };
+  Segment* segments_of(std::uint32_t slot) { return &segments_[std::size_t{slot} * segments_max_]; }
+  Status rebuild(std::uint32_t depth, std::uint32_t segments);
+  void feed_locked() ANYDAT_REQUIRES(lock_);
+  bool hand_over(std::uint32_t slot) ANYDAT_REQUIRES(lock_);
+  bool count_completion_locked() ANYDAT_REQUIRES(lock_);
+
+  const Device& device_;
+  const Use use_;
+  ReceiveQueueEvents* const events_;
+
+  mutable base::SpinLock lock_;
+  std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::uint32_t segments_max_ = 0;  // changes while nothing is at the device, or not at all
+  std::vector<Slot> slots_ ANYDAT_GUARDED_BY(lock_);
+  std::vector<Segment> segments_;                               // as lock_ guards slots_
+  std::vector<std::uint32_t> free_ ANYDAT_GUARDED_BY(lock_);    // slots
+  std::deque<std::uint32_t> waiting_ ANYDAT_GUARDED_BY(lock_);  // slots that the device has not, oldest first
+  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;           // ever, as the next two
+  std::uint64_t completed_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::atomic<std::uint64_t> reaped_{0};
+  std::uint32_t at_device_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::uint32_t watermark_ ANYDAT_GUARDED_BY(lock_) = 0;  // 0: not armed
+  base::Nanoseconds empty_since_ ANYDAT_GUARDED_BY(lock_) = 0;
+  ReceiveQueue::Counters counters_;  // written under lock_
+
+  ibv_qp* qp_ ANYDAT_GUARDED_BY(lock_) = nullptr;
+  ibv_srq* srq_ ANYDAT_GUARDED_BY(lock_) = nullptr;
+  std::uint32_t tag_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::uint32_t room_ ANYDAT_GUARDED_BY(lock_) = 0;
+};
+
+}  // namespace anydat::nic::verbs

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "nic/verbs/completions.h"
+#include "nic/verbs/receive_pool.h"
+
+namespace anydat::nic::verbs {
+
+class VerbsAdapter;
+
+// A shared receive queue: one of the device's, with the pool in front of it. Made and removed with the engine held.
+class SharedQueue final : public ReceiveQueue {
+ public:
+  SharedQueue(VerbsAdapter& adapter, ReceiveQueueEvents& events);
+  ~SharedQueue() override;
+  Status init(std::uint32_t depth, std::uint32_t segments, ZoneId zone);
+
+  Status post(const RecvRequest& request) override { return pool_.post(request); }
+  Status resize(std::uint32_t depth) override;
+  void arm(std::uint32_t watermark) override { pool_.arm(watermark); }
+  Counts counts() const override { return pool_.counts(); }
+  void reaped() override { pool_.reaped(); }
+  const Counters& counters() const override { return const_cast<ReceivePool&>(pool_).counters(); }
+
+  ReceivePool& pool() { return pool_; }
+  ibv_srq* device_queue() const { return srq_.get(); }
+  Cq& completions() const { return *cq_; }
+
+ private:
+  VerbsAdapter& adapter_;
+  ReceivePool pool_;
+  PdPtr pd_;
+  Cq* cq_ = nullptr;
+  SrqPtr srq_;
+};
+
+}  // namespace anydat::nic::verbs
