@@ -54,10 +54,11 @@ TEST_P(DtoStatus, FlushedIsWhatTheEndLeaves) {
 TEST_P(DtoStatus, ASourceThatIsFreedFails) {
   // STAT-6, DTO-12, LMR-FREE-4, PROT-2, STAT-15, STAT-16, STAT-17
   const Pair pair = make_connected_pair();
-  const Lmr sink(server.ia, server.pz, kLarge);
+  const std::size_t bytes = kLarge + GetParam().taken_ahead;
+  const Lmr sink(server.ia, server.pz, bytes);
   {
-    const Lmr large(client.ia, client.pz, kLarge);
-    post_large_send(pair.client, large, 1);  // cannot be executed yet
+    const Lmr large(client.ia, client.pz, bytes);
+    post_large_send(pair.client, large, 1, bytes);  // cannot be executed yet, or not all of it
     post_send(pair.client, client_buffers, 2);
   }
   post_recv(pair.client, client_buffers, 3);

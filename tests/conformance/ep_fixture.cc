@@ -134,8 +134,8 @@ void EpTest::post_send(const Ep& ep, const Buffers& buffers, int first, int coun
   }
 }
 
-void EpTest::post_large_send(const Ep& ep, const Lmr& large, DAT_UINT64 number) {
-  DAT_LMR_TRIPLET segment = large.triplet(0, kLarge);
+void EpTest::post_large_send(const Ep& ep, const Lmr& large, DAT_UINT64 number, std::size_t length) {
+  DAT_LMR_TRIPLET segment = large.triplet(0, length);
   require(dat_ep_post_send(ep.get(), 1, &segment, cookie(number), DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
 }
 

@@ -101,7 +101,7 @@ class EpTest : public testing::TestWithParam<Wire> {
   static void post_send(const Ep& ep, const Buffers& buffers, int first, int count = 1, std::size_t length = 32,
                         DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG);
   // A Send of kLarge bytes from `large`, with that cookie; it is still in progress as long as the peer has no buffer.
-  void post_large_send(const Ep& ep, const Lmr& large, DAT_UINT64 number);
+  void post_large_send(const Ep& ep, const Lmr& large, DAT_UINT64 number, std::size_t length = kLarge);
 
   // Both ends with EVDs of their own.
   struct Pair {

@@ -175,6 +175,7 @@ TEST_P(EpTransition, EstablishmentConnectsTheAcceptingEndpoint) {
   EXPECT_EQ(data.private_data_size, 0);
   EXPECT_EQ(ep.state(), DAT_EP_STATE_CONNECTED);
   EXPECT_FALSE(poll_event(ep.evds().recv.get())) << "a preposted receive was not kept";
+  EXPECT_EQ(ep.remote().next_event(), DAT_CONNECTION_EVENT_ESTABLISHED);
   ep.remote().post_sends(kPosted, 16);
   for (int i = 0; i < kPosted; ++i) {
     EXPECT_EQ(expect_completion(ep.evds().recv.get()).user_cookie.as_64, static_cast<DAT_UINT64>(i));

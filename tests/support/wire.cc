@@ -42,6 +42,8 @@ const std::vector<Wire>& all_wires() {
        .ia_name = "soft-lo",
        .env = {{"DAT_WIRE", "shm"}, {"DAT_SHM_COPY", "ring"}},
        .held_for_stopped_sender = 8},
+      // iWARP over TCP, as between hosts.
+      {.name = "tcp", .ia_name = "soft-lo", .env = {{"DAT_WIRE", "tcp"}}, .taken_ahead = 32 << 20},
   };
   return wires;
 }

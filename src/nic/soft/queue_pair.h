@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "nic/adapter.h"
@@ -112,10 +113,12 @@ class SoftQueuePair final : public QueuePair {
   void writes_done_before_read();
   // The next bytes of the oldest Read that the stream holds. False if there is none, or it wants fewer.
   bool place_read(const std::byte* bytes, std::size_t count);
-  // The same in two steps, as aim(), for the bytes that follow `skipped` ones. 0 pieces: there is no such Read, or the
-  // connection has broken.
-  std::size_t aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces);
+  // The same in two steps, as aim(), for the bytes that follow `skipped` ones. 0 pieces: there is no such Read.
+  // Nothing: its memory has been freed since; read_failed() is due.
+  std::optional<std::size_t> aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces);
   bool read_placed(std::size_t count);  // false as place_read()
+  // Its memory is not to be had any more. Requests before it are still done; then the connection breaks.
+  void read_failed(WorkStatus status);
   bool pump();  // hands requests that were blocked to the stream again; true if any of them got further
   // Calls f(const Outgoing&) for a pending request, with the send lock held. False if there is no such request.
   template <typename F>
@@ -158,6 +161,8 @@ class SoftQueuePair final : public QueuePair {
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
   SendOutcome hand_over(std::uint64_t number, const Outgoing& message, WorkFlags flags, Progress& progress)
       ANYDAT_REQUIRES(send_lock_);
+  // What the oldest request has failed with, while others before it were not done (DTO-40).
+  WorkStatus failure_at_front() ANYDAT_REQUIRES(send_lock_);
   SendRing::Entry* oldest_held(WorkKind kind) ANYDAT_REQUIRES(send_lock_);
   template <typename Culprit>
   void writes_done_up_to(Culprit&& culprit);

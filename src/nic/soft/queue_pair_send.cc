@@ -168,6 +168,7 @@ bool SoftQueuePair::pump() {
     }
     retire_finished();
     drained = sends_.empty();
+    if (failure == WorkStatus::success) failure = failure_at_front();
   }
   if (failure != WorkStatus::success) {
     break_connection(failure, CloseReason::request_failed);
@@ -179,6 +180,7 @@ bool SoftQueuePair::pump() {
 
 void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
   bool drained = false;
+  WorkStatus failure = WorkStatus::success;
   {
     base::Guard guard(send_lock_);
     SendRing::Entry* entry = sends_.find(number);
@@ -187,24 +189,29 @@ void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
       entry->finished = true;
       if (entry->kind == WorkKind::rdma_read) --reads_held_;
       retire_finished();
+      failure = failure_at_front();
     }
     drained = sends_.empty();
   }
   // Streams finish the requests they hold in order, so the failing one is the oldest and gets the status.
   if (status != WorkStatus::success) break_connection(status, CloseReason::local_error);
+  if (failure != WorkStatus::success) break_connection(failure, CloseReason::request_failed);
   if (drained && state() == State::draining) finish_draining();
 }
 
 SendRing::Entry* SoftQueuePair::oldest_held(WorkKind kind) {
   for (std::uint64_t number = sends_.first(); number != sends_.unsent(); ++number) {
     SendRing::Entry& entry = sends_.at(number);
-    if (entry.kind == kind && !entry.finished) return &entry;
+    if (entry.kind != kind || entry.finished) continue;
+    if (kind == WorkKind::rdma_read && entry.rdma.progress.failure != WorkStatus::success) continue;
+    return &entry;
   }
   return nullptr;
 }
 
 bool SoftQueuePair::rdma_finished(WorkKind kind) {
   bool drained = false;
+  WorkStatus failure = WorkStatus::success;
   {
     base::Guard guard(send_lock_);
     SendRing::Entry* entry = oldest_held(kind);
@@ -213,8 +220,11 @@ bool SoftQueuePair::rdma_finished(WorkKind kind) {
     if (kind == WorkKind::rdma_read) --reads_held_;
     retire_finished();
     drained = sends_.empty();
+    failure = failure_at_front();
   }
-  if (drained && state() == State::draining) {
+  if (failure != WorkStatus::success) {
+    break_connection(failure, CloseReason::request_failed);
+  } else if (drained && state() == State::draining) {
     finish_draining();
   } else {
     pump();
@@ -246,15 +256,30 @@ void SoftQueuePair::writes_done_before_read() {
   writes_done_up_to([](const SendRing::Entry& entry) { return entry.kind == WorkKind::rdma_read; });
 }
 
-std::size_t SoftQueuePair::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
+std::optional<std::size_t> SoftQueuePair::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
+  base::Guard guard(send_lock_);
+  const SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
+  if (!entry || skipped + count > entry->length - entry->rdma.progress.bytes) return 0;
+  if (!usable(entry->outgoing())) return std::nullopt;
+  return pieces_of(entry->all(), entry->rdma.progress.bytes + skipped, count, pieces);
+}
+
+void SoftQueuePair::read_failed(WorkStatus status) {
+  bool first = false;
   {
     base::Guard guard(send_lock_);
-    const SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
-    if (!entry || skipped + count > entry->length - entry->rdma.progress.bytes) return 0;
-    if (usable(entry->outgoing())) return pieces_of(entry->all(), entry->rdma.progress.bytes + skipped, count, pieces);
+    SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
+    if (!entry) return;
+    entry->rdma.progress.failure = status;
+    first = entry == &sends_.at(sends_.first());
   }
-  break_connection(WorkStatus::local_protection, CloseReason::request_failed);
-  return 0;
+  if (first) break_connection(status, CloseReason::request_failed);
+}
+
+WorkStatus SoftQueuePair::failure_at_front() {
+  if (sends_.first() == sends_.unsent()) return WorkStatus::success;
+  const SendRing::Entry& entry = sends_.at(sends_.first());
+  return entry.kind == WorkKind::rdma_read ? entry.rdma.progress.failure : WorkStatus::success;
 }
 
 bool SoftQueuePair::read_placed(std::size_t count) {
@@ -272,9 +297,13 @@ bool SoftQueuePair::read_placed(std::size_t count) {
 
 bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
   std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = aim_read(0, count, pieces);
-  if (used == 0) return broken();
-  for (const iovec& piece : std::span(pieces).first(used)) {
+  const std::optional<std::size_t> used = aim_read(0, count, pieces);
+  if (!used) {
+    read_failed(WorkStatus::local_protection);
+    return true;
+  }
+  if (*used == 0) return broken();
+  for (const iovec& piece : std::span(pieces).first(*used)) {
     std::memcpy(piece.iov_base, bytes, piece.iov_len);
     bytes += piece.iov_len;
   }

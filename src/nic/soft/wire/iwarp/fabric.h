@@ -43,6 +43,7 @@ class Fabric final : public PollSource, public FdHandler {
   ChunkPool& chunks() { return chunks_; }
   // What has arrived is read into here, if it has no better place. One for all, since one thread reads at a time.
   std::span<std::byte> staging() { return {staging_.get(), kStagingBytes}; }
+  std::size_t& parked() { return parked_; }  // bytes of messages that wait for buffers, of all connections
   std::uint64_t passes() const { return passes_.load(std::memory_order_relaxed); }
 
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
@@ -92,6 +93,7 @@ class Fabric final : public PollSource, public FdHandler {
   ChunkPool chunks_;
   std::unordered_set<TcpStream*> streams_;  // with a socket
   TcpStream* hot_ = nullptr;                // something has come for it not long ago
+  std::size_t parked_ = 0;
   unsigned looks_ = 0;
   unsigned vain_looks_ = 0;  // in a row
   std::span<struct epoll_event> ready_;

@@ -62,6 +62,7 @@ TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
       next_sink_(unpredictable()) {}
 
 TcpStream::~TcpStream() {
+  drop_parked();
   hang_up();
   fabric_.forget(turn_);
 }
@@ -154,6 +155,11 @@ void TcpStream::refuse(TerminateCode code, CloseReason reason) {
     queue_pair_.accept_failed();
     return;
   }
+  if (phase_ == Phase::greeting) {
+    close(reason);
+    queue_pair_.connect_failed(ConnectFailure::refused);
+    return;
+  }
   queue_pair_.break_connection(WorkStatus::flushed, reason);
 }
 
@@ -194,6 +200,10 @@ void TcpStream::end_of_stream() {
     fail(ConnectFailure::refused);
     return;
   }
+  if (phase_ == Phase::greeting) {
+    fail(ConnectFailure::refused);
+    return;
+  }
   if (said_goodbye_) return;  // and its connection ends when what it sent has been delivered
   if (phase_ == Phase::accepting) {
     closed_ = true;
@@ -201,7 +211,7 @@ void TcpStream::end_of_stream() {
     return;
   }
   // Others than us end in order by hanging up between frames.
-  if (!peer_is_ours_ && step_ == Step::front && front_have_ == 0) {
+  if (peer_kind() != Peer::ours && step_ == Step::front && front_have_ == 0) {
     queue_pair_.peer_closed(CloseReason::graceful);
   } else {
     closed_ = true;
@@ -221,7 +231,7 @@ void TcpStream::lost(int error) {
     return;
   }
   if (said_goodbye_) return;
-  closed_ = true;
+  closed_ = true;  // also of a connection that is still being set up
   queue_pair_.peer_lost(WorkStatus::transport);
 }
 
@@ -248,8 +258,8 @@ void TcpStream::hang_up() {
 void TcpStream::close(CloseReason reason) {
   if (closed_ && !socket_) return;
   closed_ = true;
-  parked_.clear();
-  if (socket_ && phase_ == Phase::open) {
+  drop_parked();
+  if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting)) {
     base::Guard guard(tx_lock_);
     if (reason == CloseReason::graceful || reason == CloseReason::abrupt) {
       say(Signal::goodbye, static_cast<std::uint32_t>(reason));
@@ -272,7 +282,7 @@ void TcpStream::close(CloseReason reason) {
 
 bool TcpStream::let_go() {
   closed_ = true;
-  parked_.clear();
+  drop_parked();
   current_ = nullptr;
   hang_up();
   return true;

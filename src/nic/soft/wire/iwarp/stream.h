@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "base/lock.h"
@@ -20,9 +21,10 @@ namespace anydat::nic::soft::iwarp {
 
 // One connection over TCP.
 //
-// Sends and Writes are done when the socket has them, or, small ones that follow each other, when they are in line for
-// it. A Write is only reported when the peer has answered something that came behind it, so that what it refuses can be
-// told of the Write that was at fault. Messages that find no receive buffer are kept up to a bound, so that Writes and
+// A small Send is done when the socket has it, or, in a row of them, when it is in line for it. A large one is when a
+// peer of our kind says that it has been delivered; another peer says nothing, and there it is done as a small one. A
+// Write is done when the peer has answered something that came behind it, so that what it refuses can be told of the
+// Write that was at fault. Messages that find no receive buffer are kept up to a bound, so that Writes and
 // answers to Reads behind them pass; then nothing more is read until there is a buffer.
 class TcpStream final : public Stream {
  public:
@@ -50,9 +52,11 @@ class TcpStream final : public Stream {
   void look_for_silence(base::Nanoseconds limit);
 
  private:
-  enum class Phase : std::uint8_t { idle, connecting, asking, accepting, open, over };
+  // greeting: the passive side has accepted, and its first message is still to come.
+  enum class Phase : std::uint8_t { idle, connecting, asking, greeting, accepting, open, over };
   // Where the payload of the segment that is arriving goes.
   enum class Into : std::uint8_t { message, read, memory, control, nothing };
+  enum class Peer : std::uint8_t { unknown, ours, other };
 
   // A message that no buffer was there for.
   struct Parked {
@@ -66,6 +70,10 @@ class TcpStream final : public Stream {
     std::uint32_t writes;  // that went out before it, and are answered with it
     bool ours;             // nobody but us wants it
     std::uint64_t length;
+  };
+  struct Unconfirmed {
+    std::uint32_t sequence;
+    std::uint64_t number;  // of the request
   };
   struct Served {
     ReadRequest request;
@@ -84,8 +92,12 @@ class TcpStream final : public Stream {
   void fail(ConnectFailure why);
   void settle(const Terms& terms, const Offer& own) ANYDAT_REQUIRES(tx_lock_);
   void first_frame();
+  void established();
   void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(tx_lock_);
   void signalled(std::uint64_t offset);
+  void know_peer(Peer peer, ConnQual qual);
+
+  Peer peer_kind() const ANYDAT_NO_ANALYSIS { return peer_; }  // with the engine held
 
   // ---- the end (stream.cc)
   void end_of_stream();
@@ -105,14 +117,16 @@ class TcpStream final : public Stream {
   void out_of_memory();  // what takes memory and finds none ends this connection and no other
 
   // ---- sending (stream_send.cc)
-  SendOutcome send_message(const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  SendOutcome send_message(std::uint64_t number, const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
   SendOutcome send_write(const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
   SendOutcome send_read(const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
   bool send_some(const SegmentHeader& first, const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
   bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(tx_lock_);
+  bool make_room() ANYDAT_REQUIRES(tx_lock_);
   void ask_for_answer() ANYDAT_REQUIRES(tx_lock_);
   void push_out() ANYDAT_REQUIRES(tx_lock_);
   void answer_completed();
+  void delivered_up_to(std::uint32_t sequence);
   bool serve_reads();
   void refuse_read(const Served& read, RegionCheck check);
   static TerminateCode refusal_of(RegionCheck check, bool reads);
@@ -131,6 +145,8 @@ class TcpStream final : public Stream {
   void begin_write();
   void begin_read_response();
   void end_segment();
+  void message_delivered(std::uint64_t length);
+  void confirm();
   void message_ended();
   void read_request_ended();
   std::size_t aim(std::span<iovec> pieces);
@@ -139,6 +155,10 @@ class TcpStream final : public Stream {
   void park_another(bool solicited);
   void park(std::span<const std::byte> bytes);
   void deliver_parked();
+  void count_parked(std::size_t bytes);
+  void unpark();
+  void drop_parked();
+  bool is_full() const;                                         // no more is kept for want of buffers
   bool may_write(std::uint64_t address, std::uint64_t length);  // as the segment does
 
   Fabric& fabric_;
@@ -151,7 +171,6 @@ class TcpStream final : public Stream {
   bool active_ = false;
   bool closed_ = false;  // nothing that arrives counts any more
   bool more_to_read_ = false;
-  bool peer_is_ours_ = false;
   bool said_goodbye_ = false;  // the peer
   bool hung_up_ = false;       // the peer has, but there may be more to read
   bool ended_ = false;         // and there is not
@@ -162,7 +181,7 @@ class TcpStream final : public Stream {
     std::size_t count = 0;
     std::array<std::byte, kPrivateDataMax> data;
     std::size_t data_bytes = 0;
-    StartUp asked;
+    StartUp frame;  // the peer's
   };
   std::unique_ptr<SetUp> set_up_;  // until it is established
   std::array<std::byte, kTerminateBytesMax> last_words_;
@@ -172,6 +191,8 @@ class TcpStream final : public Stream {
   base::Mutex tx_lock_;
   std::unique_ptr<Transmitter> out_ ANYDAT_GUARDED_BY(tx_lock_);
   Terms terms_ ANYDAT_GUARDED_BY(tx_lock_);
+  Peer peer_ ANYDAT_GUARDED_BY(tx_lock_) = Peer::unknown;  // written with the engine, too, which is enough to read it
+  std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(tx_lock_);
   bool may_send_ ANYDAT_GUARDED_BY(tx_lock_) = false;
   bool somebody_waits_ ANYDAT_GUARDED_BY(tx_lock_) = false;  // a request was told to come again
   std::uint64_t last_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which something went out at once
@@ -202,11 +223,14 @@ class TcpStream final : public Stream {
   bool first_frame_seen_ = false;
 
   std::uint32_t sends_expected_ = kFirstSequence;
+  std::uint32_t sends_delivered_ = 0;  // sequence number of the last
+  bool owes_word_ = false;             // of what has been delivered
   std::uint32_t requests_expected_ = kFirstSequence;
   std::uint64_t message_bytes_ = 0;  // whole segments of the message that is arriving
   Incoming* current_ = nullptr;
   std::vector<Parked> parked_;
   std::size_t parked_bytes_ = 0;
+  bool answer_unwanted_ = false;    // the Read has failed meanwhile
   std::uint64_t answer_bytes_ = 0;  // whole segments of the Read Response that is arriving
   std::vector<Served> served_;
 };

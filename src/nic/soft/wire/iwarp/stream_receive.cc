@@ -19,13 +19,23 @@ constexpr int kReadsPerTurn = 4;
 // What is left of a frame is read straight to its place if it is worth a system call of its own.
 constexpr std::size_t kDirectMin = 8 << 10;
 // Of messages without a buffer. What has been read from the socket before that is known comes on top.
-constexpr std::size_t kParkedMax = 128 << 10;
+constexpr std::size_t kParkedMax = 1 << 20;
+// The same when many do it.
+constexpr std::size_t kParkedByManyMax = 64 << 10;
+constexpr std::size_t kParkedByAllMax = 64 << 20;
+// And when the peer has hung up: the word of how it ends comes behind all that it sent, which is no more than sockets
+// hold.
+constexpr std::size_t kParkedAtEndMax = 16 << 20;
 // Each of them counts for so much more, or a peer could make us keep any number of messages of length 0.
 constexpr std::size_t kParkedEach = 64;
-// Of a message that is parked, in all: no sender may make us keep more than a socket would.
-constexpr std::size_t kParkedAtEndMax = 16 << 20;
 
 }  // namespace
+
+bool TcpStream::is_full() const {
+  if (parked_bytes_ < kParkedByManyMax) return false;
+  if (hung_up_) return parked_bytes_ >= kParkedAtEndMax;
+  return parked_bytes_ >= kParkedMax || fabric_.parked() >= kParkedByAllMax;
+}
 
 bool TcpStream::receive() {
   bool any = false;
@@ -33,7 +43,7 @@ bool TcpStream::receive() {
   for (int i = 0; i < kReadsPerTurn; ++i) {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
     if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
-    if (parked_bytes_ >= kParkedMax && !(hung_up_ && parked_bytes_ < kParkedAtEndMax)) return any;
+    if (is_full()) return any;
     std::size_t wanted = 0;
     const ssize_t count = read_some(wanted);
     if (count < 0 && errno == EINTR) continue;
@@ -48,6 +58,7 @@ bool TcpStream::receive() {
       return any;
     }
     fabric_.adapter().batch().flush();
+    if (owes_word_) confirm();
     // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
     if (static_cast<std::size_t>(count) < wanted && !hung_up_) return any;
   }
@@ -129,7 +140,7 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   const std::size_t segment_bytes = load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!parked_.empty() || current_ || message_bytes_ != 0) return 0;
+  if (!parked_.empty() || current_ || message_bytes_ != 0 || peer_kind() == Peer::unknown) return 0;
   SegmentHeader header;
   if (parse_segment_header(bytes.subspan(kFrameLengthBytes, kUntaggedHeaderBytes), header)) return 0;
   if (!header.last || header.offset != 0 || header.sequence != sends_expected_ ||
@@ -144,6 +155,7 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   whole_ = nullptr;
   if (!taken) return 0;
   ++sends_expected_;
+  message_delivered(segment_bytes - kUntaggedHeaderBytes);
   return whole;
 }
 
@@ -313,13 +325,13 @@ void TcpStream::begin_send() {
 
 void TcpStream::park_another(bool solicited) {
   parked_.push_back({{}, solicited, false});
-  parked_bytes_ += kParkedEach;
+  count_parked(kParkedEach);
 }
 
 void TcpStream::park(std::span<const std::byte> bytes) {
   Parked& message = parked_.back();
   message.bytes.insert(message.bytes.end(), bytes.begin(), bytes.end());
-  parked_bytes_ += bytes.size();
+  count_parked(bytes.size());
 }
 
 bool TcpStream::may_write(std::uint64_t address, std::uint64_t length) {
@@ -352,7 +364,7 @@ void TcpStream::begin_read_response() {
   } else if (segment_.tagged_offset != answer_bytes_ || end > asked.length || (segment_.last && end != asked.length)) {
     refuse(ddp_error::kBaseOrBounds);
   } else {
-    into_ = Into::read;
+    into_ = answer_unwanted_ ? Into::nothing : Into::read;
   }
 }
 
@@ -363,9 +375,16 @@ std::size_t TcpStream::aim(std::span<iovec> pieces) {
     case Into::message:
       return current_ ? queue_pair_.aim(*current_, payload_left_, pieces) : 0;
     case Into::read: {
-      const std::size_t used = queue_pair_.aim_read(answer_bytes_ + skipped, payload_left_, pieces);
-      if (used == 0 && !closed_) refuse(rdmap_error::kStreamCatastrophic);
-      return used;
+      const std::optional<std::size_t> used = queue_pair_.aim_read(answer_bytes_ + skipped, payload_left_, pieces);
+      if (!used) {
+        // The rest of it is heard, and forgotten.
+        into_ = Into::nothing;
+        answer_unwanted_ = true;
+        queue_pair_.read_failed(WorkStatus::local_protection);
+        return 0;
+      }
+      if (*used == 0) refuse(rdmap_error::kStreamCatastrophic);
+      return *used;
     }
     case Into::memory:
       // It may have been withdrawn since the segment began.
@@ -396,6 +415,12 @@ void TcpStream::place(std::span<const std::byte> bytes) {
 }
 
 void TcpStream::end_segment() {
+  if (peer_kind() == Peer::unknown) {
+    const bool hello = segment_.opcode == Opcode::write && payload_bytes_ == 0 && segment_.stag == kSignalStag &&
+                       segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
+    know_peer(hello ? Peer::ours : Peer::other, hello ? segment_.tagged_offset & 0xffff : 0);
+    if (closed_) return;
+  }
   switch (segment_.opcode) {
     case Opcode::write:
       if (payload_bytes_ == 0 && segment_.stag == kSignalStag) signalled(segment_.tagged_offset);
@@ -424,7 +449,21 @@ void TcpStream::message_ended() {
     return;
   }
   Incoming* const message = std::exchange(current_, nullptr);
-  queue_pair_.finish(*message);
+  const std::uint64_t length = message->length;
+  if (queue_pair_.finish(*message)) message_delivered(length);
+}
+
+void TcpStream::message_delivered(std::uint64_t length) {
+  ++sends_delivered_;
+  owes_word_ |= length > kConfirmedAbove && peer_kind() == Peer::ours;
+}
+
+void TcpStream::confirm() {
+  owes_word_ = false;
+  if (closed_) return;
+  base::Guard guard(tx_lock_);
+  say(Signal::delivered, sends_delivered_);
+  push_out();
 }
 
 void TcpStream::read_request_ended() {
@@ -443,9 +482,26 @@ void TcpStream::read_request_ended() {
 
 // ---- messages that waited for a buffer
 
+void TcpStream::count_parked(std::size_t bytes) {
+  parked_bytes_ += bytes;
+  fabric_.parked() += bytes;
+}
+
+void TcpStream::unpark() {
+  const std::size_t bytes = parked_.front().bytes.size() + kParkedEach;
+  parked_bytes_ -= bytes;
+  fabric_.parked() -= bytes;
+  parked_.erase(parked_.begin());
+}
+
+void TcpStream::drop_parked() {
+  while (!parked_.empty()) unpark();
+}
+
 void TcpStream::resume_receiving() {
   or_break([this] { deliver_parked(); });
-  if (closed_ || parked_bytes_ >= kParkedMax) return;
+  if (owes_word_) confirm();
+  if (closed_ || is_full()) return;
   more_to_read_ = true;
   fabric_.come_back(turn_);
 }
@@ -454,6 +510,7 @@ void TcpStream::deliver_parked() {
   while (!closed_ && !parked_.empty() && !current_) {
     Parked& message = parked_.front();
     if (message.whole) {
+      const std::size_t length = message.bytes.size();
       const bool taken = queue_pair_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
       // One by one: each may be the last for want of a buffer.
       fabric_.adapter().batch().flush();
@@ -462,6 +519,7 @@ void TcpStream::deliver_parked() {
         queue_pair_.wait_for_receive();
         return;
       }
+      message_delivered(length);
     } else {
       // The rest of it is still arriving, and the segment that is may reach further than what is here.
       const std::uint64_t length = message_bytes_ + (into_ == Into::message ? payload_bytes_ : 0);
@@ -473,8 +531,7 @@ void TcpStream::deliver_parked() {
       }
       if (!queue_pair_.place(*current_, message.bytes.data(), message.bytes.size())) return;
     }
-    parked_bytes_ -= message.bytes.size() + kParkedEach;
-    parked_.erase(parked_.begin());
+    unpark();
   }
   if (!closed_ && parked_.empty()) queue_pair_.delivered_everything();
 }

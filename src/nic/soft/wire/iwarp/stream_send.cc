@@ -24,7 +24,7 @@ SendOutcome never(Progress& progress, WorkStatus status) {
 
 }  // namespace
 
-SendOutcome TcpStream::send(std::uint64_t, const Outgoing& message, Progress& progress) {
+SendOutcome TcpStream::send(std::uint64_t number, const Outgoing& message, Progress& progress) {
   if (message.kind != WorkKind::send && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
   if (!queue_pair_.usable(message)) return never(progress, WorkStatus::local_protection);
   base::Guard guard(tx_lock_);
@@ -38,7 +38,7 @@ SendOutcome TcpStream::send(std::uint64_t, const Outgoing& message, Progress& pr
     case WorkKind::rdma_read:
       return send_read(message, progress);
     default:
-      return send_message(message, progress);
+      return send_message(number, message, progress);
   }
 }
 
@@ -74,13 +74,45 @@ bool TcpStream::send_some(const SegmentHeader& first, const Outgoing& message, P
   return false;
 }
 
-SendOutcome TcpStream::send_message(const Outgoing& message, Progress& progress) {
+SendOutcome TcpStream::send_message(std::uint64_t number, const Outgoing& message, Progress& progress) {
   SegmentHeader first;
   first.opcode = message.solicited ? Opcode::send_solicited : Opcode::send;
   first.sequence = send_sequence_;
+  const bool confirmed = message.length > kConfirmedAbove && peer_ == Peer::ours;
+  if (confirmed && unconfirmed_.size() == unconfirmed_.capacity() && !make_room()) {
+    somebody_waits_ = true;
+    fabric_.come_back(turn_);
+    return SendOutcome::blocked;
+  }
   if (!send_some(first, message, progress)) return SendOutcome::blocked;
+  if (confirmed) unconfirmed_.push_back({send_sequence_, number});
   ++send_sequence_;
-  return SendOutcome::done;
+  return confirmed ? SendOutcome::pending : SendOutcome::done;
+}
+
+bool TcpStream::make_room() {
+  try {
+    unconfirmed_.reserve(std::max<std::size_t>(16, 2 * unconfirmed_.capacity()));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void TcpStream::delivered_up_to(std::uint32_t sequence) {
+  for (;;) {
+    std::uint64_t number = 0;
+    {
+      base::Guard guard(tx_lock_);
+      if (unconfirmed_.empty()) return;
+      const Unconfirmed& oldest = unconfirmed_.front();
+      if (static_cast<std::int32_t>(sequence - oldest.sequence) < 0) return;
+      number = oldest.number;
+      unconfirmed_.erase(unconfirmed_.begin());
+    }
+    queue_pair_.send_finished(number, WorkStatus::success);
+    if (closed_) return;
+  }
 }
 
 SendOutcome TcpStream::send_write(const Outgoing& message, Progress& progress) {
@@ -149,8 +181,9 @@ void TcpStream::answer_completed() {
     if (pump) somebody_waits_ = false;
   }
   for (std::uint32_t i = 0; i < asked.writes && !closed_; ++i) queue_pair_.rdma_finished(WorkKind::rdma_write);
-  if (!asked.ours && !closed_) queue_pair_.read_placed(answer_bytes_);
+  if (!asked.ours && !answer_unwanted_ && !closed_) queue_pair_.read_placed(answer_bytes_);
   answer_bytes_ = 0;
+  answer_unwanted_ = false;
   if (pump && !closed_) queue_pair_.pump();
 }
 

@@ -176,8 +176,10 @@ void TcpStream::answered(const StartUp& answer) {
     fail(ConnectFailure::refused);
     return;
   }
-  phase_ = Phase::open;
+  set_up_->frame = answer;
+  phase_ = Phase::greeting;
   first_frame_seen_ = true;
+  bool answers = terms.reads_known && terms.reads_out > 0;
   {
     base::Guard guard(tx_lock_);
     settle(terms, own);
@@ -185,18 +187,29 @@ void TcpStream::answered(const StartUp& answer) {
     if (terms.begins_by_frame) out_->append_empty_frame();
     if (terms.begins_by_read) request_read({next_sink_++, 0, true, 0}, {});
     say(Signal::hello, 0);
+    // Whatever the peer is, it answers this; and says hello before, if it is one of ours.
+    answers = answers && (terms.begins_by_read || request_read({next_sink_++, 0, true, 0}, {}));
     out_->flush();
+  }
+  if (!answers) know_peer(Peer::other, 0);
+}
+
+// Active side: the peer has let us know what it is.
+void TcpStream::established() {
+  phase_ = Phase::open;
+  {
+    base::Guard guard(tx_lock_);
     may_send_ = true;
   }
   // The private data lies in the set-up, which goes.
   const std::unique_ptr<SetUp> kept = std::move(set_up_);
-  queue_pair_.set_reached({port_of(remote_), {}});
-  queue_pair_.established(answer.private_data.first(std::min(answer.private_data.size(), kPrivateDataMax)));
+  const std::span<const std::byte> data = kept->frame.private_data;
+  queue_pair_.established(data.first(std::min(data.size(), kPrivateDataMax)));
 }
 
 void TcpStream::prepare_to_accept(const StartUp& asked, std::span<const std::byte> private_data) {
   set_up_ = std::make_unique<SetUp>();
-  set_up_->asked = asked;
+  set_up_->frame = asked;
   set_up_->data_bytes = private_data.size();
   std::copy(private_data.begin(), private_data.end(), set_up_->data.begin());
 }
@@ -212,7 +225,7 @@ void TcpStream::accept(base::UniqueFd socket) {
     return;
   }
   const Offer own = offer();
-  StartUp frame = answer_to(set_up_->asked, own);
+  StartUp frame = answer_to(set_up_->frame, own);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::array<std::byte, kStartUpBytesMax> bytes;
   const std::size_t count = write_start_up(frame, bytes);
@@ -220,7 +233,7 @@ void TcpStream::accept(base::UniqueFd socket) {
   {
     base::Guard guard(tx_lock_);
     out_->open(socket_.get());
-    settle(terms_of_answerer(set_up_->asked, own), own);
+    settle(terms_of_answerer(set_up_->frame, own), own);
     out_->append_bytes(std::span(bytes).first(count));
     out_->flush();
     peer_begins = terms_.peer_begins;
@@ -259,25 +272,37 @@ void TcpStream::say(Signal signal, std::uint32_t value) {
   out_->append(header, std::span<const std::byte>{});
 }
 
+// Its first message tells: ours says hello, and the passive side which service point it is, since a request may have
+// been handed on (EP-DUP-1).
+void TcpStream::know_peer(Peer peer, ConnQual qual) {
+  {
+    base::Guard guard(tx_lock_);
+    peer_ = peer;
+    if (peer == Peer::ours) out_->set_ulpdu_max(kUlpduMaxOfOurs);
+    if (peer == Peer::ours && !active_) {
+      say(Signal::hello, static_cast<std::uint32_t>(queue_pair_.local_port()));
+      out_->flush();
+    }
+  }
+  if (phase_ != Phase::greeting) return;
+  queue_pair_.set_reached({qual != 0 ? qual : port_of(remote_), {}});
+  established();
+}
+
 void TcpStream::signalled(std::uint64_t offset) {
   switch (static_cast<Signal>(offset >> 32)) {
-    case Signal::hello: {
-      if (peer_is_ours_) return;
-      peer_is_ours_ = true;
-      base::Guard guard(tx_lock_);
-      out_->set_ulpdu_max(kUlpduMaxOfOurs);
-      if (active_) return;
-      say(Signal::hello, 0);
-      out_->flush();
+    case Signal::hello:
+      return;  // has been noticed
+    case Signal::delivered:
+      delivered_up_to(static_cast<std::uint32_t>(offset));
       return;
-    }
     case Signal::goodbye: {
       if (said_goodbye_) return;
       said_goodbye_ = true;
       const bool graceful = static_cast<std::uint32_t>(offset) == static_cast<std::uint32_t>(CloseReason::graceful);
       if (!graceful) {
         closed_ = true;
-        parked_.clear();
+        drop_parked();
       }
       queue_pair_.peer_closed(graceful ? CloseReason::graceful : CloseReason::abrupt);
       return;

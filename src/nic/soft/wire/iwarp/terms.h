@@ -36,9 +36,11 @@ bool terms_of_asker(const StartUp& answer, const Offer& offer, Terms& terms);
 // (RFC 5040, section 5.1), so that others do not notice them. The STag says that it is one, the offset says which.
 inline constexpr std::uint32_t kSignalStag = 0x414e'5944;  // "ANYD"
 enum class Signal : std::uint32_t {
-  hello = 1,    // the first message of each side: a peer of our kind
-  goodbye = 2,  // the last: an end in order; without it, it is none
+  hello = 1,      // the first message of each side: a peer of our kind
+  goodbye = 2,    // the last, with how it ends: an end in order; without it, it is none
+  delivered = 3,  // the Sends up to this sequence number have been; due after each that is longer than the following
 };
+inline constexpr std::uint64_t kConfirmedAbove = 8192;
 constexpr std::uint64_t signal_offset(Signal signal, std::uint32_t value) {
   return std::uint64_t{static_cast<std::uint32_t>(signal)} << 32 | value;
 }
