@@ -53,8 +53,10 @@ TEST_P(DtoStatus, FlushedIsWhatTheEndLeaves) {
 
 TEST_P(DtoStatus, ASourceThatIsFreedFails) {
   // STAT-6, DTO-12, LMR-FREE-4, PROT-2, STAT-15, STAT-16, STAT-17
-  const Pair pair = make_connected_pair();
   const std::size_t bytes = kLarge + GetParam().taken_ahead;
+  DAT_EP_ATTR attr = default_ep_attr();
+  attr.max_message_size = bytes;
+  const Pair pair = make_connected_pair(attr, attr);
   const Lmr sink(server.ia, server.pz, bytes);
   {
     const Lmr large(client.ia, client.pz, bytes);

@@ -174,17 +174,20 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   base::log(base::LogLevel::warn, "the peer has ended a connection over TCP: {}", describe(message.code));
   // Requests before the one at fault have been done: the peer takes them in order.
   SegmentHeader offender;
+  CloseReason reason = reason_of(message.code);
   if (!message.segment_header.empty() && !parse_segment_header(message.segment_header, offender)) {
     if (offender.opcode == Opcode::write) {
       queue_pair_.writes_done_before(offender.stag, offender.tagged_offset);
     } else if (offender.opcode == Opcode::read_request) {
       queue_pair_.writes_done_before_read();
+      // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
+      if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
     }
   }
   if (message.code.layer == 2) {
     queue_pair_.peer_lost(WorkStatus::transport);
   } else {
-    queue_pair_.peer_closed(reason_of(message.code));
+    queue_pair_.peer_closed(reason);
   }
 }
 
