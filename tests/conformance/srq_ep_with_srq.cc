@@ -59,7 +59,7 @@ TEST_P(SrqEndpoint, RefusesReceivesInEveryState) {
     EXPECT_THAT(dat_ep_post_recv(ep.get().get(), 1, &segment, cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
                 HasType(DAT_INVALID_STATE))
         << "endpoint state " << state;
-    EXPECT_EQ(held(ep.get()).buffers, 0);
+    EXPECT_TRUE(holds_none(held(ep.get())));
     EXPECT_EQ(counts(srq), (Counts{.available = 0, .outstanding = 0}));
     EXPECT_FALSE(poll_event(ep.recv_evd())) << "a refused receive completed";
     EXPECT_EQ(ep.get().state(), state);

@@ -39,6 +39,8 @@ struct Held {
 };
 std::ostream& operator<<(std::ostream& out, const Held& held);
 Held held(const Ep& ep);
+// No buffers, as far as the adapter can tell: one that cannot says so (EP-RQ-13).
+bool holds_none(const Held& held);
 
 // Receive buffers of equal size in one LMR; buffer i is posted with cookie i.
 class Buffers {

@@ -19,7 +19,7 @@ class SrqFlush : public SrqHoldingTest {
   void expect_ended(DAT_EVENT_NUMBER event, int successes, int flushed) {
     EXPECT_EQ(expect_event(server.connect.get(), event).event_data.connect_event_data.ep_handle, ep.get());
     EXPECT_EQ(ep.state(), DAT_EP_STATE_DISCONNECTED);
-    EXPECT_EQ(held(ep).buffers, 0);
+    EXPECT_TRUE(holds_none(held(ep)));
     for (const auto& dto : expect_completions(server.recv.get(), successes)) {
       EXPECT_TRUE(has_pattern(large[static_cast<int>(dto.user_cookie.as_64)].first(StoppedSender::kSmall), 0));
     }

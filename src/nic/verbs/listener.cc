@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "base/lock.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 
@@ -14,6 +18,14 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr std::size_t kPartsMax = 1024;
+// Service points of this process that keep their ports but listen no more, by device and port: other instances cannot
+// tell them from those that listen.
+base::Mutex stopped_lock;
+std::set<std::pair<std::string, ConnQual>>& stopped_points() {
+  static auto* const points = new std::set<std::pair<std::string, ConnQual>>;
+  return *points;
+}
+
 constexpr base::Nanoseconds kPartsAge = 60 * base::kNsPerSecond;
 
 }  // namespace
@@ -149,7 +161,11 @@ Status VerbsRequest::hand_off(ConnQual qual) {
   const CmIdPtr owner(probe);
   sockaddr_storage address = socket_address(adapter_.info().address, qual);
   const bool taken = rdma_bind_addr(probe, reinterpret_cast<sockaddr*>(&address)) != 0 && errno == EADDRINUSE;
-  if (!taken || found != adapter_.listeners().end()) return Status::unreachable;
+  if (!taken) return Status::unreachable;
+  {
+    base::Guard guard(stopped_lock);
+    if (stopped_points().contains({adapter_.device().name(), qual})) return Status::unreachable;
+  }
   answer(CmHead::Kind::redirect, qual);
   return Status::ok;
 }
@@ -157,6 +173,10 @@ Status VerbsRequest::hand_off(ConnQual qual) {
 // ---- listeners
 
 VerbsListener::~VerbsListener() {
+  if (stopped_) {
+    base::Guard guard(stopped_lock);
+    stopped_points().erase({adapter_.device().name(), qual_});
+  }
   adapter_.listeners().erase(qual_);
 }
 
@@ -174,6 +194,12 @@ Status VerbsListener::listen(ConnQual qual) {
   qual_ = ntohs(rdma_get_src_port(id));
   adapter_.listeners()[qual_] = this;
   return Status::ok;
+}
+
+void VerbsListener::stop() {
+  stopped_ = true;
+  base::Guard guard(stopped_lock);
+  stopped_points().emplace(adapter_.device().name(), qual_);
 }
 
 void VerbsListener::deliver(std::unique_ptr<ConnectionRequest> request) {

@@ -74,7 +74,7 @@ class VerbsListener final : public Listener, public CmHandler {
 
   ConnQual qual() const override { return qual_; }
   // Its port stays taken; requests are refused.
-  void stop() override { stopped_ = true; }
+  void stop() override;
   bool stopped() const { return stopped_; }
   void deliver(std::unique_ptr<ConnectionRequest> request);
 

@@ -84,9 +84,9 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) {
 
 // ---- the device's queue pair
 
-bool VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
+VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
   Device& device = adapter_.device();
-  if (adapter_.gone()) return false;
+  if (adapter_.gone()) return Made::connection_over;
   pd_ = device.zone(zone_);
   // A Read with more segments than the device scatters to is several of its requests.
   const std::uint32_t parts = limits_.send_segments > device.read_segments() ? std::max(limits_.send_segments, 1u) : 1;
@@ -94,7 +94,7 @@ bool VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
       std::max(std::min(limits_.send_depth * parts, static_cast<std::uint32_t>(device.attributes().max_qp_wr)), 1u);
   cq_room_ = sends + (shared_ ? 0 : limits_.recv_depth);
   cq_ = pd_ ? adapter_.completion_queues().reserve(cq_room_) : nullptr;
-  if (!cq_) return false;
+  if (!cq_) return Made::no_memory;
   // Small messages go with their request where the device takes them so.
   for (const std::uint32_t inline_max : {128u, 64u, 0u}) {
     ibv_qp_init_attr attributes{};
@@ -116,12 +116,13 @@ bool VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
     inline_max_ = std::min(attributes.cap.max_inline_data, inline_max);
     break;
   }
-  if (!qp_ || !change_state(id, IBV_QPS_INIT)) {
+  const Made result = !qp_ ? Made::no_memory : !change_state(id, IBV_QPS_INIT) ? Made::connection_over : Made::ready;
+  if (result != Made::ready) {
     remove_queue_pair();
-    return false;
+    return result;
   }
   if (own_) own_->attach(qp_.get(), tag_, limits_.recv_depth);
-  return true;
+  return result;
 }
 
 bool VerbsQueuePair::change_state(rdma_cm_id* id, ibv_qp_state state) {

@@ -85,7 +85,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   };
 
   // The device's queue pair.
-  bool make_queue_pair(rdma_cm_id* id);
+  enum class Made : std::uint8_t { ready, no_memory, connection_over };
+  Made make_queue_pair(rdma_cm_id* id);
   bool change_state(rdma_cm_id* id, ibv_qp_state state);
   void remove_queue_pair();
   bool quiet();
@@ -147,6 +148,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::uint64_t remote_port_ = 0;
   ServicePointName reached_;
   Ending ending_;
+  ConnQual service_ = 0;                 // the service point that is being asked
   std::uint64_t attempt_ = 0;            // names the parts of one request
   std::vector<std::byte> private_data_;  // of the request
   std::size_t private_data_sent_ = 0;    // parts that the other side has

@@ -14,8 +14,7 @@ namespace anydat::nic::verbs {
 namespace {
 
 constexpr int kResolveMs = 5000;
-// InfiniBand's reasons for a reject (volume 1, 12.6.7.2).
-constexpr int kNoSuchService = 8;
+// InfiniBand's reason for a reject by a program (volume 1, 12.6.7.2).
 constexpr int kByConsumer = 28;
 
 std::uint64_t random_number() {
@@ -35,7 +34,7 @@ Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   }
   local_address_ = adapter_.info().address;
   remote_address_ = parameters.remote;
-  remote_port_ = parameters.qual;
+  remote_port_ = service_ = parameters.qual;
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
   private_data_sent_ = 0;
   attempt_ = random_number();
@@ -58,9 +57,10 @@ Status VerbsQueuePair::begin_attempt() {
   // A device reaches itself by its own address only.
   const Address& to = is_loopback(remote_address_) ? adapter_.info().address : remote_address_;
   sockaddr_storage from_address = socket_address(adapter_.info().address, 0);
-  sockaddr_storage to_address = socket_address(to, remote_port_);
-  if (rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from_address), reinterpret_cast<sockaddr*>(&to_address),
-                        kResolveMs) == 0) {
+  sockaddr_storage to_address = socket_address(to, service_);
+  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&from_address)) == 0 &&
+      rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to_address), kResolveMs) == 0) {
+    local_port_ = ntohs(rdma_get_src_port(id));
     return Status::ok;
   }
   id_.reset();
@@ -68,10 +68,9 @@ Status VerbsQueuePair::begin_attempt() {
 }
 
 void VerbsQueuePair::send_request(rdma_cm_id* id) {
-  if (!qp_ && !make_queue_pair(id)) {
+  if (!qp_ && make_queue_pair(id) != Made::ready) {
     return end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
   }
-  local_port_ = ntohs(rdma_get_src_port(id));
   rdma_conn_param parameters{};
   parameters.responder_resources = static_cast<std::uint8_t>(limits_.reads_in);
   parameters.initiator_depth = static_cast<std::uint8_t>(limits_.reads_out);
@@ -100,8 +99,11 @@ void VerbsQueuePair::rejected(const CmEvent& event) {
   const std::optional<CmParsed> ours = adapter_.device().is_iwarp() ? std::nullopt : parse(event.private_data());
   ConnectFailure why = ConnectFailure::rejected_by_peer;
   if (!ours) {
-    if (!adapter_.device().is_iwarp() && event.status != kByConsumer) why = ConnectFailure::refused;
-    if (event.status == kNoSuchService) why = ConnectFailure::refused;
+    // A reject in the program's name but without a word of it is the kernel's, for a service point or a process that
+    // has gone.
+    const auto data = event.private_data();
+    const bool silent = std::all_of(data.begin(), data.end(), [](std::byte byte) { return byte == std::byte{}; });
+    if (!adapter_.device().is_iwarp() && (event.status != kByConsumer || silent)) why = ConnectFailure::refused;
     return end_now({Ending::Report::connect_failed, why});
   }
   bool again = false;
@@ -109,7 +111,7 @@ void VerbsQueuePair::rejected(const CmEvent& event) {
     private_data_sent_ += kPartMax;
     again = true;
   } else if (ours->head.kind == CmHead::Kind::redirect) {
-    remote_port_ = ours->head.number;
+    service_ = ours->head.number;
     private_data_sent_ = 0;
     attempt_ = random_number();
     again = true;
@@ -133,7 +135,8 @@ void VerbsQueuePair::answered(const CmEvent& event) {
     return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
   }
   const std::optional<CmParsed> ours = parse(event.private_data());
-  reached_ = {remote_port_, adapter_.info().name};
+  // It may have been handed on from one service point to another.
+  reached_ = {ours && ours->head.number != 0 ? ours->head.number : service_, adapter_.info().name};
   established(ours ? ours->data : event.private_data().first(std::min(event.length, kPrivateDataMax)));
 }
 
@@ -157,7 +160,8 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
   accepts_ = true;
   reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
   reads_out_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
-  if (!gone && !make_queue_pair(id)) throw std::bad_alloc();
+  const Made made = gone ? Made::connection_over : make_queue_pair(id);
+  if (made == Made::no_memory) throw std::bad_alloc();
   id_ = std::move(offer.id);
   id_->context = static_cast<CmHandler*>(this);
   {
@@ -165,7 +169,7 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
     state_.store(State::accepting);
   }
   const bool iwarp = adapter_.device().is_iwarp();
-  if (gone || (!iwarp && (!change_state(id, IBV_QPS_RTR) || !change_state(id, IBV_QPS_RTS)))) {
+  if (made != Made::ready || (!iwarp && (!change_state(id, IBV_QPS_RTR) || !change_state(id, IBV_QPS_RTS)))) {
     return end_now({Ending::Report::accept_failed});  // CR-ACC-5
   }
   rdma_conn_param parameters{};
@@ -174,7 +178,9 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
   parameters.rnr_retry_count = adapter_.rnr_retries();
   parameters.srq = shared_ ? 1 : 0;
   parameters.qp_num = qp_->qp_num;
-  const CmMessage message({}, offer.has_head ? private_data : std::span<const std::byte>{});
+  CmHead head;
+  head.number = offer.qual;
+  const CmMessage message(head, offer.has_head ? private_data : std::span<const std::byte>{});
   parameters.private_data = offer.has_head ? message.bytes.data() : static_cast<const void*>(private_data.data());
   parameters.private_data_len =
       static_cast<std::uint8_t>(offer.has_head ? message.length : std::min<std::size_t>(private_data.size(), 255));
@@ -202,7 +208,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
       break;
     case RDMA_CM_EVENT_ESTABLISHED:
       if (connecting) {
-        reached_ = {remote_port_, adapter_.info().name};
+        reached_ = {service_, adapter_.info().name};
         established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
       } else if (state() == State::accepting) {
         established({});

@@ -24,8 +24,8 @@ WorkStatus send_status(ibv_wc_status status) {
       return WorkStatus::flushed;
     case IBV_WC_LOC_LEN_ERR:
       return WorkStatus::local_length;
+    // Soft-RoCE says the former of memory that has gone. Requests that are no good otherwise do not get to the device.
     case IBV_WC_LOC_QP_OP_ERR:
-      return WorkStatus::local_ep;
     case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_ACCESS_ERR:
       return WorkStatus::local_protection;
@@ -44,7 +44,8 @@ WorkStatus send_status(ibv_wc_status status) {
   }
 }
 
-WorkStatus recv_status(ibv_wc_status status) {
+// `usable`: the memory of the receive was still there.
+WorkStatus recv_status(ibv_wc_status status, bool usable) {
   switch (status) {
     case IBV_WC_SUCCESS:
       return WorkStatus::success;
@@ -54,8 +55,10 @@ WorkStatus recv_status(ibv_wc_status status) {
     case IBV_WC_LOC_LEN_ERR:
     case IBV_WC_REM_INV_REQ_ERR:
       return WorkStatus::local_length;
-    case IBV_WC_LOC_PROT_ERR:
+    // It says one thing of a receive that was too small and of one whose memory has gone.
     case IBV_WC_LOC_QP_OP_ERR:
+      return usable ? WorkStatus::local_length : WorkStatus::local_protection;
+    case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_ACCESS_ERR:
       return WorkStatus::local_protection;
     default:
@@ -322,7 +325,12 @@ void VerbsQueuePair::flush_receives() {
 }
 
 QueuePair::RecvInfo VerbsQueuePair::recv_info() const {
-  if (!own_) return {RecvInfo::kUnknown, RecvInfo::kUnknown};
+  if (!own_) {
+    // Only the device knows of a message that is arriving; without a connection there is none.
+    const State now = state();
+    if (now == State::idle || now == State::connecting || now == State::closed) return {0, 0};
+    return {RecvInfo::kUnknown, RecvInfo::kUnknown};
+  }
   const std::uint32_t allocated = own_->counts().outstanding;
   return {allocated, allocated};
 }
@@ -332,7 +340,8 @@ QueuePair::RecvInfo VerbsQueuePair::recv_info() const {
 void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
   if (state() == State::accepting) established({});  // the peer's last word may come later than its first message
   if (id.queue == WorkId::Queue::recv) {
-    if (const std::optional<ReceivePool::Done> done = own_ ? own_->complete(id.slot) : std::nullopt) {
+    if (const std::optional<ReceivePool::Done> done =
+            own_ ? own_->complete(id.slot, wc.status != IBV_WC_SUCCESS) : std::nullopt) {
       completed_shared(wc, *done);
     }
   } else {
@@ -359,7 +368,7 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
 // A receive that is out of its pool.
 void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
   if (state() == State::accepting) established({});
-  const WorkStatus status = recv_status(wc.status);
+  const WorkStatus status = recv_status(wc.status, done.usable);
   const bool good = status == WorkStatus::success;
   if (good) {
     counters_.receives.add();

@@ -94,6 +94,13 @@ bool ReceivePool::hand_over(std::uint32_t index) {
   return true;
 }
 
+bool ReceivePool::usable(std::uint32_t index) {
+  const std::span<const Segment> segments(segments_of(index), slots_[index].segment_count);
+  return std::all_of(segments.begin(), segments.end(), [this](const Segment& segment) {
+    return segment.length == 0 || device_.regions().find(segment.key).has_value();
+  });
+}
+
 void ReceivePool::feed_locked() {
   while (!waiting_.empty() && at_device_ < room_ && hand_over(waiting_.front())) waiting_.pop_front();
 }
@@ -157,14 +164,14 @@ bool ReceivePool::count_completion_locked() {
   return true;
 }
 
-std::optional<ReceivePool::Done> ReceivePool::complete(std::uint32_t index) {
+std::optional<ReceivePool::Done> ReceivePool::complete(std::uint32_t index, bool failed) {
   bool undercut = false;
   Done done;
   {
     base::Guard guard(lock_);
     if (index >= slots_.size() || !slots_[index].used || at_device_ == 0) return std::nullopt;
     Slot& slot = slots_[index];
-    done = {slot.cookie, slot.unsignalled};
+    done = {slot.cookie, slot.unsignalled, !failed || usable(index)};
     slot.used = false;
     free_.push_back(index);
     --at_device_;
@@ -182,7 +189,7 @@ std::optional<ReceivePool::Done> ReceivePool::take_waiting() {
   if (waiting_.empty()) return std::nullopt;
   const std::uint32_t index = waiting_.front();
   waiting_.pop_front();
-  const Done done{slots_[index].cookie, slots_[index].unsignalled};
+  const Done done{slots_[index].cookie, slots_[index].unsignalled, true};
   slots_[index].used = false;
   free_.push_back(index);
   ++completed_;
