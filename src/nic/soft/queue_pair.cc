@@ -128,6 +128,7 @@ void SoftQueuePair::expect_established_by(base::Nanoseconds deadline) {
 
 void SoftQueuePair::established(std::span<const std::byte> private_data) {
   adapter_.engine().cancel_timer(deadline_timer_);
+  finished_ = 0;
   {
     base::Guard guard(send_lock_);
     state_.store(State::connected);
@@ -143,6 +144,11 @@ void SoftQueuePair::try_another_wire(const ConnectParameters& parameters) {
     connect_failed(ConnectFailure::refused);
     return;
   }
+  change_stream(std::move(stream));
+}
+
+void SoftQueuePair::change_stream(std::unique_ptr<Stream> stream) {
+  // The old one goes when the lock has been released.
   base::Guard guard(send_lock_);
   stream_.swap(stream);
 }

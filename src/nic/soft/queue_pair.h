@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/soft/byte_ranges.h"
 #include "nic/soft/receive_pool.h"
 #include "nic/soft/send_ring.h"
 #include "nic/soft/stream.h"
@@ -20,9 +21,29 @@ class SoftAdapter;
 // A message that is arriving, with the buffer it took.
 struct Incoming {
   Receive buffer;
+  std::uint64_t number = 0;  // among the peer's messages, which count from 1 in the order in which they were sent
   std::uint64_t length = 0;  // as far as it is known
-  std::uint64_t placed = 0;  // bytes; they come in order
+  std::uint64_t placed = 0;  // bytes; they come in order, or `arrived` tells which
   bool solicited = false;
+  // Where segments overtake each other.
+  bool end_known = false;
+  ByteRanges arrived{};
+};
+
+// A part of a message, of a wire whose segments overtake each other.
+struct ArrivingSegment {
+  std::uint64_t number;  // as in Incoming
+  std::uint64_t offset;
+  std::span<const std::byte> bytes;
+  bool last;  // of its message
+  bool solicited;
+};
+enum class Placement : std::uint8_t {
+  done,
+  no_buffer,   // for its message, or one before it; nothing of it has been used
+  bad_number,  // of a message that is whole already, or one too far ahead
+  bad_offset,  // bytes that have come before, or lie behind the message's end
+  broken,      // the connection has just been
 };
 
 // The software NIC's queue pair: the order of its requests, its receive buffers, and its life. How bytes travel is its
@@ -76,6 +97,7 @@ class SoftQueuePair final : public QueuePair {
   void connect_failed(ConnectFailure why);
   // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
   void try_another_wire(const ConnectParameters& parameters);
+  void change_stream(std::unique_ptr<Stream> stream);
   void accept_failed();
   // Passive side: how long the peer may take for its part.
   void expect_established_by(base::Nanoseconds deadline);
@@ -90,6 +112,8 @@ class SoftQueuePair final : public QueuePair {
   WorkStatus check(const Incoming& message) const { return check_buffer(message.buffer, message.length); }
   void fail_message(Incoming& message, WorkStatus status);  // breaks the connection
   bool finish(Incoming& message);                           // likewise
+  // Places it, and finishes what is whole now, in the order of the messages. Not to be mixed with the calls around.
+  Placement place_segment(const ArrivingSegment& segment);
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
   // completion may wait in the adapter's batch, which whoever calls this flushes.
   bool deliver(const std::byte* bytes, std::size_t length, bool solicited);
@@ -153,7 +177,12 @@ class SoftQueuePair final : public QueuePair {
   void flush_receives();
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
   void complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited);
+  std::uint64_t next_number() const { return incoming_.empty() ? finished_ + 1 : incoming_.back()->number + 1; }
+  std::vector<std::unique_ptr<Incoming>>::iterator place_of(std::uint64_t number);
+  Incoming* begin_at(std::uint64_t number, std::uint64_t length, bool solicited);  // as begin()
+  Incoming* find_or_begin(std::uint64_t number, bool solicited);
   std::unique_ptr<Incoming> take_front();  // of incoming_
+  void note_arriving();
   bool watermarks_set() const {
     return soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
            hard_watermark_.load(std::memory_order_relaxed) != kUnlimited;
@@ -197,8 +226,9 @@ class SoftQueuePair final : public QueuePair {
   std::unique_ptr<Stream> stream_;  // written as state_ is
 
   // With the engine held.
-  std::vector<std::unique_ptr<Incoming>> incoming_;  // in the order of arrival
+  std::vector<std::unique_ptr<Incoming>> incoming_;  // by number
   std::vector<std::unique_ptr<Incoming>> spare_incoming_;
+  std::uint64_t finished_ = 0;  // the number of the last message that has completed
   Address local_address_{};
   Address remote_address_{};
   std::uint64_t local_port_ = 0;
@@ -215,8 +245,9 @@ class SoftQueuePair final : public QueuePair {
   Timer linger_timer_;
   Timer deadline_timer_;
 
-  std::atomic<std::uint32_t> posted_peak_{0};    // receives posted at the last post that watermarks have not seen
-  std::atomic<std::uint32_t> incoming_held_{0};  // incoming_.size() for others to see
+  std::atomic<std::uint32_t> posted_peak_{0};  // receives posted at the last post that watermarks have not seen
+  // incoming_ for others to see: how many in the low half, and in the high one how far they reach (EP-RQ-10).
+  std::atomic<std::uint64_t> arriving_{0};
   std::atomic<std::int32_t> soft_watermark_{kUnlimited};
   std::atomic<std::int32_t> hard_watermark_{kUnlimited};
   bool soft_armed_ = false;

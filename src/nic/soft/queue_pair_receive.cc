@@ -130,6 +130,7 @@ bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool sol
     return true;
   }
   scatter(receive.all(), 0, bytes, length);
+  ++finished_;
   counters_.receives.add();
   counters_.receive_bytes.add(length);
   if (own_pool_) own_pool_->reaped();
@@ -142,11 +143,22 @@ bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool sol
 std::unique_ptr<Incoming> SoftQueuePair::take_front() {
   std::unique_ptr<Incoming> message = std::move(incoming_.front());
   incoming_.erase(incoming_.begin());
-  incoming_held_.store(static_cast<std::uint32_t>(incoming_.size()));
+  finished_ = message->number;
+  note_arriving();
   return message;
 }
 
+// EP-RQ-6, EP-RQ-10: both numbers in one.
+void SoftQueuePair::note_arriving() {
+  const std::uint64_t span = incoming_.empty() ? 0 : incoming_.back()->number - finished_;
+  arriving_.store(span << 32 | incoming_.size());
+}
+
 Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
+  return begin_at(next_number(), length, solicited);
+}
+
+Incoming* SoftQueuePair::begin_at(std::uint64_t number, std::uint64_t length, bool solicited) {
   std::unique_ptr<Incoming> message;
   // Whatever memory this message and its end need is there before it takes a buffer.
   incoming_.reserve(incoming_.size() + 1);
@@ -161,12 +173,15 @@ Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
     spare_incoming_.push_back(std::move(message));
     return nullptr;
   }
+  message->number = number;
   message->length = length;
   message->placed = 0;
   message->solicited = solicited;
+  message->end_known = false;
+  message->arrived.clear();
   Incoming* result = message.get();
-  incoming_.push_back(std::move(message));
-  incoming_held_.store(static_cast<std::uint32_t>(incoming_.size()));
+  incoming_.insert(place_of(number), std::move(message));
+  note_arriving();
   if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
   if (broken()) return nullptr;
   if (const WorkStatus status = check_buffer(result->buffer, length); status != WorkStatus::success) {
@@ -225,8 +240,13 @@ bool SoftQueuePair::finish(Incoming& message) {
 
 QueuePair::RecvInfo SoftQueuePair::recv_info() const {
   // A receive posted to a queue pair of its own counts until it completes, which is when its slot is free.
-  const std::uint32_t allocated = shared_ ? incoming_held_.load() : own_pool_->counts().outstanding;
-  return {allocated, allocated};  // EP-RQ-11: messages are processed strictly in order
+  if (!shared_) {
+    // Each of them belongs to one message, also where segments overtake each other (EP-RQ-9).
+    const std::uint32_t allocated = own_pool_->counts().outstanding;
+    return {allocated, allocated};
+  }
+  const std::uint64_t arriving = arriving_.load();
+  return {static_cast<std::uint32_t>(arriving), static_cast<std::uint32_t>(arriving >> 32)};
 }
 
 std::uint32_t SoftQueuePair::largest_posted_recv_segments() const {

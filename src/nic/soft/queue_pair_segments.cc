@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The software NIC's queue pair: messages whose segments overtake each other on their way.
+#include <algorithm>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/queue_pair.h"
+
+namespace anydat::nic::soft {
+
+namespace {
+
+// How far ahead of the oldest message that is not whole one may be. A peer that sends only high numbers takes a shared
+// buffer with each (EP-RQ-8), so there is an end to it even where no watermark is set.
+constexpr std::uint64_t kAheadMax = 1024;
+
+}  // namespace
+
+// Where the message is, or would be.
+std::vector<std::unique_ptr<Incoming>>::iterator SoftQueuePair::place_of(std::uint64_t number) {
+  return std::lower_bound(
+      incoming_.begin(), incoming_.end(), number,
+      [](const std::unique_ptr<Incoming>& message, std::uint64_t wanted) { return message->number < wanted; });
+}
+
+// Its buffer is the next one there is, of a shared queue. Of a queue of its own each receive belongs to one message
+// from the start (EP-RQ-2), so those before it get theirs first.
+Incoming* SoftQueuePair::find_or_begin(std::uint64_t number, bool solicited) {
+  const auto place = place_of(number);
+  if (place != incoming_.end() && (*place)->number == number) return place->get();
+  if (shared_) return begin_at(number, 0, solicited);
+  Incoming* message = nullptr;
+  for (std::uint64_t next = next_number(); next <= number; ++next) {
+    message = begin_at(next, 0, solicited);
+    if (!message) return nullptr;
+  }
+  return message;
+}
+
+Placement SoftQueuePair::place_segment(const ArrivingSegment& segment) {
+  if (segment.number <= finished_ || segment.number - finished_ > kAheadMax) return Placement::bad_number;
+  const std::uint64_t end = segment.offset + segment.bytes.size();
+  if (end < segment.offset) return Placement::bad_offset;
+  Incoming* message = find_or_begin(segment.number, segment.solicited);
+  if (!message) return broken() ? Placement::broken : Placement::no_buffer;
+  // Two ends, something behind the end, or an end before what is there already.
+  if (message->end_known && (segment.last || end > message->length)) return Placement::bad_offset;
+  if (segment.last && end < message->length) return Placement::bad_offset;
+  if (!message->arrived.add(segment.offset, end)) return Placement::bad_offset;
+  if (!extend(*message, std::max(message->length, end))) return Placement::broken;
+  scatter(message->buffer.all(), segment.offset, segment.bytes.data(), segment.bytes.size());
+  message->placed += segment.bytes.size();
+  message->solicited = segment.solicited;
+  message->end_known |= segment.last;
+
+  // EP-RQ-7: nothing is delivered before what was sent before it.
+  while (!incoming_.empty()) {
+    Incoming& oldest = *incoming_.front();
+    if (oldest.number != finished_ + 1 || !oldest.end_known || oldest.placed < oldest.length) break;
+    if (!finish(oldest)) return Placement::broken;
+  }
+  return Placement::done;
+}
+
+}  // namespace anydat::nic::soft

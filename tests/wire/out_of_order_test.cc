@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages whose segments overtake each other: what an endpoint holds for them, and that the program sees them once
+// each, in the order in which they were sent.
+//
+// ANYDAT_TEST_SEED: repeats one run of the random tests.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "nic/soft/byte_ranges.h"
+#include "nic/soft/queue_pair.h"
+#include "wire/sim_fixture.h"
+
+namespace anydat::test {
+
+// For Google Test, which prints what differs.
+inline std::ostream& operator<<(std::ostream& out, const nic::soft::iwarp::TerminateCode& code) {
+  return out << nic::soft::iwarp::describe(code);
+}
+
+namespace {
+
+using namespace nic::soft;
+using iwarp::SegmentHeader;
+
+class OutOfOrder : public SimTest {
+ protected:
+  static auto is_message(std::set<std::uint32_t> numbers) {
+    return [numbers = std::move(numbers)](const SegmentHeader& header) { return numbers.contains(header.sequence); };
+  }
+  static auto is_first_of(std::set<std::uint32_t> numbers) {
+    return [numbers = std::move(numbers)](const SegmentHeader& header) {
+      return header.offset == 0 && numbers.contains(header.sequence);
+    };
+  }
+  // The next completions, all good, of messages `first` to `last` of client 0.
+  void expect_messages(int first, int last, std::size_t length) {
+    for (int number = first; number <= last; ++number) {
+      const DAT_DTO_COMPLETION_EVENT_DATA dto = expect_completion(server.recv.get());
+      EXPECT_EQ(dto.transfered_length, length) << number;
+      EXPECT_TRUE(holds(dto.user_cookie, 0, number, length)) << number;
+    }
+    EXPECT_FALSE(poll_event(server.recv.get()));
+  }
+};
+
+// EP-RQ-6, EP-RQ-7, EP-RQ-9: the example that the standard gives.
+TEST_F(OutOfOrder, MessagesNineteenTwentyTwoAndTwentyThree) {
+  begin(1);
+  make_buffers(30);
+  const Srq srq(server.ia, server.pz, 30);
+  for (int i = 0; i < 30; ++i) post_to_srq(srq, i);
+  const Connection pair = connect(srq);
+  for (int number = 1; number <= 23; ++number) send(pair, 0, number, 100);
+
+  network->deliver_where([](const SegmentHeader& header) { return header.sequence <= 18; });
+  expect_messages(1, 18, 100);
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{0, 0}));
+  EXPECT_EQ(srq.available(), 12);
+
+  EXPECT_EQ(network->deliver_where(is_first_of({19, 22, 23})), 3u);
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{3, 5}));
+  EXPECT_EQ(srq.available(), 9);
+  EXPECT_EQ(srq.outstanding(), 12);
+
+  // 22 and 23 are whole, and wait for 20 and 21, which have no buffer yet.
+  network->deliver_where(is_message({22, 23}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{3, 5}));
+  EXPECT_FALSE(poll_event(server.recv.get()));
+
+  network->deliver_where(is_message({20, 21}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{5, 5}));
+  EXPECT_FALSE(poll_event(server.recv.get()));
+
+  network->deliver_where(is_message({19}));
+  expect_messages(19, 23, 100);
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{0, 0}));
+  disconnect(pair);
+}
+
+// EP-RQ-6: completion of the oldest makes the span shorter.
+TEST_F(OutOfOrder, TheSpanBeginsBehindTheLastCompletion) {
+  begin(2);
+  make_buffers(10);
+  const Srq srq(server.ia, server.pz, 10);
+  for (int i = 0; i < 10; ++i) post_to_srq(srq, i);
+  const Connection pair = connect(srq);
+  for (int number = 1; number <= 6; ++number) send(pair, 0, number, 40);
+  network->deliver_where(is_first_of({6}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{1, 6}));
+  network->deliver_where(is_message({1, 2}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{1, 4}));
+  network->deliver_where(is_message({4, 5}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{3, 4}));
+  network->run();
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{0, 0}));
+  expect_messages(1, 6, 40);
+  disconnect(pair);
+}
+
+// EP-RQ-2, EP-RQ-9, EP-RQ-17: of an endpoint's own receives, each belongs to one message from the start.
+TEST_F(OutOfOrder, AMessageComesIntoTheReceiveThatWasPostedForIt) {
+  begin(3);
+  make_buffers(8);
+  const Connection pair = connect_plain();
+  for (int i = 0; i < 8; ++i) post_to_ep(pair.server, i);
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{8, 8}));
+  for (int number = 1; number <= 5; ++number) send(pair, 0, number, 60);
+  network->deliver_where(is_message({4, 5}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{8, 8}));
+  EXPECT_FALSE(poll_event(server.recv.get()));
+  network->run();
+  for (int number = 1; number <= 5; ++number) {
+    const DAT_DTO_COMPLETION_EVENT_DATA dto = expect_completion(server.recv.get());
+    EXPECT_EQ(dto.user_cookie.as_64, static_cast<DAT_UINT64>(number - 1));  // DTO-40
+    EXPECT_TRUE(holds(dto.user_cookie, 0, number, 60));
+  }
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{3, 3}));
+  disconnect(pair);
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{0, 0}));  // EP-RQ-16
+  expect_completions(server.recv.get(), 3, DAT_DTO_ERR_FLUSHED);
+}
+
+// SRQ-ARR-1, SRQ-ARR-3: those that came first may hold all buffers; the others wait, and go on with the next post.
+TEST_F(OutOfOrder, MessagesThatFindTheQueueEmptyWait) {
+  begin(4);
+  make_buffers(4);
+  const Srq srq(server.ia, server.pz, 4);
+  post_to_srq(srq, 0);
+  post_to_srq(srq, 1);
+  const Connection pair = connect(srq);
+  for (int number = 1; number <= 4; ++number) send(pair, 0, number, 50);
+  network->deliver_where(is_message({3, 4}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{2, 4}));
+  network->run();
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{2, 4}));
+  EXPECT_FALSE(poll_event(server.recv.get()));
+  post_to_srq(srq, 2);
+  expect_messages(1, 1, 50);
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{2, 3}));
+  post_to_srq(srq, 3);
+  expect_messages(2, 4, 50);
+  disconnect(pair);
+}
+
+TEST_F(OutOfOrder, AMessageOfNoBytesTakesItsTurn) {
+  begin(5);
+  make_buffers(3);
+  const Srq srq(server.ia, server.pz, 3);
+  for (int i = 0; i < 3; ++i) post_to_srq(srq, i);
+  const Connection pair = connect(srq);
+  send(pair, 0, 1, 20);
+  send(pair, 0, 2, 0);
+  send(pair, 0, 3, 20);
+  network->deliver_where(is_message({2, 3}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{2, 3}));
+  EXPECT_FALSE(poll_event(server.recv.get()));
+  network->run();
+  for (const std::size_t length : {20u, 0u, 20u}) {
+    EXPECT_EQ(expect_completion(server.recv.get()).transfered_length, length);
+  }
+  disconnect(pair);
+}
+
+// EP-RQ-8: a peer that sends only high numbers takes a buffer with each, until the hard watermark (EP-WM-8) ends it.
+TEST_F(OutOfOrder, TheHardWatermarkEndsAPeerThatTakesBuffersAndFinishesNothing) {
+  begin(6);
+  make_buffers(20);
+  const Srq srq(server.ia, server.pz, 20);
+  for (int i = 0; i < 20; ++i) post_to_srq(srq, i);
+  const Connection hostile = connect(srq);
+  const Connection other = connect(srq);
+  require(dat_ep_set_watermark(hostile.server.get(), DAT_WATERMARK_INFINITE, 4), "dat_ep_set_watermark");
+  for (int number = 1; number <= 10; ++number) send(hostile, 0, number, 50);
+  network->deliver_where([](const SegmentHeader& header) { return header.sequence > 1 && header.sequence <= 5; });
+  EXPECT_EQ(recv_query(hostile.server), (RecvInfo{4, 5}));
+  network->deliver_where(is_first_of({9}));
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  EXPECT_EQ(recv_query(hostile.server), (RecvInfo{0, 0}));
+  expect_completions(server.recv.get(), 5, DAT_DTO_ERR_FLUSHED);
+  network->run();
+  EXPECT_TRUE(wait_event(client.connect.get()));
+  send(other, 0, 1, 50);
+  network->run();
+  expect_messages(1, 1, 50);
+  disconnect(other);
+}
+
+// DTO-17 and its like: a message too long for its buffer fails, and what was sent before it is flushed first.
+TEST_F(OutOfOrder, AMessageThatIsTooLongEndsTheConnectionBehindThoseBeforeIt) {
+  begin(7, 64);
+  make_buffers(4);
+  const Srq srq(server.ia, server.pz, 4);
+  for (int i = 0; i < 4; ++i) post_to_srq(srq, i);
+  const Connection pair = connect(srq);
+  for (int number = 1; number <= 3; ++number) send(pair, 0, number, 100);
+  network->deliver_where(is_first_of({1, 3}));
+  // More of message 2 than there is room for.
+  SegmentHeader header;
+  header.sequence = 2;
+  header.offset = kBytes - 1;
+  std::vector<std::byte> bytes(iwarp::kUntaggedHeaderBytes + 2);
+  iwarp::write_segment_header(header, bytes);
+  network->forge(queue_pair_of(pair.server), bytes);
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_completion(server.recv.get(), DAT_DTO_ERR_FLUSHED);
+  expect_completion(server.recv.get(), DAT_DTO_ERR_LOCAL_LENGTH);
+  expect_completion(server.recv.get(), DAT_DTO_ERR_FLUSHED);
+  network->run();
+  EXPECT_TRUE(wait_event(client.connect.get()));
+}
+
+// ---- what no sender does
+
+struct Forgery {
+  const char* name;
+  std::uint32_t sequence;
+  std::uint32_t offset;
+  std::size_t bytes;
+  bool last;
+  iwarp::TerminateCode answer;
+};
+std::ostream& operator<<(std::ostream& out, const Forgery& forgery) {
+  return out << forgery.name;
+}
+
+class OutOfOrderForgery : public OutOfOrder, public testing::WithParamInterface<Forgery> {};
+
+// Messages 1 and 2 are done; of 3 there are bytes 10 to 19 and 30 to 39, of 4 the last ten of forty.
+TEST_P(OutOfOrderForgery, EndsItsConnectionAndNoOther) {
+  begin(8);
+  make_buffers(20);
+  const Srq srq(server.ia, server.pz, 20);
+  for (int i = 0; i < 20; ++i) post_to_srq(srq, i);
+  const Connection hostile = connect(srq);
+  const Connection other = connect(srq);
+  SoftQueuePair& target = queue_pair_of(hostile.server);
+  const auto forge = [&](std::uint32_t sequence, std::uint32_t offset, std::size_t count, bool last) {
+    SegmentHeader header;
+    header.sequence = sequence;
+    header.offset = offset;
+    header.last = last;
+    std::vector<std::byte> bytes(iwarp::kUntaggedHeaderBytes + count);
+    iwarp::write_segment_header(header, bytes);
+    network->forge(target, bytes);
+  };
+  forge(1, 0, 10, true);
+  forge(2, 0, 0, true);
+  expect_completions(server.recv.get(), 2);
+  forge(3, 10, 10, false);
+  forge(3, 30, 10, false);
+  forge(4, 30, 10, true);
+  ASSERT_EQ(recv_query(hostile.server), (RecvInfo{2, 2}));
+  ASSERT_FALSE(network->refusal(target));
+
+  const Forgery& forgery = GetParam();
+  forge(forgery.sequence, forgery.offset, forgery.bytes, forgery.last);
+  EXPECT_EQ(network->refusal(target), forgery.answer);
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  EXPECT_EQ(recv_query(hostile.server), (RecvInfo{0, 0}));
+  while (const auto event = wait_event(server.recv.get(), quiet_time())) {
+    EXPECT_EQ(event->event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
+  }
+  network->run();
+  EXPECT_TRUE(wait_event(client.connect.get()));
+  send(other, 0, 1, 50);
+  network->run();
+  expect_messages(1, 1, 50);
+  disconnect(other);
+}
+
+constexpr std::uint32_t kAhead = 1024;
+const Forgery kForgeries[] = {
+    {"NumberZero", 0, 0, 1, true, iwarp::ddp_error::kSequenceRange},
+    {"NumberThatIsDone", 2, 0, 1, true, iwarp::ddp_error::kSequenceRange},
+    {"NumberTooFarAhead", 2 + kAhead + 1, 0, 1, false, iwarp::ddp_error::kSequenceRange},
+    {"NumberFarBehind", 0x80000003, 0, 1, false, iwarp::ddp_error::kSequenceRange},
+    {"SegmentThatCameBefore", 3, 10, 10, false, iwarp::ddp_error::kInvalidOffset},
+    {"FirstByteThatCameBefore", 3, 19, 5, false, iwarp::ddp_error::kInvalidOffset},
+    {"LastByteThatCameBefore", 3, 5, 6, false, iwarp::ddp_error::kInvalidOffset},
+    {"SegmentAroundOneThatCame", 3, 5, 20, false, iwarp::ddp_error::kInvalidOffset},
+    {"SegmentWithinOneThatCame", 3, 12, 3, false, iwarp::ddp_error::kInvalidOffset},
+    {"SegmentOverTwoThatCame", 3, 15, 20, false, iwarp::ddp_error::kInvalidOffset},
+    {"EndBeforeWhatCame", 3, 20, 5, true, iwarp::ddp_error::kInvalidOffset},
+    {"SegmentBehindTheEnd", 4, 40, 1, false, iwarp::ddp_error::kInvalidOffset},
+    {"SegmentOverTheEnd", 4, 25, 20, false, iwarp::ddp_error::kInvalidOffset},
+    {"SecondEnd", 4, 0, 10, true, iwarp::ddp_error::kInvalidOffset},
+    {"SecondEndOfNoBytes", 4, 40, 0, true, iwarp::ddp_error::kInvalidOffset},
+};
+
+std::string forgery_name(const testing::TestParamInfo<Forgery>& info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Segments, OutOfOrderForgery, testing::ValuesIn(kForgeries), forgery_name);
+
+TEST_F(OutOfOrder, ACutGivesEveryBufferBackOnce) {
+  begin(9);
+  make_buffers(10);
+  const Srq srq(server.ia, server.pz, 10);
+  for (int i = 0; i < 10; ++i) post_to_srq(srq, i);
+  const Connection pair = connect(srq);
+  for (int number = 1; number <= 8; ++number) send(pair, 0, number, 50);
+  network->deliver_where(is_first_of({2, 5, 8}));
+  network->deliver_where(is_message({1}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{3, 7}));
+  network->cut(queue_pair_of(pair.server));
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_completion(server.recv.get());
+  expect_completions(server.recv.get(), 3, DAT_DTO_ERR_FLUSHED);
+  EXPECT_FALSE(poll_event(server.recv.get()));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{0, 0}));
+  EXPECT_EQ(srq.available(), 6);
+  EXPECT_EQ(srq.outstanding(), 6);
+}
+
+TEST_F(OutOfOrder, WritesComeInAnyOrder) {
+  begin(10, 3);
+  make_buffers(1);
+  const Connection pair = connect_plain();
+  for (std::size_t i = 0; i < kBytes; ++i) outgoing.bytes()[i] = byte_of(1, 2, i);
+  DAT_LMR_TRIPLET from = outgoing.triplet();
+  DAT_RMR_TRIPLET to = memory->remote(0, kBytes);
+  require(dat_ep_post_rdma_write(pair.client.get(), 1, &from, {}, &to, DAT_COMPLETION_DEFAULT_FLAG),
+          "dat_ep_post_rdma_write");
+  network->run();
+  EXPECT_TRUE(std::ranges::equal(memory->bytes(), outgoing.bytes()));
+  disconnect(pair);
+}
+
+// ---- by chance
+
+std::uint64_t first_seed() {
+  const char* text = std::getenv("ANYDAT_TEST_SEED");
+  return text ? std::strtoull(text, nullptr, 10) : 0;
+}
+
+// Three clients send messages of all lengths to one shared queue that is too short for what is under way. Whatever
+// overtakes whatever, each message arrives once, whole, behind those of its client that were sent before it.
+TEST_F(OutOfOrder, EachMessageArrivesOnceAndInOrder) {
+  constexpr int kClients = 3;
+  constexpr int kMessages = 40;
+  constexpr int kBuffers = 12;
+  const int runs = first_seed() != 0 ? 1 : 40;
+  make_buffers(kBuffers);
+  for (int run = 1; run <= runs && !HasFailure(); ++run) {
+    const std::uint64_t seed = first_seed() != 0 ? first_seed() : static_cast<std::uint64_t>(run);
+    SCOPED_TRACE("ANYDAT_TEST_SEED=" + std::to_string(seed));
+    begin(seed, 1 + seed % 200);
+    std::mt19937_64 random(seed);
+    const Srq srq(server.ia, server.pz, kBuffers);
+    std::vector<int> unposted(kBuffers);
+    for (int i = 0; i < kBuffers; ++i) unposted[static_cast<std::size_t>(i)] = i;
+    std::vector<Connection> pairs;
+    for (int i = 0; i < kClients; ++i) pairs.push_back(connect(srq));
+    std::vector<std::vector<std::size_t>> lengths(kClients);
+    std::vector<std::size_t> received(kClients, 0);
+    std::size_t total = 0;
+    while (total < kClients * kMessages && !HasFailure()) {
+      const std::size_t who = random() % kClients;
+      switch (random() % 8) {
+        case 0:
+          if (lengths[who].size() == kMessages) break;
+          lengths[who].push_back(random() % 4 == 0 ? random() % 8 : random() % (kBytes + 1));
+          send(pairs[who], static_cast<int>(who), static_cast<int>(lengths[who].size()), lengths[who].back());
+          break;
+        case 1:
+          if (unposted.empty()) break;
+          post_to_srq(srq, unposted.back());
+          unposted.pop_back();
+          break;
+        case 2:
+          if (const auto event = poll_event(server.recv.get())) {
+            const DAT_DTO_COMPLETION_EVENT_DATA& dto = event->event_data.dto_completion_event_data;
+            ASSERT_EQ(dto.status, DAT_DTO_SUCCESS);
+            const auto from =
+                std::ranges::find_if(pairs, [&](const Connection& pair) { return pair.server.get() == dto.ep_handle; });
+            ASSERT_NE(from, pairs.end());
+            const auto index = static_cast<std::size_t>(from - pairs.begin());
+            ASSERT_LT(received[index], lengths[index].size());
+            ASSERT_EQ(dto.transfered_length, lengths[index][received[index]]);
+            ++received[index];
+            ASSERT_TRUE(holds(dto.user_cookie, static_cast<int>(index), static_cast<int>(received[index]),
+                              dto.transfered_length));
+            unposted.push_back(static_cast<int>(dto.user_cookie.as_64));
+            ++total;
+          }
+          break;
+        default:
+          network->step();
+      }
+      const RecvInfo info = recv_query(pairs[who].server);
+      ASSERT_GE(info.span, info.allocated);  // EP-RQ-9
+      ASSERT_LE(info.allocated, kBuffers);
+    }
+    EXPECT_EQ(network->in_flight(), 0u);
+    for (const Connection& pair : pairs) {
+      EXPECT_EQ(recv_query(pair.server), (RecvInfo{0, 0}));
+      disconnect(pair);
+    }
+    EXPECT_FALSE(poll_event(server.recv.get()));
+  }
+}
+
+// The same with connections that are cut at any moment: what was posted comes back once, whole and in order or flushed.
+TEST_F(OutOfOrder, CutsAtAnyMomentLoseNoBuffer) {
+  constexpr int kBuffers = 12;
+  const int runs = first_seed() != 0 ? 1 : 60;
+  make_buffers(kBuffers);
+  for (int run = 1; run <= runs && !HasFailure(); ++run) {
+    const std::uint64_t seed = first_seed() != 0 ? first_seed() : static_cast<std::uint64_t>(run);
+    SCOPED_TRACE("ANYDAT_TEST_SEED=" + std::to_string(seed));
+    begin(seed, 1 + seed % 60);
+    std::mt19937_64 random(seed);
+    const Srq srq(server.ia, server.pz, kBuffers);
+    for (int i = 0; i < kBuffers; ++i) post_to_srq(srq, i);
+    {
+      const Connection pair = connect(srq);
+      for (int number = 1; number <= 10; ++number) send(pair, 0, number, random() % 200);
+      for (std::uint64_t steps = random() % network->in_flight(); steps > 0; --steps) network->step();
+      network->cut(queue_pair_of(pair.server));
+      expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+      expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+      EXPECT_EQ(recv_query(pair.server), (RecvInfo{0, 0}));
+    }
+    std::set<DAT_UINT64> back;
+    bool flushed = false;
+    while (const auto event = poll_event(server.recv.get())) {
+      const DAT_DTO_COMPLETION_EVENT_DATA& dto = event->event_data.dto_completion_event_data;
+      EXPECT_TRUE(back.insert(dto.user_cookie.as_64).second);
+      EXPECT_TRUE(dto.status == DAT_DTO_ERR_FLUSHED || (dto.status == DAT_DTO_SUCCESS && !flushed));
+      flushed |= dto.status == DAT_DTO_ERR_FLUSHED;
+    }
+    EXPECT_EQ(srq.available(), kBuffers - static_cast<DAT_COUNT>(back.size()));
+    EXPECT_EQ(srq.outstanding(), srq.available());
+  }
+}
+
+// ---- the record of what has come
+
+TEST(ByteRanges, AgreeWithAPlainListOfBytes) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    std::mt19937_64 random(seed);
+    ByteRanges ranges;
+    std::vector<bool> bytes(100);
+    for (int i = 0; i < 60; ++i) {
+      const std::size_t begin = random() % bytes.size();
+      const std::size_t end = std::min(bytes.size(), begin + random() % 12);
+      const bool fresh = std::none_of(bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      bytes.begin() + static_cast<std::ptrdiff_t>(end), [](bool came) { return came; });
+      ASSERT_EQ(ranges.add(begin, end), fresh) << "seed " << seed;
+      if (fresh)
+        std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.begin() + static_cast<std::ptrdiff_t>(end),
+                  true);
+      std::size_t stretches = 0;
+      for (std::size_t at = 0; at < bytes.size(); ++at) stretches += bytes[at] && (at == 0 || !bytes[at - 1]) ? 1 : 0;
+      ASSERT_EQ(ranges.stretch_count(), stretches) << "seed " << seed;
+    }
+  }
+}
+
+TEST(ByteRanges, KeepSoManyStretchesAndNoMore) {
+  ByteRanges ranges;
+  for (std::uint64_t i = 0; i < ByteRanges::kStretchesMax; ++i) ASSERT_TRUE(ranges.add(2 * i, 2 * i + 1));
+  EXPECT_FALSE(ranges.add(1'000'000, 1'000'001));
+  EXPECT_TRUE(ranges.add(1, 2));  // which joins two
+  EXPECT_TRUE(ranges.add(1'000'000, 1'000'001));
+}
+
+}  // namespace
+}  // namespace anydat::test
