@@ -80,6 +80,7 @@ unplug() { # unplug NAME: the host is gone, and tells nobody
 declare -A started
 start() {
   local name=$1
+  rm -f "$work/$name" # of an earlier case
   nsenter --target "${host[$2]}" --net "${@:3}" >"$work/$name" 2>&1 &
   started[$name]=$!
 }
@@ -87,7 +88,7 @@ start() {
 await() {
   local tries
   for ((tries = 0; tries < 1800; ++tries)); do
-    grep -qE -- "$2" "$work/$1" && return 0
+    grep -qsE -- "$2" "$work/$1" && return 0
     kill -0 "${started[$1]}" 2>/dev/null || break
     sleep 0.05
   done
@@ -99,8 +100,8 @@ ended() {
   [ $# -eq 1 ] || grep -qE -- "$2" "$work/$1" || die "$1 does not say '$2': $(cat "$work/$1")"
 }
 qualifier_of() { # of the server that has printed one
-  await "$1" '(on|qualifier|:)[ ]?[0-9]+'
-  grep -oE '(serving on|on qualifier|serving on [0-9.]+:|\]:) ?[0-9.:]+' "$work/$1" | grep -oE '[0-9]+$' | head -n 1
+  await "$1" '(serving on|qualifier) [0-9]+'
+  sed -nE 's/.*(serving on|qualifier) ([0-9]+).*/\2/p' "$work/$1"
 }
 run_on() { # run_on HOST COMMAND...: it must succeed
   on "$1" "${@:2}" >"$work/out" 2>&1 || die "on host $1, '${*:2}' failed: $(tail -n 5 "$work/out")"
@@ -180,7 +181,7 @@ slow_receiver() { # it holds its sender back, and neither hoards what it cannot 
 }
 
 host_vanishes() { # a sender's host is gone without a word: the server finds out, and serves on
-  receive_on a --connections 2 --patience 120
+  DAT_TCP_TIMEOUT_MS=5000 receive_on a --connections 2
   send_from b victim 10.77.0.1 --count 1000000 --pause 5
   await victim connected
   unplug b
@@ -194,7 +195,7 @@ host_vanishes() { # a sender's host is gone without a word: the server finds out
 
 silent_receiver() { # the other way round: who sends to a host that is gone learns of it, and gets back what it posted
   receive_on a
-  send_from b sender 10.77.0.1 --count 1000000 --pause 5 --patience 120
+  DAT_TCP_TIMEOUT_MS=5000 send_from b sender 10.77.0.1 --count 1000000 --pause 5
   await sender connected
   ip link set port_a down
   kill -KILL "${started[receiver]}"

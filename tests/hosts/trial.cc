@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <stdexcept>
-#include <thread>
 
 namespace anydat::test {
 namespace {
@@ -78,22 +76,10 @@ Trial::Trial(Stage& stage, DAT_CONN_QUAL through, const Traffic& traffic, DAT_TI
 }
 
 bool Trial::over() const {
-  const bool server_over = !server_ep_.get() || server_end_.over();
-  return client_end_.over() && server_over && client_receives_.open() + client_requests_.open() == 0 &&
-         server_requests_.open() == 0 && stage_.srq.available() == Stage::kShared;
-}
-
-void Trial::run() {
-  const auto deadline = std::chrono::steady_clock::now() + 2 * patience();
-  while (!over()) {
-    if (step()) continue;
-    if (std::chrono::steady_clock::now() > deadline) {
-      ADD_FAILURE() << "it does not end: " << state();
-      return;
-    }
-    // The library works on while we look away; the loop must not keep the proxy from the processor.
-    std::this_thread::yield();
-  }
+  return client_end_.over() &&
+         std::ranges::all_of(guests_, [](const auto& guest) { return guest.second.end.over(); }) &&
+         client_receives_.open() + client_requests_.open() + server_requests_.open() == 0 &&
+         stage_.srq.available() == Stage::kShared;
 }
 
 bool Trial::step() {
@@ -139,22 +125,24 @@ void Trial::client_event(const DAT_EVENT& event) {
 }
 
 void Trial::server_event(const DAT_EVENT& event) {
-  server_end_.tell(event.event_number);
-  if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) answer();
+  const DAT_EP_HANDLE ep = event.event_data.connect_event_data.ep_handle;
+  guests_.at(ep).end.tell(event.event_number);
+  if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) answer(ep);
 }
 
 void Trial::accept(DAT_CR_HANDLE cr) {
-  ASSERT_FALSE(server_ep_.get()) << "one attempt became two requests";
-  server_ep_ = Ep(stage_.server, stage_.srq);
+  Ep ep(stage_.server, stage_.srq);
+  const DAT_EP_HANDLE handle = ep.get();
+  guests_[handle].ep = std::move(ep);
   std::array<std::byte, 24> greeting{};
-  require(dat_cr_accept(cr, server_ep_.get(), greeting.size(), greeting.data()), "dat_cr_accept");
+  require(dat_cr_accept(cr, handle, greeting.size(), greeting.data()), "dat_cr_accept");
 }
 
-void Trial::answer() {
+void Trial::answer(DAT_EP_HANDLE ep) {
   for (int i = 0; i < kAnswers; ++i) {
     DAT_LMR_TRIPLET triplet = stage_.server_sources.triplet(0, 700);
     const DAT_DTO_COOKIE cookie = server_requests_.post();
-    if (dat_ep_post_send(server_ep_.get(), 1, &triplet, cookie, DAT_COMPLETION_DEFAULT_FLAG) != DAT_SUCCESS)
+    if (dat_ep_post_send(ep, 1, &triplet, cookie, DAT_COMPLETION_DEFAULT_FLAG) != DAT_SUCCESS)
       server_requests_.take_back(cookie);
   }
 }
@@ -215,13 +203,14 @@ bool Trial::post_one() {
 }
 
 std::string Trial::state() const {
+  std::string stories;
+  for (const auto& [handle, guest] : guests_) stories += fmt::format(" [{}]", guest.end.story());
   return fmt::format(
-      "the client was told [{}], the server {} [{}]; open: {} receives and {} requests of the client, {} requests of "
-      "the "
-      "server; {} of {} shared receives are there; {} of {} operations posted, {} answers received",
-      client_end_.story(), server_ep_.get() ? "was asked and told" : "was not asked, and was told", server_end_.story(),
-      client_receives_.open(), client_requests_.open(), server_requests_.open(), stage_.srq.available(),
-      +Stage::kShared, posted_, traffic_.operations, received_by_client_);
+      "the client was told [{}], the server of {} requests:{}; open: {} receives and {} requests of the client, {} "
+      "requests of the server; {} of {} shared receives are there; {} of {} operations posted, {} answers received",
+      client_end_.story(), guests_.size(), stories, client_receives_.open(), client_requests_.open(),
+      server_requests_.open(), stage_.srq.available(), +Stage::kShared, posted_, traffic_.operations,
+      received_by_client_);
 }
 
 }  // namespace anydat::test

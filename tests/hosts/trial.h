@@ -51,18 +51,15 @@ class Trial {
 
   Trial(Stage& stage, DAT_CONN_QUAL through, const Traffic& traffic, DAT_TIMEOUT connect_timeout);
 
-  // Until both ends are over and every DTO has completed. Fails, with what is missing, when that takes too long.
-  void run();
   // One look at all dispatchers; true if something was there.
   bool step();
+  // Both ends are over and every DTO has completed.
   bool over() const;
+  std::string state() const;  // in words
 
   const EndOfConnection& client_end() const { return client_end_; }
-  const EndOfConnection& server_end() const { return server_end_; }
-  bool requested() const { return static_cast<bool>(server_ep_.get()); }
   // All that the client posted succeeded, and arrived as it was sent.
   bool all_done() const { return posted_ == traffic_.operations && failed_ == 0; }
-  int received_by_client() const { return received_by_client_; }
 
  private:
   void client_event(const DAT_EVENT& event);
@@ -71,16 +68,20 @@ class Trial {
   void post_more();
   bool post_one();
   void accept(DAT_CR_HANDLE cr);
-  void answer();
-  std::string state() const;
+  void answer(DAT_EP_HANDLE ep);
 
   Stage& stage_;
   const Traffic traffic_;
   std::mt19937_64 random_;
   Ep client_ep_;
-  Ep server_ep_;
   EndOfConnection client_end_;
-  EndOfConnection server_end_;
+  // What the server has accepted. A client that is cut off before it has an answer may ask once more, in an older way
+  // (RFC 6581, section 7), so this can be two.
+  struct Guest {
+    Ep ep;
+    EndOfConnection end;
+  };
+  std::map<DAT_EP_HANDLE, Guest> guests_;
   Ledger client_receives_;
   Ledger client_requests_;
   Ledger server_requests_;

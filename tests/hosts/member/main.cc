@@ -163,6 +163,10 @@ int send(const Options& options) {
   print("connected");
   const long peak_before_kib = peak_kib();
   for (; sent < options.count; ++sent) {
+    if (const auto event = poll_event(side.connect.get())) {
+      end.tell(event->event_number);
+      break;
+    }
     if (ledger.open() == kInFlight || options.pause.count() > 0) {
       if (options.pause.count() > 0) std::this_thread::sleep_for(options.pause);  // a steady trickle
       // The end of the connection completes whatever is open.
