@@ -173,7 +173,8 @@ void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
   timer.where_ = timers_.insert(std::move(timer.place_));
   if (deadline < next_timer_.load(std::memory_order_relaxed)) {
     next_timer_.store(deadline);
-    kick_leader();
+    // Whoever leads from now on sees it.
+    if (leader_.load() != nullptr) kick_leader();
   }
 }
 
@@ -214,6 +215,7 @@ bool Engine::run_descriptors() {
 
 bool Engine::run_locked(bool with_descriptors) {
   bool progress = false;
+  if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     run_safely([&] { progress |= sources_[i]->poll(); });
   }
@@ -430,7 +432,8 @@ void Engine::progress_thread() {
       }
       progress_word_.store(kAwake);
       // Whoever polls does so without us, and would only be kept from it.
-      if (rest_until != base::kForever && activity_.load(std::memory_order_relaxed) != seen) continue;
+      const bool others_look = activity_.load(std::memory_order_relaxed) != seen && !pass_wanted_.load();
+      if (rest_until != base::kForever && others_look) continue;
       if (leader_.load() == nullptr && try_lock()) {
         run_locked(true);
         unlock();

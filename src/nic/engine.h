@@ -56,10 +56,13 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
+  // With the engine held. Setting and cancelling a timer costs more than letting it run for nothing: who does so often
+  // leaves it be.
+  bool pending() const { return place_.empty(); }
+
  private:
   friend class Engine;
   using Queue = std::multimap<base::Nanoseconds, Timer*>;
-  bool pending() const { return place_.empty(); }
   std::function<void()> action_;
   Queue::node_type place_;  // while it is not pending
   Queue::iterator where_;   // while it is
@@ -117,6 +120,14 @@ class ANYDAT_CAPABILITY("mutex") Engine {
     if (armed_.load()) kick_leader();
   }
 
+  // For threads that do not hold the engine: what a source has been given need not go at once, but with the next look
+  // at the sources. The caller is likely to look by itself before long; if it does not, somebody does within kTick.
+  void want_pass() {
+    pass_wanted_.store(true);
+    activity_.fetch_add(1, std::memory_order_relaxed);
+    nudge();
+  }
+
   // Runs `action` with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
   // must not wait for it. `kick` must stay alive until it ran or cancel_kick() returned.
   struct Kick {
@@ -127,6 +138,15 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void kick(Kick& kick) {
     queue_kick(kick);
     run_kicks_if_free();
+  }
+  // The same, but where somebody is polling it is left to his next pass: several together cost less.
+  void kick_soon(Kick& kick) {
+    queue_kick(kick);
+    if (armed_.load()) {
+      run_kicks_if_free();
+    } else {
+      pass_wanted_.store(true);
+    }
   }
   // The two halves, for callers that hold a lock the action may need.
   void queue_kick(Kick& kick);
@@ -203,7 +223,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   Counters counters_;
 
   std::atomic<base::Nanoseconds> next_timer_{base::kForever};
-  std::atomic<std::uint64_t> activity_{0};  // passes by threads that poll
+  std::atomic<std::uint64_t> activity_{0};  // passes by threads that poll, and posts that rely on the next
+  std::atomic<bool> pass_wanted_{false};
   std::atomic<Waiter*> leader_{nullptr};
   std::atomic<bool> leader_is_progress_thread_{false};
   std::atomic<bool> yield_wanted_{false};  // asks the progress thread to let a consumer lead

@@ -273,6 +273,7 @@ void SoftQueuePair::end(Ending ending) {
   }
   ending_ = ending;
   stop_waiting();
+  adapter_.engine().cancel_timer(not_ready_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
   // Before anybody is told that memory is his again.

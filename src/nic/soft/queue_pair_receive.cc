@@ -265,7 +265,9 @@ void SoftQueuePair::wait_for_receive() {
   }
   waits_for_receive_ = true;
   waits_since_ = base::now_ns();
-  adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
+  if (!not_ready_timer_.pending()) {
+    adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
+  }
   pool().wait_for_receive(asker_);
 }
 
@@ -273,7 +275,6 @@ void SoftQueuePair::stop_waiting() {
   if (!waits_for_receive_) return;
   waits_for_receive_ = false;
   counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
-  adapter_.engine().cancel_timer(not_ready_timer_);
   pool().stop_waiting(asker_);
 }
 
@@ -284,7 +285,12 @@ void SoftQueuePair::receives_available() {
 
 void SoftQueuePair::not_ready_timed_out() {
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
+  if (!waits_for_receive_) return;
   const base::Nanoseconds waited = base::now_ns() - waits_since_;
+  if (const base::Nanoseconds first = std::min(limit, kNotReadyWarning); waited < first) {
+    adapter_.engine().set_timer(not_ready_timer_, waits_since_ + first);  // it was set for an earlier message
+    return;
+  }
   if (limit != base::kForever && waited >= limit) {
     base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
               limit / 1'000'000);

@@ -43,7 +43,7 @@ Status ReceivePool::post(const RecvRequest& request) {
   }
   // Whoever registers as waiting looks at the pool once more afterwards, so a post is seen by one of the two.
   if (somebody_waits_.load()) [[unlikely]]
-    engine_.kick(serve_);
+    engine_.kick_soon(serve_);
   return Status::ok;
 }
 

@@ -87,13 +87,23 @@ void Fabric::unwatch(TcpStream& stream, int fd) {
   }
 }
 
+bool Fabric::line_up(Turn& turn) {
+  base::Guard guard(turns_lock_);
+  if (turn.place.listed()) return false;
+  turns_.push_back(turn);
+  return true;
+}
+
 void Fabric::come_back(Turn& turn) {
-  {
-    base::Guard guard(turns_lock_);
-    if (!turn.place.listed()) turns_.push_back(turn);
-  }
+  line_up(turn);
   somebody_waits_.store(true);
   engine().nudge();
+}
+
+void Fabric::come_back_in_time(Turn& turn) {
+  if (!line_up(turn)) return;
+  somebody_waits_.store(true);
+  engine().want_pass();
 }
 
 void Fabric::forget(Turn& turn) {

@@ -43,7 +43,8 @@ class Fabric final : public PollSource, public FdHandler {
   ChunkPool& chunks() { return chunks_; }
   // What has arrived is read into here, if it has no better place. One for all, since one thread reads at a time.
   std::span<std::byte> staging() { return {staging_.get(), kStagingBytes}; }
-  std::size_t& parked() { return parked_; }  // bytes of messages that wait for buffers, of all connections
+  std::size_t& parked() { return parked_; }           // bytes of messages that wait for buffers, of all connections
+  std::vector<std::byte>& spare() { return spare_; }  // memory for whoever has to keep what was in staging()
   std::uint64_t passes() const { return passes_.load(std::memory_order_relaxed); }
 
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
@@ -60,7 +61,8 @@ class Fabric final : public PollSource, public FdHandler {
     TcpStream& stream;
     base::ListLinks<Turn> place;
   };
-  void come_back(Turn& turn);  // the next pass calls stream.turn()
+  void come_back(Turn& turn);          // the next pass calls stream.turn()
+  void come_back_in_time(Turn& turn);  // the same, for threads that do not hold the engine: it may be a while
   void forget(Turn& turn);
 
   // For set-ups and ends.
@@ -80,6 +82,7 @@ class Fabric final : public PollSource, public FdHandler {
  private:
   static constexpr std::size_t kStagingBytes = 128 << 10;
 
+  bool line_up(Turn& turn);  // false: it stands there already
   bool run_turns();
   bool look();
   bool look_at_all();
@@ -94,6 +97,7 @@ class Fabric final : public PollSource, public FdHandler {
   std::unordered_set<TcpStream*> streams_;  // with a socket
   TcpStream* hot_ = nullptr;                // something has come for it not long ago
   std::size_t parked_ = 0;
+  std::vector<std::byte> spare_;
   unsigned looks_ = 0;
   unsigned vain_looks_ = 0;  // in a row
   std::span<struct epoll_event> ready_;

@@ -83,7 +83,10 @@ void TcpStream::ready(std::uint32_t events) {
     }
     if (waits) turn();
   }
-  if ((events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0) hung_up_ = true;
+  if ((events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && !hung_up_) {
+    hung_up_ = true;
+    look_past();
+  }
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_) receive();
 }
 

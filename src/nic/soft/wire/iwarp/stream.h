@@ -24,8 +24,10 @@ namespace anydat::nic::soft::iwarp {
 // A small Send is done when the socket has it, or, in a row of them, when it is in line for it. A large one is when a
 // peer of our kind says that it has been delivered; another peer says nothing, and there it is done as a small one. A
 // Write is done when the peer has answered something that came behind it, so that what it refuses can be told of the
-// Write that was at fault. Messages that find no receive buffer are kept up to a bound, so that Writes and
-// answers to Reads behind them pass; then nothing more is read until there is a buffer.
+// Write that was at fault.
+//
+// A message that finds no receive buffer stops the reading. If that lasts, messages are taken in and kept up to a
+// bound, so that Writes and answers to Reads behind them pass.
 class TcpStream final : public Stream {
  public:
   TcpStream(Fabric& fabric, SoftQueuePair& queue_pair);
@@ -40,7 +42,7 @@ class TcpStream final : public Stream {
   // Stream
   SendOutcome send(std::uint64_t number, const Outgoing& message, Progress& progress) override;
   void resume_receiving() override;
-  bool holds_messages() const override { return !parked_.empty(); }
+  bool holds_messages() const override { return stuck_ || !parked_.empty(); }
   bool memory_changed() override;
   bool let_go() override;
   void close(CloseReason reason) override;
@@ -86,7 +88,7 @@ class TcpStream final : public Stream {
   Status dial(const Address& remote, std::uint64_t port);
   void dialled();
   void ask();
-  void answer_arrived(std::span<const std::byte> bytes);
+  std::span<const std::byte> answer_arrived(std::span<const std::byte> bytes);
   void answered(const StartUp& answer);
   void rejected(const StartUp& answer);
   void fail(ConnectFailure why);
@@ -133,7 +135,7 @@ class TcpStream final : public Stream {
 
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
-  void consume(std::span<const std::byte> bytes);
+  std::span<const std::byte> consume(std::span<const std::byte> bytes);
   std::size_t deliver_whole(std::span<const std::byte> bytes);
   std::size_t front_bytes() const;    // as far as can be told
   std::size_t trailer_bytes() const;  // of this frame
@@ -141,6 +143,12 @@ class TcpStream final : public Stream {
   std::span<const std::byte> take_payload(std::span<const std::byte> bytes);
   std::span<const std::byte> take_trailer(std::span<const std::byte> bytes);
   void begin_segment();
+  void enter_segment();
+  void hold(std::span<const std::byte> bytes);
+  void drop_held();
+  void go_on();
+  void patience_ended();
+  void look_past();
   void begin_send();
   void begin_write();
   void begin_read_response();
@@ -228,6 +236,13 @@ class TcpStream final : public Stream {
   std::uint32_t requests_expected_ = kFirstSequence;
   std::uint64_t message_bytes_ = 0;  // whole segments of the message that is arriving
   Incoming* current_ = nullptr;
+  // The segment that is arriving begins a message without a buffer, and waits for one with all that was read behind it.
+  bool stuck_ = false;
+  std::vector<std::byte> held_;
+  std::size_t held_from_ = 0;
+  bool parks_ = false;  // messages without buffers are taken in instead
+  base::Nanoseconds stuck_since_ = 0;
+  Timer patience_{[this] { patience_ended(); }};
   std::vector<Parked> parked_;
   std::size_t parked_bytes_ = 0;
   bool answer_unwanted_ = false;    // the Read has failed meanwhile

@@ -18,6 +18,8 @@ namespace {
 constexpr int kReadsPerTurn = 4;
 // What is left of a frame is read straight to its place if it is worth a system call of its own.
 constexpr std::size_t kDirectMin = 8 << 10;
+// How long a message waits for a buffer before what is behind it is looked at.
+constexpr base::Nanoseconds kPatience = 1'000'000;
 // Of messages without a buffer. What has been read from the socket before that is known comes on top.
 constexpr std::size_t kParkedMax = 1 << 20;
 // The same when many do it.
@@ -43,7 +45,7 @@ bool TcpStream::receive() {
   for (int i = 0; i < kReadsPerTurn; ++i) {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
     if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
-    if (is_full()) return any;
+    if (stuck_ || is_full()) return any;
     std::size_t wanted = 0;
     const ssize_t count = read_some(wanted);
     if (count < 0 && errno == EINTR) continue;
@@ -103,16 +105,17 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
     }
     landed(placed);
   }
-  or_break([&] { consume(staging.first(static_cast<std::size_t>(count) - placed)); });
+  or_break([&] {
+    const std::span<const std::byte> rest = consume(staging.first(static_cast<std::size_t>(count) - placed));
+    if (stuck_ && !closed_) hold(rest);
+  });
   return count;
 }
 
-void TcpStream::consume(std::span<const std::byte> bytes) {
-  if (phase_ == Phase::asking) {
-    answer_arrived(bytes);
-    return;
-  }
-  while (!bytes.empty() && !closed_) {
+// Answers what it could not take yet, which is nothing unless a segment is stuck.
+std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
+  if (phase_ == Phase::asking) bytes = answer_arrived(bytes);
+  while (!bytes.empty() && !closed_ && !stuck_) {
     switch (step_) {
       case Step::front:
         if (front_have_ == 0) {
@@ -132,6 +135,7 @@ void TcpStream::consume(std::span<const std::byte> bytes) {
         break;
     }
   }
+  return bytes;
 }
 
 // The straight path: a small Send that is wholly there and can be delivered at once. 0: it is none.
@@ -204,8 +208,7 @@ std::span<const std::byte> TcpStream::take_front(std::span<const std::byte> byte
     return {};
   }
   payload_bytes_ = payload_left_ = segment_bytes_ - header_bytes;
-  begin_segment();
-  step_ = payload_left_ > 0 ? Step::payload : Step::trailer;
+  enter_segment();
   return bytes;
 }
 
@@ -262,6 +265,11 @@ std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> by
 
 // ---- segments
 
+void TcpStream::enter_segment() {
+  begin_segment();
+  if (!stuck_) step_ = payload_left_ > 0 ? Step::payload : Step::trailer;
+}
+
 void TcpStream::begin_segment() {
   if (!first_frame_seen_) first_frame();
   if (closed_) return;
@@ -315,7 +323,13 @@ void TcpStream::begin_send() {
   } else if (parked_.empty()) {
     current_ = queue_pair_.begin(length, solicited);
     if (!current_ && !closed_) {
-      park_another(solicited);
+      if (parks_ || hung_up_) {
+        park_another(solicited);
+      } else {
+        stuck_ = true;
+        stuck_since_ = base::now_ns();
+        if (!patience_.pending()) fabric_.engine().set_timer(patience_, stuck_since_ + kPatience);
+      }
       queue_pair_.wait_for_receive();
     }
   } else if (parked_.back().whole) {
@@ -480,7 +494,54 @@ void TcpStream::read_request_ended() {
   serve_reads();
 }
 
-// ---- messages that waited for a buffer
+// ---- messages that wait for a buffer
+
+// What was read behind a segment that is stuck.
+void TcpStream::hold(std::span<const std::byte> bytes) {
+  if (held_.capacity() == 0) held_.swap(fabric_.spare());
+  held_.assign(bytes.begin(), bytes.end());
+  held_from_ = 0;
+}
+
+void TcpStream::drop_held() {
+  held_.clear();
+  held_from_ = 0;
+  if (fabric_.spare().capacity() == 0) {
+    held_.swap(fabric_.spare());
+  } else {
+    held_ = {};
+  }
+}
+
+// The segment that was stuck has another chance, and what is held behind it.
+void TcpStream::go_on() {
+  stuck_ = false;
+  enter_segment();
+  if (!stuck_ && !closed_) {
+    held_from_ = held_.size() - consume(std::span<const std::byte>(held_).subspan(held_from_)).size();
+  }
+  fabric_.adapter().batch().flush();
+  if (!stuck_ || closed_) drop_held();
+}
+
+void TcpStream::patience_ended() {
+  if (closed_ || !stuck_) return;
+  // It was set for an earlier one.
+  if (base::now_ns() - stuck_since_ < kPatience) {
+    fabric_.engine().set_timer(patience_, stuck_since_ + kPatience);
+  } else {
+    look_past();
+  }
+}
+
+void TcpStream::look_past() {
+  if (closed_ || !stuck_) return;
+  parks_ = true;
+  or_break([this] { go_on(); });
+  if (closed_) return;
+  more_to_read_ = true;
+  fabric_.come_back(turn_);
+}
 
 void TcpStream::count_parked(std::size_t bytes) {
   parked_bytes_ += bytes;
@@ -495,13 +556,23 @@ void TcpStream::unpark() {
 }
 
 void TcpStream::drop_parked() {
+  stuck_ = false;
+  fabric_.engine().cancel_timer(patience_);
+  drop_held();
   while (!parked_.empty()) unpark();
 }
 
 void TcpStream::resume_receiving() {
-  or_break([this] { deliver_parked(); });
+  or_break([this] {
+    deliver_parked();
+    if (closed_ || !parked_.empty()) return;
+    parks_ = false;
+    if (stuck_) go_on();
+  });
+  if (closed_) return;
   if (owes_word_) confirm();
-  if (closed_ || is_full()) return;
+  if (!holds_messages()) queue_pair_.delivered_everything();
+  if (closed_ || stuck_ || is_full()) return;
   more_to_read_ = true;
   fabric_.come_back(turn_);
 }
@@ -533,7 +604,6 @@ void TcpStream::deliver_parked() {
     }
     unpark();
   }
-  if (!closed_ && parked_.empty()) queue_pair_.delivered_everything();
 }
 
 }  // namespace anydat::nic::soft::iwarp

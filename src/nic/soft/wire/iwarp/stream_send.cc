@@ -50,7 +50,11 @@ void TcpStream::push_out() {
     last_pass_ = pass;
     out_->flush();
   } else if (!out_->idle()) {
-    fabric_.come_back(turn_);
+    if (fabric_.engine().held()) {
+      fabric_.come_back(turn_);
+    } else {
+      fabric_.come_back_in_time(turn_);
+    }
   }
 }
 

@@ -117,7 +117,7 @@ void TcpStream::ask() {
   out_->flush();
 }
 
-void TcpStream::answer_arrived(std::span<const std::byte> bytes) {
+std::span<const std::byte> TcpStream::answer_arrived(std::span<const std::byte> bytes) {
   const std::size_t part = std::min(bytes.size(), set_up_->bytes.size() - set_up_->count);
   std::copy_n(bytes.begin(), part, set_up_->bytes.begin() + static_cast<std::ptrdiff_t>(set_up_->count));
   const std::size_t before = set_up_->count;
@@ -126,20 +126,20 @@ void TcpStream::answer_arrived(std::span<const std::byte> bytes) {
   std::size_t frame_bytes = 0;
   switch (parse_start_up(std::span(set_up_->bytes).first(set_up_->count), true, answer, frame_bytes)) {
     case Parsed::incomplete:
-      return;
+      return {};
     case Parsed::malformed:
       base::log(base::LogLevel::warn, "the program at port {} does not speak iWARP", port_of(remote_));
       fail(ConnectFailure::refused);
-      return;
+      return {};
     case Parsed::whole:
       break;
   }
   if (answer.rejected) {
     rejected(answer);
-    return;
+    return {};
   }
   answered(answer);
-  if (!closed_) consume(bytes.subspan(frame_bytes - before));
+  return closed_ ? std::span<const std::byte>{} : bytes.subspan(frame_bytes - before);
 }
 
 void TcpStream::rejected(const StartUp& answer) {
