@@ -1,7 +1,7 @@
 # How others find the installed library (pkg-config, find_package), and Debian packages of it.
 #
-# Three components: runtime (libdat.so.1), dev (headers, the name for the linker, manual of the calls, examples) and
-# utils (the tools and what their users read).
+# Four components: runtime (libdat.so.1), dev (headers, the name for the linker, manual of the calls, examples), utils
+# (the tools and what their users read) and, where it was built, verbs (the module for RDMA devices).
 #
 # "dat" is found under the version of the interface that it implements, since that is what programs ask for; the
 # project's own version stands beside it as anydat_version.
@@ -38,6 +38,9 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES TRUE)
 set(CPACK_COMPONENTS_ALL runtime dev utils)
+if(TARGET anydat_verbs)
+  list(APPEND CPACK_COMPONENTS_ALL verbs)
+endif()
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian-finish.cmake)
 set(CPACK_ANYDAT_SOURCE_DIR ${PROJECT_SOURCE_DIR})
@@ -56,6 +59,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_PROVIDES libdat1)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONFLICTS libdat1)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_REPLACES libdat1)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS anydat-verbs)
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "This package contains libdat.so.1. Programs that are linked with it exchange
 messages with other processes of the host, with shared receive queues as the
 standard defines them. It needs no RDMA hardware, no kernel module and no
@@ -79,5 +83,14 @@ set(CPACK_DEBIAN_UTILS_PACKAGE_DEPENDS "libdat1-anydat ${same_version}")
 set(CPACK_DEBIAN_UTILS_DESCRIPTION "This package contains tools: datinfo lists adapters and what they offer,
 datping checks that two processes reach each other, datperf measures latency,
 bandwidth and message rate.")
+
+set(CPACK_DEBIAN_VERBS_PACKAGE_NAME anydat-verbs)
+set(CPACK_DEBIAN_VERBS_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_VERBS_PACKAGE_SHLIBDEPS ON)
+# Which driver a device needs is not to be seen in the module.
+set(CPACK_DEBIAN_VERBS_PACKAGE_DEPENDS "libdat1-anydat ${same_version}, ibverbs-providers")
+set(CPACK_DEBIAN_VERBS_DESCRIPTION "This package contains the module by which libdat.so.1 uses RDMA devices:
+InfiniBand, RoCE, iWARP, and the kernel's soft-RoCE and soft-iWARP. With it
+the adapters named verbs-DEVICE can be opened.")
 
 include(CPack)

@@ -55,6 +55,16 @@ if [ -f man/dat.7 ]; then
   expect_files anydat-utils 'share/man/man1/datinfo\.1\.gz' 'share/man/man5/dat\.conf\.5anydat\.gz'
 fi
 
+# The module, and only the module, needs rdma-core.
+if [ -f src/anydat/libanydat-verbs.so ]; then
+  expect_files anydat-verbs 'lib/[^/]*/anydat/libanydat-verbs\.so'
+  expect_field anydat-verbs Depends "libdat1-anydat \(= $version\)"
+  expect_field anydat-verbs Depends 'libibverbs1 \(>= .*librdmacm1'
+fi
+for package in libdat1-anydat anydat-utils; do
+  if field "$package" Depends | grep -qE 'ibverbs|rdmacm'; then die "$package depends on rdma-core"; fi
+done
+
 # No file is in two packages, and none has a name that Debian's own packages of DAT 2.0 use.
 for deb in "$work"/debs/*.deb; do
   dpkg-deb -c "$deb" | awk '$1 !~ /^d/ {print $6}'

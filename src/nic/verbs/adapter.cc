@@ -239,7 +239,8 @@ void VerbsAdapter::dispatch(Cq& cq, const ibv_wc& wc) {
   const WorkId id = WorkId::unpacked(wc.wr_id);
   if (id.queue == WorkId::Queue::shared) {
     SharedQueue& shared = *cq.shared();
-    const std::optional<ReceivePool::Done> done = shared.pool().complete(id.slot, wc.status != IBV_WC_SUCCESS);
+    const std::optional<ReceivePool::Done> done =
+        shared.pool().complete(id.slot, wc.status != IBV_WC_SUCCESS, kAnyZone);
     if (!done) return;
     const auto found = by_number_.find(wc.qp_num);
     if (found == by_number_.end()) return shared.reaped();  // SRQ-ACC-12

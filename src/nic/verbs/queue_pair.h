@@ -134,6 +134,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::vector<ibv_send_wr> chain_ ANYDAT_GUARDED_BY(send_lock_);
   QpPtr qp_;  // written as state_ is
   std::uint32_t inline_max_ = 0;
+  std::atomic<std::uint32_t> reads_agreed_{0};  // that may be under way to the peer
 
   // With the engine held.
   ZoneId zone_ = kNoZone;

@@ -135,6 +135,7 @@ void VerbsQueuePair::answered(const CmEvent& event) {
     return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
   }
   const std::optional<CmParsed> ours = parse(event.private_data());
+  reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
   // It may have been handed on from one service point to another.
   reached_ = {ours && ours->head.number != 0 ? ours->head.number : service_, adapter_.info().name};
   established(ours ? ours->data : event.private_data().first(std::min(event.length, kPrivateDataMax)));
@@ -160,6 +161,7 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
   accepts_ = true;
   reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
   reads_out_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
+  reads_agreed_.store(reads_out_);
   const Made made = gone ? Made::connection_over : make_queue_pair(id);
   if (made == Made::no_memory) throw std::bad_alloc();
   id_ = std::move(offer.id);
@@ -209,6 +211,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
     case RDMA_CM_EVENT_ESTABLISHED:
       if (connecting) {
         reached_ = {service_, adapter_.info().name};
+        reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
         established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
       } else if (state() == State::accepting) {
         established({});

@@ -95,8 +95,9 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
       counters_.rdmas.add();
       counters_.rdma_bytes.add(request.length);
     }
-    if (request.kind == WorkKind::rdma_read && limits_.reads_out == 0) [[unlikely]] {
-      entry.status = WorkStatus::local_ep;
+    if (request.kind == WorkKind::rdma_read && reads_agreed_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
+      // The device would wait for ever to begin it.
+      entry.status = limits_.reads_out == 0 ? WorkStatus::local_ep : WorkStatus::remote_access;
       blocked_ = true;
     } else {
       status = hand_over(request);
@@ -341,7 +342,7 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
   if (state() == State::accepting) established({});  // the peer's last word may come later than its first message
   if (id.queue == WorkId::Queue::recv) {
     if (const std::optional<ReceivePool::Done> done =
-            own_ ? own_->complete(id.slot, wc.status != IBV_WC_SUCCESS) : std::nullopt) {
+            own_ ? own_->complete(id.slot, wc.status != IBV_WC_SUCCESS, zone_) : std::nullopt) {
       completed_shared(wc, *done);
     }
   } else {

@@ -94,10 +94,11 @@ bool ReceivePool::hand_over(std::uint32_t index) {
   return true;
 }
 
-bool ReceivePool::usable(std::uint32_t index) {
+bool ReceivePool::usable(std::uint32_t index, ZoneId zone) {
   const std::span<const Segment> segments(segments_of(index), slots_[index].segment_count);
-  return std::all_of(segments.begin(), segments.end(), [this](const Segment& segment) {
-    return segment.length == 0 || device_.regions().find(segment.key).has_value();
+  return std::all_of(segments.begin(), segments.end(), [this, zone](const Segment& segment) {
+    return segment.length == 0 || device_.regions().check(segment.key, segment.address, segment.length, zone,
+                                                          access::kLocalWrite) == RegionCheck::ok;
   });
 }
 
@@ -164,14 +165,14 @@ bool ReceivePool::count_completion_locked() {
   return true;
 }
 
-std::optional<ReceivePool::Done> ReceivePool::complete(std::uint32_t index, bool failed) {
+std::optional<ReceivePool::Done> ReceivePool::complete(std::uint32_t index, bool failed, ZoneId zone) {
   bool undercut = false;
   Done done;
   {
     base::Guard guard(lock_);
     if (index >= slots_.size() || !slots_[index].used || at_device_ == 0) return std::nullopt;
     Slot& slot = slots_[index];
-    done = {slot.cookie, slot.unsignalled, !failed || usable(index)};
+    done = {slot.cookie, slot.unsignalled, !failed || usable(index, zone)};
     slot.used = false;
     free_.push_back(index);
     --at_device_;

@@ -27,7 +27,7 @@ class ReceivePool {
   struct Done {
     std::uint64_t cookie;
     bool unsignalled;
-    bool usable;  // all its memory is still registered; looked at if it failed
+    bool usable;  // all its memory is there, in the zone that the device looks at; looked at if it failed
   };
   enum class Use : std::uint8_t { own, shared };
 
@@ -54,7 +54,7 @@ class ReceivePool {
   std::uint32_t room() const;
 
   // The device has finished with a slot. Nothing if that was not its own.
-  std::optional<Done> complete(std::uint32_t slot, bool failed);
+  std::optional<Done> complete(std::uint32_t slot, bool failed, ZoneId zone);
   // Takes the oldest that the device has not; nothing if there is none.
   std::optional<Done> take_waiting();
   // The device says that fewer than the armed watermark are left.
@@ -70,7 +70,7 @@ class ReceivePool {
   };
   Segment* segments_of(std::uint32_t slot) { return &segments_[std::size_t{slot} * segments_max_]; }
   Status rebuild(std::uint32_t depth, std::uint32_t segments);
-  bool usable(std::uint32_t slot) ANYDAT_REQUIRES(lock_);
+  bool usable(std::uint32_t slot, ZoneId zone) ANYDAT_REQUIRES(lock_);
   void feed_locked() ANYDAT_REQUIRES(lock_);
   bool hand_over(std::uint32_t slot) ANYDAT_REQUIRES(lock_);
   bool count_completion_locked() ANYDAT_REQUIRES(lock_);
