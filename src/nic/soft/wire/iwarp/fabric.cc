@@ -24,6 +24,9 @@ constexpr std::size_t kCallersMax = 4096;
 constexpr unsigned kVainLooksMax = 20'000;
 constexpr unsigned kLookSeldom = 64;
 constexpr unsigned kLooksPerLookAtAll = 8;
+constexpr unsigned kLooksPerLookAtOthers = 64;
+constexpr unsigned kStreak = 32;
+constexpr std::uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 }  // namespace
 
 Fabric::Fabric(SoftAdapter& adapter)
@@ -67,7 +70,7 @@ ListenerEvents* Fabric::listener(ConnQual qual) const {
 bool Fabric::watch(TcpStream& stream, int fd) {
   streams_.insert(&stream);
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.events = kEvents;
   event.data.ptr = &stream;
   if (epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     streams_.erase(&stream);
@@ -81,7 +84,10 @@ bool Fabric::watch(TcpStream& stream, int fd) {
 void Fabric::unwatch(TcpStream& stream, int fd) {
   epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
   streams_.erase(&stream);
-  if (hot_ == &stream) hot_ = nullptr;
+  if (hot_ == &stream) {
+    hot_ = nullptr;
+    hushed_ = false;
+  }
   for (epoll_event& event : ready_) {
     if (event.data.ptr == &stream) event.data.ptr = nullptr;
   }
@@ -142,9 +148,32 @@ bool Fabric::poll() {
 }
 
 bool Fabric::look() {
-  const bool progress = (hot_ && hot_->receive()) || ((!hot_ || looks_ % kLooksPerLookAtAll == 0) && look_at_all());
+  const unsigned seldom = hushed_ ? kLooksPerLookAtOthers : kLooksPerLookAtAll;
+  bool progress = hot_ && hot_->receive();
+  if (progress && ++streak_ == kStreak) hush(true);
+  if (!progress && (!hot_ || looks_ % seldom == 0)) progress = look_at_all();
   vain_looks_ = progress ? 0 : vain_looks_ + 1;
   return progress;
+}
+
+// Something has come for this one, so its socket is looked at directly from now on.
+void Fabric::heat(TcpStream& stream) {
+  if (hot_ == &stream) return;
+  hush(false);
+  hot_ = &stream;
+  streak_ = 0;
+}
+
+// As long as somebody looks at a socket all the time, word of each arrival is of no use, and costs the sender's system
+// call half a microsecond on this host.
+void Fabric::hush(bool on) {
+  streak_ = 0;
+  if (hushed_ == on || !hot_) return;
+  hushed_ = on;
+  epoll_event event{};
+  event.events = on ? kEvents & ~static_cast<std::uint32_t>(EPOLLIN) : kEvents;
+  event.data.ptr = hot_;
+  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_MOD, hot_->socket(), &event);
 }
 
 bool Fabric::look_at_all() {
@@ -157,7 +186,7 @@ bool Fabric::look_at_all() {
     ready_ = ready_.subspan(1);
     auto* stream = static_cast<TcpStream*>(event.data.ptr);
     if (!stream) continue;
-    if ((event.events & EPOLLIN) != 0) hot_ = stream;
+    if ((event.events & EPOLLIN) != 0) heat(*stream);
     stream->ready(event.events);
     progress = true;
   }

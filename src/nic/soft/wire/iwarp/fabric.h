@@ -75,7 +75,7 @@ class Fabric final : public PollSource, public FdHandler {
 
   // PollSource, FdHandler
   bool poll() override;
-  void arm() override {}
+  void arm() override { hush(false); }
   void disarm() override {}
   void ready(std::uint32_t events) override;
 
@@ -85,6 +85,8 @@ class Fabric final : public PollSource, public FdHandler {
   bool line_up(Turn& turn);  // false: it stands there already
   bool run_turns();
   bool look();
+  void heat(TcpStream& stream);
+  void hush(bool on);
   bool look_at_all();
   void sweep();
   base::Nanoseconds silence_interval() const;
@@ -96,6 +98,8 @@ class Fabric final : public PollSource, public FdHandler {
   ChunkPool chunks_;
   std::unordered_set<TcpStream*> streams_;  // with a socket
   TcpStream* hot_ = nullptr;                // something has come for it not long ago
+  unsigned streak_ = 0;                     // arrivals for it since anything came for another
+  bool hushed_ = false;                     // epoll is not told of its arrivals
   std::size_t parked_ = 0;
   std::vector<std::byte> spare_;
   unsigned looks_ = 0;

@@ -2,6 +2,8 @@
 #include "nic/soft/wire/iwarp/sockets.h"
 
 #include <linux/tcp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -76,6 +78,14 @@ void prepare(int fd, const SoftAdapter& adapter) {
 
 ConnectFailure failure_of(int error) {
   return error == ECONNREFUSED || error == ECONNRESET ? ConnectFailure::refused : ConnectFailure::unreachable;
+}
+
+ssize_t receive_now(int fd, std::span<std::byte> room) {
+  return syscall(SYS_recvfrom, fd, room.data(), room.size(), MSG_DONTWAIT, nullptr, nullptr);
+}
+
+ssize_t send_now(int fd, std::span<const std::byte> bytes) {
+  return syscall(SYS_sendto, fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL, nullptr, 0);
 }
 
 bool silent_for(int fd, base::Nanoseconds time) {

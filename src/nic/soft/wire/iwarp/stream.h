@@ -14,6 +14,7 @@
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
+#include "nic/soft/wire/iwarp/parked.h"
 #include "nic/soft/wire/iwarp/terms.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
 
@@ -48,6 +49,7 @@ class TcpStream final : public Stream {
   void close(CloseReason reason) override;
 
   // For the fabric.
+  int socket() const { return socket_.get(); }
   void ready(std::uint32_t events);
   bool turn();     // goes on with what waited for its turn; true if anything moved
   bool receive();  // true if anything came
@@ -60,12 +62,6 @@ class TcpStream final : public Stream {
   enum class Into : std::uint8_t { message, read, memory, control, nothing };
   enum class Peer : std::uint8_t { unknown, ours, other };
 
-  // A message that no buffer was there for.
-  struct Parked {
-    std::vector<std::byte> bytes;
-    bool solicited = false;
-    bool whole = false;
-  };
   // A Read that this side has asked for: the consumer's, or one of length 0 that makes the peer answer.
   struct Asked {
     std::uint32_t stag;    // of the sink, made up
@@ -135,6 +131,7 @@ class TcpStream final : public Stream {
 
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
+  std::size_t staged_bytes(bool directly) const;
   std::span<const std::byte> consume(std::span<const std::byte> bytes);
   std::size_t deliver_whole(std::span<const std::byte> bytes);
   std::size_t front_bytes() const;    // as far as can be told
@@ -144,11 +141,6 @@ class TcpStream final : public Stream {
   std::span<const std::byte> take_trailer(std::span<const std::byte> bytes);
   void begin_segment();
   void enter_segment();
-  void hold(std::span<const std::byte> bytes);
-  void drop_held();
-  void go_on();
-  void patience_ended();
-  void look_past();
   void begin_send();
   void begin_write();
   void begin_read_response();
@@ -160,14 +152,19 @@ class TcpStream final : public Stream {
   std::size_t aim(std::span<iovec> pieces);
   void landed(std::size_t count);
   void place(std::span<const std::byte> bytes);
-  void park_another(bool solicited);
-  void park(std::span<const std::byte> bytes);
-  void deliver_parked();
-  void count_parked(std::size_t bytes);
-  void unpark();
-  void drop_parked();
-  bool is_full() const;                                         // no more is kept for want of buffers
   bool may_write(std::uint64_t address, std::uint64_t length);  // as the segment does
+
+  // ---- waiting for buffers (stream_waiting.cc)
+  bool waits_for_buffers() const;
+  void wait_for_buffer(bool solicited);
+  void be_patient();
+  void patience_ended();
+  void look_past();
+  void go_on();
+  void hold(std::span<const std::byte> bytes);
+  void drop_held();
+  void deliver_parked();
+  void drop_parked();
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
@@ -240,11 +237,10 @@ class TcpStream final : public Stream {
   bool stuck_ = false;
   std::vector<std::byte> held_;
   std::size_t held_from_ = 0;
-  bool parks_ = false;  // messages without buffers are taken in instead
-  base::Nanoseconds stuck_since_ = 0;
+  bool looks_past_ = false;            // messages without buffers are taken in
+  base::Nanoseconds waits_since_ = 0;  // without any progress
   Timer patience_{[this] { patience_ended(); }};
-  std::vector<Parked> parked_;
-  std::size_t parked_bytes_ = 0;
+  Parked parked_{fabric_.parked()};
   bool answer_unwanted_ = false;    // the Read has failed meanwhile
   std::uint64_t answer_bytes_ = 0;  // whole segments of the Read Response that is arriving
   std::vector<Served> served_;

@@ -8,6 +8,7 @@
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/format/bytes.h"
+#include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -15,37 +16,26 @@ namespace anydat::nic::soft::iwarp {
 namespace {
 
 // Of one connection in one turn.
-constexpr int kReadsPerTurn = 4;
-// What is left of a frame is read straight to its place if it is worth a system call of its own.
-constexpr std::size_t kDirectMin = 8 << 10;
-// How long a message waits for a buffer before what is behind it is looked at.
-constexpr base::Nanoseconds kPatience = 1'000'000;
-// Of messages without a buffer. What has been read from the socket before that is known comes on top.
-constexpr std::size_t kParkedMax = 1 << 20;
-// The same when many do it.
-constexpr std::size_t kParkedByManyMax = 64 << 10;
-constexpr std::size_t kParkedByAllMax = 64 << 20;
-// And when the peer has hung up: the word of how it ends comes behind all that it sent, which is no more than sockets
-// hold.
-constexpr std::size_t kParkedAtEndMax = 16 << 20;
-// Each of them counts for so much more, or a peer could make us keep any number of messages of length 0.
-constexpr std::size_t kParkedEach = 64;
+constexpr int kReadsPerTurn = 16;
+constexpr std::size_t kReadPerTurn = 512 << 10;
+// The payload of segments from this size on is read straight to its place, but for so little that it is not worth it.
+constexpr std::size_t kLargeSegment = 8 << 10;
+constexpr std::size_t kDirectMin = 1024;
+// Small messages are read many at a time; of a large one that follows them this much at most is copied.
+constexpr std::size_t kStaged = 16 << 10;
+// Large messages in small segments, as others than us send them, are all copied.
+constexpr std::size_t kStagedOfSegments = 64 << 10;
 
 }  // namespace
-
-bool TcpStream::is_full() const {
-  if (parked_bytes_ < kParkedByManyMax) return false;
-  if (hung_up_) return parked_bytes_ >= kParkedAtEndMax;
-  return parked_bytes_ >= kParkedMax || fabric_.parked() >= kParkedByAllMax;
-}
 
 bool TcpStream::receive() {
   bool any = false;
   more_to_read_ = false;
-  for (int i = 0; i < kReadsPerTurn; ++i) {
+  std::size_t total = 0;
+  for (int i = 0; i < kReadsPerTurn && total < kReadPerTurn; ++i) {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
     if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
-    if (stuck_ || is_full()) return any;
+    if (waits_for_buffers()) return any;
     std::size_t wanted = 0;
     const ssize_t count = read_some(wanted);
     if (count < 0 && errno == EINTR) continue;
@@ -61,6 +51,7 @@ bool TcpStream::receive() {
     }
     fabric_.adapter().batch().flush();
     if (owes_word_) confirm();
+    total += static_cast<std::size_t>(count);
     // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
     if (static_cast<std::size_t>(count) < wanted && !hung_up_) return any;
   }
@@ -74,7 +65,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   const std::span<std::byte> staging = fabric_.staging();
   std::array<iovec, kSegmentsMax + 1> pieces;
   std::size_t used = 0;
-  if (step_ == Step::payload && payload_left_ >= kDirectMin) {
+  if (step_ == Step::payload && payload_bytes_ >= kLargeSegment && payload_left_ >= kDirectMin) {
     used = aim(std::span(pieces).first(kSegmentsMax));
     if (closed_) {
       errno = EAGAIN;
@@ -83,15 +74,14 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   }
   std::size_t direct = 0;
   for (const iovec& piece : std::span(pieces).first(used)) direct += piece.iov_len;
-  // Behind it not much more than the trailer and the next front, so that the next payload also goes to its place.
-  const std::size_t room = used == 0 ? staging.size() : segment_.last ? kDirectMin : trailer_bytes() + front_bytes();
+  const std::size_t room = std::min(staging.size(), staged_bytes(used > 0));
   pieces[used] = {staging.data(), room};
   wanted = direct + room;
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = used + 1;
-  const ssize_t count = used == 0 ? recv(socket_.get(), staging.data(), room, MSG_DONTWAIT)
-                                  : recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  const ssize_t count =
+      used == 0 ? receive_now(socket_.get(), staging.first(room)) : recvmsg(socket_.get(), &message, MSG_DONTWAIT);
   if (count <= 0) return count;
   const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));
   if (placed > 0) {
@@ -110,6 +100,22 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
     if (stuck_ && !closed_) hold(rest);
   });
   return count;
+}
+
+// How much to read into the staging memory; `directly`: behind the rest of a payload.
+std::size_t TcpStream::staged_bytes(bool directly) const {
+  const bool goes_on = into_ != Into::control && !segment_.last;
+  if (payload_bytes_ < kLargeSegment) return goes_on ? kStagedOfSegments : kStaged;
+  if (!goes_on) return kStaged;
+  // Not more than up to the next payload, so that it also goes straight to its place.
+  switch (step_) {
+    case Step::front:
+      return front_bytes() - front_have_;
+    case Step::trailer:
+      return trailer_bytes() - trailer_have_ + kFrameLengthBytes + kSegmentHeaderBytesMax;
+    default:
+      return (directly ? 0 : payload_left_) + trailer_bytes() + kFrameLengthBytes + kSegmentHeaderBytesMax;
+  }
 }
 
 // Answers what it could not take yet, which is nothing unless a segment is stuck.
@@ -224,7 +230,7 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
     }
     case Into::message:
       if (!current_) {
-        park(part);
+        parked_.append(part);
         break;
       }
       [[fallthrough]];
@@ -323,29 +329,11 @@ void TcpStream::begin_send() {
   } else if (parked_.empty()) {
     current_ = queue_pair_.begin(length, solicited);
     if (!current_ && !closed_) {
-      if (parks_ || hung_up_) {
-        park_another(solicited);
-      } else {
-        stuck_ = true;
-        stuck_since_ = base::now_ns();
-        if (!patience_.pending()) fabric_.engine().set_timer(patience_, stuck_since_ + kPatience);
-      }
-      queue_pair_.wait_for_receive();
+      wait_for_buffer(solicited);
     }
-  } else if (parked_.back().whole) {
-    park_another(solicited);
+  } else if (parked_.newest().whole) {
+    parked_.add(solicited);
   }
-}
-
-void TcpStream::park_another(bool solicited) {
-  parked_.push_back({{}, solicited, false});
-  count_parked(kParkedEach);
-}
-
-void TcpStream::park(std::span<const std::byte> bytes) {
-  Parked& message = parked_.back();
-  message.bytes.insert(message.bytes.end(), bytes.begin(), bytes.end());
-  count_parked(bytes.size());
 }
 
 bool TcpStream::may_write(std::uint64_t address, std::uint64_t length) {
@@ -459,7 +447,7 @@ void TcpStream::message_ended() {
   ++sends_expected_;
   message_bytes_ = 0;
   if (!current_) {
-    parked_.back().whole = true;
+    parked_.newest().whole = true;
     return;
   }
   Incoming* const message = std::exchange(current_, nullptr);
@@ -492,118 +480,6 @@ void TcpStream::read_request_ended() {
   }
   served_.push_back({request, segment_.sequence, 0});
   serve_reads();
-}
-
-// ---- messages that wait for a buffer
-
-// What was read behind a segment that is stuck.
-void TcpStream::hold(std::span<const std::byte> bytes) {
-  if (held_.capacity() == 0) held_.swap(fabric_.spare());
-  held_.assign(bytes.begin(), bytes.end());
-  held_from_ = 0;
-}
-
-void TcpStream::drop_held() {
-  held_.clear();
-  held_from_ = 0;
-  if (fabric_.spare().capacity() == 0) {
-    held_.swap(fabric_.spare());
-  } else {
-    held_ = {};
-  }
-}
-
-// The segment that was stuck has another chance, and what is held behind it.
-void TcpStream::go_on() {
-  stuck_ = false;
-  enter_segment();
-  if (!stuck_ && !closed_) {
-    held_from_ = held_.size() - consume(std::span<const std::byte>(held_).subspan(held_from_)).size();
-  }
-  fabric_.adapter().batch().flush();
-  if (!stuck_ || closed_) drop_held();
-}
-
-void TcpStream::patience_ended() {
-  if (closed_ || !stuck_) return;
-  // It was set for an earlier one.
-  if (base::now_ns() - stuck_since_ < kPatience) {
-    fabric_.engine().set_timer(patience_, stuck_since_ + kPatience);
-  } else {
-    look_past();
-  }
-}
-
-void TcpStream::look_past() {
-  if (closed_ || !stuck_) return;
-  parks_ = true;
-  or_break([this] { go_on(); });
-  if (closed_) return;
-  more_to_read_ = true;
-  fabric_.come_back(turn_);
-}
-
-void TcpStream::count_parked(std::size_t bytes) {
-  parked_bytes_ += bytes;
-  fabric_.parked() += bytes;
-}
-
-void TcpStream::unpark() {
-  const std::size_t bytes = parked_.front().bytes.size() + kParkedEach;
-  parked_bytes_ -= bytes;
-  fabric_.parked() -= bytes;
-  parked_.erase(parked_.begin());
-}
-
-void TcpStream::drop_parked() {
-  stuck_ = false;
-  fabric_.engine().cancel_timer(patience_);
-  drop_held();
-  while (!parked_.empty()) unpark();
-}
-
-void TcpStream::resume_receiving() {
-  or_break([this] {
-    deliver_parked();
-    if (closed_ || !parked_.empty()) return;
-    parks_ = false;
-    if (stuck_) go_on();
-  });
-  if (closed_) return;
-  if (owes_word_) confirm();
-  if (!holds_messages()) queue_pair_.delivered_everything();
-  if (closed_ || stuck_ || is_full()) return;
-  more_to_read_ = true;
-  fabric_.come_back(turn_);
-}
-
-void TcpStream::deliver_parked() {
-  while (!closed_ && !parked_.empty() && !current_) {
-    Parked& message = parked_.front();
-    if (message.whole) {
-      const std::size_t length = message.bytes.size();
-      const bool taken = queue_pair_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
-      // One by one: each may be the last for want of a buffer.
-      fabric_.adapter().batch().flush();
-      if (closed_) return;
-      if (!taken) {
-        queue_pair_.wait_for_receive();
-        return;
-      }
-      message_delivered(length);
-    } else {
-      // The rest of it is still arriving, and the segment that is may reach further than what is here.
-      const std::uint64_t length = message_bytes_ + (into_ == Into::message ? payload_bytes_ : 0);
-      current_ = queue_pair_.begin(std::max<std::uint64_t>(length, message.bytes.size()), message.solicited);
-      if (closed_) return;
-      if (!current_) {
-        queue_pair_.wait_for_receive();
-        return;
-      }
-      if (!queue_pair_.place(*current_, message.bytes.data(), message.bytes.size())) return;
-    }
-    unpark();
-  }
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -10,6 +10,7 @@
 
 #include "nic/soft/wire/iwarp/format/bytes.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
+#include "nic/soft/wire/iwarp/sockets.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -18,6 +19,8 @@ namespace {
 constexpr std::size_t kFramesPerCall = 32;
 constexpr std::size_t kPiecesPerCall = 256;
 constexpr std::size_t kChunksPerCall = 8;
+// What the socket does not take has been summed up for nothing, so that is not done far ahead.
+constexpr std::uint64_t kSummedPerCall = 192 << 10;
 
 // Calls f(address, count) for the pieces of the message's bytes [offset, offset + count).
 template <typename F>
@@ -105,7 +108,7 @@ std::size_t Transmitter::give(std::span<iovec> pieces) {
   message.msg_iovlen = pieces.size();
   ssize_t taken = 0;
   do {
-    taken = pieces.size() == 1 ? ::send(fd_, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL)
+    taken = pieces.size() == 1 ? send_now(fd_, {static_cast<std::byte*>(pieces[0].iov_base), pieces[0].iov_len})
                                : ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (taken < 0 && errno == EINTR);
   if (taken < static_cast<ssize_t>(offered)) blocked_ = true;
@@ -193,7 +196,8 @@ std::uint64_t Transmitter::send(const GatheredMessage& message, std::uint64_t of
   while (offset < end && !blocked_) {
     Frames batch;
     batch.used = line_up(std::span(batch.pieces).first(kChunksPerCall));
-    for (std::uint64_t at = offset; at < end && batch.count < kFramesPerCall;) {
+    const std::uint64_t batch_end = crc_ ? std::min(end, offset + kSummedPerCall) : end;
+    for (std::uint64_t at = offset; at < batch_end && batch.count < kFramesPerCall;) {
       // A message may have as many pieces as it has segments, and they may all fall into one frame.
       if (batch.pieces_left() < message.segments.size() + 2) break;
       const std::size_t bytes = std::min<std::uint64_t>(payload_max, message.length - at);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages over TCP that wait for a receive buffer.
+//
+// While the first of them has waited for less than a moment, nothing behind it is looked at: the buffer is most likely
+// about to be posted. After that, what is behind it is taken in as far as the bounds allow, so that Writes and answers
+// to Reads pass; until there are buffers again.
+#include <algorithm>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/iwarp/stream.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+// How long a message waits for a buffer before what is behind it is looked at.
+constexpr base::Nanoseconds kPatience = 1'000'000;
+// Of messages without a buffer. What has been read from the socket before that is known comes on top.
+constexpr std::size_t kParkedMax = 1 << 20;
+// The same when many do it.
+constexpr std::size_t kParkedByManyMax = 64 << 10;
+constexpr std::size_t kParkedByAllMax = 64 << 20;
+// And when the peer has hung up: the word of how it ends comes behind all that it sent, which is no more than sockets
+// hold.
+constexpr std::size_t kParkedAtEndMax = 16 << 20;
+
+}  // namespace
+
+// Nothing more is read for now.
+bool TcpStream::waits_for_buffers() const {
+  if (stuck_) return true;
+  if (parked_.empty()) return false;
+  if (hung_up_) return parked_.cost() >= kParkedAtEndMax;
+  if (!looks_past_ || parked_.cost() >= kParkedMax) return true;
+  return parked_.cost() >= kParkedByManyMax && fabric_.parked() >= kParkedByAllMax;
+}
+
+// The segment that is arriving begins a message that there is no buffer for.
+void TcpStream::wait_for_buffer(bool solicited) {
+  if (looks_past_ || hung_up_) {
+    parked_.add(solicited);
+  } else {
+    stuck_ = true;
+    be_patient();
+  }
+  queue_pair_.wait_for_receive();
+}
+
+void TcpStream::be_patient() {
+  waits_since_ = base::now_ns();
+  // One that is set already does: it looks how long this has lasted.
+  if (!patience_.pending()) fabric_.engine().set_timer(patience_, waits_since_ + kPatience);
+}
+
+void TcpStream::patience_ended() {
+  if (closed_ || !holds_messages()) return;
+  if (base::now_ns() - waits_since_ < kPatience) {
+    fabric_.engine().set_timer(patience_, waits_since_ + kPatience);
+  } else {
+    look_past();
+  }
+}
+
+void TcpStream::look_past() {
+  if (closed_ || !holds_messages()) return;
+  looks_past_ = true;
+  if (stuck_) or_break([this] { go_on(); });
+  if (closed_) return;
+  more_to_read_ = true;
+  fabric_.come_back(turn_);
+}
+
+// What was read behind a segment that is stuck.
+void TcpStream::hold(std::span<const std::byte> bytes) {
+  if (held_.capacity() == 0) held_.swap(fabric_.spare());
+  held_.assign(bytes.begin(), bytes.end());
+  held_from_ = 0;
+}
+
+void TcpStream::drop_held() {
+  held_.clear();
+  held_from_ = 0;
+  if (fabric_.spare().capacity() == 0) {
+    held_.swap(fabric_.spare());
+  } else {
+    held_ = {};
+  }
+}
+
+// The segment that was stuck has another chance, and what is held behind it.
+void TcpStream::go_on() {
+  stuck_ = false;
+  enter_segment();
+  if (!stuck_ && !closed_) {
+    held_from_ = held_.size() - consume(std::span<const std::byte>(held_).subspan(held_from_)).size();
+  }
+  fabric_.adapter().batch().flush();
+  if (!stuck_ || closed_) drop_held();
+}
+
+void TcpStream::drop_parked() {
+  stuck_ = false;
+  fabric_.engine().cancel_timer(patience_);
+  drop_held();
+  parked_.clear();
+}
+
+void TcpStream::resume_receiving() {
+  looks_past_ = false;
+  or_break([this] {
+    deliver_parked();
+    if (!closed_ && parked_.empty() && stuck_) go_on();
+  });
+  if (closed_) return;
+  if (owes_word_) confirm();
+  if (!holds_messages()) {
+    queue_pair_.delivered_everything();
+  } else if (!stuck_) {
+    be_patient();
+  }
+  if (closed_ || waits_for_buffers()) return;
+  more_to_read_ = true;
+  fabric_.come_back(turn_);
+}
+
+void TcpStream::deliver_parked() {
+  while (!closed_ && !parked_.empty() && !current_) {
+    Parked::Message& message = parked_.oldest();
+    if (message.whole) {
+      const std::size_t length = message.bytes.size();
+      const bool taken = queue_pair_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
+      // One by one: each may be the last for want of a buffer.
+      fabric_.adapter().batch().flush();
+      if (closed_) return;
+      if (!taken) {
+        queue_pair_.wait_for_receive();
+        return;
+      }
+      message_delivered(length);
+    } else {
+      // The rest of it is still arriving, and the segment that is may reach further than what is here.
+      const std::uint64_t length = message_bytes_ + (into_ == Into::message ? payload_bytes_ : 0);
+      current_ = queue_pair_.begin(std::max<std::uint64_t>(length, message.bytes.size()), message.solicited);
+      if (closed_) return;
+      if (!current_) {
+        queue_pair_.wait_for_receive();
+        return;
+      }
+      if (!queue_pair_.place(*current_, message.bytes.data(), message.bytes.size())) return;
+    }
+    parked_.drop_oldest();
+  }
+}
+
+}  // namespace anydat::nic::soft::iwarp
