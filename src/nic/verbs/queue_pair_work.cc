@@ -13,6 +13,9 @@ namespace {
 // How long after work came back flushed the reason may take to arrive.
 constexpr base::Nanoseconds kReason = base::kNsPerSecond;
 
+// What a bind shows to nobody goes by. No device has such a key: they begin with an index, counted from 1.
+constexpr std::uint32_t kKeyToNothing = 1;
+
 // Said with a Send whose sender asks for attention, as immediate data: completions do not tell of it otherwise.
 constexpr std::uint32_t kSolicited = 0x64617421;
 
@@ -204,7 +207,8 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
     bind->memory = window.register_part(request.part, request.rights);
     if (!bind->memory) return Status::no_memory;
   }
-  key = bind->memory ? bind->memory->rkey : 1;
+  // Memory that peers have no right to may have no key.
+  key = bind->memory && bind->memory->rkey != 0 ? bind->memory->rkey : kKeyToNothing;
   bind->window = &window;
   bind->owner = request.owner;
   bind->tag = request.tag;

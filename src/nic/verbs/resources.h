@@ -31,6 +31,12 @@ class MemoryRegion {
  public:
   MemoryRegion() = default;
   MemoryRegion(PdPtr pd, ibv_mr* mr) : pd_(std::move(pd)), mr_(mr) {}
+  MemoryRegion(MemoryRegion&&) noexcept = default;
+  MemoryRegion& operator=(MemoryRegion&& other) noexcept {
+    mr_ = std::move(other.mr_);  // before the domain that it is of
+    pd_ = std::move(other.pd_);
+    return *this;
+  }
   explicit operator bool() const { return mr_ != nullptr; }
   const ibv_mr* operator->() const { return mr_.get(); }
 
