@@ -31,7 +31,7 @@ for case in "${cases[@]}"; do
     DAT_WIRE=tcp DAT_CRC=$crc "$bin/tests/dat_rping" server --ia soft-lo --size "$size" --count $rounds >"$work/$name" 2>&1 &
     started+=($!)
     for ((tries = 0; tries < 200; ++tries)); do
-      grep -q 'serving on' "$work/$name" && break
+      grep -qs 'serving on' "$work/$name" && break
       sleep 0.05
     done
     port=$(sed -n 's/serving on //p' "$work/$name")

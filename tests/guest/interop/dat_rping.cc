@@ -83,6 +83,7 @@ class Pinger {
     for (int round = 0; round < options_.count; ++round) {
       for (std::size_t i = 0; i < options_.size; ++i)
         out_.data()[i] = static_cast<std::byte>('A' + (i + static_cast<std::size_t>(round)) % 58);
+      out_.data()[options_.size - 1] = std::byte{0};  // rping writes back as much as is text
       std::fill_n(back_.data(), options_.size, std::byte{0});
       offer(out_);
       receive();
@@ -141,7 +142,8 @@ class Pinger {
 
   void note(const DAT_DTO_COMPLETION_EVENT_DATA& completion) {
     if (completion.status != DAT_DTO_SUCCESS)
-      throw tools::Error(fmt::format("an operation ended with {}", tools::completion_status_name(completion.status)));
+      throw tools::Error(fmt::format("an operation {} ended with {}", completion.user_cookie.as_64,
+                                     tools::completion_status_name(completion.status)));
     if (completion.user_cookie.as_64 == kRequest) {
       ++requests_done_;
     } else {

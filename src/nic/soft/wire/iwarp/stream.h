@@ -84,6 +84,7 @@ class TcpStream final : public Stream {
   Status dial(const Address& remote, std::uint64_t port);
   void dialled();
   void ask();
+  void greet_again();
   std::span<const std::byte> answer_arrived(std::span<const std::byte> bytes);
   void answered(const StartUp& answer);
   void rejected(const StartUp& answer);
@@ -182,11 +183,16 @@ class TcpStream final : public Stream {
   Address remote_{};
   std::uint8_t revision_ = 2;
   struct SetUp {
+    explicit SetUp(TcpStream& stream);
+    ~SetUp();
     std::array<std::byte, kStartUpBytesMax> bytes;  // active: of the answer
     std::size_t count = 0;
     std::array<std::byte, kPrivateDataMax> data;
     std::size_t data_bytes = 0;
     StartUp frame;  // the peer's
+    TcpStream& stream;
+    base::Nanoseconds patience;
+    Timer impatience;  // active: the greeting is not answered
   };
   std::unique_ptr<SetUp> set_up_;  // until it is established
   std::array<std::byte, kTerminateBytesMax> last_words_;

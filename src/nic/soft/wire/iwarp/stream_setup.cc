@@ -22,6 +22,9 @@ constexpr std::uint32_t kUlpduMaxOfOurs = kSegmentHeaderBytesMax + 65'472;
 constexpr std::uint32_t kUlpduMin = 512;
 // From our answer to the first frame of a peer that has promised one.
 constexpr base::Nanoseconds kFirstFramePatience = 10 * base::kNsPerSecond;
+// With a peer that has answered the request, and then nothing more; doubled each time.
+constexpr base::Nanoseconds kGreetingPatience = 50'000'000;
+constexpr base::Nanoseconds kGreetingPatienceMax = base::kNsPerSecond;
 
 std::uint32_t ulpdu_max_of(int fd) {
   int segment = 0;
@@ -31,6 +34,13 @@ std::uint32_t ulpdu_max_of(int fd) {
 }
 
 }  // namespace
+
+TcpStream::SetUp::SetUp(TcpStream& of)
+    : stream(of), patience(kGreetingPatience), impatience([this] { stream.greet_again(); }) {}
+
+TcpStream::SetUp::~SetUp() {
+  stream.fabric_.engine().cancel_timer(impatience);
+}
 
 Offer TcpStream::offer() const {
   const SoftConfig& config = fabric_.adapter().config();
@@ -48,7 +58,7 @@ Offer TcpStream::offer() const {
 
 Status TcpStream::connect(const ConnectParameters& parameters) {
   active_ = true;
-  set_up_ = std::make_unique<SetUp>();
+  set_up_ = std::make_unique<SetUp>(*this);
   set_up_->data_bytes = parameters.private_data.size();
   std::copy(parameters.private_data.begin(), parameters.private_data.end(), set_up_->data.begin());
   return dial(parameters.remote, parameters.qual);
@@ -191,7 +201,23 @@ void TcpStream::answered(const StartUp& answer) {
     answers = answers && (terms.begins_by_read || request_read({next_sink_++, 0, true, 0}, {}));
     out_->flush();
   }
-  if (!answers) know_peer(Peer::other, 0);
+  if (!answers) {
+    know_peer(Peer::other, 0);
+    return;
+  }
+  fabric_.engine().set_timer(set_up_->impatience, base::now_ns() + set_up_->patience);
+}
+
+// Linux's soft-iWARP overlooks what arrives right behind its answer, until something more arrives.
+void TcpStream::greet_again() {
+  if (phase_ != Phase::greeting || !socket_) return;
+  {
+    base::Guard guard(tx_lock_);
+    say(Signal::hello, 0);
+    out_->flush();
+  }
+  set_up_->patience = std::min(2 * set_up_->patience, kGreetingPatienceMax);
+  fabric_.engine().set_timer(set_up_->impatience, base::now_ns() + set_up_->patience);
 }
 
 // Active side: the peer has let us know what it is.
@@ -208,7 +234,7 @@ void TcpStream::established() {
 }
 
 void TcpStream::prepare_to_accept(const StartUp& asked, std::span<const std::byte> private_data) {
-  set_up_ = std::make_unique<SetUp>();
+  set_up_ = std::make_unique<SetUp>(*this);
   set_up_->frame = asked;
   set_up_->data_bytes = private_data.size();
   std::copy(private_data.begin(), private_data.end(), set_up_->data.begin());
