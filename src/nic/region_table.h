@@ -90,7 +90,7 @@ inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, s
 // who may (the adapter's quiesce()).
 // Always true: a live key is never 0, names one region, and does not come again before its slot has had all other keys
 // that it can have (LMR-FREE-9). Peers over a network are to be held off by not knowing the keys of others (RFC 5042,
-// section 5.5): a region lies in a slot that chance has picked, under one of the slot's keys that chance has picked. So
+// section 6): a region lies in a slot that chance has picked, under one of the slot's keys that chance has picked. So
 // what is to be guessed is 32 bits, and the key itself still says where to look.
 class RegionTable {
  public:

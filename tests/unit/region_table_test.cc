@@ -37,7 +37,7 @@ TEST(RegionTable, AKeyOpensItsRangeToItsZoneWithItsRights) {
   EXPECT_EQ(table.check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::unknown_key);
 }
 
-// RFC 5042, section 5.5: each single bit of a key that is not the right one's leads nowhere.
+// RFC 5042, section 6: each single bit of a key that is not the right one's leads nowhere.
 TEST(RegionTable, NoKeyNextToALiveOneOpensAnything) {
   RegionTable table;
   const std::uint32_t key = table.add(region(1000));

@@ -128,7 +128,7 @@ TEST_F(TcpSetUp, ARequestThatIsCutOffIsNoRequest) {
   target.expect_unharmed();
 }
 
-// RFC 5042, section 6.4: set-ups that never go on are given up, and hold up nobody meanwhile.
+// RFC 5042, section 6: set-ups that never go on are given up, and hold up nobody meanwhile.
 TEST_F(TcpSetUp, WhoeverNeverGoesOnIsGivenUp) {
   std::vector<std::unique_ptr<MpaPeer>> silent;
   for (std::size_t i = 0; i < 100; ++i) {
