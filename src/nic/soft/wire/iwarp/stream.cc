@@ -218,7 +218,7 @@ void TcpStream::end_of_stream() {
   }
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = step_ != Step::front || front_have_ != 0;
-  const bool in_message = current_ || (!parked_.empty() && !parked_.back().whole);
+  const bool in_message = current_ || (!parked_.empty() && !parked_.newest().whole);
   if (peer_kind() != Peer::ours && !in_frame && !in_message) {
     queue_pair_.peer_closed(CloseReason::graceful);
   } else {
