@@ -20,7 +20,7 @@ constexpr std::size_t kFramesPerCall = 32;
 constexpr std::size_t kPiecesPerCall = 256;
 constexpr std::size_t kChunksPerCall = 8;
 // What the socket does not take has been summed up for nothing, so that is not done far ahead.
-constexpr std::uint64_t kSummedPerCall = 192 << 10;
+constexpr std::uint64_t kSummedPerCall = 1 << 20;
 
 // Calls f(address, count) for the pieces of the message's bytes [offset, offset + count).
 template <typename F>
