@@ -278,8 +278,8 @@ make_base() {
   done
   # The kernel calls this path to load what it misses.
   ln -sf ../bin/busybox "$root/usr/sbin/modprobe"
-  echo 'root:x:0:0:root:/root:/bin/sh' > "$root/etc/passwd"
-  echo 'root:x:0:' > "$root/etc/group"
+  printf '%s\n' 'root:x:0:0:root:/root:/bin/sh' 'nobody:x:65534:65534:nobody:/:/bin/sh' > "$root/etc/passwd"
+  printf '%s\n' 'root:x:0:' 'nogroup:x:65534:' > "$root/etc/group"
   echo '127.0.0.1 localhost rdma-guest' > "$root/etc/hosts"
   copy_modules "$root"
   install -m 755 "$here/guest-init.sh" "$root/init"

@@ -350,6 +350,7 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
       completed_shared(wc, *done);
     }
   } else {
+    adapter_.batch().flush();  // what the device completed before is to be seen before
     base::Guard guard(send_lock_);
     SendRing::Entry* entry = sends_.find(id.slot);
     if (entry && entry->at_device) {

@@ -1,0 +1,76 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Guest side, after guest-lib.sh: the tools over adapters for RDMA devices, and what is said where there are none.
+module=/extra/lib/anydat/libanydat-verbs.so
+
+lists() { # ADAPTER ADDRESS
+  datinfo | grep -qE "^$1 +1\.2 +$2 +yes +anydat$"
+}
+# says PATTERN COMMAND...: the adapter rxe0 does not open, for one reason in words, and soft works all the same.
+says() {
+  local pattern=$1
+  shift
+  "$@" env DAT_LOG=warn datinfo > /tmp/said 2>&1 || { cat /tmp/said; return 1; }
+  cat /tmp/said
+  [ "$(grep -cE "^dat\[.*warn: dat_ia_open: verbs-rxe0: .*$pattern" /tmp/said)" = 1 ] && grep -qE '^verbs-rxe0 .*does not open' /tmp/said &&
+    grep -qE '^soft .*anydat$' /tmp/said && "$@" datping --count 10
+}
+as_nobody() { su -s /bin/bash nobody -c "export PATH=$PATH LD_LIBRARY_PATH=$LD_LIBRARY_PATH; $(printf '%q ' "$@")"; }
+without_module() {
+  mv $module /tmp/module
+  "$@"
+  local rc=$?
+  mv /tmp/module $module
+  return $rc
+}
+with_bad_module() {
+  cp $module /tmp/module
+  echo 'no library' > $module
+  "$@"
+  local rc=$?
+  cp /tmp/module $module
+  return $rc
+}
+# From one device to the other, which is what crosses a network.
+across() { # SERVER CLIENT ADDRESS OPTION...
+  local server=$1 client=$2 address=$3
+  shift 3
+  datping --serve --ia "$server" --qual 17179 "$@" > /tmp/server 2>&1 &
+  local pid=$! rc=1 try
+  for try in $(seq 20); do
+    timeout 20 datping --ia "$client" --to "$address:17179" --count 50 "$@" && rc=0 && break
+    echo "attempt $try"
+    sleep 0.3
+  done
+  kill $pid 2>/dev/null
+  wait $pid 2>/dev/null
+  return $rc
+}
+
+check "datinfo lists verbs-rxe0" lists verbs-rxe0 10.88.0.1
+check "datinfo lists verbs-siw1" lists verbs-siw1 10.89.0.1
+for ia in verbs-rxe0 verbs-siw1; do
+  for options in "" "--srq" "--size 64KiB" "--size 1MiB --srq --count 20" "--size 0"; do
+    # shellcheck disable=SC2086  # several words, or none
+    check "datping --ia $ia $options" timeout 60 datping --ia $ia $options
+  done
+  check "datperf lat over $ia" timeout 60 datperf lat --ia $ia --size 64 --iters 200
+  check "datperf bw over $ia" timeout 60 datperf bw --ia $ia --size 4KiB --iters 500 --srq
+  check "datperf of Writes over $ia" timeout 60 datperf bw --ia $ia --op write --size 64KiB --iters 50
+  check "datperf of Reads over $ia" timeout 60 datperf bw --ia $ia --op read --size 64KiB --iters 50
+done
+check "from rxe1 to rxe0" across verbs-rxe0 verbs-rxe1 10.88.0.1
+check "from rxe1 to rxe0, shared queues" across verbs-rxe0 verbs-rxe1 10.88.0.1 --srq
+check "from siw2 to siw1" across verbs-siw1 verbs-siw2 10.89.0.1
+check "from siw2 to siw1, shared queues" across verbs-siw1 verbs-siw2 10.89.0.1 --srq
+
+check "without the module" without_module says 'is not installed$'
+check "with a module that is none" with_bad_module says 'does not load'
+chmod 600 /dev/infiniband/*
+check "without rights on the device files" says '(Permission denied|missing)' as_nobody
+chmod 666 /dev/infiniband/*
+mv /dev/infiniband /dev/infiniband.away
+check "without the device files" says '(cannot be|missing|not to be had)'
+mv /dev/infiniband.away /dev/infiniband
+check "and it works again" timeout 60 datping --ia verbs-rxe0
+summary
