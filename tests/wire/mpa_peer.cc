@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <stdexcept>
+#include <utility>
 
 #include "nic/soft/wire/iwarp/format/bytes.h"
 #include "support/patience.h"
@@ -32,6 +33,8 @@ MpaPeer::MpaPeer(DAT_CONN_QUAL port) : socket_(::socket(AF_INET, SOCK_STREAM | S
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
+
+MpaPeer::MpaPeer(base::UniqueFd socket) : socket_(std::move(socket)) {}
 
 void MpaPeer::send(std::span<const std::byte> bytes) {
   send_within(bytes, patience());
@@ -98,6 +101,29 @@ std::optional<MpaPeer::Answer> MpaPeer::hear_answer() {
   answer.frame.private_data = {};
   crc_ = want_crc_ || answer.frame.crc;
   return answer;
+}
+
+bool MpaPeer::hear_request() {
+  if (!fill(kStartUpHeaderBytes)) return false;
+  const std::size_t whole = kStartUpHeaderBytes + load_big<std::uint16_t>(&heard_[kStartUpHeaderBytes - 2]);
+  if (!fill(whole)) return false;
+  StartUp frame;
+  std::size_t length = 0;
+  return parse_start_up(take(whole), false, frame, length) == Parsed::whole;
+}
+
+Bytes MpaPeer::answer(const Greeting& greeting, bool rejected) {
+  StartUp frame;
+  frame.reply = true;
+  frame.rejected = rejected;
+  frame.crc = greeting.crc;
+  frame.markers = greeting.markers;
+  frame.revision = greeting.revision;
+  frame.enhanced = greeting.enhanced;
+  frame.private_data = greeting.private_data;
+  Bytes bytes(kStartUpBytesMax);
+  bytes.resize(write_start_up(frame, bytes));
+  return bytes;
 }
 
 // ---- segments
@@ -204,6 +230,24 @@ Bytes MpaPeer::take(std::size_t bytes) {
   Bytes taken(heard_.begin(), end);
   heard_.erase(heard_.begin(), end);
   return taken;
+}
+
+MpaListener::MpaListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(socket_.get(), 64) != 0 ||
+      ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("no port to listen at");
+  }
+  port_ = ntohs(address.sin_port);
+}
+
+std::optional<MpaPeer> MpaListener::accept() {
+  pollfd entry{socket_.get(), POLLIN, 0};
+  if (::poll(&entry, 1, static_cast<int>(patience().count())) <= 0) return std::nullopt;
+  return MpaPeer(base::UniqueFd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
 }
 
 }  // namespace anydat::test

@@ -23,6 +23,8 @@ class MpaPeer {
  public:
   // Connects to a service point of this host.
   explicit MpaPeer(DAT_CONN_QUAL port);
+  // Somebody of this host has connected to it.
+  explicit MpaPeer(base::UniqueFd socket);
 
   void send(std::span<const std::byte> bytes);
   void send(const Bytes& bytes) { send(std::span<const std::byte>(bytes)); }
@@ -48,6 +50,9 @@ class MpaPeer {
     Bytes private_data;
   };
   std::optional<Answer> hear_answer();
+  // The other way round.
+  bool hear_request();
+  static Bytes answer(const Greeting& greeting, bool rejected = false);
 
   // ---- segments
   // The frame around a segment, with a good CRC where one is agreed on.
@@ -91,6 +96,19 @@ class MpaPeer {
   bool want_crc_ = false;
   std::uint32_t next_send_ = nic::soft::iwarp::kFirstSequence;
   std::uint32_t next_read_ = nic::soft::iwarp::kFirstSequence;
+};
+
+// Where such a host is connected to.
+class MpaListener {
+ public:
+  MpaListener();
+  DAT_CONN_QUAL port() const { return port_; }
+  // The next who calls. Nothing if nobody does.
+  std::optional<MpaPeer> accept();
+
+ private:
+  base::UniqueFd socket_;
+  DAT_CONN_QUAL port_ = 0;
 };
 
 }  // namespace anydat::test
