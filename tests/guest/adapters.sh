@@ -64,6 +64,26 @@ check "from rxe1 to rxe0, shared queues" across verbs-rxe0 verbs-rxe1 10.88.0.1 
 check "from siw2 to siw1" across verbs-siw1 verbs-siw2 10.89.0.1
 check "from siw2 to siw1, shared queues" across verbs-siw1 verbs-siw2 10.89.0.1 --srq
 
+# rxe1 goes while it is in use: its connection breaks, what is said of it is one sentence, and rxe0 is as it was.
+removal() {
+  local client try
+  datping --serve --ia verbs-rxe0 --qual 17180 > /tmp/server 2>&1 &
+  local server=$!
+  for try in $(seq 20); do
+    timeout 60 datping --ia verbs-rxe1 --to 10.88.0.1:17180 --count 1000000 > /tmp/client 2>&1 &
+    client=$!
+    sleep 1
+    kill -0 $client 2>/dev/null && break
+  done
+  timeout 30 rdma link delete rxe1 || return 1
+  wait $client && return 1
+  kill $server
+  cat /tmp/client
+  [ "$(grep -c 'verbs-rxe1: the device has gone' /tmp/client)" = 1 ] || return 1
+  grep -q FLUSHED /tmp/client || grep -q 'BROKEN' /tmp/client || return 1
+  timeout 60 datping --ia verbs-rxe0 --count 10
+}
+check "a device that is removed" removal
 check "without the module" without_module says 'is not installed$'
 check "with a module that is none" with_bad_module says 'does not load'
 chmod 600 /dev/infiniband/*

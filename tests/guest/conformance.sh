@@ -37,5 +37,5 @@ image=$build/guest-conformance.initramfs
 stage "$guest" "$build" "$image"
 say "kept out: $(grep -cP '\t' "$here/kept-out.txt") patterns of tests/guest/kept-out.txt"
 "$here/run-guest.sh" --build "$guest" --image "$image" --timeout "$limit" \
-  --env "ANYDAT_TEST_ADAPTERS=$adapter" --env ANYDAT_TEST_TIMEOUT_SCALE=3 -- \
+  --env "ANYDAT_TEST_ADAPTERS=$adapter" --env ANYDAT_TEST_TIMEOUT_SCALE=6 -- \
   conformance_tests --gtest_brief=1 "--gtest_filter=$filter:-$kept_out"

@@ -300,6 +300,7 @@ void VerbsAdapter::device_gone() {
   if (gone_) return;
   gone_ = true;
   base::log(base::LogLevel::error, "{}: the device has gone; its connections break", info_.name);
+  // Identifiers go with it, for which the kernel waits.
   for (std::size_t i = 0; i < by_tag_.size(); ++i) {
     if (by_tag_[i].queue_pair) by_tag_[i].queue_pair->device_gone();
   }

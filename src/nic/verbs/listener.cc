@@ -84,7 +84,7 @@ VerbsRequest::VerbsRequest(VerbsRequest& from, ConnQual qual)
       gone_(from.gone_),
       responder_resources_(from.responder_resources_),
       initiator_depth_(from.initiator_depth_) {
-  id_->context = static_cast<CmHandler*>(this);
+  if (id_) id_->context = static_cast<CmHandler*>(this);
 }
 
 VerbsRequest::~VerbsRequest() {
@@ -127,8 +127,11 @@ void VerbsRequest::on_cm_event(const CmEvent& event) {
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
+      gone_ = true;
+      break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       gone_ = true;
+      id_.reset();  // for which the kernel waits
       break;
     default:
       break;
@@ -136,13 +139,15 @@ void VerbsRequest::on_cm_event(const CmEvent& event) {
 }
 
 void VerbsRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
-  VerbsQueuePair::Offer offer{std::move(id_), qual_, has_head_, responder_resources_, initiator_depth_};
+  const bool gone = gone_ || !id_;
+  VerbsQueuePair::Offer offer{std::move(id_),       qual_,           local_, remote_, remote_port_, has_head_,
+                              responder_resources_, initiator_depth_};
   auto& ours = static_cast<VerbsQueuePair&>(queue_pair);
   try {
-    ours.accept(offer, gone_, private_data);
+    ours.accept(offer, gone, private_data);
   } catch (const std::bad_alloc&) {
     id_ = std::move(offer.id);
-    id_->context = static_cast<CmHandler*>(this);
+    if (id_) id_->context = static_cast<CmHandler*>(this);
     throw;
   }
 }
@@ -208,6 +213,10 @@ void VerbsListener::deliver(std::unique_ptr<ConnectionRequest> request) {
 }
 
 void VerbsListener::on_cm_event(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+    id_.reset();  // for which the kernel waits
+    return;
+  }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   auto request = std::make_unique<VerbsRequest>(adapter_, event, qual_);
   if (request->assemble(event)) deliver(std::move(request));

@@ -62,8 +62,10 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, ending, closed };
   State state() const { return state_.load(std::memory_order_relaxed); }
   struct Offer {  // a request that is being accepted
-    CmIdPtr id;
+    CmIdPtr id;   // null if the device has gone
     ConnQual qual;
+    Address local, remote;
+    std::uint64_t remote_port;
     bool has_head;  // the peer is one of ours
     std::uint8_t responder_resources;
     std::uint8_t initiator_depth;

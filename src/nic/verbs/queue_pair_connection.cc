@@ -154,10 +154,10 @@ void VerbsQueuePair::established(std::span<const std::byte> private_data) {
 
 void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> private_data) {
   rdma_cm_id* const id = offer.id.get();
-  local_address_ = address_of(rdma_get_local_addr(id));
+  local_address_ = offer.local;
   local_port_ = offer.qual;
-  remote_address_ = address_of(rdma_get_peer_addr(id));
-  remote_port_ = port_of(rdma_get_peer_addr(id));
+  remote_address_ = offer.remote;
+  remote_port_ = offer.remote_port;
   accepts_ = true;
   reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
   reads_out_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
@@ -165,7 +165,7 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
   const Made made = gone ? Made::connection_over : make_queue_pair(id);
   if (made == Made::no_memory) throw std::bad_alloc();
   id_ = std::move(offer.id);
-  id_->context = static_cast<CmHandler*>(this);
+  if (id_) id_->context = static_cast<CmHandler*>(this);
   {
     base::Guard guard(send_lock_);
     state_.store(State::accepting);
