@@ -131,14 +131,16 @@ void begin_connect(DAT_EP_HANDLE ep, const Peer& peer, Timeout timeout, Bytes pr
         fmt::format("connecting to {}", peer.text));
 }
 
-Bytes await_connected(DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout) {
+Bytes await_connected(DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout, std::vector<DAT_EVENT>& early) {
   DAT_EVENT event{};
   // The library reports the time-out itself; the second's grace only guards against a report that never comes. A failed
   // attempt flushes the receives that were posted before (EP-SM-11 to -14); on a shared dispatcher they come first.
-  do {
+  for (;;) {
     if (!wait_event(connect_evd, timeout + std::chrono::seconds(1), event))
       throw Error(fmt::format("connecting to {} gave no answer at all", peer.text));
-  } while (event.event_number == DAT_DTO_COMPLETION_EVENT);
+    if (event.event_number != DAT_DTO_COMPLETION_EVENT) break;
+    if (event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS) early.push_back(event);
+  }
   if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
     throw Error(fmt::format("connecting to {} ended in {}{}", peer.text, event_name(event.event_number),
                             reason(event.event_number)));
@@ -148,7 +150,8 @@ Bytes await_connected(DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout time
 
 Bytes connect(DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout, Bytes private_data) {
   begin_connect(ep, peer, timeout, private_data);
-  return await_connected(connect_evd, peer, timeout);
+  std::vector<DAT_EVENT> early;  // none, of a single connection
+  return await_connected(connect_evd, peer, timeout, early);
 }
 
 Bytes request_data(DAT_CR_HANDLE cr) {

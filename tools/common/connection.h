@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/adapter.h"
 
@@ -45,9 +46,10 @@ class Listener {
 // Requires: nothing but this connection feeds `connect_evd` yet.
 Bytes connect(DAT_EP_HANDLE ep, DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout, Bytes private_data);
 
-// The same in two steps, for connections that come up side by side. The second waits for the next one on `connect_evd`.
+// The same in two steps, for connections that come up side by side. The second waits for the next one on `connect_evd`;
+// messages that come meanwhile on those that are up already are added to `early`.
 void begin_connect(DAT_EP_HANDLE ep, const Peer& peer, Timeout timeout, Bytes private_data);
-Bytes await_connected(DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout);
+Bytes await_connected(DAT_EVD_HANDLE connect_evd, const Peer& peer, Timeout timeout, std::vector<DAT_EVENT>& early);
 
 // The private data of a request; valid until the request is answered.
 Bytes request_data(DAT_CR_HANDLE cr);

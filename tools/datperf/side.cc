@@ -57,12 +57,12 @@ void Side::connect_all(const tools::Peer& server, tools::Timeout timeout) {
   std::uint32_t connected = 0;
   for (std::uint32_t i = 0; i < params_.endpoints; ++i) {
     if (i - connected == kConnectingMax) {
-      tools::await_connected(inbox_.get(), server, timeout);
+      tools::await_connected(inbox_.get(), server, timeout, early_);
       ++connected;
     }
     tools::begin_connect(lanes_[i].ep.get(), server, timeout, encode(params_, i));
   }
-  for (; connected < params_.endpoints; ++connected) tools::await_connected(inbox_.get(), server, timeout);
+  for (; connected < params_.endpoints; ++connected) tools::await_connected(inbox_.get(), server, timeout, early_);
 }
 
 void Side::accept(std::uint32_t index, DAT_CR_HANDLE cr) {
@@ -106,8 +106,12 @@ void Side::post_report(std::uint32_t endpoint, const Report& report) {
 
 Report Side::receive_report() {
   DAT_EVENT event{};
-  const bool received = params_.block ? receive<true>(event) : receive<false>(event);
-  if (!received) fail();
+  if (!early_.empty()) {
+    event = early_.back();
+    early_.pop_back();
+  } else if (!(params_.block ? receive<true>(event) : receive<false>(event))) {
+    fail();
+  }
   const auto& completion = event.event_data.dto_completion_event_data;
   Report report;
   if (completion.transfered_length == sizeof report)

@@ -98,6 +98,7 @@ class Side {
   void make_endpoint(std::uint32_t index);
   bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
 
+  std::vector<DAT_EVENT> early_;  // the first report, if it came while other connections were still coming up
   std::string failure_;
 };
 
