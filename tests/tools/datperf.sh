@@ -35,9 +35,11 @@ done
 measure bw --size 1MiB --iters 20
 [ "$(json op)" = send ] && [ "$(json size_bytes)" = 1048576 ] || die "the JSON does not say what was measured"
 
-run 0 datperf many --endpoints 200 --clients 4 --iters 20000 --burst 3 --json
-for what in few many; do
-  for key in connects_per_s mmsgs_per_s; do positive $what $key; done
+for wire in shm tcp; do
+  run 0 datperf many --endpoints 200 --clients 4 --iters 20000 --burst 3 --wire $wire --json
+  for what in few many; do
+    for key in connects_per_s mmsgs_per_s; do positive $what $key; done
+  done
 done
 [ "$(json many endpoints)" = 200 ] && [ "$(json few endpoints)" = 16 ] || die "the JSON does not say how many"
 positive rate_ratio

@@ -15,7 +15,7 @@ namespace datperf {
 struct ManyOptions {
   std::uint32_t endpoints = 10'000;  // in all
   std::uint32_t clients = 4;
-  std::uint32_t burst = 1;
+  std::uint32_t burst = 16;
   std::uint64_t size = 8;
   std::uint64_t iters = 2'000'000;  // in all
   std::string wire = "auto";
