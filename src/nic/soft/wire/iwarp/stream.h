@@ -126,6 +126,7 @@ class TcpStream final : public Stream {
   void push_out() ANYDAT_REQUIRES(tx_lock_);
   void answer_completed();
   void delivered_up_to(std::uint32_t sequence);
+  bool one_delivered(std::uint32_t sequence);
   bool serve_reads();
   void refuse_read(const Served& read, RegionCheck check);
   static TerminateCode refusal_of(RegionCheck check, bool reads);

@@ -104,19 +104,22 @@ bool TcpStream::make_room() {
 }
 
 void TcpStream::delivered_up_to(std::uint32_t sequence) {
-  for (;;) {
-    std::uint64_t number = 0;
-    {
-      base::Guard guard(tx_lock_);
-      if (unconfirmed_.empty()) return;
-      const Unconfirmed& oldest = unconfirmed_.front();
-      if (static_cast<std::int32_t>(sequence - oldest.sequence) < 0) return;
-      number = oldest.number;
-      unconfirmed_.erase(unconfirmed_.begin());
-    }
-    queue_pair_.send_finished(number, WorkStatus::success);
-    if (closed_) return;
+  // None of the requests behind them may have been able to go on before.
+  while (!closed_ && one_delivered(sequence)) queue_pair_.pump();
+}
+
+bool TcpStream::one_delivered(std::uint32_t sequence) {
+  std::uint64_t number = 0;
+  {
+    base::Guard guard(tx_lock_);
+    if (unconfirmed_.empty()) return false;
+    const Unconfirmed& oldest = unconfirmed_.front();
+    if (static_cast<std::int32_t>(sequence - oldest.sequence) < 0) return false;
+    number = oldest.number;
+    unconfirmed_.erase(unconfirmed_.begin());
   }
+  queue_pair_.send_finished(number, WorkStatus::success);
+  return true;
 }
 
 SendOutcome TcpStream::send_write(const Outgoing& message, Progress& progress) {
