@@ -68,7 +68,7 @@ std::uint32_t crc32c_by_instruction(std::uint32_t crc, std::span<const std::byte
 
 std::uint32_t crc32c(std::uint32_t crc, std::span<const std::byte> bytes) {
   // Below this the library, which folds many bytes at a time, costs more to call than it saves.
-  constexpr std::size_t kShort = 128;
+  constexpr std::size_t kShort = 192;
   const bool instruction = processor_has_crc32c();
   if (instruction && bytes.size() < kShort) return crc32c_by_instruction(crc, bytes);
 #ifdef ANYDAT_HAVE_ISAL
