@@ -15,6 +15,9 @@ test_packages=(libgtest-dev libgmock-dev scdoc pkgconf dpkg-dev)
 # What the tests on RDMA devices need, which boot a QEMU guest.
 # shellcheck disable=SC2034  # likewise
 guest_packages=(qemu-system-x86 cpio xz-utils)
+# What the tests between network namespaces need; tshark decodes what they send.
+# shellcheck disable=SC2034  # likewise
+hosts_packages=(iproute2 tshark)
 
 say() { printf '%s\n' "$*"; }
 die() {

@@ -70,8 +70,8 @@ run_part() {
 }
 
 need_packages "${build_packages[@]}" "${verbs_packages[@]}" "${test_packages[@]}"
-# Without them the tests in the guest are skipped and say so.
-if [[ " ${parts[*]} " == *" release "* ]]; then need_packages "${guest_packages[@]}" || true; fi
+# Without them the tests in the guest and between network namespaces are skipped and say so.
+if [[ " ${parts[*]} " == *" release "* ]]; then need_packages "${guest_packages[@]}" "${hosts_packages[@]}" || true; fi
 if [[ " ${parts[*]} " == *" clang "* ]]; then need_packages clang; fi
 
 results=()

@@ -17,7 +17,8 @@ set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../../scripts/lib.sh"
 
-all_cases=(traffic ipv6 without_crc many_to_one killed_peer link_pause slow_receiver host_vanishes silent_receiver)
+all_cases=(traffic ipv6 without_crc many_to_one killed_peer link_pause slow_receiver host_vanishes silent_receiver
+  capture)
 usage() {
   say "Usage: tests/hosts/hosts.sh FOLDER_OF_PROGRAMS [CASE...]    cases: ${all_cases[*]}"
   say "Exit code 77: this machine does not let us."
@@ -201,6 +202,64 @@ silent_receiver() { # the other way round: who sends to a host that is gone lear
   kill -KILL "${started[receiver]}"
   ended sender 'BROKEN'
   ip link set port_a up
+}
+
+# decode ARGUMENT...: tshark on the capture. Without the protocols above RDMA, which it would guess in any payload; in two
+# passes, so that it knows of each piece of a frame to which it belongs.
+decode() {
+  tshark -2 --disable-protocol rpcordma --disable-protocol smb_direct -r "$work/capture" "$@" 2>/dev/null
+}
+capture() { # what a packet analyser makes of it: MPA, DDP and RDMAP, every frame whole, every CRC good
+  local size op opcode try
+  if ! command -v tshark >/dev/null || ! command -v dumpcap >/dev/null; then
+    skip "there is no tshark here"
+  fi
+  for try in 1 2 3; do
+    start capturer b dumpcap -q -i eth0 -f tcp -B 64 -w "$work/capture"
+    local tries
+    for ((tries = 0; tries < 200; ++tries)); do
+      [ -s "$work/capture" ] && break
+      kill -0 "${started[capturer]}" 2>/dev/null || skip "nothing can be captured: $(tail -n 1 "$work/capturer")"
+      sleep 0.05
+    done
+    start server a "$bin/datperf" serve --ia soft-eth0 --qual 21122
+    await server 'serving'
+    for op in send write read; do
+      for size in 1 100 4096 70000; do
+        run_on b env DAT_CRC=on "$bin/datperf" bw --ia soft-eth0 --op $op --size $size --iters 20 --to 10.77.0.1:21122 --json
+      done
+    done
+    kill -INT "${started[server]}"
+    ended server
+    receive_on a
+    DAT_CRC=on send_from b sender 10.77.0.1 --count 10 --trespass
+    ended sender BROKEN
+    ended receiver BROKEN
+    # What it has not written when it is stopped is lost.
+    for ((tries = 0; tries < 100; ++tries)); do
+      decode -Y 'iwarp_rdma.opcode == 7' | grep -q . && break
+      sleep 0.1
+    done
+    kill -INT "${started[capturer]}"
+    ended capturer
+    grep -q 'received/dropped on interface .*: [0-9]*/0 ' "$work/capturer" && break
+    [ "$try" -lt 3 ] || skip "this machine is too slow to capture everything: $(tail -n 1 "$work/capturer")"
+  done
+
+  none() { # none FILTER WHAT: no packet is such a one
+    local found
+    found=$(decode -Y "$1" | head -n 3)
+    [ -z "$found" ] || die "$2: $found"
+  }
+  none '_ws.malformed' 'malformed'
+  none 'tcp.len > 0 && !iwarp_mpa && !tcp.reassembled_in && !tcp.analysis.retransmission' 'no iWARP'
+  none 'iwarp_mpa.bad_length' 'a length that cannot be'
+  decode -V -Y iwarp_mpa.crc_check | sed -n 's/.*CRC check: .*(\(Good\|Bad\) CRC32.*/\1/p' | sort | uniq -c >"$work/crcs"
+  [ "$(awk '{print $2}' "$work/crcs")" = Good ] || die "the CRCs are: $(cat "$work/crcs")"
+  decode -Y iwarp_rdma -T fields -e iwarp_rdma.opcode | tr ',' '\n' | sort | uniq -c >"$work/opcodes"
+  for opcode in 0x00 0x01 0x02 0x03 0x07; do # Write, Read Request, Read Response, Send, Terminate
+    grep -q "$opcode" "$work/opcodes" || die "no message of kind $opcode among $(cat "$work/opcodes")"
+  done
 }
 
 plug_in a 1

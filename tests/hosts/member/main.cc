@@ -37,6 +37,7 @@ struct Options {
   std::string to;
   DAT_CONN_QUAL qualifier = 0;
   int count = 100;
+  bool trespass = false;  // end by a Write to memory that nobody has offered
 };
 
 void print(const std::string& line) {
@@ -181,7 +182,17 @@ int send(const Options& options) {
     ledger.take_back(cookie);
     break;
   }
-  if (sent == options.count) require(dat_ep_disconnect(ep.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
+  if (options.trespass) {
+    DAT_LMR_TRIPLET triplet = memory.triplet();
+    DAT_RMR_TRIPLET remote{};
+    remote.rmr_context = 0x5eed1e55;
+    remote.target_address = 0x1000;
+    remote.segment_length = triplet.segment_length;
+    require(dat_ep_post_rdma_write(ep.get(), 1, &triplet, ledger.post(), &remote, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_write");
+  } else if (sent == options.count) {
+    require(dat_ep_disconnect(ep.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
+  }
   finish();
   print(fmt::format("memory grew by {} KiB at most", peak_kib() - peak_before_kib));
   return 0;
@@ -213,6 +224,7 @@ int main(int argc, char** argv) {
   sender->add_option("--to", options.to, "Address of the receiver")->required();
   sender->add_option("--qual", options.qualifier, "Its qualifier")->required();
   sender->add_option("--count", options.count, "Messages");
+  sender->add_flag("--trespass", options.trespass, "End by a Write to memory that nobody has offered");
   CLI11_PARSE(app, argc, argv);
   options.pause = std::chrono::milliseconds(pause_ms);
   options.patience = std::chrono::seconds(patience_s);
