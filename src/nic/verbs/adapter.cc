@@ -9,8 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <new>
 #include <optional>
+#include <set>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -29,15 +32,32 @@ constexpr std::uint32_t kTagIndexBits = 20;
 constexpr std::uint32_t kTagIndexMask = (1u << kTagIndexBits) - 1;
 constexpr std::uint32_t kTagMask = (1u << 30) - 1;
 
+// The network devices that carry the device's traffic, as the kernel tells; none for one that needs none.
+std::set<std::string> network_devices(const std::string& device) {
+  std::set<std::string> names;
+  const std::filesystem::path folder =
+      std::filesystem::path("/sys/class/infiniband") / device / "ports" / "1" / "gid_attrs" / "ndevs";
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::string name;
+    if (std::ifstream file(entry->path()); file >> name) names.insert(name);  // those of unused entries cannot be read
+  }
+  return names;
+}
+
 // The address by which connection management knows the device: the first of this host's that leads to it, IPv4 rather
 // than IPv6.
 std::optional<Address> address_of_device(rdma_event_channel* channel, const std::string& device) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return std::nullopt;
   std::optional<Address> result;
+  // Asking by an address opens the device that it leads to, for the life of the process, and an open device cannot be
+  // removed: so only addresses are tried that may be this one's.
+  const std::set<std::string> carriers = network_devices(device);
   for (const int family : {AF_INET, AF_INET6}) {
     for (const ifaddrs* entry = list; entry && !result; entry = entry->ifa_next) {
       if (!entry->ifa_addr || entry->ifa_addr->sa_family != family) continue;
+      if (!carriers.empty() && !carriers.contains(entry->ifa_name)) continue;
       const Address address = address_of(entry->ifa_addr);
       rdma_cm_id* id = nullptr;
       if (is_loopback(address) || rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) continue;

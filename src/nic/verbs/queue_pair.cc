@@ -351,6 +351,7 @@ void VerbsQueuePair::device_gone() {
     case State::closed:
       break;
   }
+  id_.reset();  // for which the kernel waits
 }
 
 }  // namespace anydat::nic::verbs

@@ -246,6 +246,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
       break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       adapter_.device_gone();
+      id_.reset();
       break;
     default:
       break;
