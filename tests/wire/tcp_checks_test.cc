@@ -301,12 +301,11 @@ TEST_F(TcpChecks, ADamagedByteAnywhereIsFoundByTheCrc) {
 TEST_F(TcpChecks, MoreReadsThanAgreedOnEndTheConnection) {
   MpaPeer peer(target.port());
   const Ep ep = meet(peer);
-  // It takes none of the answers meanwhile, so they stay under way.
-  for (int i = 0; i < 5000; ++i) {
-    peer.ask_read({.sink_stag = 1,
-                   .bytes = TcpTarget::kMemoryBytes,
-                   .source_stag = target.for_all().rmr_context(),
-                   .source_offset = address_of(target.for_all())});
+  // It takes none of the answers meanwhile, and they are more than the sockets in between take.
+  const Lmr large(target.side().ia, target.side().pz, 32 << 20);
+  for (int i = 0; i < 20; ++i) {
+    peer.ask_read(
+        {.sink_stag = 1, .bytes = 32 << 20, .source_stag = large.rmr_context(), .source_offset = address_of(large)});
   }
   expect_last_words(peer, ddp_error::kNoBuffer);
   EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
