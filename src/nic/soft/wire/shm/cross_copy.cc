@@ -26,7 +26,7 @@ const std::uint64_t& probe() {
 
 using Vector = std::array<iovec, 64>;
 
-std::size_t add(Vector& vector, std::size_t used, std::uint64_t address, std::uint64_t length, CopyRange& left) {
+std::size_t add(std::span<iovec> vector, std::size_t used, std::uint64_t address, std::uint64_t length, CopyRange& left) {
   if (left.count == 0 || used == vector.size()) return used;
   if (left.offset >= length) {
     left.offset -= length;
@@ -85,6 +85,20 @@ bool copy_from(pid_t pid, std::span<const nic::Segment> to, std::span<const Memo
 
 bool copy_to(pid_t pid, std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to, CopyRange range) {
   return copy(pid, from, to, range, process_vm_writev);
+}
+
+bool CopyBatch::add(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range) {
+  if (local_.size() - locals_ < local.size() || remote_.size() - remotes_ < remote.size()) return false;
+  CopyRange left = range;
+  for (const nic::Segment& segment : local) locals_ = shm::add(local_, locals_, segment.address, segment.length, left);
+  left = range;
+  for (const MemoryBody::Span& span : remote) remotes_ = shm::add(remote_, remotes_, span.address, span.length, left);
+  bytes_ += range.count;
+  return true;
+}
+
+bool CopyBatch::copy_from(pid_t pid) const {
+  return process_vm_readv(pid, local_.data(), locals_, remote_.data(), remotes_, 0) == static_cast<ssize_t>(bytes_);
 }
 
 }  // namespace anydat::nic::soft::shm

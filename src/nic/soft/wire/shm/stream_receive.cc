@@ -14,8 +14,9 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-// Of one large message in one turn: the engine is held meanwhile.
-constexpr std::uint64_t kPulledPerTurn = 256 << 10;
+// In one turn, of one message and of all: the engine is held meanwhile.
+constexpr std::uint64_t kPulledOfOne = 256 << 10;
+constexpr std::uint64_t kPulledPerTurn = 512 << 10;
 
 bool covers(const MemoryBody& memory, std::uint64_t length) {
   std::uint64_t left = length;
@@ -162,30 +163,46 @@ void ShmStream::part_arrived(const std::byte* bytes, std::size_t count) {
   finish_large();
 }
 
+// Several messages at once if they are short, since asking the kernel costs as much as copying 16 KiB.
 bool ShmStream::pull_some() {
-  const auto large = std::find_if(large_.begin(), large_.end(),
-                                  [](const Large& entry) { return entry.way == Large::Way::pull && !entry.done; });
-  if (closed_ || large == large_.end()) return false;
-  Incoming& message = *large->message;
-  if (const WorkStatus status = queue_pair_.check(message); status != WorkStatus::success) {
-    queue_pair_.fail_message(message, status);
-    return false;
+  CopyBatch batch;
+  std::array<Large*, kAnnouncedMax> pulled;
+  std::array<std::uint64_t, kAnnouncedMax> counts;
+  std::size_t messages = 0;
+  std::uint64_t left = kPulledPerTurn;
+  for (Large& large : large_) {
+    if (closed_ || left == 0 || messages == pulled.size()) break;
+    if (large.way != Large::Way::pull || large.done) continue;
+    Incoming& message = *large.message;
+    if (const WorkStatus status = queue_pair_.check(message); status != WorkStatus::success) {
+      if (messages > 0) break;  // those before it first
+      queue_pair_.fail_message(message, status);
+      return false;
+    }
+    const std::uint64_t count = std::min({left, kPulledOfOne, message.length - message.placed});
+    if (!batch.add(message.buffer.all(), {large.memory.spans, large.memory.span_count}, {message.placed, count})) break;
+    pulled[messages] = &large;
+    counts[messages++] = count;
+    left -= count;
+    // The rest of a long one comes first in the next turn.
+    if (message.placed + count < message.length) break;
   }
-  const std::uint64_t count = std::min(kPulledPerTurn, message.length - message.placed);
-  const bool copied = copy_from(link_->peer_pid(), message.buffer.all(),
-                                {large->memory.spans, large->memory.span_count}, {message.placed, count});
-  // What was read counts only if it was still the sender's to give; else the end of the connection is on its way.
-  if (!leave_stands(link_->outbound_header(), large->memory.leaf, large->memory.leave)) return false;
-  if (!copied) {
-    violated("it announced memory that it does not have");
-    return false;
+  if (messages == 0 || closed_) return false;
+  const bool copied = batch.copy_from(link_->peer_pid());
+  for (std::size_t i = 0; i < messages; ++i) {
+    Large& large = *pulled[i];
+    // What was read counts only if it was still the sender's to give; else the end of the connection is on its way.
+    if (!leave_stands(link_->outbound_header(), large.memory.leaf, large.memory.leave)) break;
+    if (!copied) {
+      violated("it announced memory that it does not have");
+      return false;
+    }
+    large.message->placed += counts[i];
+    if (large.message->placed < large.message->length) continue;
+    large.done = true;
+    link_->send_control(CellKind::pulled, remote_, large.sequence);
   }
-  message.placed += count;
-  if (message.placed == message.length) {
-    large->done = true;
-    link_->send_control(CellKind::pulled, remote_, large->sequence);
-    finish_large();
-  }
+  finish_large();
   if (!closed_) link_->come_back(*this);
   return true;
 }
