@@ -57,7 +57,7 @@ class ShmStream final : public Stream {
   void link_lost(WorkStatus why);
   void connect_failed(ConnectFailure why) { queue_pair_.connect_failed(why); }
   void nobody_listens();  // the stream may be gone when this returns
-  bool take_turn();  // goes on with what waited for room or for its turn; true if bytes moved
+  bool take_turn();       // goes on with what waited for room or for its turn; true if bytes moved
 
  private:
   friend class Link;
