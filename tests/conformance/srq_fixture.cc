@@ -79,6 +79,10 @@ bool holds_none(const Held& held) {
   return held.buffers == 0 || held.buffers == DAT_VALUE_UNKNOWN;
 }
 
+bool watermarks_supported(const Ia& ia) {
+  return (ia.provider().srq_watermarks_supported & 0x110) == 0x110;
+}
+
 Held held(const Ep& ep) {
   Held result{};
   require(dat_ep_recv_query(ep.get(), &result.buffers, &result.span), "dat_ep_recv_query");

@@ -41,6 +41,8 @@ std::ostream& operator<<(std::ostream& out, const Held& held);
 Held held(const Ep& ep);
 // No buffers, as far as the adapter can tell: one that cannot says so (EP-RQ-13).
 bool holds_none(const Held& held);
+// Whether endpoints have high watermarks: not over an adapter that cannot tell what they hold (ATTR-1).
+bool watermarks_supported(const Ia& ia);
 
 // Receive buffers of equal size in one LMR; buffer i is posted with cookie i.
 class Buffers {
