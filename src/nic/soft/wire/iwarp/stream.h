@@ -141,6 +141,8 @@ class TcpStream final : public Stream {
   std::span<const std::byte> take_front(std::span<const std::byte> bytes);
   std::span<const std::byte> take_payload(std::span<const std::byte> bytes);
   std::span<const std::byte> take_trailer(std::span<const std::byte> bytes);
+
+  // ---- segments (stream_segments.cc)
   void begin_segment();
   void enter_segment();
   void begin_send();
