@@ -15,6 +15,7 @@ namespace {
 
 // In one turn: whoever frees memory waits that long, and so do other posts to the queue pair.
 constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
+constexpr std::uint64_t kCopiedInMemoryPerTurn = 1 << 20;  // which takes no longer
 constexpr int kPiecesPerTurn = 32;
 
 std::uint32_t remote_right(WorkKind kind) {
@@ -52,7 +53,7 @@ SendOutcome ShmStream::rdma(const Outgoing& message, Progress& progress) {
 }
 
 SendOutcome ShmStream::rdma_by_us(const Outgoing& message, Progress& progress) {
-  const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
+  std::uint64_t count = 0;
   const RemoteSegment& remote = message.remote;
   {
     SegmentHeader& peer = link_->outbound_header();
@@ -60,6 +61,7 @@ SendOutcome ShmStream::rdma_by_us(const Outgoing& message, Progress& progress) {
     if (!use || peer.rdma_over.load(std::memory_order_relaxed) != 0) return later();
     std::byte* const at = mapped(message);
     if (!at && !link_->reaches_peer()) return rdma_by_peer(message, progress);
+    count = std::min(message.length - progress.bytes, at ? kCopiedInMemoryPerTurn : kCopiedPerTurn);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
     const RegionCheck check = link_->peer_regions().check(remote.key, remote.address, message.length,
                                                           remote_terms_.zone, remote_right(message.kind));
