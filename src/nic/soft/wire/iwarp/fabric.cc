@@ -213,8 +213,7 @@ void Fabric::look_for_silence() {
 
 void Fabric::called(base::UniqueFd socket, ConnQual qual) {
   if (callers_.size() >= kCallersMax) return;
-  callers_.push_back(std::make_unique<Caller>(*this, std::move(socket), qual));
-  if (!callers_.back()->begin()) callers_.pop_back();
+  if (!callers_.add(std::make_unique<Caller>(*this, std::move(socket), qual)).begin()) callers_.drop_newest();
 }
 
 void Fabric::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
@@ -224,32 +223,23 @@ void Fabric::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
 
 void Fabric::part(base::UniqueFd socket, std::unique_ptr<Transmitter> rest) {
   try {
-    farewells_.push_back(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest)));
-    farewells_.back()->begin();
+    farewells_.add(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest))).begin();
   } catch (const std::bad_alloc&) {
     // The peer finds the connection cut.
   }
 }
 
 void Fabric::finished(Caller& caller) {
-  const auto found =
-      std::find_if(callers_.begin(), callers_.end(), [&](auto& entry) { return entry.get() == &caller; });
-  if (found == callers_.end()) return;
-  finished_callers_.splice(finished_callers_.end(), callers_, found);
-  engine().set_timer(sweep_timer_, base::now_ns());
+  if (callers_.finished(caller)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 void Fabric::finished(Farewell& farewell) {
-  const auto found =
-      std::find_if(farewells_.begin(), farewells_.end(), [&](auto& entry) { return entry.get() == &farewell; });
-  if (found == farewells_.end()) return;
-  finished_farewells_.splice(finished_farewells_.end(), farewells_, found);
-  engine().set_timer(sweep_timer_, base::now_ns());
+  if (farewells_.finished(farewell)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 void Fabric::sweep() {
-  finished_callers_.clear();
-  finished_farewells_.clear();
+  callers_.sweep();
+  farewells_.sweep();
 }
 
 }  // namespace anydat::nic::soft::iwarp

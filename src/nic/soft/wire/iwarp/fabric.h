@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -13,6 +12,7 @@
 #include "base/lock.h"
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
+#include "nic/soft/finishing.h"
 #include "nic/soft/wire/iwarp/chunk.h"
 
 namespace anydat::nic::soft {
@@ -106,15 +106,13 @@ class Fabric final : public PollSource, public FdHandler {
   unsigned vain_looks_ = 0;  // in a row
   std::span<struct epoll_event> ready_;
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
-  std::list<std::unique_ptr<Caller>> callers_;
-  std::list<std::unique_ptr<Farewell>> farewells_;
+  // Those that are over stay until nobody can be in a call of them.
+  Finishing<Caller> callers_;
+  Finishing<Farewell> farewells_;
   std::atomic<std::uint64_t> passes_{0};
 
   Timer silence_timer_;
 
-  // What is over, until nobody can be in a call of it.
-  std::list<std::unique_ptr<Caller>> finished_callers_;
-  std::list<std::unique_ptr<Farewell>> finished_farewells_;
   Timer sweep_timer_;
 
   base::SpinLock turns_lock_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Service points: sockets that listen.
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "nic/soft/accepting_socket.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/caller.h"
 #include "nic/soft/wire/iwarp/fabric.h"
@@ -19,8 +19,6 @@ namespace anydat::nic::soft::iwarp {
 
 namespace {
 
-constexpr int kCallersPerTurn = 64;
-
 // One address of a service point.
 class Port final : public FdHandler {
  public:
@@ -28,8 +26,7 @@ class Port final : public FdHandler {
       : fabric_(fabric), qual_(qual), socket_(std::move(socket)) {}
   ~Port() override { stop(); }
   bool begin() {
-    keep_spare();
-    listens_ = spare_ && fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
+    listens_ = socket_ && fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
     return listens_;
   }
   // The socket stays bound.
@@ -40,35 +37,19 @@ class Port final : public FdHandler {
     shutdown(socket_.get(), SHUT_RD);
   }
   void ready(std::uint32_t) override {
-    for (int i = 0; i < kCallersPerTurn; ++i) {
-      base::UniqueFd socket = accept();
-      if (!socket && (errno == EMFILE || errno == ENFILE) && turn_away()) continue;
-      if (!socket) return;
+    socket_.accept_some([this](base::UniqueFd caller) {
       try {
-        fabric_.called(std::move(socket), qual_);
+        fabric_.called(std::move(caller), qual_);
       } catch (const std::bad_alloc&) {
         base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
       }
-    }
+    });
   }
 
  private:
-  base::UniqueFd accept() const {
-    return base::UniqueFd(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  }
-  void keep_spare() { spare_.reset(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0)); }
-  // As over shared memory: a process without descriptors would else be woken by its callers for ever.
-  bool turn_away() {
-    spare_.reset();
-    const bool called = static_cast<bool>(accept());
-    keep_spare();
-    return called;
-  }
-
   Fabric& fabric_;
   const ConnQual qual_;
-  base::UniqueFd socket_;
-  base::UniqueFd spare_;
+  AcceptingSocket socket_;
   bool listens_ = false;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/fabric.h"
 
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "nic/soft/accepting_socket.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/request.h"
@@ -39,8 +39,7 @@ class ShmListener final : public Listener, public FdHandler {
   ~ShmListener() override { leave(); }
   bool begin(ListenerEvents& events) {
     fabric_.add_listener(qual_, events);
-    keep_spare();
-    return spare_ && fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
+    return socket_ && fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
   }
   ConnQual qual() const override { return qual_; }
   void stop() override {
@@ -52,47 +51,32 @@ class ShmListener final : public Listener, public FdHandler {
   }
 
   void ready(std::uint32_t) override {
-    for (int i = 0; i < 64; ++i) {
-      base::UniqueFd socket = accept();
-      if (!socket && (errno == EMFILE || errno == ENFILE) && turn_away()) continue;
-      if (!socket) return;
-      if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp) continue;  // whoever called goes on to TCP
-      if (same_user(socket.get())) {
-        try {
-          fabric_.welcome(std::move(socket));
-        } catch (const std::bad_alloc&) {
-          base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
-        }
-      } else {
-        base::log(base::LogLevel::warn, "a process of another user was turned away from port {}", qual_);
-      }
-    }
+    socket_.accept_some([this](base::UniqueFd caller) { called(std::move(caller)); });
   }
 
  private:
+  void called(base::UniqueFd caller) {
+    if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp) return;  // whoever it is goes on to TCP
+    if (!same_user(caller.get())) {
+      base::log(base::LogLevel::warn, "a process of another user was turned away from port {}", qual_);
+      return;
+    }
+    try {
+      fabric_.welcome(std::move(caller));
+    } catch (const std::bad_alloc&) {
+      base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
+    }
+  }
   void leave() {
     if (stopped_) return;
     stopped_ = true;
     fabric_.remove_listener(qual_);
     fabric_.engine().unwatch(socket_.get(), *this);
   }
-  base::UniqueFd accept() const {
-    return base::UniqueFd(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  }
-  void keep_spare() { spare_.reset(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0)); }
-  // A process without descriptors could not even tell its callers to go away, and would be woken by them for ever. One
-  // descriptor is kept for that. False if nobody called.
-  bool turn_away() {
-    spare_.reset();
-    const bool called = static_cast<bool>(accept());
-    keep_spare();
-    return called;
-  }
 
   Fabric& fabric_;
   const ConnQual qual_;
-  base::UniqueFd socket_;
-  base::UniqueFd spare_;
+  AcceptingSocket socket_;
   bool stopped_ = false;
 };
 
@@ -141,12 +125,11 @@ std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const Conn
 void Fabric::attempt(ShmStream& stream, const std::vector<std::string>& scopes, ConnQual qual) {
   std::deque<std::string> names;
   for (const std::string& scope : scopes) names.push_back(service_name(scope, qual));
-  attempts_.push_back(std::make_unique<Attempt>(*this, stream, std::move(names)));
-  attempts_.back()->begin();
+  attempts_.add(std::make_unique<Attempt>(*this, stream, std::move(names))).begin();
 }
 
 void Fabric::cancel_attempt(ShmStream& stream) {
-  std::erase_if(attempts_, [&](auto& attempt) { return &attempt->stream() == &stream; });
+  attempts_.erase_if([&](Attempt& attempt) { return &attempt.stream() == &stream; });
 }
 
 std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, Status& status) {
@@ -291,30 +274,20 @@ void Fabric::deliver(std::unique_ptr<ShmRequest> given, ListenerEvents& to) {
 
 void Fabric::welcome(base::UniqueFd socket) {
   if (welcomes_.size() >= kWelcomesMax) return;
-  welcomes_.push_back(std::make_unique<Welcome>(*this, std::move(socket)));
-  if (!welcomes_.back()->begin()) welcomes_.pop_back();
+  if (!welcomes_.add(std::make_unique<Welcome>(*this, std::move(socket))).begin()) welcomes_.drop_newest();
 }
 
-// Either may be in the middle of a call: it goes with the next pass over the timers, but no longer counts.
 void Fabric::finished(Attempt& attempt) {
-  const auto found =
-      std::find_if(attempts_.begin(), attempts_.end(), [&](auto& entry) { return entry.get() == &attempt; });
-  if (found == attempts_.end()) return;
-  finished_attempts_.splice(finished_attempts_.end(), attempts_, found);
-  engine().set_timer(sweep_timer_, base::now_ns());
+  if (attempts_.finished(attempt)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 void Fabric::finished(Welcome& welcome) {
-  const auto found =
-      std::find_if(welcomes_.begin(), welcomes_.end(), [&](auto& entry) { return entry.get() == &welcome; });
-  if (found == welcomes_.end()) return;
-  finished_welcomes_.splice(finished_welcomes_.end(), welcomes_, found);
-  engine().set_timer(sweep_timer_, base::now_ns());
+  if (welcomes_.finished(welcome)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 void Fabric::sweep() {
-  finished_attempts_.clear();
-  finished_welcomes_.clear();
+  attempts_.sweep();
+  welcomes_.sweep();
   dead_links_.clear();
 }
 

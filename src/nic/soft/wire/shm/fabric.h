@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/soft/finishing.h"
 #include "nic/soft/wire/shm/link.h"
 
 namespace anydat::nic::soft {
@@ -83,15 +84,13 @@ class Fabric {
   std::vector<Name> names_{1};  // index 0 stays unused, so that no name is 0
   std::deque<std::uint32_t> free_names_;
   std::list<std::shared_ptr<Link>> links_;
-  std::list<std::unique_ptr<Attempt>> attempts_;
-  std::list<std::unique_ptr<Welcome>> welcomes_;
+  Finishing<Attempt> attempts_;
+  Finishing<Welcome> welcomes_;
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
 
   // What is over, until nobody can be in a call of it.
   void sweep();
   std::list<std::shared_ptr<Link>> dead_links_;
-  std::list<std::unique_ptr<Attempt>> finished_attempts_;
-  std::list<std::unique_ptr<Welcome>> finished_welcomes_;
   Timer sweep_timer_;
 };
 
