@@ -4,19 +4,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <new>
 #include <optional>
 #include <set>
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/shared_queue.h"
 #include "nic/verbs/window.h"
@@ -39,8 +40,11 @@ std::set<std::string> network_devices(const std::string& device) {
       std::filesystem::path("/sys/class/infiniband") / device / "ports" / "1" / "gid_attrs" / "ndevs";
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::string name;
-    if (std::ifstream file(entry->path()); file >> name) names.insert(name);  // those of unused entries cannot be read
+    const base::UniqueFd file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
+    std::array<char, 64> line;
+    const auto count =
+        file ? ::read(file.get(), line.data(), line.size()) : -1;  // those of unused entries cannot be read
+    if (count > 1) names.emplace(line.data(), static_cast<std::size_t>(count) - 1);
   }
   return names;
 }
