@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# iWARP by two implementations: the adapter soft on this host, over TCP, and soft-iWARP of the guest's kernel through
+# verbs-siw0, each as the server of the other.
+set -euo pipefail
+here=$(realpath "$(dirname "$0")")
+. "$here/../../scripts/lib.sh"
+. "$here/stage.sh"
+[ $# -eq 2 ] || die "usage: host-test.sh GUEST_FOLDER BUILD_FOLDER"
+guest=$1 build=$2
+image=$build/guest-host.initramfs
+stage "$guest" "$build" "$image"
+work=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
+export DAT_WIRE=tcp DAT_LOG=warn
+
+"$build/bin/datping" --serve --ia soft --qual 0 >"$work/server" 2>&1 &
+for _ in $(seq 100); do
+  port=$(sed -n 's/.*serving on [^ ]*:\([0-9]*\) .*/\1/p' "$work/server")
+  [ -z "$port" ] || break
+  sleep 0.1
+done
+[ -n "$port" ] || die "datping does not serve: $(cat "$work/server")"
+
+# The guest serves, then is a client of this host, and ends when this host has been its client (/host/done).
+cat >"$work/in-guest.sh" <<'END'
+datping --serve --ia verbs-siw0 --qual 7174 > /tmp/server 2>&1 &
+rc=0
+for options in "--count 50" "--count 20 --size 64KiB --srq"; do
+  timeout 60 datping --ia verbs-siw0 --to 10.0.2.2:$PORT $options || rc=1
+done
+for _ in $(seq 600); do [ -e /host/done ] && break; sleep 0.1; done
+cat /tmp/server
+[ -e /host/done ] && exit $rc
+END
+mkdir "$work/share"
+# A forwarded port that somebody else has fails the start of the guest; another one then serves as well.
+for attempt in 1 2 3; do
+  forwarded=$((20000 + RANDOM % 10000))
+  "$here/run-guest.sh" --build "$guest" --image "$image" --timeout 150 --reach-host --hostfwd "$forwarded:7174" \
+    --share "$work/share" --env "PORT=$port" --script "$work/in-guest.sh" >"$work/guest" 2>&1 &
+  pid=$!
+  sleep 2
+  kill -0 $pid 2>/dev/null && break
+  say "attempt $attempt: $(tail -n 1 "$work/guest")"
+done
+
+# The port is open before anybody listens in the guest: ask until there is an answer.
+reached=no
+for _ in $(seq 60); do
+  if "$build/bin/datping" --ia soft --to "127.0.0.1:$forwarded" --count 50 >"$work/client" 2>&1; then reached=yes && break; fi
+  kill -0 $pid 2>/dev/null || break
+  sleep 0.5
+done
+if [ $reached = yes ]; then
+  "$build/bin/datping" --ia soft --to "127.0.0.1:$forwarded" --count 20 --size 64KiB --srq >>"$work/client" 2>&1 || reached=no
+fi
+touch "$work/share/done"
+rc=0
+wait $pid || rc=$?
+say "the guest's server, from here:"
+cat "$work/client"
+say "this host's server, from the guest (status $rc):"
+cat "$work/guest"
+[ $reached = yes ] && [ $rc = 0 ]
