@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -40,9 +41,11 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
     why = fmt::format("the RDMA device {} has no driver in rdma-core here, or its files in /dev/infiniband are missing",
                       name);
   } else if (ContextPtr context(ibv_open_device(*found)); !context) {
-    status = status_of(errno);
-    why = fmt::format("the RDMA device {} cannot be opened: {}{}", name, std::strerror(errno),
-                      status == Status::denied ? " (see the rights of /dev/infiniband/uverbs*)" : "");
+    // The library tries several ways and tells of the last one only.
+    const std::string file = fmt::format("/dev/infiniband/{}", (*found)->dev_name);
+    const int error = ::access(file.c_str(), R_OK | W_OK) != 0 ? errno : EIO;
+    status = status_of(error);
+    why = fmt::format("the RDMA device {} cannot be opened: {}: {}", name, file, std::strerror(error));
   } else {
     result.reset(new Device);
     result->name_ = name;
