@@ -32,6 +32,9 @@ MpaPeer::MpaPeer(DAT_CONN_QUAL port) : socket_(::socket(AF_INET, SOCK_STREAM | S
   // Pieces go out as they are made, and one of a dead stream is not waited with for ever.
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // So that being held back is noticed early.
+  const int bytes = 128 << 10;
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
 MpaPeer::MpaPeer(base::UniqueFd socket) : socket_(std::move(socket)) {}
