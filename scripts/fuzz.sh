@@ -41,7 +41,7 @@ for target in "${targets[@]}"; do
   mkdir -p "$kept" "$found" build/fuzz/broken
   if [ -n "$keep" ]; then
     fewest=$(mktemp -d build/fuzz/fewest.XXXXXX)
-    quietly "$log" "$program" -merge=1 -max_len=$input_bytes_max "$fewest" "$kept" "$found"
+    quietly "$log" "$program" -merge=1 -use_counters=0 -max_len=$input_bytes_max "$fewest" "$kept" "$found"
     rm -rf "$kept"
     mv "$fewest" "$kept"
     chmod 755 "$kept"
