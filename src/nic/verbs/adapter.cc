@@ -111,7 +111,7 @@ std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, cons
     return nullptr;
   }
   AdapterInfo info{.name = name, .address = *address, .qos_supported = 0x0f};
-  info.private_data_max = device->is_iwarp() ? 255 : kIbPrivateDataMax;
+  info.private_data_max = device->is_iwarp() ? kIwarpPrivateDataMax : kIbPrivateDataMax;
   info.limits = device->limits();
   info.counts_taken_buffers = false;
   info.has_watermarks = false;

@@ -60,6 +60,9 @@ static_assert(sizeof(CmHead) == 16);
 inline constexpr std::size_t kIbRequestBytes = 56;
 inline constexpr std::size_t kPartMax = kIbRequestBytes - sizeof(CmHead);
 inline constexpr std::size_t kIbPrivateDataMax = 160;  // a reply has 196 bytes
+// Linux has 256 in all and needs some for how many Reads may be under way (RFC 6581, section 4.1). Soft-iWARP refuses a
+// connection with 252.
+inline constexpr std::size_t kIwarpPrivateDataMax = 192;
 
 // Private data with a head.
 struct CmMessage {
