@@ -343,7 +343,7 @@ std::uint64_t first_seed() {
 // As many, or fewer where all takes longer, or the one that was asked for.
 int runs_of(int count) {
   if (first_seed() != 0) return 1;
-  return built_with_sanitizer() ? count / 5 : count;
+  return built_with_sanitizer() ? count / 10 : count;
 }
 
 // Three clients send messages of all lengths to one shared queue that is too short for what is under way. Whatever

@@ -43,12 +43,16 @@ bool Network::step() {
   Flight next;
   {
     base::Guard guard(lock_);
-    std::vector<std::size_t> possible;
-    for (std::size_t i = 0; i < flights_.size(); ++i) {
-      if (may_come(flights_[i])) possible.push_back(i);
+    if (flights_.empty()) return false;
+    std::size_t chosen = random_() % flights_.size();
+    if (!may_come(flights_[chosen])) {
+      std::vector<std::size_t> possible;
+      for (std::size_t i = 0; i < flights_.size(); ++i) {
+        if (may_come(flights_[i])) possible.push_back(i);
+      }
+      if (possible.empty()) return false;
+      chosen = possible[random_() % possible.size()];
     }
-    if (possible.empty()) return false;
-    const std::size_t chosen = possible[random_() % possible.size()];
     next = std::move(flights_[chosen]);
     flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(chosen));
   }
