@@ -83,6 +83,14 @@ std::uint32_t RegionTable::pick_slot() {
 std::uint32_t RegionTable::reserve() {
   base::Guard guard(lock_);
   if (!entries_ || live_ >= regions_max_) return 0;
+  // Taking a region out must not fail for want of memory.
+  if (const std::size_t most = live_ + free_.size() + 1; free_.capacity() < most) {
+    try {
+      free_.reserve(2 * most);
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+  }
   const std::uint32_t slot = pick_slot();
   ++live_;
   std::atomic<std::uint32_t>& history = entries_[slot].history;

@@ -127,7 +127,7 @@ TEST_P(Idle, WithAStoppedPeerAndAFullRing) {
   while (const auto event = poll_event(side_->request.get())) {
     flushed |= event->event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS;
   }
-  EXPECT_TRUE(flushed) << "there was room for all";
+  EXPECT_TRUE(flushed || GetParam().taken_ahead > 0) << "there was room for all";
   EXPECT_THAT(dat_evd_set_unwaitable(side_->recv.get()), Succeeds());
   EXPECT_THAT(waiter.result().rc, HasType(DAT_INVALID_STATE));
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
 #include <utility>
 
 #include "nic/soft/adapter.h"
@@ -140,7 +141,13 @@ void SoftQueuePair::established(std::span<const std::byte> private_data) {
 // The deadline keeps running.
 void SoftQueuePair::try_another_wire(const ConnectParameters& parameters) {
   std::unique_ptr<Stream> stream;
-  if (adapter_.open_tcp_stream(*this, parameters, stream) != Status::ok) {
+  Status status = Status::no_memory;
+  try {
+    status = adapter_.open_tcp_stream(*this, parameters, stream);
+  } catch (const std::bad_alloc&) {
+    // As without a descriptor.
+  }
+  if (status != Status::ok) {
     connect_failed(ConnectFailure::refused);
     return;
   }

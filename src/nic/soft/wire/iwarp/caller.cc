@@ -35,6 +35,15 @@ std::array<std::byte, Refusal::kBytes> write_refusal(const Refusal& refusal) {
   return bytes;
 }
 
+// A frame of this size always fits into a socket that nothing has been written to.
+void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> private_data) {
+  StartUp frame = answer_to(asked, {});
+  frame.rejected = true;
+  frame.private_data = private_data;
+  std::array<std::byte, kStartUpBytesMax> bytes;
+  send_now(fd, std::span(bytes).first(write_start_up(frame, bytes)));
+}
+
 bool parse_refusal(std::span<const std::byte> private_data, Refusal& refusal) {
   if (private_data.size() != Refusal::kBytes || load_big<std::uint64_t>(private_data.data()) != kRefusalMagic) {
     return false;
@@ -132,15 +141,8 @@ std::uint64_t TcpRequest::remote_port() const {
 
 void TcpRequest::turn_away(std::span<const std::byte> private_data) {
   if (!socket_) return;
-  StartUp frame = answer_to(asked_, {});
-  frame.rejected = true;
-  frame.private_data = private_data;
-  std::array<std::byte, kStartUpBytesMax> bytes;
-  const std::size_t count = write_start_up(frame, bytes);
-  auto rest = std::make_unique<Transmitter>(fabric_.chunks());
-  rest->open(socket_.get());
-  rest->append_bytes(std::span(bytes).first(count));
-  fabric_.part(std::move(socket_), std::move(rest));
+  send_rejection(socket_.get(), asked_, private_data);
+  fabric_.part(std::move(socket_), Transmitter(fabric_.chunks()));
 }
 
 void TcpRequest::reject() {
@@ -169,7 +171,7 @@ void TcpRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   auto& soft = static_cast<SoftQueuePair&>(queue_pair);
   auto stream = std::make_unique<TcpStream>(fabric_, soft);
   TcpStream& its = *stream;
-  its.prepare_to_accept(asked_, private_data);
+  its.prepare_to_accept(asked_, remote_, private_data);
   soft.begin_accept(std::move(stream), local_, qual_, remote_, port_of(remote_));
   its.accept(std::move(socket_));
 }

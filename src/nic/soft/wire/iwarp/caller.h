@@ -22,6 +22,8 @@ struct Refusal {
   std::uint32_t qual;  // elsewhere: the port to ask at
 };
 std::array<std::byte, Refusal::kBytes> write_refusal(const Refusal& refusal);
+// Rejects what was asked for on this socket, whatever becomes of it.
+void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> private_data);
 bool parse_refusal(std::span<const std::byte> private_data, Refusal& refusal);
 
 // Somebody who has called and not yet said what he wants. Nobody may take for ever.

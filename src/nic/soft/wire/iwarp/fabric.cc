@@ -68,7 +68,11 @@ ListenerEvents* Fabric::listener(ConnQual qual) const {
 // ---- whose turn it is
 
 bool Fabric::watch(TcpStream& stream, int fd) {
-  streams_.insert(&stream);
+  try {
+    streams_.insert(&stream);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   epoll_event event{};
   event.events = kEvents;
   event.data.ptr = &stream;
@@ -202,11 +206,12 @@ base::Nanoseconds Fabric::silence_interval() const {
 }
 
 void Fabric::look_for_silence() {
-  std::vector<TcpStream*> streams(streams_.begin(), streams_.end());
+  if (streams_.empty()) return;
+  engine().set_timer(silence_timer_, base::now_ns() + silence_interval());
+  const std::vector<TcpStream*> streams(streams_.begin(), streams_.end());
   for (TcpStream* stream : streams) {
     if (streams_.contains(stream)) stream->look_for_silence(adapter_.config().silence_ns);
   }
-  if (!streams_.empty()) engine().set_timer(silence_timer_, base::now_ns() + silence_interval());
 }
 
 // ---- set-ups and ends
@@ -221,7 +226,7 @@ void Fabric::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
   if (!to.on_request(request) && request) static_cast<TcpRequest&>(*request).refuse();
 }
 
-void Fabric::part(base::UniqueFd socket, std::unique_ptr<Transmitter> rest) {
+void Fabric::part(base::UniqueFd socket, Transmitter rest) {
   try {
     farewells_.add(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest))).begin();
   } catch (const std::bad_alloc&) {

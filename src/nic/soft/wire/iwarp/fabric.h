@@ -70,7 +70,7 @@ class Fabric final : public PollSource, public FdHandler {
   void finished(Caller& caller);
   void deliver(std::unique_ptr<TcpRequest> request, ListenerEvents& to);
   // Sees to it that what is in line still goes out, and then closes the socket.
-  void part(base::UniqueFd socket, std::unique_ptr<Transmitter> rest);
+  void part(base::UniqueFd socket, Transmitter rest);
   void finished(Farewell& farewell);
 
   // PollSource, FdHandler

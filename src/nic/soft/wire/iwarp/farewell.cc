@@ -20,7 +20,7 @@ constexpr base::Nanoseconds kHurry = 200'000'000;
 
 }  // namespace
 
-Farewell::Farewell(Fabric& fabric, base::UniqueFd socket, std::unique_ptr<Transmitter> rest)
+Farewell::Farewell(Fabric& fabric, base::UniqueFd socket, Transmitter rest)
     : fabric_(fabric), socket_(std::move(socket)), rest_(std::move(rest)), patience_([this] {
         // A peer that does not even read is told the hard way.
         const linger at_once{1, 0};
@@ -47,9 +47,9 @@ void Farewell::begin() {
 }
 
 bool Farewell::go_on() {
-  rest_->writable();
-  rest_->flush();
-  if (rest_->idle() && !said_) {
+  rest_.writable();
+  rest_.flush();
+  if (rest_.idle() && !said_) {
     said_ = true;
     shutdown(socket_.get(), SHUT_WR);
   }

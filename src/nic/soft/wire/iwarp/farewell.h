@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <memory>
-
 #include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
@@ -15,7 +13,7 @@ class Fabric;
 // unread, TCP would throw away what the peer has not yet read.
 class Farewell final : public FdHandler {
  public:
-  Farewell(Fabric& fabric, base::UniqueFd socket, std::unique_ptr<Transmitter> rest);
+  Farewell(Fabric& fabric, base::UniqueFd socket, Transmitter rest);
   ~Farewell() override;
   void begin();
   void hurry();  // waits for its end, for a moment
@@ -26,7 +24,7 @@ class Farewell final : public FdHandler {
 
   Fabric& fabric_;
   base::UniqueFd socket_;
-  std::unique_ptr<Transmitter> rest_;
+  Transmitter rest_;
   bool said_ = false;
   bool watched_ = false;
   Timer patience_;

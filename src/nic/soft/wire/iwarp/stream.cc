@@ -56,10 +56,7 @@ CloseReason reason_of(TerminateCode code) {
 }  // namespace
 
 TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric),
-      queue_pair_(queue_pair),
-      out_(std::make_unique<Transmitter>(fabric.chunks())),
-      next_sink_(unpredictable()) {}
+    : fabric_(fabric), queue_pair_(queue_pair), out_(fabric.chunks()), next_sink_(unpredictable()) {}
 
 TcpStream::~TcpStream() {
   drop_parked();
@@ -78,8 +75,8 @@ void TcpStream::ready(std::uint32_t events) {
     bool waits = false;
     {
       base::Guard guard(tx_lock_);
-      waits = out_->blocked();
-      out_->writable();
+      waits = out_.blocked();
+      out_.writable();
     }
     if (waits) turn();
   }
@@ -101,14 +98,14 @@ bool TcpStream::turn() {
   bool broken = false;
   {
     base::Guard guard(tx_lock_);
-    moved = !out_->idle() && !out_->blocked();
-    out_->flush();
-    pump = may_send_ && somebody_waits_ && !out_->blocked();
+    moved = !out_.idle() && !out_.blocked();
+    out_.flush();
+    pump = may_send_ && somebody_waits_ && !out_.blocked();
     if (pump) somebody_waits_ = false;
-    broken = out_->broken();
+    broken = out_.broken();
   }
   if (broken) {
-    queue_pair_.break_connection(WorkStatus::transport, CloseReason::abrupt);
+    out_of_memory();
     return true;
   }
   or_break([&] { moved |= serve_reads(); });
@@ -127,8 +124,20 @@ void TcpStream::look_for_silence(base::Nanoseconds limit) {
 
 void TcpStream::out_of_memory() {
   fabric_.adapter().batch().flush();
-  base::log(base::LogLevel::warn, "a connection over TCP is cut: no memory for what has arrived");
-  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+  base::log(base::LogLevel::warn, "a connection over TCP is cut: no memory");
+  switch (phase_) {
+    case Phase::connecting:
+    case Phase::asking:
+    case Phase::greeting:
+      fail(ConnectFailure::refused);
+      return;
+    case Phase::accepting:
+      close(CloseReason::local_error);
+      queue_pair_.accept_failed();
+      return;
+    default:
+      queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+  }
 }
 
 void TcpStream::prepare_last_words(TerminateCode code) {
@@ -201,7 +210,7 @@ void TcpStream::end_of_stream() {
     if (revision_ > 1 && set_up_->count == 0) {
       revision_ = 1;
       hang_up();
-      if (dial(remote_, port_of(remote_)) == Status::ok) return;
+      if (dial_again(port_of(remote_))) return;
     }
     fail(ConnectFailure::refused);
     return;
@@ -243,20 +252,21 @@ void TcpStream::lost(int error) {
   queue_pair_.peer_lost(WorkStatus::transport);
 }
 
+Transmitter TcpStream::take_line() {
+  base::Guard guard(tx_lock_);
+  may_send_ = false;
+  return std::move(out_);
+}
+
 // The socket goes its own way from here; what is in line is still sent.
 void TcpStream::hang_up() {
   if (!socket_) return;
   fabric_.unwatch(*this, socket_.get());
-  const bool was_connected = phase_ != Phase::connecting;
+  // What has only been asked for needs no end in order.
+  const bool said_anything = phase_ != Phase::connecting && phase_ != Phase::asking;
   phase_ = Phase::over;
-  std::unique_ptr<Transmitter> rest;
-  {
-    base::Guard guard(tx_lock_);
-    may_send_ = false;
-    rest = std::move(out_);
-    out_ = std::make_unique<Transmitter>(fabric_.chunks());
-  }
-  if (!was_connected || (ended_ && rest->idle())) {
+  Transmitter rest = take_line();
+  if (!said_anything || (ended_ && rest.idle())) {
     socket_.reset();
   } else {
     fabric_.part(std::move(socket_), std::move(rest));
@@ -281,9 +291,9 @@ void TcpStream::close(CloseReason reason) {
       header.opcode = Opcode::terminate;
       header.last = true;
       header.sequence = kFirstSequence;
-      out_->append(header, std::span(last_words_).first(last_words_bytes_));
+      out_.append(header, std::span(last_words_).first(last_words_bytes_));
     }
-    out_->flush();
+    out_.flush();
   }
   hang_up();
 }

@@ -36,8 +36,8 @@ class TcpStream final : public Stream {
 
   // Active side. unreachable: there is no way to that address. The outcome is the queue pair's to be told.
   Status connect(const ConnectParameters& parameters);
-  // Passive side, the second once the queue pair has the stream.
-  void prepare_to_accept(const StartUp& asked, std::span<const std::byte> private_data);
+  // Passive side, the second once the queue pair has the stream. The first may throw std::bad_alloc.
+  void prepare_to_accept(const StartUp& asked, const Address& remote, std::span<const std::byte> private_data);
   void accept(base::UniqueFd socket);
 
   // Stream
@@ -80,8 +80,9 @@ class TcpStream final : public Stream {
   };
 
   // ---- set-up (stream_setup.cc)
-  Offer offer() const;
+  void make_offer();
   Status dial(const Address& remote, std::uint64_t port);
+  bool dial_again(std::uint64_t port);
   void dialled();
   void ask();
   void greet_again();
@@ -89,7 +90,7 @@ class TcpStream final : public Stream {
   void answered(const StartUp& answer);
   void rejected(const StartUp& answer);
   void fail(ConnectFailure why);
-  void settle(const Terms& terms, const Offer& own) ANYDAT_REQUIRES(tx_lock_);
+  void settle(const Terms& terms) ANYDAT_REQUIRES(tx_lock_);
   void first_frame();
   void established();
   void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(tx_lock_);
@@ -101,6 +102,7 @@ class TcpStream final : public Stream {
   // ---- the end (stream.cc)
   void end_of_stream();
   void lost(int error);
+  Transmitter take_line();
   void hang_up();
   void terminated(std::span<const std::byte> payload);
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
@@ -184,6 +186,7 @@ class TcpStream final : public Stream {
   bool hung_up_ = false;       // the peer has, but there may be more to read
   bool ended_ = false;         // and there is not
   Address remote_{};
+  Offer own_;
   std::uint8_t revision_ = 2;
   struct SetUp {
     explicit SetUp(TcpStream& stream);
@@ -203,7 +206,7 @@ class TcpStream final : public Stream {
 
   // The outgoing half. Requests come with the queue pair's send lock, which comes before this one.
   base::Mutex tx_lock_;
-  std::unique_ptr<Transmitter> out_ ANYDAT_GUARDED_BY(tx_lock_);
+  Transmitter out_ ANYDAT_GUARDED_BY(tx_lock_);
   Terms terms_ ANYDAT_GUARDED_BY(tx_lock_);
   Peer peer_ ANYDAT_GUARDED_BY(tx_lock_) = Peer::unknown;  // written with the engine, too, which is enough to read it
   std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(tx_lock_);

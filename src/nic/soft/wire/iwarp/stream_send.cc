@@ -28,7 +28,7 @@ SendOutcome TcpStream::send(std::uint64_t number, const Outgoing& message, Progr
   if (message.kind != WorkKind::send && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
   if (!queue_pair_.usable(message)) return never(progress, WorkStatus::local_protection);
   base::Guard guard(tx_lock_);
-  if (!may_send_ || out_->blocked()) {
+  if (!may_send_ || out_.blocked()) {
     somebody_waits_ = true;
     return SendOutcome::blocked;
   }
@@ -46,10 +46,10 @@ SendOutcome TcpStream::send(std::uint64_t number, const Outgoing& message, Progr
 // are in a row, and go together with the next look: a system call each would cost many times what they do.
 void TcpStream::push_out() {
   const std::uint64_t pass = fabric_.passes();
-  if (pass != last_pass_ || out_->waiting() >= kLineMax) {
+  if (pass != last_pass_ || out_.waiting() >= kLineMax) {
     last_pass_ = pass;
-    out_->flush();
-  } else if (!out_->idle()) {
+    out_.flush();
+  } else if (!out_.idle()) {
     if (fabric_.engine().held()) {
       fabric_.come_back(turn_);
     } else {
@@ -60,21 +60,21 @@ void TcpStream::push_out() {
 
 // Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again.
 bool TcpStream::send_some(const SegmentHeader& first, const Outgoing& message, Progress& progress) {
-  const std::size_t payload_max = out_->ulpdu_max() - segment_header_bytes(first.opcode);
+  const std::size_t payload_max = out_.ulpdu_max() - segment_header_bytes(first.opcode);
   if (progress.bytes == 0 && message.length <= std::min<std::uint64_t>(kSmallMax, payload_max)) {
     SegmentHeader header = first;
     header.last = true;
-    if (out_->append(header, message.segments, message.length)) {
+    if (out_.append(header, message.segments, message.length)) {
       progress.bytes = message.length;
       push_out();
       return true;
     }
   } else {
-    progress.bytes = out_->send({first, message.segments, message.length}, progress.bytes, kSentPerTurn);
+    progress.bytes = out_.send({first, message.segments, message.length}, progress.bytes, kSentPerTurn);
     if (progress.bytes == message.length) return true;
   }
   somebody_waits_ = true;
-  if (!out_->blocked() || out_->broken()) fabric_.come_back(turn_);
+  if (!out_.blocked() || out_.broken()) fabric_.come_back(turn_);
   return false;
 }
 
@@ -152,7 +152,7 @@ bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
   header.sequence = request_sequence_;
   std::array<std::byte, kReadRequestBytes> payload;
   write_read_request({asked.stag, 0, static_cast<std::uint32_t>(asked.length), source.key, source.address}, payload);
-  if (!out_->append(header, payload)) return false;
+  if (!out_.append(header, payload)) return false;
   ++request_sequence_;
   asked_.push_back(asked);
   return true;
@@ -184,7 +184,7 @@ void TcpStream::answer_completed() {
     asked_.erase(asked_.begin());
     if (asked.ours) asked_for_answer_ = false;
     ask_for_answer();
-    pump = somebody_waits_ && !out_->blocked();
+    pump = somebody_waits_ && !out_.blocked();
     if (pump) somebody_waits_ = false;
   }
   for (std::uint32_t i = 0; i < asked.writes && !closed_; ++i) queue_pair_.rdma_finished(WorkKind::rdma_write);
@@ -216,20 +216,20 @@ bool TcpStream::serve_reads() {
     bool whole = false;
     {
       base::Guard guard(tx_lock_);
-      if (out_->blocked() || out_->broken()) return moved;  // turn() comes again
+      if (out_.blocked() || out_.broken()) return moved;  // turn() comes again
       const Segment source{0, 0, request.source_offset, request.bytes};
-      const std::size_t payload_max = out_->ulpdu_max() - kTaggedHeaderBytes;
+      const std::size_t payload_max = out_.ulpdu_max() - kTaggedHeaderBytes;
       if (request.bytes <= std::min<std::size_t>(kSmallMax, payload_max)) {
         first.last = true;
-        whole = out_->append(first, {&source, 1}, request.bytes);
+        whole = out_.append(first, {&source, 1}, request.bytes);
         if (whole) push_out();
       } else {
-        const std::uint64_t offset = out_->send({first, {&source, 1}, request.bytes}, read.offset, kSentPerTurn);
+        const std::uint64_t offset = out_.send({first, {&source, 1}, request.bytes}, read.offset, kSentPerTurn);
         moved |= offset != read.offset;
         read.offset = static_cast<std::uint32_t>(offset);
         whole = offset == request.bytes;
       }
-      if (!whole && !out_->blocked()) fabric_.come_back(turn_);
+      if (!whole && !out_.blocked()) fabric_.come_back(turn_);
     }
     if (!whole) return moved;
     moved = true;

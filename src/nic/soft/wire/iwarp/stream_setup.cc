@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
@@ -42,18 +43,19 @@ TcpStream::SetUp::~SetUp() {
   stream.fabric_.engine().cancel_timer(impatience);
 }
 
-Offer TcpStream::offer() const {
+// Also all the memory that the connection will need for it.
+void TcpStream::make_offer() {
   const SoftConfig& config = fabric_.adapter().config();
-  Offer offer;
-  offer.crc = config.crc == SoftConfig::Crc::on ||
-              (config.crc == SoftConfig::Crc::automatic && !device_of(remote_).has_value());
+  own_.crc = config.crc == SoftConfig::Crc::on ||
+             (config.crc == SoftConfig::Crc::automatic && !device_of(remote_).has_value());
   // One more than the consumer's, for those that only make the peer answer.
   const auto depth = [](std::uint32_t reads) {
     return static_cast<std::uint16_t>(std::min<std::uint32_t>(reads + 1, kReadDepthMax - 1));
   };
-  offer.reads_in = depth(queue_pair_.reads_in());
-  offer.reads_out = depth(queue_pair_.reads_out());
-  return offer;
+  own_.reads_in = depth(queue_pair_.reads_in());
+  own_.reads_out = depth(queue_pair_.reads_out());
+  asked_.reserve(own_.reads_out + 2u);
+  served_.reserve(own_.reads_in + 1u);
 }
 
 Status TcpStream::connect(const ConnectParameters& parameters) {
@@ -61,6 +63,8 @@ Status TcpStream::connect(const ConnectParameters& parameters) {
   set_up_ = std::make_unique<SetUp>(*this);
   set_up_->data_bytes = parameters.private_data.size();
   std::copy(parameters.private_data.begin(), parameters.private_data.end(), set_up_->data.begin());
+  remote_ = parameters.remote;
+  make_offer();
   return dial(parameters.remote, parameters.qual);
 }
 
@@ -94,6 +98,14 @@ Status TcpStream::dial(const Address& remote, std::uint64_t port) {
   return Status::ok;
 }
 
+bool TcpStream::dial_again(std::uint64_t port) {
+  try {
+    return dial(remote_, port) == Status::ok;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 void TcpStream::fail(ConnectFailure why) {
   closed_ = true;
   hang_up();
@@ -117,14 +129,17 @@ void TcpStream::dialled() {
 
 void TcpStream::ask() {
   phase_ = Phase::asking;
-  StartUp frame = request_of(offer(), revision_);
+  StartUp frame = request_of(own_, revision_);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::array<std::byte, kStartUpBytesMax> bytes;
   const std::size_t count = write_start_up(frame, bytes);
-  base::Guard guard(tx_lock_);
-  out_->open(socket_.get());
-  out_->append_bytes(std::span(bytes).first(count));
-  out_->flush();
+  bool asked = false;
+  {
+    base::Guard guard(tx_lock_);
+    out_.open(socket_.get());
+    asked = out_.send_at_once(std::span(bytes).first(count));
+  }
+  if (!asked) out_of_memory();
 }
 
 std::span<const std::byte> TcpStream::answer_arrived(std::span<const std::byte> bytes) {
@@ -165,23 +180,20 @@ void TcpStream::rejected(const StartUp& answer) {
   // CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
   hang_up();
   set_up_->count = 0;
-  if (dial(remote_, refusal.qual) != Status::ok) fail(ConnectFailure::unreachable);
+  if (!dial_again(refusal.qual)) fail(ConnectFailure::unreachable);
 }
 
 // What holds for both halves from now on.
-void TcpStream::settle(const Terms& terms, const Offer& own) {
+void TcpStream::settle(const Terms& terms) {
   terms_ = terms;
   crc_ = terms.crc;
-  out_->use_crc(terms.crc);
-  out_->set_ulpdu_max(ulpdu_max_of(socket_.get()));
-  asked_.reserve(terms.reads_out);
-  served_.reserve(own.reads_in);
+  out_.use_crc(terms.crc);
+  out_.set_ulpdu_max(ulpdu_max_of(socket_.get()));
 }
 
 void TcpStream::answered(const StartUp& answer) {
-  const Offer own = offer();
   Terms terms;
-  if (!terms_of_asker(answer, own, terms)) {
+  if (!terms_of_asker(answer, own_, terms)) {
     base::log(base::LogLevel::warn, "the peer at port {} wants markers", port_of(remote_));
     fail(ConnectFailure::refused);
     return;
@@ -192,14 +204,14 @@ void TcpStream::answered(const StartUp& answer) {
   bool answers = terms.reads_known && terms.reads_out > 0;
   {
     base::Guard guard(tx_lock_);
-    settle(terms, own);
+    settle(terms);
     // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
-    if (terms.begins_by_frame) out_->append_empty_frame();
+    if (terms.begins_by_frame) out_.append_empty_frame();
     if (terms.begins_by_read) request_read({next_sink_++, 0, true, 0}, {});
     say(Signal::hello, 0);
     // Whatever the peer is, it answers this; and says hello before, if it is one of ours.
     answers = answers && (terms.begins_by_read || request_read({next_sink_++, 0, true, 0}, {}));
-    out_->flush();
+    out_.flush();
   }
   if (!answers) {
     know_peer(Peer::other, 0);
@@ -214,7 +226,7 @@ void TcpStream::greet_again() {
   {
     base::Guard guard(tx_lock_);
     say(Signal::hello, 0);
-    out_->flush();
+    out_.flush();
   }
   set_up_->patience = std::min(2 * set_up_->patience, kGreetingPatienceMax);
   fabric_.engine().set_timer(set_up_->impatience, base::now_ns() + set_up_->patience);
@@ -233,7 +245,10 @@ void TcpStream::established() {
   queue_pair_.established(data.first(std::min(data.size(), kPrivateDataMax)));
 }
 
-void TcpStream::prepare_to_accept(const StartUp& asked, std::span<const std::byte> private_data) {
+void TcpStream::prepare_to_accept(const StartUp& asked, const Address& remote,
+                                  std::span<const std::byte> private_data) {
+  remote_ = remote;
+  make_offer();
   set_up_ = std::make_unique<SetUp>(*this);
   set_up_->frame = asked;
   set_up_->data_bytes = private_data.size();
@@ -243,26 +258,30 @@ void TcpStream::prepare_to_accept(const StartUp& asked, std::span<const std::byt
 void TcpStream::accept(base::UniqueFd socket) {
   phase_ = Phase::accepting;
   socket_ = std::move(socket);
-  remote_ = queue_pair_.remote_address();
   if (!socket_ || !fabric_.watch(*this, socket_.get())) {
+    // Who is only hung up on may ask once more, in revision 1.
+    if (socket_) send_rejection(socket_.get(), set_up_->frame, write_refusal({Refusal::Why::nobody_listens, 0}));
     socket_.reset();
     closed_ = true;
     queue_pair_.accept_failed();  // CR-ACC-5
     return;
   }
-  const Offer own = offer();
-  StartUp frame = answer_to(set_up_->frame, own);
+  StartUp frame = answer_to(set_up_->frame, own_);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::array<std::byte, kStartUpBytesMax> bytes;
   const std::size_t count = write_start_up(frame, bytes);
   bool peer_begins = false;
+  bool answered = false;
   {
     base::Guard guard(tx_lock_);
-    out_->open(socket_.get());
-    settle(terms_of_answerer(set_up_->frame, own), own);
-    out_->append_bytes(std::span(bytes).first(count));
-    out_->flush();
+    out_.open(socket_.get());
+    settle(terms_of_answerer(set_up_->frame, own_));
+    answered = out_.send_at_once(std::span(bytes).first(count));
     peer_begins = terms_.peer_begins;
+  }
+  if (!answered) {
+    out_of_memory();
+    return;
   }
   set_up_.reset();
   if (peer_begins) {
@@ -295,7 +314,9 @@ void TcpStream::say(Signal signal, std::uint32_t value) {
   header.last = true;
   header.stag = kSignalStag;
   header.tagged_offset = signal_offset(signal, value);
-  out_->append(header, std::span<const std::byte>{});
+  if (out_.append(header, std::span<const std::byte>{})) return;
+  out_.give_up();
+  fabric_.come_back(turn_);
 }
 
 // Its first message tells: ours says hello, and the passive side which service point it is, since a request may have
@@ -304,10 +325,10 @@ void TcpStream::know_peer(Peer peer, ConnQual qual) {
   {
     base::Guard guard(tx_lock_);
     peer_ = peer;
-    if (peer == Peer::ours) out_->set_ulpdu_max(kUlpduMaxOfOurs);
+    if (peer == Peer::ours) out_.set_ulpdu_max(kUlpduMaxOfOurs);
     if (peer == Peer::ours && !active_) {
       say(Signal::hello, static_cast<std::uint32_t>(queue_pair_.local_port()));
-      out_->flush();
+      out_.flush();
     }
   }
   if (phase_ != Phase::greeting) return;

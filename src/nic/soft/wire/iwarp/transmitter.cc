@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "nic/soft/wire/iwarp/format/bytes.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
@@ -43,6 +44,17 @@ void for_each_piece(std::span<const Segment> segments, std::uint64_t offset, std
 Transmitter::~Transmitter() {
   while (Chunk* chunk = line_.pop_front()) pool_.give(*chunk);
 }
+
+Transmitter::Transmitter(Transmitter&& other) noexcept
+    : pool_(other.pool_),
+      fd_(std::exchange(other.fd_, -1)),
+      crc_(std::exchange(other.crc_, false)),
+      blocked_(std::exchange(other.blocked_, false)),
+      broken_(std::exchange(other.broken_, false)),
+      ulpdu_max_(std::exchange(other.ulpdu_max_, 0)),
+      line_(std::exchange(other.line_, {})),
+      last_(std::exchange(other.last_, nullptr)),
+      waiting_(std::exchange(other.waiting_, 0)) {}
 
 std::byte* Transmitter::reserve(std::size_t bytes) {
   if (!last_ || last_->room().size() < bytes) {
@@ -96,6 +108,12 @@ bool Transmitter::append_bytes(std::span<const std::byte> bytes) {
   std::byte* const room = reserve(bytes.size());
   if (room) std::memcpy(room, bytes.data(), bytes.size());
   return room != nullptr;
+}
+
+bool Transmitter::send_at_once(std::span<const std::byte> bytes) {
+  const ssize_t taken = send_now(fd_, bytes);
+  if (taken == static_cast<ssize_t>(bytes.size())) return true;
+  return append_bytes(bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(taken, 0))));
 }
 
 // Gives the socket what it takes of these pieces. A dead socket takes nothing any more; that it is dead is for whoever

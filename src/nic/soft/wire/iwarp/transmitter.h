@@ -28,8 +28,9 @@ class Transmitter {
  public:
   explicit Transmitter(ChunkPool& pool) : pool_(pool) {}
   ~Transmitter();
-  Transmitter(const Transmitter&) = delete;
-  Transmitter& operator=(const Transmitter&) = delete;
+  // Takes over the socket and what is in line; the other one is as new.
+  Transmitter(Transmitter&& other) noexcept;
+  Transmitter& operator=(Transmitter&&) = delete;
 
   void open(int fd) { fd_ = fd; }
   void use_crc(bool crc) { crc_ = crc; }
@@ -41,6 +42,8 @@ class Transmitter {
   bool append(const SegmentHeader& header, std::span<const std::byte> payload);
   bool append_empty_frame();
   bool append_bytes(std::span<const std::byte> bytes);
+  // Bytes that go before any frame, for which the socket has room. False when it has not, and memory neither.
+  bool send_at_once(std::span<const std::byte> bytes);
   // Gives the socket what is in line, as far as it takes it.
   void flush();
   // Gives it what is in line and then the message from `offset` on, about `limit` bytes at most. Returns the offset of
@@ -52,6 +55,7 @@ class Transmitter {
   void writable() { blocked_ = false; }
   // For want of memory nothing more can be sent.
   bool broken() const { return broken_; }
+  void give_up() { broken_ = true; }  // something could not be put in line that must be sent
   bool idle() const { return line_.empty(); }
   std::size_t waiting() const { return waiting_; }  // bytes in line
 
