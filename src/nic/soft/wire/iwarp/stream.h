@@ -186,6 +186,7 @@ class TcpStream final : public Stream {
   bool hung_up_ = false;       // the peer has, but there may be more to read
   bool ended_ = false;         // and there is not
   Address remote_{};
+  base::HiddenOrder order_;  // of what goes through the socket
   Offer own_;
   std::uint8_t revision_ = 2;
   struct SetUp {

@@ -83,6 +83,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   const ssize_t count =
       used == 0 ? receive_now(socket_.get(), staging.first(room)) : recvmsg(socket_.get(), &message, MSG_DONTWAIT);
   if (count <= 0) return count;
+  order_.seen();
   const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));
   if (placed > 0) {
     if (crc_) {

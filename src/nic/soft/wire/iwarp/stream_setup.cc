@@ -34,6 +34,11 @@ std::uint32_t ulpdu_max_of(int fd) {
   return std::max(kUlpduMin, static_cast<std::uint32_t>(largest_segment(static_cast<std::size_t>(segment))));
 }
 
+// The same at both ends.
+base::HiddenOrder order_of(std::uint64_t port, std::uint64_t other) {
+  return base::HiddenOrder(port * other);
+}
+
 }  // namespace
 
 TcpStream::SetUp::SetUp(TcpStream& of)
@@ -129,6 +134,7 @@ void TcpStream::dialled() {
 
 void TcpStream::ask() {
   phase_ = Phase::asking;
+  order_ = order_of(port_of(queue_pair_.local_address()), port_of(remote_));
   StartUp frame = request_of(own_, revision_);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::array<std::byte, kStartUpBytesMax> bytes;
@@ -136,7 +142,7 @@ void TcpStream::ask() {
   bool asked = false;
   {
     base::Guard guard(tx_lock_);
-    out_.open(socket_.get());
+    out_.open(socket_.get(), order_);
     asked = out_.send_at_once(std::span(bytes).first(count));
   }
   if (!asked) out_of_memory();
@@ -266,6 +272,7 @@ void TcpStream::accept(base::UniqueFd socket) {
     queue_pair_.accept_failed();  // CR-ACC-5
     return;
   }
+  order_ = order_of(port_of(queue_pair_.local_address()), port_of(remote_));
   StartUp frame = answer_to(set_up_->frame, own_);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::array<std::byte, kStartUpBytesMax> bytes;
@@ -274,7 +281,7 @@ void TcpStream::accept(base::UniqueFd socket) {
   bool answered = false;
   {
     base::Guard guard(tx_lock_);
-    out_.open(socket_.get());
+    out_.open(socket_.get(), order_);
     settle(terms_of_answerer(set_up_->frame, own_));
     answered = out_.send_at_once(std::span(bytes).first(count));
     peer_begins = terms_.peer_begins;

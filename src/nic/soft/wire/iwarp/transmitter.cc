@@ -111,6 +111,7 @@ bool Transmitter::append_bytes(std::span<const std::byte> bytes) {
 }
 
 bool Transmitter::send_at_once(std::span<const std::byte> bytes) {
+  order_.published();
   const ssize_t taken = send_now(fd_, bytes);
   if (taken == static_cast<ssize_t>(bytes.size())) return true;
   return append_bytes(bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(taken, 0))));
@@ -125,6 +126,7 @@ std::size_t Transmitter::give(std::span<iovec> pieces) {
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
   ssize_t taken = 0;
+  order_.published();
   do {
     taken = pieces.size() == 1 ? send_now(fd_, {static_cast<std::byte*>(pieces[0].iov_base), pieces[0].iov_len})
                                : ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/hidden_order.h"
 #include "nic/soft/wire/iwarp/chunk.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/types.h"
@@ -32,7 +33,10 @@ class Transmitter {
   Transmitter(Transmitter&& other) noexcept;
   Transmitter& operator=(Transmitter&&) = delete;
 
-  void open(int fd) { fd_ = fd; }
+  void open(int fd, base::HiddenOrder order = base::HiddenOrder()) {
+    fd_ = fd;
+    order_ = order;
+  }
   void use_crc(bool crc) { crc_ = crc; }
   void set_ulpdu_max(std::uint32_t bytes) { ulpdu_max_ = bytes; }
   std::uint32_t ulpdu_max() const { return ulpdu_max_; }
@@ -70,6 +74,7 @@ class Transmitter {
 
   ChunkPool& pool_;
   int fd_ = -1;
+  base::HiddenOrder order_;
   bool crc_ = false;
   bool blocked_ = false;
   bool broken_ = false;
