@@ -88,6 +88,25 @@ ssize_t send_now(int fd, std::span<const std::byte> bytes) {
   return syscall(SYS_sendto, fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL, nullptr, 0);
 }
 
+namespace {
+
+ssize_t call_with(long number, int fd, std::span<iovec> pieces, int flags) {
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return syscall(number, fd, &message, flags);
+}
+
+}  // namespace
+
+ssize_t receive_now(int fd, std::span<iovec> pieces) {
+  return call_with(SYS_recvmsg, fd, pieces, MSG_DONTWAIT);
+}
+
+ssize_t send_now(int fd, std::span<iovec> pieces) {
+  return call_with(SYS_sendmsg, fd, pieces, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 bool silent_for(int fd, base::Nanoseconds time) {
   tcp_info info{};
   socklen_t size = sizeof info;

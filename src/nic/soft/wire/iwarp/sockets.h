@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "base/clock.h"
 #include "nic/adapter.h"
@@ -27,10 +28,13 @@ void prepare(int fd, const SoftAdapter& adapter);
 Status bind_for_call(int fd, const SoftAdapter& adapter, const Address& remote);
 // What a failed call of connect(2), or a failed connection, means.
 ConnectFailure failure_of(int error);
-// recv(2) and send(2), without waiting, and without what the C library does around them so that a thread can be
-// cancelled there: that is a tenth of their cost, and none of ours is.
+// recv(2) and send(2), and their like for pieces, without waiting. Without what the C library does around them, too, so
+// that a thread can be cancelled there: that is a tenth of their cost, and none of ours is. And without what the thread
+// sanitizer makes of them: which order a socket keeps it is told by base::HiddenOrder.
 ssize_t receive_now(int fd, std::span<std::byte> room);
+ssize_t receive_now(int fd, std::span<iovec> pieces);
 ssize_t send_now(int fd, std::span<const std::byte> bytes);
+ssize_t send_now(int fd, std::span<iovec> pieces);
 // Has the host at the other end owed an answer for that long?
 bool silent_for(int fd, base::Nanoseconds time);
 

@@ -77,11 +77,8 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   const std::size_t room = std::min(staging.size(), staged_bytes(used > 0));
   pieces[used] = {staging.data(), room};
   wanted = direct + room;
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = used + 1;
-  const ssize_t count =
-      used == 0 ? receive_now(socket_.get(), staging.first(room)) : recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  const ssize_t count = used == 0 ? receive_now(socket_.get(), staging.first(room))
+                                  : receive_now(socket_.get(), std::span(pieces).first(used + 1));
   if (count <= 0) return count;
   order_.seen();
   const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));

@@ -122,14 +122,11 @@ bool Transmitter::send_at_once(std::span<const std::byte> bytes) {
 std::size_t Transmitter::give(std::span<iovec> pieces) {
   std::size_t offered = 0;
   for (const iovec& piece : pieces) offered += piece.iov_len;
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
   ssize_t taken = 0;
   order_.published();
   do {
     taken = pieces.size() == 1 ? send_now(fd_, {static_cast<std::byte*>(pieces[0].iov_base), pieces[0].iov_len})
-                               : ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+                               : send_now(fd_, pieces);
   } while (taken < 0 && errno == EINTR);
   if (taken < static_cast<ssize_t>(offered)) blocked_ = true;
   return static_cast<std::size_t>(std::max<ssize_t>(taken, 0));
