@@ -59,8 +59,9 @@ void TcpStream::make_offer() {
   };
   own_.reads_in = depth(queue_pair_.reads_in());
   own_.reads_out = depth(queue_pair_.reads_out());
-  asked_.reserve(own_.reads_out + 2u);
   served_.reserve(own_.reads_in + 1u);
+  base::Guard guard(tx_lock_);
+  asked_.reserve(own_.reads_out + 2u);
 }
 
 Status TcpStream::connect(const ConnectParameters& parameters) {
