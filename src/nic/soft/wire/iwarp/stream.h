@@ -169,6 +169,7 @@ class TcpStream final : public Stream {
   void go_on();
   void hold(std::span<const std::byte> bytes);
   void drop_held();
+  void give_back(std::vector<std::byte> memory);
   void deliver_parked();
   void drop_parked();
 

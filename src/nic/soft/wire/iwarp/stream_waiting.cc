@@ -5,6 +5,7 @@
 // about to be posted. After that, what is behind it is taken in as far as the bounds allow, so that Writes and answers
 // to Reads pass; until there are buffers again.
 #include <algorithm>
+#include <utility>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/stream.h"
@@ -78,24 +79,30 @@ void TcpStream::hold(std::span<const std::byte> bytes) {
 }
 
 void TcpStream::drop_held() {
-  held_.clear();
   held_from_ = 0;
-  if (fabric_.spare().capacity() == 0) {
-    held_.swap(fabric_.spare());
-  } else {
-    held_ = {};
-  }
+  give_back(std::exchange(held_, {}));
+}
+
+void TcpStream::give_back(std::vector<std::byte> memory) {
+  memory.clear();
+  if (fabric_.spare().capacity() == 0) fabric_.spare().swap(memory);
 }
 
 // The segment that was stuck has another chance, and what is held behind it.
 void TcpStream::go_on() {
   stuck_ = false;
+  // The end of the connection drops what is held, and may come while it is being read.
+  std::vector<std::byte> held = std::exchange(held_, {});
+  std::size_t from = std::exchange(held_from_, 0);
   enter_segment();
-  if (!stuck_ && !closed_) {
-    held_from_ = held_.size() - consume(std::span<const std::byte>(held_).subspan(held_from_)).size();
-  }
+  if (!stuck_ && !closed_) from = held.size() - consume(std::span<const std::byte>(held).subspan(from)).size();
   fabric_.adapter().batch().flush();
-  if (!stuck_ || closed_) drop_held();
+  if (stuck_ && !closed_) {
+    held_ = std::move(held);
+    held_from_ = from;
+  } else {
+    give_back(std::move(held));
+  }
 }
 
 void TcpStream::drop_parked() {
