@@ -72,16 +72,28 @@ void MpaPeer::reset() {
 
 // ---- set-up
 
-Bytes MpaPeer::request(const Greeting& greeting) {
+namespace {
+
+StartUp frame_of(const MpaPeer::Greeting& greeting) {
   StartUp frame;
   frame.crc = greeting.crc;
   frame.markers = greeting.markers;
   frame.revision = greeting.revision;
   frame.enhanced = greeting.enhanced;
   frame.private_data = greeting.private_data;
+  return frame;
+}
+
+Bytes bytes_of(const StartUp& frame) {
   Bytes bytes(kStartUpBytesMax);
   bytes.resize(write_start_up(frame, bytes));
   return bytes;
+}
+
+}  // namespace
+
+Bytes MpaPeer::request(const Greeting& greeting) {
+  return bytes_of(frame_of(greeting));
 }
 
 void MpaPeer::greet(const Greeting& greeting) {
@@ -116,17 +128,10 @@ bool MpaPeer::hear_request() {
 }
 
 Bytes MpaPeer::answer(const Greeting& greeting, bool rejected) {
-  StartUp frame;
+  StartUp frame = frame_of(greeting);
   frame.reply = true;
   frame.rejected = rejected;
-  frame.crc = greeting.crc;
-  frame.markers = greeting.markers;
-  frame.revision = greeting.revision;
-  frame.enhanced = greeting.enhanced;
-  frame.private_data = greeting.private_data;
-  Bytes bytes(kStartUpBytesMax);
-  bytes.resize(write_start_up(frame, bytes));
-  return bytes;
+  return bytes_of(frame);
 }
 
 // ---- segments
