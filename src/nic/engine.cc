@@ -323,6 +323,7 @@ WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
 WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread) {
   leader_is_progress_thread_.store(is_progress_thread);
   std::uint64_t seen = activity_.load(std::memory_order_relaxed);
+  std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);
   for (;;) {
     if (waiter.notified()) return WaitResult::notified;
     const base::Nanoseconds now = base::now_ns();
@@ -351,11 +352,14 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     const bool signalled = count < 0 && errno == EINTR;
     waiter.kick_fd_.store(-1);
     drain_eventfd(kick_fd_.get());  // what it was for is looked at below
+    const bool others_post = posts_.load(std::memory_order_relaxed) != posts_seen;
     if (lock_unless_notified(waiter)) {
       disarm();
       run_locked(true);
       unlock();
     }
+    if (is_progress_thread && others_post) return WaitResult::notified;
+    posts_seen = posts_.load(std::memory_order_relaxed);  // with those of the calls that were put off until now
     if (signalled) return WaitResult::interrupted;
   }
 }
@@ -417,12 +421,16 @@ void Engine::hand_over() {
 void Engine::progress_thread() {
   Waiter waiter;  // never notified: it is kicked
   std::uint64_t seen = activity_.load(std::memory_order_relaxed);
+  std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);
   while (!stopping_.load()) {
     base::Nanoseconds rest_until = 0;
     if (leader_.load() != nullptr) {
       rest_until = base::kForever;  // step_down() wakes us
-    } else if (const std::uint64_t activity = activity_.load(std::memory_order_relaxed); activity != seen) {
+    } else if (const std::uint64_t activity = activity_.load(std::memory_order_relaxed),
+               posts = posts_.load(std::memory_order_relaxed);
+               activity != seen || posts != posts_seen) {
       seen = activity;
+      posts_seen = posts;
       rest_until = base::now_ns() + kTick / 2;  // of two rests, the first may be spoilt by its last moment
     }
     if (rest_until != 0) {
@@ -435,8 +443,10 @@ void Engine::progress_thread() {
       const bool others_look = activity_.load(std::memory_order_relaxed) != seen && !pass_wanted_.load();
       if (rest_until != base::kForever && others_look) continue;
       if (leader_.load() == nullptr && try_lock()) {
+        const std::uint64_t posts_before = posts_.load(std::memory_order_relaxed);
         run_locked(true);
         unlock();
+        posts_seen += posts_.load(std::memory_order_relaxed) - posts_before;  // the calls put off until now made them
       }
       continue;
     }

@@ -77,7 +77,7 @@ class Timer {
 // One thread at a time leads: it sleeps in poll(2) on all descriptors, with the sources armed, on behalf of all other
 // sleepers. A leader that leaves promotes another sleeper, or leaves it to the progress thread. While some thread
 // polls, nobody arms anything, so that peers need not ring a bell that nobody needs: a leader then looks again every
-// kTick, and the progress thread leads once nobody has polled for half of one. Without traffic and without pollers all
+// kTick, and the progress thread leads once nobody has polled, or noted a post, for half of one. Without traffic and without pollers all
 // threads sleep for good.
 class ANYDAT_CAPABILITY("mutex") Engine {
  public:
@@ -127,6 +127,10 @@ class ANYDAT_CAPABILITY("mutex") Engine {
     activity_.fetch_add(1, std::memory_order_relaxed);
     nudge();
   }
+
+  // For threads whose posts bring completions: they are likely to look for them by themselves before long, and a thread
+  // that is woken for each would only be in their way. If they do not look, somebody does within kTick.
+  void note_post() { posts_.store(posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
   // Runs `action` with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
   // must not wait for it. `kick` must stay alive until it ran or cancel_kick() returned.
@@ -224,6 +228,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   std::atomic<base::Nanoseconds> next_timer_{base::kForever};
   std::atomic<std::uint64_t> activity_{0};  // passes by threads that poll, and posts that rely on the next
+  std::atomic<std::uint64_t> posts_{0};     // noted ones, but for some of those made at the same moment
   std::atomic<bool> pass_wanted_{false};
   std::atomic<Waiter*> leader_{nullptr};
   std::atomic<bool> leader_is_progress_thread_{false};

@@ -43,6 +43,10 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
                   adapter_.info().name);
         finish();
       }),
+      retire_kick_{[this] {
+        retire_finished();
+        adapter_.batch().flush();
+      }},
       break_kick_{[this] { run_breaks(); }},
       quiet_kick_{[this] {
         if (state() == State::draining && send_idle()) return finish_draining();
@@ -169,8 +173,7 @@ void VerbsQueuePair::remove_queue_pair() {
 bool VerbsQueuePair::quiet() {
   if (!qp_) return true;
   if (own_ && own_->at_device() > 0) return false;
-  base::Guard guard(send_lock_);
-  return at_device_ == 0;
+  return !sends_.any_at_device();
 }
 
 // ---- ends
@@ -292,7 +295,7 @@ void VerbsQueuePair::reset() {
   id_.reset();
   base::Guard guard(send_lock_);
   state_.store(State::idle);
-  blocked_ = false;
+  blocked_.store(false, std::memory_order_relaxed);
   flushed_unasked_ = false;
   failed_.store(false);
   reached_ = {};
@@ -310,6 +313,7 @@ bool VerbsQueuePair::cut() {
 void VerbsQueuePair::destroy() {
   cut();
   flush_receives();
+  adapter_.engine().cancel_kick(retire_kick_);
   adapter_.engine().cancel_kick(break_kick_);
   adapter_.engine().cancel_kick(quiet_kick_);
   id_.reset();

@@ -23,8 +23,9 @@ class VerbsAdapter;
 // The device's queue pair lives from the set-up of a connection to its end, so that its protection domain, its sizes
 // and its peer are those of the moment.
 //
-// Thread safety: posts and counts from any thread; everything else with the engine held. send_lock_ guards the requests
-// and comes after the engine; under it only the device's own locks and completion queues are taken.
+// Thread safety: posts and counts from any thread; everything else with the engine held. send_lock_ is the posters' own
+// and comes after the engine; under it only the device's own locks and completion queues are taken. It is held while
+// the device's driver works, which may be as long as sending takes, so completions are handled without it.
 class VerbsQueuePair final : public QueuePair, public CmHandler {
  public:
   VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, QueuePairEvents& events);
@@ -52,7 +53,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   RecvInfo recv_info() const override;
   std::uint32_t largest_posted_recv_segments() const override { return own_ ? own_->largest_segment_count() : 0; }
   bool recv_idle() const override { return !own_ || own_->counts().outstanding == 0; }
-  bool send_idle() const override;
+  bool send_idle() const override { return sends_.empty(); }
   const Counters& counters() const override { return counters_; }
 
   // CmHandler
@@ -112,10 +113,10 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void flush_sends();
   void flush_receives();
 
-  void complete_send(SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
+  void complete_send(SendRing::Entry& entry, WorkStatus status);
   void complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
-  void retire_finished() ANYDAT_REQUIRES(send_lock_);
-  Status hand_over(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
+  void retire_finished();
+  Status hand_over(const SendRequest& request, std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
 
   VerbsAdapter& adapter_;
   QueuePairEvents& events_;
@@ -129,9 +130,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::atomic<CompletionQueue*> send_queue_{nullptr};
 
   mutable base::SpinLock send_lock_;
-  SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
-  std::uint32_t at_device_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // requests
-  bool blocked_ ANYDAT_GUARDED_BY(send_lock_) = false;         // a request cannot be done, so none behind it is begun
+  SendRing sends_;                    // posters hold send_lock_, the taker the engine
+  std::atomic<bool> blocked_{false};  // a request cannot be done, so none behind it is begun
   std::vector<ibv_sge> gather_ ANYDAT_GUARDED_BY(send_lock_);
   std::vector<ibv_send_wr> chain_ ANYDAT_GUARDED_BY(send_lock_);
   QpPtr qp_;  // written as state_ is
@@ -165,6 +165,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::atomic<WorkStatus> failure_{WorkStatus::success};  // why the connection is to be broken by run_breaks()
   std::atomic<bool> failed_{false};
   bool flushed_unasked_ = false;
+  Engine::Kick retire_kick_;
   Engine::Kick break_kick_;
   Engine::Kick quiet_kick_;
   Counters counters_;

@@ -74,7 +74,7 @@ WorkStatus recv_status(ibv_wc_status status, bool usable) {
 // ---- requests
 
 Status VerbsQueuePair::post_send(const SendRequest& request) {
-  Status status = Status::ok;
+  bool refused = false;
   {
     base::Guard guard(send_lock_);
     const State now = state_.load(std::memory_order_relaxed);
@@ -88,9 +88,10 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
       return Status::ok;
     }
     if (sends_.full()) return Status::queue_full;
-    SendRing::Entry& entry = sends_.append(request.cookie, request.length, request.kind, request.flags);
-    if (now == State::ending || blocked_) [[unlikely]]
-      return Status::ok;  // it will be flushed in its turn
+    if (now == State::ending || blocked_.load(std::memory_order_relaxed)) [[unlikely]] {
+      sends_.append(request, SendRing::Stage::kept);  // it will be flushed in its turn
+      return Status::ok;
+    }
     if (request.kind == WorkKind::send) {
       counters_.sends.add();
       counters_.send_bytes.add(request.length);
@@ -98,35 +99,32 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
       counters_.rdmas.add();
       counters_.rdma_bytes.add(request.length);
     }
+    // In the ring before it is handed over: it may complete before the device's driver returns.
+    const std::uint64_t number = sends_.next();
+    SendRing::Entry& entry = sends_.append(request, SendRing::Stage::at_device);
     if (request.kind == WorkKind::rdma_read && reads_agreed_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
       // The device would wait for ever to begin it.
-      entry.status = limits_.reads_out == 0 ? WorkStatus::local_ep : WorkStatus::remote_access;
-      blocked_ = true;
-    } else {
-      status = hand_over(request);
-      entry.at_device = status == Status::ok;
+      entry.finish(limits_.reads_out == 0 ? WorkStatus::local_ep : WorkStatus::remote_access);
+      refused = true;
+    } else if (hand_over(request, number) != Status::ok) [[unlikely]] {
+      entry.finish(WorkStatus::local_ep);
+      refused = true;
     }
-    if (!entry.at_device) {
-      if (entry.status == WorkStatus::success) entry.status = WorkStatus::local_ep;
-      entry.finished = true;
-      blocked_ = true;
-      retire_finished();  // if it is the oldest, that is reported now
-    } else {
-      ++at_device_;
-    }
+    if (refused) [[unlikely]]
+      blocked_.store(true, std::memory_order_relaxed);
   }
-  if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
-    adapter_.engine().run_kicks_if_free();
+  if (refused) [[unlikely]]
+    adapter_.engine().kick(retire_kick_);  // if it is the oldest, that is reported now
+  adapter_.engine().note_post();
   return Status::ok;
 }
 
-Status VerbsQueuePair::hand_over(const SendRequest& request) {
+Status VerbsQueuePair::hand_over(const SendRequest& request, std::uint64_t number) {
   const bool reads = request.kind == WorkKind::rdma_read;
   const int count = adapter_.device().fill(gather_.data(), request.segments);
-  const auto number = static_cast<std::uint32_t>(sends_.next() - 1);
   ibv_send_wr& first = chain_.front();
   first = {};
-  first.wr_id = WorkId{WorkId::Queue::send, tag_, number}.packed();
+  first.wr_id = WorkId{WorkId::Queue::send, tag_, static_cast<std::uint32_t>(number)}.packed();
   first.sg_list = gather_.data();
   first.num_sge = count;
   first.send_flags = IBV_SEND_SIGNALED | (request.flags.fence ? unsigned{IBV_SEND_FENCE} : 0u);
@@ -216,11 +214,12 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
   {
     base::Guard guard(send_lock_);
     counters_.binds.add();
-    SendRing::Entry& entry = sends_.append(request.cookie, 0, WorkKind::bind, request.flags);
-    entry.bind = std::move(bind);
-    if (state() == State::connected && !blocked_) entry.finished = true;
-    retire_finished();
+    const bool goes_on = state() == State::connected && !blocked_.load(std::memory_order_relaxed);
+    sends_.append({request.cookie, {}, 0, request.flags, WorkKind::bind, {}},
+                  goes_on ? SendRing::Stage::finished : SendRing::Stage::kept, std::move(bind));
   }
+  retire_finished();
+  adapter_.batch().flush();
   return Status::ok;
 }
 
@@ -228,30 +227,26 @@ void VerbsQueuePair::complete_send(SendRing::Entry& entry, WorkStatus status) {
   if (status == WorkStatus::success && entry.flags.suppress) return;
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (!queue) return;
-  const Completion completion{entry.kind == WorkKind::bind ? entry.bind->owner : events_.owner,
-                              entry.cookie,
-                              status == WorkStatus::success ? entry.length : 0,
-                              entry.kind,
-                              status,
-                              entry.flags.unsignalled};
-  if (!queue->push(completion)) completion_lost(completion);
+  adapter_.batch().add(*queue, *this,
+                       {entry.kind == WorkKind::bind ? entry.bind->owner : events_.owner, entry.cookie,
+                        status == WorkStatus::success ? entry.length : 0, entry.kind, status, entry.flags.unsignalled});
 }
 
-// Reports what is finished, oldest first, up to the first that failed, which breaks the connection. A bind is carried
-// out when its turn comes: with the engine held, as all but posts that fail at once are.
+// Puts what is finished into the batch, oldest first; the first that failed breaks the connection. A bind is carried
+// out when its turn comes.
 void VerbsQueuePair::retire_finished() {
-  while (!sends_.empty() && sends_.front().finished) {
-    SendRing::Entry& entry = sends_.front();
-    if (entry.kind == WorkKind::bind && entry.status == WorkStatus::success) {
-      if (!adapter_.engine().held()) return;
+  adapter_.engine().assert_held();
+  while (SendRing::Entry* const finished = sends_.finished_front()) {
+    SendRing::Entry& entry = *finished;
+    WorkStatus status = entry.status.load(std::memory_order_relaxed);
+    if (entry.kind == WorkKind::bind && status == WorkStatus::success) [[unlikely]] {
       if (entry.bind->window->can_bind(entry.bind->part)) {
         entry.bind->window->bind(std::move(entry.bind->memory), entry.bind->tag);
       } else {
-        entry.status = WorkStatus::bind_failed;
+        status = WorkStatus::bind_failed;
         entry.bind->window->give_up(entry.bind->tag);
       }
     }
-    WorkStatus status = entry.status;
     if (status == WorkStatus::flushed) {
       // Somebody knows better what the first of them came to.
       status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
@@ -259,31 +254,26 @@ void VerbsQueuePair::retire_finished() {
     complete_send(entry, status);
     sends_.drop_first();
     if (status == WorkStatus::success || status == WorkStatus::flushed) continue;
-    blocked_ = true;
+    blocked_.store(true, std::memory_order_relaxed);
     failure_.store(WorkStatus::flushed);
     failed_.store(true);
     adapter_.engine().queue_kick(break_kick_);
   }
+  if (state() == State::draining && sends_.empty()) adapter_.engine().queue_kick(quiet_kick_);
 }
 
 // Whatever is posted from now on is flushed by whoever posts it.
 void VerbsQueuePair::flush_sends() {
   base::Guard guard(send_lock_);
   state_.store(State::closed);
-  at_device_ = 0;
   WorkStatus status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
-  while (!sends_.empty()) {
-    SendRing::Entry& entry = sends_.front();
-    if (entry.kind == WorkKind::bind) entry.bind->window->give_up(entry.bind->tag);
-    complete_send(entry, status);
+  while (SendRing::Entry* const entry = sends_.front()) {
+    if (entry->kind == WorkKind::bind) entry->bind->window->give_up(entry->bind->tag);
+    complete_send(*entry, status);
     sends_.drop_first();
     status = WorkStatus::flushed;
   }
-}
-
-bool VerbsQueuePair::send_idle() const {
-  base::Guard guard(send_lock_);
-  return sends_.empty();
+  adapter_.batch().flush();  // before theirs
 }
 
 // ---- receives
@@ -350,17 +340,10 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
       completed_shared(wc, *done);
     }
   } else {
-    adapter_.batch().flush();  // what the device completed before is to be seen before
-    base::Guard guard(send_lock_);
-    SendRing::Entry* entry = sends_.find(id.slot);
-    if (entry && entry->at_device) {
-      entry->at_device = false;
-      --at_device_;
-      entry->finished = true;
-      if (entry->status == WorkStatus::success) entry->status = send_status(wc.status);
+    if (SendRing::Entry* const entry = sends_.find_at_device(id.slot)) {
+      entry->finish(send_status(wc.status));
       retire_finished();
     }
-    if (state() == State::draining && sends_.empty()) adapter_.engine().queue_kick(quiet_kick_);
   }
   if (wc.status == IBV_WC_WR_FLUSH_ERR && (state() == State::connected || state() == State::draining) &&
       !failed_.load() && !flushed_unasked_) {

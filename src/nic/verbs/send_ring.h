@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <memory>
 #include <new>
-#include <optional>
+#include <utility>
 
 #include "nic/types.h"
 #include "nic/verbs/resources.h"
@@ -14,7 +15,10 @@ namespace anydat::nic::verbs {
 class VerbsWindow;
 
 // The requests of one queue pair that have not completed, in posting order. The device has them all but those that
-// follow one that cannot be done, and but binds, which need nothing of it. Fixed storage; not thread safe.
+// follow one that cannot be done, and but binds, which need nothing of it.
+//
+// It has two sides that share no lock: posters, one at a time, append; the holder of the engine takes from the front.
+// So whoever takes completions does not wait for a poster, who may be long in the device's driver.
 class SendRing {
  public:
   struct Bind {
@@ -24,18 +28,24 @@ class SendRing {
     Segment part{};
     MemoryRegion memory;  // what the window shows once the bind is done; none: nothing
   };
+  enum class Stage : std::uint8_t { kept, at_device, finished };
   struct Entry {
     std::uint64_t cookie = 0;
     std::uint64_t length = 0;
     WorkKind kind = WorkKind::send;
     WorkFlags flags{};
-    WorkStatus status = WorkStatus::success;
-    bool finished = false;
-    bool at_device = false;
+    std::atomic<WorkStatus> status{WorkStatus::success};  // of what is finished
+    std::atomic<Stage> stage{Stage::kept};
     std::unique_ptr<Bind> bind;
+
+    // By whoever hands it to the device, if that refuses; then by the taker.
+    void finish(WorkStatus with) {
+      status.store(with, std::memory_order_relaxed);
+      stage.store(Stage::finished, std::memory_order_release);
+    }
   };
 
-  // Requires: empty.
+  // With neither side at work. Requires: empty.
   bool reserve(std::uint32_t depth) {
     const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(depth, 1));
     std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[slots]);
@@ -46,37 +56,64 @@ class SendRing {
     return true;
   }
 
-  bool empty() const { return next_ == first_; }
-  bool full() const { return next_ - first_ >= depth_; }
-  std::uint64_t next() const { return next_; }
-  std::uint32_t depth() const { return depth_; }
-  Entry& front() { return ring_[first_ & mask_]; }
-  Entry& last() { return ring_[(next_ - 1) & mask_]; }
-  // The entry whose number has these low bits.
-  Entry* find(std::uint32_t low_bits) {
-    const std::uint64_t number = first_ + (low_bits - static_cast<std::uint32_t>(first_));
-    return number < next_ ? &ring_[number & mask_] : nullptr;
+  // For anybody.
+  bool empty() const { return next_.load(std::memory_order_acquire) == first_.load(std::memory_order_acquire); }
+
+  // For posters.
+  bool full() const {
+    return next_.load(std::memory_order_relaxed) - first_.load(std::memory_order_acquire) >= depth_;
   }
+  std::uint64_t next() const { return next_.load(std::memory_order_relaxed); }  // the number of the entry to come
   // Requires: not full.
-  Entry& append(std::uint64_t cookie, std::uint64_t length, WorkKind kind, WorkFlags flags) {
-    Entry& entry = ring_[next_++ & mask_];
-    entry.cookie = cookie;
-    entry.length = length;
-    entry.kind = kind;
-    entry.flags = flags;
-    entry.status = WorkStatus::success;
-    entry.finished = false;
-    entry.at_device = false;
+  Entry& append(const SendRequest& request, Stage stage, std::unique_ptr<Bind> bind = nullptr) {
+    const std::uint64_t number = next();
+    Entry& entry = ring_[number & mask_];
+    entry.cookie = request.cookie;
+    entry.length = request.length;
+    entry.kind = request.kind;
+    entry.flags = request.flags;
+    entry.status.store(WorkStatus::success, std::memory_order_relaxed);
+    entry.stage.store(stage, std::memory_order_relaxed);
+    entry.bind = std::move(bind);
+    next_.store(number + 1, std::memory_order_release);
     return entry;
   }
-  void drop_first() { ring_[first_++ & mask_].bind.reset(); }
+
+  // For the taker.
+  // The entry whose number has these low bits, if the device has it.
+  Entry* find_at_device(std::uint32_t low_bits) {
+    const std::uint64_t first = first_.load(std::memory_order_relaxed);
+    const std::uint64_t number = first + (low_bits - static_cast<std::uint32_t>(first));
+    if (number >= next_.load(std::memory_order_acquire)) return nullptr;
+    Entry& entry = ring_[number & mask_];
+    return entry.stage.load(std::memory_order_acquire) == Stage::at_device ? &entry : nullptr;
+  }
+  bool any_at_device() const {
+    const std::uint64_t end = next_.load(std::memory_order_acquire);
+    for (std::uint64_t i = first_.load(std::memory_order_relaxed); i != end; ++i) {
+      if (ring_[i & mask_].stage.load(std::memory_order_acquire) == Stage::at_device) return true;
+    }
+    return false;
+  }
+  // The oldest, null if there is none.
+  Entry* front() { return empty() ? nullptr : &ring_[first_.load(std::memory_order_relaxed) & mask_]; }
+  // The oldest, null unless it is finished.
+  Entry* finished_front() {
+    Entry* const entry = front();
+    return entry && entry->stage.load(std::memory_order_acquire) == Stage::finished ? entry : nullptr;
+  }
+  void drop_first() {
+    const std::uint64_t first = first_.load(std::memory_order_relaxed);
+    ring_[first & mask_].bind.reset();
+    first_.store(first + 1, std::memory_order_release);
+  }
 
  private:
   std::unique_ptr<Entry[]> ring_;
   std::uint32_t depth_ = 0;
   std::uint64_t mask_ = 0;  // the ring has mask_ + 1 >= depth_ entries
-  std::uint64_t first_ = 0;
-  std::uint64_t next_ = 0;
+  std::atomic<std::uint64_t> first_{0};
+  std::atomic<std::uint64_t> next_{0};
 };
 
 }  // namespace anydat::nic::verbs
