@@ -48,6 +48,8 @@ echo "device $device at $address, $rounds rounds, medians; in brackets all value
 compare "Send latency 64 B" us ib_send_lat 5 -s 64 -n 2000 -- lat median_ns --size 64 --iters 2000
 compare "Write latency 64 B" us ib_write_lat 5 -s 64 -n 2000 -- lat median_ns --op write --size 64 --iters 2000
 compare "Send bandwidth 64 KiB" MB/s ib_send_bw 4 -s 65536 -n 400 -Q 1 -- bw gbytes_per_s --size 64KiB --iters 400
-compare "Write bandwidth 64 KiB" MB/s ib_write_bw 4 -s 65536 -n 400 -Q 1 -- bw gbytes_per_s --op write --size 64KiB --iters 400
+# The target of perftest's Writes sleeps until they are over. One that polled would take the processor that carries the
+# packets, so ours blocks.
+compare "Write bandwidth 64 KiB" MB/s ib_write_bw 4 -s 65536 -n 400 -Q 1 -- bw gbytes_per_s --op write --size 64KiB --iters 400 --wait block
 compare "Send bandwidth 4 KiB" MB/s ib_send_bw 4 -s 4096 -n 2000 -Q 1 -- bw gbytes_per_s --size 4KiB --iters 2000
-compare "Write bandwidth 4 KiB" MB/s ib_write_bw 4 -s 4096 -n 2000 -Q 1 -- bw gbytes_per_s --op write --size 4KiB --iters 2000
+compare "Write bandwidth 4 KiB" MB/s ib_write_bw 4 -s 4096 -n 2000 -Q 1 -- bw gbytes_per_s --op write --size 4KiB --iters 2000 --wait block
