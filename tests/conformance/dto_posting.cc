@@ -159,6 +159,19 @@ TEST_P(DtoPosting, MessagesObeyTheMaximumSize) {
   EXPECT_EQ(expect_completion(pair.server_evds.recv.get()).transfered_length, 100u);
 }
 
+TEST_P(DtoPosting, AMaximumSizeOfZeroSetsNoLimit) {
+  // DTO-8 (R61), EP-CREATE-10: what programs leave in an attribute record that they have cleared
+  DAT_EP_ATTR attr = default_ep_attr();
+  attr.max_message_size = 0;
+  const Pair pair = make_connected_pair(attr, attr);
+  EXPECT_EQ(pair.client.query().ep_attr.max_message_size, 0u);
+  post_recv(pair.server, server_buffers, 0);
+  DAT_LMR_TRIPLET segment = client_buffers.triplet(0);
+  segment.segment_length = 100;
+  ASSERT_THAT(dat_ep_post_send(pair.client.get(), 1, &segment, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  EXPECT_EQ(expect_completion(pair.server_evds.recv.get()).transfered_length, 100u);
+}
+
 TEST_P(DtoPosting, SegmentsLieWithinTheirRegions) {
   // DTO-9, DTO-12, DTO-2, PROT-1
   const Pair pair = make_connected_pair();

@@ -90,6 +90,20 @@ TEST_P(RdmaPosting, LengthsAreChecked) {
   }
 }
 
+TEST_P(RdmaPosting, AMaximumSizeOfZeroSetsNoLimit) {
+  // DTO-8 (R61), EP-CREATE-10
+  DAT_EP_ATTR attr = default_ep_attr();
+  attr.max_rdma_size = 0;
+  const Pair pair = make_connected_pair(default_ep_attr(), attr);
+  EXPECT_EQ(pair.client.query().ep_attr.max_rdma_size, 0u);
+  for (const Rdma kind : kBothRdma) {
+    SCOPED_TRACE(rdma_name(kind));
+    DAT_LMR_TRIPLET segment = local.triplet(0, 1000);
+    ASSERT_THAT(post(kind, pair.client, 1, &segment, target.remote(0, 1000)), Succeeds());
+    EXPECT_EQ(expect_completion(pair.client_evds.request.get()).transfered_length, 1000u);
+  }
+}
+
 TEST_P(RdmaPosting, LocalMemoryIsChecked) {
   // DTO-6, DTO-9, DTO-10, DTO-11, DTO-12, PROT-1
   const Pz other(client.ia);
