@@ -129,7 +129,7 @@ DAT_RETURN Ep::connect(const Request& request) {
       return fail(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE,
                   "{}: no wire of this adapter reaches the address", call);
     default:
-      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "{}: no memory for the attempt", call);
+      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "{}: no memory or no port for the attempt", call);
   }
   set_state(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
   return DAT_SUCCESS;

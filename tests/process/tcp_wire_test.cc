@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "support/dat_fixture.h"
@@ -100,6 +102,67 @@ TEST(TcpWire, PortsComeFromTheRangeThatWasChosen) {
   const Connection ends = connect_pair(server, client);
   EXPECT_THAT(ends.client.query().local_port_qual, testing::AllOf(testing::Ge(41000u), testing::Le(41199u)));
   EXPECT_EQ(ends.client.query().local_port_qual, ends.server.query().remote_port_qual);
+}
+
+// Some ports in a row of the loopback address that nobody else will be given while this lives, and that we can share.
+class PortsInARow {
+ public:
+  explicit PortsInARow(int count) {
+    while (static_cast<int>(sockets_.size()) < count) {
+      const int port = sockets_.empty() ? 0 : first_ + static_cast<int>(sockets_.size());
+      if (!take(port)) give_back();
+    }
+  }
+  ~PortsInARow() { give_back(); }
+  PortsInARow(const PortsInARow&) = delete;
+  PortsInARow& operator=(const PortsInARow&) = delete;
+
+  std::string range() const {
+    return std::to_string(first_) + "-" + std::to_string(first_ + static_cast<int>(sockets_.size()) - 1);
+  }
+
+ private:
+  bool take(int port) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket < 0) throw std::runtime_error("no socket");
+    sockets_.push_back(socket);
+    const int on = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    socklen_t size = sizeof address;
+    if (port > 65535 || ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) != 0) return false;
+    if (port == 0 && ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0)
+      first_ = ntohs(address.sin_port);
+    return true;
+  }
+  void give_back() {
+    for (const int socket : sockets_) ::close(socket);
+    sockets_.clear();
+  }
+
+  int first_ = 0;
+  std::vector<int> sockets_;
+};
+
+// EP-CONN-21: as many connections to one service point as there are ports, whatever order these are tried in; then ports
+// are a resource that has run out, and no fault of the address.
+TEST(TcpWire, EveryPortOfTheRangeServesOneConnectionToAServicePoint) {
+  constexpr int kPorts = 5;
+  Side server(tcp());
+  server.listen();  // first, or the service point might have one of the ports
+  const PortsInARow ports(kPorts);
+  Side client(wire("soft-lo", {{"DAT_WIRE", "tcp"}, {"DAT_PORT_RANGE", ports.range()}}));
+  std::vector<Connection> connections;
+  for (int i = 0; i < kPorts; ++i) connections.push_back(connect_pair(server, client));
+  exchange_a_message(server, client, connections.back());
+  const Ep one_more(client);
+  EXPECT_EQ(DAT_GET_TYPE(dat_ep_connect(one_more.get(), loopback(), server.listen(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                                        DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG)),
+            static_cast<DAT_RETURN>(DAT_INSUFFICIENT_RESOURCES));
+  EXPECT_EQ(one_more.state(), DAT_EP_STATE_UNCONNECTED);
 }
 
 TEST(TcpWire, APortThatAStrangerListensOnIsInUse) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <random>
+#include <utility>
 
 #include "nic/soft/adapter.h"
 
@@ -116,7 +117,70 @@ bool silent_for(int fd, base::Nanoseconds time) {
   return owes && static_cast<base::Nanoseconds>(info.tcpi_last_ack_recv) * 1'000'000 > time;
 }
 
-Status bind_for_call(int fd, const SoftAdapter& adapter, const Address& remote) {
+namespace {
+
+base::UniqueFd open_for(const Address& remote, int type) {
+  return base::UniqueFd(::socket(remote.generic.sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+// EADDRNOTAVAIL is what connect(2) says both when no address of ours suits the remote one and when every port is taken,
+// by connections to there or by what is left of them for a minute. A datagram socket tells: its ports are others.
+bool has_address_for(const Address& from, const Address& remote) {
+  const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
+  return probe && bind(probe.get(), &from.generic, size_of(from)) == 0 &&
+         ::connect(probe.get(), &remote.generic, size_of(remote)) == 0;
+}
+
+Call outcome_of(base::UniqueFd socket, int error, const Address& from, const Address& remote) {
+  switch (error) {
+    case 0:
+    case EINPROGRESS:
+      return {Status::ok, std::move(socket)};
+    case ECONNREFUSED:
+      return {Status::ok, {}};
+    case ENOMEM:
+    case EAGAIN:
+      return {Status::no_memory, {}};
+    case EADDRNOTAVAIL:
+      return {has_address_for(from, remote) ? Status::no_memory : Status::unreachable, {}};  // EP-CONN-21
+    default:
+      return {Status::unreachable, {}};
+  }
+}
+
+// Any port of the range will do that no connection to the same remote end has. Ports of connections to elsewhere can be
+// shared, so only connecting tells which are free; a socket that has been refused a port keeps it, and makes room for
+// another one.
+Call call_from_range(const SoftAdapter& adapter, const Address& from, const Address& remote) {
+  const SoftConfig& config = adapter.config();
+  const std::uint32_t count = config.last_port - config.first_port + 1u;
+  const std::uint32_t start = std::random_device{}() % count;
+  base::UniqueFd socket;
+  bool knows_address = false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!socket) {
+      socket = open_for(remote, SOCK_STREAM);
+      if (!socket) return {Status::no_memory, {}};
+      prepare(socket.get(), adapter);
+      set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    }
+    const Address at = with_port(from, config.first_port + (start + i) % count);
+    if (bind(socket.get(), &at.generic, size_of(at)) != 0) {
+      if (errno != EADDRINUSE && errno != EACCES) return {Status::unreachable, {}};
+      continue;
+    }
+    const int error = ::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
+    if (error != EADDRNOTAVAIL) return outcome_of(std::move(socket), error, from, remote);
+    if (!knows_address && !has_address_for(from, remote)) return {Status::unreachable, {}};
+    knows_address = true;
+    socket.reset();
+  }
+  return {Status::no_memory, {}};
+}
+
+}  // namespace
+
+Call call(const SoftAdapter& adapter, const Address& remote) {
   Address from{};
   from.generic.sa_family = remote.generic.sa_family;
   bool any = true;
@@ -126,21 +190,16 @@ Status bind_for_call(int fd, const SoftAdapter& adapter, const Address& remote) 
     any = false;
     break;
   }
-  const SoftConfig& config = adapter.config();
-  if (!config.ports_chosen) {
-    if (any) return Status::ok;
-    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    return bind(fd, &from.generic, size_of(from)) == 0 ? Status::ok : Status::unreachable;
+  if (adapter.config().ports_chosen) return call_from_range(adapter, from, remote);
+  base::UniqueFd socket = open_for(remote, SOCK_STREAM);
+  if (!socket) return {errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory, {}};
+  prepare(socket.get(), adapter);
+  if (!any) {
+    set_option(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    if (bind(socket.get(), &from.generic, size_of(from)) != 0) return {Status::unreachable, {}};
   }
-  set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  const std::uint32_t count = config.last_port - config.first_port + 1u;
-  const std::uint32_t start = std::random_device{}() % count;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Address at = with_port(from, config.first_port + (start + i) % count);
-    if (bind(fd, &at.generic, size_of(at)) == 0) return Status::ok;
-    if (errno != EADDRINUSE && errno != EACCES) return Status::unreachable;
-  }
-  return Status::no_memory;
+  const int error = ::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
+  return outcome_of(std::move(socket), error, from, remote);
 }
 
 }  // namespace anydat::nic::soft::iwarp

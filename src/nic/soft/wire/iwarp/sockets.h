@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "nic/adapter.h"
 
 namespace anydat::nic::soft {
@@ -24,8 +25,13 @@ Address plain(const sockaddr_in6& any);
 bool ends_of(int fd, Address& local, Address& remote);
 // What every connection's socket is to be like.
 void prepare(int fd, const SoftAdapter& adapter);
-// Where a connection to there comes from: an address of the adapter's device, a port of the range that was chosen.
-Status bind_for_call(int fd, const SoftAdapter& adapter, const Address& remote);
+// A socket that is about to connect to there: from an address of the adapter's device, from a port of the range that was
+// chosen. A refusal can come at once on this host; then there is no socket.
+struct Call {
+  Status status = Status::ok;
+  base::UniqueFd socket;
+};
+Call call(const SoftAdapter& adapter, const Address& remote);
 // What a failed call of connect(2), or a failed connection, means.
 ConnectFailure failure_of(int error);
 // recv(2) and send(2), and their like for pieces, without waiting. Without what the C library does around them, too, so

@@ -77,16 +77,11 @@ Status TcpStream::connect(const ConnectParameters& parameters) {
 // The outcome comes with a turn or an event of the socket, so never before the call that asked has done its part.
 Status TcpStream::dial(const Address& remote, std::uint64_t port) {
   remote_ = with_port(remote, port);
-  base::UniqueFd socket(::socket(remote.generic.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory;
-  prepare(socket.get(), fabric_.adapter());
-  if (const Status status = bind_for_call(socket.get(), fabric_.adapter(), remote_); status != Status::ok)
-    return status;
+  auto [status, socket] = call(fabric_.adapter(), remote_);
+  if (status != Status::ok) return status;
   phase_ = Phase::connecting;
   ended_ = hung_up_ = false;
-  if (::connect(socket.get(), &remote_.generic, size_of(remote_)) != 0 && errno != EINPROGRESS) {
-    // A refusal can come at once on this host; it is a report like any other.
-    if (errno != ECONNREFUSED) return errno == ENOMEM || errno == EAGAIN ? Status::no_memory : Status::unreachable;
+  if (!socket) {  // refused, which is a report like any other
     fabric_.come_back(turn_);
     return Status::ok;
   }
