@@ -120,6 +120,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
   };
   DAT_RETURN post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                        const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+  bool takes_requests();
   DAT_RETURN post_outcome(const char* call, nic::Status status) const;
 
   Srq* const srq_;

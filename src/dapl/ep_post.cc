@@ -14,6 +14,8 @@ constexpr unsigned kRequestFlags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION
                                    DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 constexpr unsigned kRecvFlags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 
+constexpr int kLooksForTheWord = 1000;
+
 nic::WorkFlags to_nic(DAT_COMPLETION_FLAGS flags) {
   return {(flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0, (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0,
           (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0, (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0};
@@ -32,6 +34,18 @@ DAT_RETURN Ep::check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, co
                 "{}: UNSIGNALLED needs an endpoint whose completion flags for that direction are UNSIGNALLED", call);
   }
   return DAT_SUCCESS;
+}
+
+// RDW-9 and its like. A peer that writes by RDMA does not wait for us to take note that the connection stands, and a
+// program that polls its memory (RDW-11) may answer before anybody has. The word came first, so looking finds it.
+bool Ep::takes_requests() {
+  const auto open = [](DAT_EP_STATE now) { return now == DAT_EP_STATE_CONNECTED || now == DAT_EP_STATE_DISCONNECTED; };
+  if (open(state())) [[likely]]
+    return true;
+  // One look takes so much from each peer; others may have sent more before.
+  for (int i = 0; i < kLooksForTheWord && state() == DAT_EP_STATE_COMPLETION_PENDING && ia().engine().look(); ++i) {
+  }
+  return open(state());
 }
 
 DAT_RETURN Ep::post_outcome(const char* call, nic::Status status) const {
@@ -55,8 +69,7 @@ DAT_RETURN Ep::post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
     const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed), DAT_INVALID_ARG5};
     if (const DAT_RETURN rc = check_post_flags(call, flags, rules)) return rc;
   }
-  const DAT_EP_STATE now = state();
-  if (now != DAT_EP_STATE_CONNECTED && now != DAT_EP_STATE_DISCONNECTED) [[unlikely]]
+  if (!takes_requests()) [[unlikely]]
     return wrong_state(call);
   CheckedSegments segments;
   const SegmentRules rules{call, max_request_iov_.load(std::memory_order_relaxed), "the endpoint's",
@@ -116,8 +129,7 @@ DAT_RETURN Ep::post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DA
     const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed), DAT_INVALID_ARG6};
     if (const DAT_RETURN rc = check_post_flags(call, flags, rules)) return rc;
   }
-  const DAT_EP_STATE now = state();
-  if (now != DAT_EP_STATE_CONNECTED && now != DAT_EP_STATE_DISCONNECTED) [[unlikely]]
+  if (!takes_requests()) [[unlikely]]
     return wrong_state(call);
   CheckedSegments segments;
   const SegmentRules rules{call, rdma.max_segments, "the endpoint's", zone_.load(std::memory_order_relaxed),
@@ -150,8 +162,7 @@ DAT_RETURN Ep::post_bind(nic::BindRequest request, DAT_COMPLETION_FLAGS flags, c
   if (&pz != parts_.pz) {
     return fail(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE, "{}: the endpoint is not of the RMR's protection zone", call);
   }
-  const DAT_EP_STATE now = state();
-  if (now != DAT_EP_STATE_CONNECTED && now != DAT_EP_STATE_DISCONNECTED) return wrong_state(call);
+  if (!takes_requests()) return wrong_state(call);
   request.flags = to_nic(flags);
   return post_outcome(call, queue_pair_->post_bind(request, key));
 }

@@ -241,6 +241,19 @@ bool Engine::poll() {
     if (++refused % kRefusalsPerYield == 0) sched_yield();
     return false;
   }
+  const bool progress = take_over();
+  unlock();
+  return progress;
+}
+
+bool Engine::look() {
+  lock();
+  const bool progress = take_over();
+  unlock();
+  return progress;
+}
+
+bool Engine::take_over() {
   activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (armed_.load(std::memory_order_relaxed)) [[unlikely]] {
     // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
@@ -251,7 +264,6 @@ bool Engine::poll() {
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
   bool progress = false;
   for (int i = 0; i < kLooksPerPoll && !progress; ++i) progress = run_locked(false);
-  unlock();
   return progress;
 }
 

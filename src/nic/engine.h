@@ -109,6 +109,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Makes progress if there is any to make and no other thread is at it. Never blocks. True if there was any.
   bool poll();
 
+  // The same, but waits for another thread that is at it. For threads that do not hold the engine.
+  bool look();
+
   // Blocks until the waiter is notified, the absolute time `deadline`, or a signal. Spins first.
   WaitResult wait(Waiter& waiter, base::Nanoseconds deadline);
 
@@ -192,6 +195,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
  private:
   static constexpr base::Nanoseconds kTick = 2'000'000;
 
+  bool take_over() ANYDAT_REQUIRES(this);
   bool run_locked(bool with_descriptors) ANYDAT_REQUIRES(this);
   bool run_descriptors() ANYDAT_REQUIRES(this);
   bool run_timers() ANYDAT_REQUIRES(this);

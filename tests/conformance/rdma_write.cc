@@ -157,6 +157,29 @@ TEST_P(RdmaWrite, TheLastByteComesLast) {
   }
 }
 
+TEST_P(RdmaWrite, WhoeverSeesOneArriveMayAnswerBeforeLookingForEvents) {
+  // RDW-11, RDW-9, EP-SM-16: it could not have come before there was a connection
+  const Lmr answers(client.ia, client.pz, kSize);
+  for (int round = 0; round < 20; ++round) {
+    const auto now = static_cast<std::byte>(round + 1);
+    const Pair pair = make_pair();
+    require(try_connect(pair.client.get(), server.listen()), "dat_ep_connect");
+    const DAT_CR_HANDLE cr = expect_request(server.requests.get()).cr_handle;
+    require(dat_cr_accept(cr, pair.server.get(), 0, nullptr), "dat_cr_accept");
+    expect_connection_event(pair.client_evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, pair.client.get());
+    std::fill(local.bytes().begin(), local.bytes().end(), now);
+    ASSERT_THAT(rdma_write(pair.client, local.triplet(0, 8), target.remote(0, 8), 0), Succeeds());
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    while (!tail_arrived(target.bytes().data(), 8, now)) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    }
+    ASSERT_THAT(rdma_write(pair.server, target.triplet(0, 8), answers.remote(0, 8), 0), Succeeds()) << round;
+    expect_completion(pair.server_evds.request.get());
+    expect_completion(pair.client_evds.request.get());
+    expect_connection_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, pair.server.get());
+  }
+}
+
 ANYDAT_OVER_ALL_WIRES(RdmaWrite);
 
 }  // namespace
