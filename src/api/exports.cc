@@ -20,7 +20,7 @@ using Subject = registry::ForeignCall::Subject;
 
 template <auto ours, auto slot, Subject subject = Subject::object, typename... Rest>
 inline DAT_RETURN redirect(DAT_HANDLE handle, Rest... rest) {
-  if (!dapl::HandleTable::instance().owns(handle)) [[unlikely]] {
+  if (!dapl::HandleTable::owns(handle)) [[unlikely]] {
     if (const registry::ForeignCall foreign(handle, subject); foreign) return foreign(slot, handle, rest...);
   }
   try {

@@ -18,14 +18,14 @@ DAT_RETURN ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS flags) {
 }
 
 DAT_RETURN set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT context) {
-  dapl::HandleSlot* slot = dapl::HandleTable::instance().find(handle);
+  dapl::HandleSlot* slot = dapl::HandleTable::find(handle);
   if (!slot) return bad_handle("dat_set_consumer_context", "dat_handle", handle, DAT_NO_SUBTYPE);
   slot->context.store(context.as_64, std::memory_order_relaxed);
   return DAT_SUCCESS;
 }
 
 DAT_RETURN get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT* context) {
-  dapl::HandleSlot* slot = dapl::HandleTable::instance().find(handle);
+  dapl::HandleSlot* slot = dapl::HandleTable::find(handle);
   if (!slot) return bad_handle("dat_get_consumer_context", "dat_handle", handle, DAT_NO_SUBTYPE);
   if (!context) {
     return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_get_consumer_context: context is NULL");
@@ -35,7 +35,7 @@ DAT_RETURN get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT* context) {
 }
 
 DAT_RETURN get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type) {
-  dapl::HandleSlot* slot = dapl::HandleTable::instance().find(handle);
+  dapl::HandleSlot* slot = dapl::HandleTable::find(handle);
   if (!slot) return bad_handle("dat_get_handle_type", "dat_handle", handle, DAT_NO_SUBTYPE);
   if (!type) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_get_handle_type: handle_type is NULL");
   *type = static_cast<DAT_HANDLE_TYPE>(slot->type.load(std::memory_order_relaxed));

@@ -59,7 +59,7 @@ DAT_RETURN open_ia(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HA
     *ia = DAT_HANDLE_NULL;
     return rc;
   }
-  registry.opened(std::move(use), *ia, dapl::HandleTable::instance().owns(*ia));
+  registry.opened(std::move(use), *ia, dapl::HandleTable::owns(*ia));
   return rc;
 }
 

@@ -111,7 +111,11 @@ class Ep final : public Object, public nic::QueuePairEvents {
     std::uint32_t model;  // of the direction
     DAT_RETURN subtype;   // names the argument
   };
-  DAT_RETURN check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const;
+  DAT_RETURN check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const {
+    const unsigned usual = rules.allowed & ~unsigned{DAT_COMPLETION_UNSIGNALLED_FLAG};
+    return (flags & ~usual) == 0 ? DAT_SUCCESS : check_unusual_flags(call, flags, rules);
+  }
+  DAT_RETURN check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const;
   struct RdmaRules {
     const char* call;
     nic::WorkKind kind;

@@ -24,7 +24,7 @@ nic::WorkFlags to_nic(DAT_COMPLETION_FLAGS flags) {
 }  // namespace
 
 // DTO-32, DTO-34, DTO-35
-DAT_RETURN Ep::check_post_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const {
+DAT_RETURN Ep::check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const {
   if ((flags & ~rules.allowed) != 0) {
     return fail(DAT_INVALID_PARAMETER, rules.subtype, "{}: completion flags {:#x} are not within {:#x}", call,
                 static_cast<unsigned>(flags), rules.allowed);

@@ -37,7 +37,7 @@ class HandleTable {
   void remove(HandleSlot* slot);
 
   // The slot of a live object, or null.
-  HandleSlot* find(DAT_HANDLE handle) const {
+  static HandleSlot* find(DAT_HANDLE handle) {
     const auto address = reinterpret_cast<std::uintptr_t>(handle);
     const std::uintptr_t offset = address - base_.load(std::memory_order_relaxed);
     if (offset >= bytes() || offset % sizeof(HandleSlot) != 0) return nullptr;
@@ -45,20 +45,21 @@ class HandleTable {
     return slot->object.load(std::memory_order_acquire) ? slot : nullptr;
   }
   // Ours, live or not.
-  bool owns(DAT_HANDLE handle) const {
+  static bool owns(DAT_HANDLE handle) {
     return reinterpret_cast<std::uintptr_t>(handle) - base_.load(std::memory_order_relaxed) < bytes();
   }
 
  private:
   HandleTable();
   bool reserve() ANYDAT_REQUIRES(lock_);
-  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  static std::size_t bytes() { return bytes_.load(std::memory_order_relaxed); }
 
   static constexpr std::size_t kSlotsMax = 1u << 22;
 
-  // The range. Without one, no address is in it. Whoever has a handle has seen both written.
-  std::atomic<std::uintptr_t> base_{0};
-  std::atomic<std::size_t> bytes_{0};
+  // The range. Without one, no address is in it. Whoever has a handle has seen both written. Every call looks at them,
+  // so they are found without asking for the table.
+  static inline constinit std::atomic<std::uintptr_t> base_{0};
+  static inline constinit std::atomic<std::size_t> bytes_{0};
   base::SpinLock lock_;
   std::size_t used_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::deque<HandleSlot*> free_ ANYDAT_GUARDED_BY(lock_);

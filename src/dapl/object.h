@@ -36,7 +36,7 @@ class Object {
 // The live object of class T behind a handle, or null.
 template <typename T>
 T* lookup(DAT_HANDLE handle) {
-  HandleSlot* slot = HandleTable::instance().find(handle);
+  HandleSlot* slot = HandleTable::find(handle);
   if (!slot || slot->type.load(std::memory_order_relaxed) != T::kType) return nullptr;
   return static_cast<T*>(slot->object.load(std::memory_order_acquire));
 }

@@ -19,7 +19,7 @@ namespace anydat::nic {
 
 namespace {
 
-constexpr unsigned kPollsPerDescriptorPass = 1024;
+constexpr unsigned kLooksPerDescriptorPass = 1024;
 constexpr unsigned kRefusalsPerYield = 64;
 constexpr int kLooksPerPoll = 4;
 
@@ -69,22 +69,15 @@ void Engine::stop() {
   thread_.join();
 }
 
-void Engine::unlock() ANYDAT_NO_ANALYSIS {
-  for (;;) {
+void Engine::unlock_after_work() ANYDAT_NO_ANALYSIS {
+  do {
     run_kicks();
-    owner_.store({}, std::memory_order_relaxed);
-    if (deferred_.empty()) [[likely]] {
-      mutex_.unlock();
-    } else {
-      std::list<Call> calls;
-      calls.swap(deferred_);
-      mutex_.unlock();
-      for (const Call& call : calls) call.function(call.first, call.second);
-    }
-    // A kick that came after run_kicks() found the engine held and relies on us. Releasing is an exchange and setting
-    // the flag is one too, so either its try_lock succeeds or we see the flag.
-    if (!kicks_pending_.load() || !try_lock()) return;
-  }
+    std::list<Call> calls;
+    calls.swap(deferred_);
+    owner_.store(nullptr, std::memory_order_relaxed);
+    mutex_.unlock();
+    for (const Call& call : calls) call.function(call.first, call.second);
+  } while (kicks_pending_.load() && try_lock());  // as in unlock()
 }
 
 void Engine::queue_kick(Kick& kick) {
@@ -213,18 +206,27 @@ bool Engine::run_descriptors() {
   return progress;
 }
 
-bool Engine::run_locked(bool with_descriptors) {
-  bool progress = false;
+// Looks at the sources until there was something, but not more often than that. An idle look is a large part of the
+// time in which a message lies unseen.
+bool Engine::look_at_sources(int looks) {
   if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    run_safely([&] { progress |= sources_[i]->poll(); });
-  }
-  counters_.polls.add();
-  if (with_descriptors || ++polls_since_descriptors_ >= kPollsPerDescriptorPass) {
-    polls_since_descriptors_ = 0;
-    progress |= run_descriptors();
-    if (!timers_.empty()) progress |= run_timers();
-  }
+  bool progress = false;
+  int done = 0;
+  do {
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      run_safely([&] { progress |= sources_[i]->poll(); });
+    }
+  } while (++done < looks && !progress);
+  counters_.polls.add(static_cast<std::uint64_t>(done));
+  looks_since_descriptors_ += static_cast<unsigned>(done);
+  return progress;
+}
+
+bool Engine::run_all() {
+  bool progress = look_at_sources(1);
+  looks_since_descriptors_ = 0;
+  progress |= run_descriptors();
+  if (!timers_.empty()) progress |= run_timers();
   return progress;
 }
 
@@ -262,8 +264,7 @@ bool Engine::take_over() {
     kick_leader();
   }
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
-  bool progress = false;
-  for (int i = 0; i < kLooksPerPoll && !progress; ++i) progress = run_locked(false);
+  const bool progress = looks_since_descriptors_ < kLooksPerDescriptorPass ? look_at_sources(kLooksPerPoll) : run_all();
   return progress;
 }
 
@@ -288,7 +289,7 @@ bool Engine::arm(const Waiter& waiter) {
   // Orders our arming before the look that follows, and every peer's publishing before its look at our arming, without
   // a fence in the peers' fast path (they register for this when they open an adapter).
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-  const bool progress = run_locked(true);
+  const bool progress = run_all();
   if (progress) disarm();
   unlock();
   return !progress;
@@ -367,7 +368,7 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     const bool others_post = posts_.load(std::memory_order_relaxed) != posts_seen;
     if (lock_unless_notified(waiter)) {
       disarm();
-      run_locked(true);
+      run_all();
       unlock();
     }
     if (is_progress_thread && others_post) return WaitResult::notified;
@@ -456,7 +457,7 @@ void Engine::progress_thread() {
       if (rest_until != base::kForever && others_look) continue;
       if (leader_.load() == nullptr && try_lock()) {
         const std::uint64_t posts_before = posts_.load(std::memory_order_relaxed);
-        run_locked(true);
+        run_all();
         unlock();
         posts_seen += posts_.load(std::memory_order_relaxed) - posts_before;  // the calls put off until now made them
       }

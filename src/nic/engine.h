@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <pthread.h>
 #include <sys/epoll.h>
 
 #include <atomic>
@@ -77,8 +76,8 @@ class Timer {
 // One thread at a time leads: it sleeps in poll(2) on all descriptors, with the sources armed, on behalf of all other
 // sleepers. A leader that leaves promotes another sleeper, or leaves it to the progress thread. While some thread
 // polls, nobody arms anything, so that peers need not ring a bell that nobody needs: a leader then looks again every
-// kTick, and the progress thread leads once nobody has polled, or noted a post, for half of one. Without traffic and without pollers all
-// threads sleep for good.
+// kTick, and the progress thread leads once nobody has polled, or noted a post, for half of one. Without traffic and
+// without pollers all threads sleep for good.
 class ANYDAT_CAPABILITY("mutex") Engine {
  public:
   Engine() = default;
@@ -91,20 +90,29 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   void lock() ANYDAT_ACQUIRE() ANYDAT_NO_ANALYSIS {
     mutex_.lock();
-    owner_.store(pthread_self(), std::memory_order_relaxed);
+    owner_.store(this_thread(), std::memory_order_relaxed);
   }
   bool try_lock() ANYDAT_TRY_ACQUIRE(true) ANYDAT_NO_ANALYSIS {
     if (!mutex_.try_lock()) return false;
-    owner_.store(pthread_self(), std::memory_order_relaxed);
+    owner_.store(this_thread(), std::memory_order_relaxed);
     return true;
   }
   // Whether the calling thread holds it.
-  bool held() const { return pthread_equal(owner_.load(std::memory_order_relaxed), pthread_self()) != 0; }
+  bool held() const { return owner_.load(std::memory_order_relaxed) == this_thread(); }
   // Objects reach their engine by many ways, which the compiler cannot tell to be one lock: what must be called with
   // the engine held checks it when it is called.
   void assert_held() const ANYDAT_ASSERT_CAPABILITY(this) { assert(held()); }
   // Also does what was put off until now: kicks that came meanwhile, and deferred work with the lock released.
-  void unlock() ANYDAT_RELEASE();
+  void unlock() ANYDAT_RELEASE() ANYDAT_NO_ANALYSIS {
+    if (kicks_pending_.load(std::memory_order_relaxed) || !deferred_.empty()) [[unlikely]]
+      return unlock_after_work();
+    owner_.store(nullptr, std::memory_order_relaxed);
+    mutex_.unlock();
+    // A kick that came after the look above found the engine held and relies on us. Releasing is an exchange and
+    // setting the flag is one too, so either its try_lock succeeds or we see the flag.
+    if (kicks_pending_.load() && try_lock()) [[unlikely]]
+      unlock_after_work();
+  }
 
   // Makes progress if there is any to make and no other thread is at it. Never blocks. True if there was any.
   bool poll();
@@ -195,8 +203,13 @@ class ANYDAT_CAPABILITY("mutex") Engine {
  private:
   static constexpr base::Nanoseconds kTick = 2'000'000;
 
+  // Tells threads apart. An address of its own costs nothing to find out, unlike pthread_self().
+  static const void* this_thread() { return __builtin_thread_pointer(); }
+
   bool take_over() ANYDAT_REQUIRES(this);
-  bool run_locked(bool with_descriptors) ANYDAT_REQUIRES(this);
+  bool look_at_sources(int looks) ANYDAT_REQUIRES(this);
+  bool run_all() ANYDAT_REQUIRES(this);
+  void unlock_after_work();
   bool run_descriptors() ANYDAT_REQUIRES(this);
   bool run_timers() ANYDAT_REQUIRES(this);
   template <typename Action>
@@ -215,10 +228,10 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void progress_thread();
 
   base::Mutex mutex_;
-  std::atomic<pthread_t> owner_{};      // of mutex_; 0 while nobody holds it
-  base::Nanoseconds spin_ns_ = 50'000;  // fixed by start()
-  base::UniqueFd epoll_fd_;             // fixed by start()
-  base::UniqueFd kick_fd_;              // fixed by start(); an eventfd that gets the leader out of poll(2)
+  std::atomic<const void*> owner_{nullptr};  // of mutex_; null while nobody holds it
+  base::Nanoseconds spin_ns_ = 50'000;       // fixed by start()
+  base::UniqueFd epoll_fd_;                  // fixed by start()
+  base::UniqueFd kick_fd_;                   // fixed by start(); an eventfd that gets the leader out of poll(2)
   std::thread thread_;
 
   // With the engine held, from here to counters_.
@@ -227,7 +240,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   std::list<Call> deferred_;
   Timer::Queue timers_;
   std::atomic<bool> armed_{false};  // written with the engine held
-  unsigned polls_since_descriptors_ = 0;
+  unsigned looks_since_descriptors_ = 0;
   Counters counters_;
 
   std::atomic<base::Nanoseconds> next_timer_{base::kForever};

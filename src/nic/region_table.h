@@ -108,6 +108,9 @@ class RegionTable {
   void remove(std::uint32_t key);  // published, or only reserved
 
   std::optional<Region> find(std::uint32_t key) const { return RegionView(entries_).find(key); }
+  bool alive(std::uint32_t key) const {
+    return key != 0 && entries_ && entries_[key & kRegionIndexMask].key.load(std::memory_order_acquire) == key;
+  }
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const {
     return RegionView(entries_).check(key, address, length, zone, rights);

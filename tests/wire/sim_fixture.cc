@@ -11,7 +11,7 @@
 namespace anydat::test {
 
 nic::soft::sim::Network::End end_of(const Ep& ep) {
-  dapl::Object* const object = dapl::HandleTable::instance().find(ep.get())->object.load();
+  dapl::Object* const object = dapl::HandleTable::find(ep.get())->object.load();
   auto& its = static_cast<dapl::Ep&>(*object);
   return {&static_cast<nic::soft::SoftAdapter&>(its.ia().nic()),
           &static_cast<nic::soft::SoftQueuePair&>(its.queue_pair())};

@@ -26,7 +26,6 @@ namespace anydat::nic::verbs {
 
 namespace {
 
-constexpr int kCompletionsPerLook = 32;
 constexpr int kLooksPerPoll = 8;
 // A tag is an index and, above it, how often the index has been used.
 constexpr std::uint32_t kTagIndexBits = 20;
@@ -229,8 +228,16 @@ void VerbsAdapter::remove(VerbsQueuePair&, std::uint32_t tag) {
 // ---- progress
 
 bool VerbsAdapter::poll() {
+  std::array<ibv_wc, kCompletionsPerLook> completions;
   bool any = false;
-  for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) any |= poll_one(*completion_queues_.all()[i]);
+  for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) {
+    Cq& cq = *completion_queues_.all()[i];
+    const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+    if (count <= 0) [[likely]]
+      continue;
+    handle(cq, completions, count);
+    any = true;
+  }
   return any;
 }
 
@@ -244,19 +251,16 @@ void VerbsAdapter::arm() {
   for (const auto& cq : completion_queues_.all()) cq->arm();
 }
 
-bool VerbsAdapter::poll_one(Cq& cq) {
-  std::array<ibv_wc, kCompletionsPerLook> completions;
-  bool any = false;
+// The first `count` of `completions`, and what comes after them.
+void VerbsAdapter::handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count) {
   polling_ = true;
-  for (int look = 0; look < kLooksPerPoll; ++look) {
-    const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+  for (int look = 1;; ++look) {
     for (int i = 0; i < count; ++i) dispatch(cq, completions[static_cast<std::size_t>(i)]);
-    any |= count > 0;
-    if (count < kCompletionsPerLook) break;
+    if (count < kCompletionsPerLook || look == kLooksPerPoll) break;
+    count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
   }
   polling_ = false;
-  if (any) batch_.flush();
-  return any;
+  batch_.flush();
 }
 
 void VerbsAdapter::dispatch(Cq& cq, const ibv_wc& wc) {

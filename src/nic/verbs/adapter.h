@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -64,6 +65,8 @@ class VerbsAdapter final : public Adapter, public PollSource {
   std::uint8_t rnr_timer() const { return rnr_timer_; }
 
  private:
+  static constexpr int kCompletionsPerLook = 32;
+
   // One descriptor of the three.
   struct Source final : FdHandler {
     Source(VerbsAdapter& owner, void (VerbsAdapter::*what)()) : adapter(owner), handle(what) {}
@@ -74,7 +77,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
 
   VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info);
   Status start();
-  bool poll_one(Cq& cq);
+  void handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
   void dispatch(Cq& cq, const ibv_wc& wc);
   void completion_notices() { completion_queues_.take_notices(); }
   void cm_events();

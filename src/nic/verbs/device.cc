@@ -14,10 +14,6 @@ namespace anydat::nic::verbs {
 
 namespace {
 
-// More than any segment that the DAT objects let through; a receive's segment may be longer, and then its end is never
-// reached.
-constexpr std::uint64_t kSegmentMax = std::uint64_t{1} << 31;
-
 Status status_of(int error) {
   if (error == EACCES || error == EPERM) return Status::denied;
   return error == ENOMEM || error == EMFILE || error == ENFILE ? Status::no_memory : Status::failed;
@@ -139,19 +135,6 @@ Status Device::add_region(const Region& region, RegionKeys& keys) {
 void Device::remove_region(std::uint32_t key) {
   regions_.remove(key);
   registered_.erase(key);  // the device lets go of it before this returns
-}
-
-int Device::fill(ibv_sge* to, std::span<const Segment> segments) const {
-  int count = 0;
-  for (const Segment& segment : segments) {
-    if (segment.length == 0) continue;
-    const bool alive = regions_.find(segment.key).has_value();
-    to[count].addr = segment.address;
-    to[count].length = static_cast<std::uint32_t>(std::min(segment.length, kSegmentMax));
-    to[count].lkey = alive ? lkeys_[segment.key & kRegionIndexMask].load(std::memory_order_relaxed) : 0;
-    ++count;
-  }
-  return count;
 }
 
 }  // namespace anydat::nic::verbs

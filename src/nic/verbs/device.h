@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -40,9 +41,22 @@ class Device {
 
   // Local segments in the device's terms; returns how many. Requires: room for all. Segments whose region has gone
   // since they were posted get a key that the device refuses when it comes to them.
-  int fill(ibv_sge* to, std::span<const Segment> segments) const;
+  int fill(ibv_sge* to, std::span<const Segment> segments) const {
+    int count = 0;
+    for (const Segment& segment : segments) {
+      if (segment.length == 0) continue;
+      const std::uint32_t lkey = lkeys_[segment.key & kRegionIndexMask].load(std::memory_order_relaxed);
+      to[count++] = {segment.address, static_cast<std::uint32_t>(std::min(segment.length, kSegmentMax)),
+                     regions_.alive(segment.key) ? lkey : 0};
+    }
+    return count;
+  }
 
  private:
+  // More than any segment that the DAT objects let through; a receive's segment may be longer, and then its end is
+  // never reached.
+  static constexpr std::uint64_t kSegmentMax = std::uint64_t{1} << 31;
+
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };

@@ -122,8 +122,9 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
 Status VerbsQueuePair::hand_over(const SendRequest& request, std::uint64_t number) {
   const bool reads = request.kind == WorkKind::rdma_read;
   const int count = adapter_.device().fill(gather_.data(), request.segments);
+  // What no opcode of ours looks at stays as it was made.
   ibv_send_wr& first = chain_.front();
-  first = {};
+  first.next = nullptr;
   first.wr_id = WorkId{WorkId::Queue::send, tag_, static_cast<std::uint32_t>(number)}.packed();
   first.sg_list = gather_.data();
   first.num_sge = count;

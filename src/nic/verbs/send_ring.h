@@ -60,9 +60,7 @@ class SendRing {
   bool empty() const { return next_.load(std::memory_order_acquire) == first_.load(std::memory_order_acquire); }
 
   // For posters.
-  bool full() const {
-    return next_.load(std::memory_order_relaxed) - first_.load(std::memory_order_acquire) >= depth_;
-  }
+  bool full() const { return next_.load(std::memory_order_relaxed) - first_.load(std::memory_order_acquire) >= depth_; }
   std::uint64_t next() const { return next_.load(std::memory_order_relaxed); }  // the number of the entry to come
   // Requires: not full.
   Entry& append(const SendRequest& request, Stage stage, std::unique_ptr<Bind> bind = nullptr) {
