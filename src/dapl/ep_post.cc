@@ -79,7 +79,8 @@ DAT_RETURN Ep::post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: {} bytes exceed the endpoint's max_message_size {}", call,
                 segments.length(), static_cast<std::uint64_t>(max_message_size_.load()));
   }
-  const nic::Status status = queue_pair_->post_send({cookie.as_64, segments.span(), segments.length(), to_nic(flags)});
+  const nic::Status status = queue_pair_->post_send({cookie.as_64, segments.span(), segments.length(),
+                                                      to_nic(flags), nic::WorkKind::send, {}, segments.regions_seen()});
   if (status == nic::Status::ok) [[likely]]
     return DAT_SUCCESS;
   return post_outcome(call, status);
@@ -149,7 +150,8 @@ DAT_RETURN Ep::post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DA
                 static_cast<std::uint64_t>(max_rdma_size_.load()));
   }
   const nic::Status status = queue_pair_->post_send(
-      {cookie.as_64, segments.span(), from, to_nic(flags), rdma.kind, {remote->target_address, remote->rmr_context}});
+      {cookie.as_64, segments.span(), from, to_nic(flags), rdma.kind, {remote->target_address, remote->rmr_context},
+       segments.regions_seen()});
   if (status == nic::Status::ok) [[likely]]
     return DAT_SUCCESS;
   return post_outcome(call, status);

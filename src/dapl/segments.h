@@ -28,6 +28,7 @@ class CheckedSegments {
                    const DAT_LMR_TRIPLET* iov) {
     count_ = 0;
     length_ = 0;
+    regions_seen_ = regions.removals();
     if (count == 0) return DAT_SUCCESS;
     if (count < 0 || count > rules.max_segments || !iov) [[unlikely]]
       return bad_vector(rules, count, iov);
@@ -47,6 +48,7 @@ class CheckedSegments {
 
   std::span<const nic::Segment> span() const { return {segments_, count_}; }
   std::uint64_t length() const { return length_; }
+  std::uint64_t regions_seen() const { return regions_seen_; }
 
  private:
   static DAT_RETURN bad_vector(const SegmentRules& rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov);
@@ -56,6 +58,7 @@ class CheckedSegments {
 
   std::size_t count_;
   std::uint64_t length_;
+  std::uint64_t regions_seen_;
   nic::Segment segments_[kSegmentsMax];
 };
 

@@ -123,6 +123,7 @@ void RegionTable::remove(std::uint32_t key) {
   entry.history.store(history.ended(), std::memory_order_relaxed);
   // Sequentially consistent: whoever waits afterwards for those who use the key must not miss one.
   entry.key.store(0);
+  removals_.fetch_add(1);
   free_.push_back(slot);
   --live_;
 }

@@ -106,6 +106,8 @@ class RegionTable {
   std::uint32_t reserve();
   void publish(std::uint32_t key, const Region& region);
   void remove(std::uint32_t key);  // published, or only reserved
+  // How often remove() has been called, and one more. What was found usable still is while this stays as it was before.
+  std::uint64_t removals() const { return removals_.load(std::memory_order_acquire); }
 
   std::optional<Region> find(std::uint32_t key) const { return RegionView(entries_).find(key); }
   bool alive(std::uint32_t key) const {
@@ -125,6 +127,7 @@ class RegionTable {
   base::UniqueFd fd_;
   RegionEntry* entries_ = nullptr;  // kRegionsMax of them, touched only where used; the first never is
   const std::uint32_t regions_max_;
+  std::atomic<std::uint64_t> removals_{1};
   base::SpinLock lock_;
   base::RandomNumbers random_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t live_ ANYDAT_GUARDED_BY(lock_) = 0;

@@ -98,7 +98,8 @@ struct SendRequest {
   std::uint64_t length;  // what moves: the sum of the segment lengths, but for a Read, which may leave some unused
   WorkFlags flags;
   WorkKind kind = WorkKind::send;
-  RemoteSegment remote{};  // of an RDMA
+  RemoteSegment remote{};          // of an RDMA
+  std::uint64_t regions_seen = 0;  // RegionTable::removals() before the segments were checked; 0: they may have gone
 };
 
 // Private data of connection set-up, and what a NIC may add for itself travels apart from it (PD-9).

@@ -75,6 +75,31 @@ TEST_P(DtoStatus, ASourceThatIsFreedFails) {
   expect_no_event(pair.client_evds.connect.get());
 }
 
+TEST_P(DtoStatus, ASmallSourceThatIsFreedWhileItWaitsFails) {
+  // LMR-FREE-4, LMR-FREE-8: behind more than a peer without buffers is sent.
+  constexpr std::size_t kSmall = 8192;
+  constexpr int kBefore = 60;
+  const Pair pair = make_connected_pair();
+  const Lmr source(client.ia, client.pz, kSmall), sink(server.ia, server.pz, kSmall);
+  const auto post = [&](const Lmr& lmr, int number) {
+    DAT_LMR_TRIPLET from = lmr.triplet();
+    ASSERT_THAT(dat_ep_post_send(pair.client.get(), 1, &from, cookie(number), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  };
+  for (int i = 0; i < kBefore; ++i) post(source, i);
+  {
+    const Lmr freed(client.ia, client.pz, kSmall);
+    post(freed, kBefore);
+  }
+  DAT_LMR_TRIPLET to = sink.triplet();
+  for (int i = 0; i <= kBefore; ++i) {
+    ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &to, cookie(i), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  }
+  expect_completions(pair.client_evds.request.get(), kBefore);
+  if (GetParam().taken_ahead >= kBefore * kSmall) return;  // it may have left before
+  EXPECT_EQ(expect_completion(pair.client_evds.request.get(), DAT_DTO_ERR_LOCAL_PROTECTION).user_cookie.as_64, kBefore);
+  expect_connection_event(pair.client_evds.connect.get(), DAT_CONNECTION_EVENT_BROKEN, pair.client.get());
+}
+
 TEST_P(DtoStatus, ASinkThatIsFreedFails) {
   // STAT-6, DTO-12, LMR-FREE-4, LMR-FREE-8, PROT-3, STAT-9, STAT-14
   for (const std::size_t length : {std::size_t{32}, kLarge}) {

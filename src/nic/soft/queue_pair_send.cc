@@ -54,7 +54,8 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       counters_.rdmas.add();
       counters_.rdma_bytes.add(request.length);
     }
-    const Outgoing message{request.kind, request.flags.solicited, request.length, request.segments, request.remote};
+    const Outgoing message{request.kind, request.flags.solicited, request.length, request.segments, request.remote,
+                           request.regions_seen};
     Progress progress;
     if (sends_.empty()) {
       const SendOutcome outcome = hand_over(sends_.next(), message, request.flags, progress);
@@ -311,6 +312,9 @@ bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
 }
 
 bool SoftQueuePair::usable(const Outgoing& message) const {
+  // Whoever removes a region from now on waits for send_lock_ (memory_changed()).
+  if (message.regions_seen == adapter_.regions().removals()) [[likely]]
+    return true;
   const std::uint32_t right = message.kind == WorkKind::rdma_read ? access::kLocalWrite : access::kLocalRead;
   return std::all_of(message.segments.begin(), message.segments.end(), [&](const Segment& segment) {
     return segment.length == 0 ||

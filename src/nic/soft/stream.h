@@ -15,6 +15,7 @@ struct Outgoing {
   std::uint64_t length;
   std::span<const Segment> segments;
   const RemoteSegment& remote;
+  std::uint64_t regions_seen = 0;  // as in SendRequest
 };
 
 enum class SendOutcome : std::uint8_t {

@@ -19,6 +19,12 @@ namespace anydat::nic::soft::shm {
 // Calls sink(bytes, count) for the parts of `segments` that make up [offset, offset + count) of the message.
 template <typename Sink>
 void gather(std::span<const nic::Segment> segments, std::uint64_t offset, std::uint64_t count, Sink&& sink) {
+  if (segments.size() == 1) [[likely]] {
+    if (count > 0) {
+      sink(reinterpret_cast<const std::byte*>(segments[0].address + offset), static_cast<std::size_t>(count));
+    }
+    return;
+  }
   for (const nic::Segment& segment : segments) {
     if (count == 0) return;
     if (offset >= segment.length) {

@@ -22,6 +22,10 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 SendOutcome ShmStream::send(std::uint64_t number, const Outgoing& message, Progress& progress) {
   if (message.kind != WorkKind::send) return rdma(message, progress);
   if (message.length > kInlineBytesMax) return announce(number, message);
+  if (!queue_pair_.usable(message)) [[unlikely]] {
+    progress.failure = WorkStatus::local_protection;
+    return SendOutcome::failed;
+  }
   const std::uint32_t cells = cells_for(message.length);
   if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
   const bool sent =
