@@ -39,7 +39,8 @@ class Turn {
 };
 
 // lat, client: one message out, its answer in, one time stamp. A sample is the time from one stamp to the next: the
-// stamp itself, the reading of the answer and the reposting of its buffer are inside, and nothing is subtracted.
+// stamp itself, the reading of the answer and the reposting of its buffer are inside, and nothing is subtracted. The
+// buffer goes back while the next message is on its way, on this side as on the other.
 template <bool kBlock>
 bool ping(Side& side, std::uint64_t first, std::uint64_t count, std::uint32_t* samples) {
   const std::uint64_t size = side.params().size;
@@ -47,18 +48,19 @@ bool ping(Side& side, std::uint64_t first, std::uint64_t count, std::uint32_t* s
   Tally tally;
   std::uint64_t wrong = 0;
   std::uint64_t last = tools::ticks();
+  DAT_EVENT event;
   for (std::uint64_t i = 0; i < count; ++i) {
-    DAT_EVENT event;
     std::uint64_t answer = 0;
     if (!side.send<kBlock>(turn.next(), first + i)) return false;
+    if (i > 0 && !side.repost(event)) return false;
     if (!side.receive<kBlock>(event) || !side.read(event, tally, answer)) return false;
     wrong += answer != carried(size, first + i);
-    if (!side.repost(event)) return false;
     const std::uint64_t now = tools::ticks();
     samples[i] =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(now - last, std::numeric_limits<std::uint32_t>::max()));
     last = now;
   }
+  if (count > 0 && !side.repost(event)) return false;
   return (wrong == 0 && tally.bad == 0) || side.corrupt();
 }
 
