@@ -124,7 +124,11 @@ class Ep final : public Object, public nic::QueuePairEvents {
   };
   DAT_RETURN post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                        const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
-  bool takes_requests();
+  static bool open_to_requests(DAT_EP_STATE now) {
+    return now == DAT_EP_STATE_CONNECTED || now == DAT_EP_STATE_DISCONNECTED;
+  }
+  bool takes_requests() { return open_to_requests(state()) || takes_requests_after_all(); }
+  bool takes_requests_after_all();
   DAT_RETURN post_outcome(const char* call, nic::Status status) const;
 
   Srq* const srq_;

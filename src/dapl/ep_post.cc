@@ -38,14 +38,11 @@ DAT_RETURN Ep::check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags,
 
 // RDW-9 and its like. A peer that writes by RDMA does not wait for us to take note that the connection stands, and a
 // program that polls its memory (RDW-11) may answer before anybody has. The word came first, so looking finds it.
-bool Ep::takes_requests() {
-  const auto open = [](DAT_EP_STATE now) { return now == DAT_EP_STATE_CONNECTED || now == DAT_EP_STATE_DISCONNECTED; };
-  if (open(state())) [[likely]]
-    return true;
+bool Ep::takes_requests_after_all() {
   // One look takes so much from each peer; others may have sent more before.
   for (int i = 0; i < kLooksForTheWord && state() == DAT_EP_STATE_COMPLETION_PENDING && ia().engine().look(); ++i) {
   }
-  return open(state());
+  return open_to_requests(state());
 }
 
 DAT_RETURN Ep::post_outcome(const char* call, nic::Status status) const {

@@ -264,8 +264,7 @@ bool Engine::take_over() {
     kick_leader();
   }
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
-  const bool progress = looks_since_descriptors_ < kLooksPerDescriptorPass ? look_at_sources(kLooksPerPoll) : run_all();
-  return progress;
+  return looks_since_descriptors_ < kLooksPerDescriptorPass ? look_at_sources(kLooksPerPoll) : run_all();
 }
 
 bool Engine::lock_unless_notified(const Waiter& waiter) {
