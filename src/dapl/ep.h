@@ -115,15 +115,10 @@ class Ep final : public Object, public nic::QueuePairEvents {
     const unsigned usual = rules.allowed & ~unsigned{DAT_COMPLETION_UNSIGNALLED_FLAG};
     return (flags & ~usual) == 0 ? DAT_SUCCESS : check_unusual_flags(call, flags, rules);
   }
-  DAT_RETURN check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const;
-  struct RdmaRules {
-    const char* call;
-    nic::WorkKind kind;
-    std::uint32_t right;  // to the local memory
-    DAT_COUNT max_segments;
-  };
-  DAT_RETURN post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                       const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+  DAT_RETURN check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags, FlagRules rules) const;
+  template <nic::WorkKind kind>
+  DAT_RETURN post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+                       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
   static bool open_to_requests(DAT_EP_STATE now) {
     return now == DAT_EP_STATE_CONNECTED || now == DAT_EP_STATE_DISCONNECTED;
   }

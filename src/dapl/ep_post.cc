@@ -24,7 +24,7 @@ nic::WorkFlags to_nic(DAT_COMPLETION_FLAGS flags) {
 }  // namespace
 
 // DTO-32, DTO-34, DTO-35
-DAT_RETURN Ep::check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags, const FlagRules& rules) const {
+DAT_RETURN Ep::check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags, FlagRules rules) const {
   if ((flags & ~rules.allowed) != 0) {
     return fail(DAT_INVALID_PARAMETER, rules.subtype, "{}: completion flags {:#x} are not within {:#x}", call,
                 static_cast<unsigned>(flags), rules.allowed);
@@ -76,8 +76,13 @@ DAT_RETURN Ep::post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: {} bytes exceed the endpoint's max_message_size {}", call,
                 segments.length(), static_cast<std::uint64_t>(max_message_size_.load()));
   }
-  const nic::Status status = queue_pair_->post_send({cookie.as_64, segments.span(), segments.length(),
-                                                      to_nic(flags), nic::WorkKind::send, {}, segments.regions_seen()});
+  const nic::Status status = queue_pair_->post_send({cookie.as_64,
+                                                     segments.span(),
+                                                     segments.length(),
+                                                     to_nic(flags),
+                                                     nic::WorkKind::send,
+                                                     {},
+                                                     segments.regions_seen()});
   if (status == nic::Status::ok) [[likely]]
     return DAT_SUCCESS;
   return post_outcome(call, status);
@@ -105,23 +110,11 @@ DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
               "{}: as many receives as max_recv_dtos allows have not completed", call);
 }
 
-DAT_RETURN Ep::post_rdma_read(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                              const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
-  const RdmaRules rules{"dat_ep_post_rdma_read", nic::WorkKind::rdma_read, nic::access::kLocalWrite,
-                        max_rdma_read_iov_.load(std::memory_order_relaxed)};
-  return post_rdma(rules, num_segments, iov, cookie, remote, flags);
-}
-
-DAT_RETURN Ep::post_rdma_write(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                               const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
-  const RdmaRules rules{"dat_ep_post_rdma_write", nic::WorkKind::rdma_write, nic::access::kLocalRead,
-                        max_rdma_write_iov_.load(std::memory_order_relaxed)};
-  return post_rdma(rules, num_segments, iov, cookie, remote, flags);
-}
-
-DAT_RETURN Ep::post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+template <nic::WorkKind kind>
+DAT_RETURN Ep::post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
                          DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
-  const char* call = rdma.call;
+  constexpr bool reads = kind == nic::WorkKind::rdma_read;
+  const char* call = reads ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write";
   if (!remote) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5, "{}: remote_buffer is NULL", call);
   if (flags != DAT_COMPLETION_DEFAULT_FLAG) {
     const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed), DAT_INVALID_ARG6};
@@ -130,11 +123,10 @@ DAT_RETURN Ep::post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DA
   if (!takes_requests()) [[unlikely]]
     return wrong_state(call);
   CheckedSegments segments;
-  const SegmentRules rules{call, rdma.max_segments, "the endpoint's", zone_.load(std::memory_order_relaxed),
-                           rdma.right};
+  const SegmentRules rules{call, max_segments, "the endpoint's", zone_.load(std::memory_order_relaxed),
+                           reads ? nic::access::kLocalWrite : nic::access::kLocalRead};
   if (const DAT_RETURN rc = segments.check(ia().nic().regions(), rules, num_segments, iov)) return rc;
   // What moves fills the remote segment for a Read, and is the local data for a Write (RDR-2, RDW-2).
-  const bool reads = rdma.kind == nic::WorkKind::rdma_read;
   const DAT_VLEN from = reads ? static_cast<DAT_VLEN>(remote->segment_length) : segments.length();
   const DAT_VLEN to = reads ? segments.length() : static_cast<DAT_VLEN>(remote->segment_length);
   if (from > to) [[unlikely]] {
@@ -146,12 +138,28 @@ DAT_RETURN Ep::post_rdma(const RdmaRules& rdma, DAT_COUNT num_segments, const DA
                 "{}: {} bytes exceed the endpoint's max_rdma_size {}", call, from,
                 static_cast<std::uint64_t>(max_rdma_size_.load()));
   }
-  const nic::Status status = queue_pair_->post_send(
-      {cookie.as_64, segments.span(), from, to_nic(flags), rdma.kind, {remote->target_address, remote->rmr_context},
-       segments.regions_seen()});
+  const nic::Status status = queue_pair_->post_send({cookie.as_64,
+                                                     segments.span(),
+                                                     from,
+                                                     to_nic(flags),
+                                                     kind,
+                                                     {remote->target_address, remote->rmr_context},
+                                                     segments.regions_seen()});
   if (status == nic::Status::ok) [[likely]]
     return DAT_SUCCESS;
   return post_outcome(call, status);
+}
+
+DAT_RETURN Ep::post_rdma_read(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                              const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+  return post_rdma<nic::WorkKind::rdma_read>(max_rdma_read_iov_.load(std::memory_order_relaxed), num_segments, iov,
+                                             cookie, remote, flags);
+}
+
+DAT_RETURN Ep::post_rdma_write(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                               const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+  return post_rdma<nic::WorkKind::rdma_write>(max_rdma_write_iov_.load(std::memory_order_relaxed), num_segments, iov,
+                                              cookie, remote, flags);
 }
 
 DAT_RETURN Ep::post_bind(nic::BindRequest request, DAT_COMPLETION_FLAGS flags, const Pz& pz, std::uint32_t& key) {

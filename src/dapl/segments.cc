@@ -5,7 +5,7 @@
 
 namespace anydat::dapl {
 
-DAT_RETURN CheckedSegments::bad_vector(const SegmentRules& rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
+DAT_RETURN CheckedSegments::bad_vector(SegmentRules rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
   if (count > 0 && !iov) {
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: num_segments is {}, but local_iov is NULL", rules.call,
                 count);
@@ -14,7 +14,7 @@ DAT_RETURN CheckedSegments::bad_vector(const SegmentRules& rules, DAT_COUNT coun
               rules.call, count, rules.whose_limit, rules.max_segments);
 }
 
-DAT_RETURN CheckedSegments::bad_segment(const SegmentRules& rules, DAT_COUNT index, const DAT_LMR_TRIPLET& segment,
+DAT_RETURN CheckedSegments::bad_segment(SegmentRules rules, DAT_COUNT index, const DAT_LMR_TRIPLET& segment,
                                         nic::RegionCheck why) {
   switch (why) {
     case nic::RegionCheck::out_of_bounds:
@@ -39,7 +39,7 @@ DAT_RETURN CheckedSegments::bad_segment(const SegmentRules& rules, DAT_COUNT ind
   }
 }
 
-DAT_RETURN CheckedSegments::too_long(const SegmentRules& rules) {
+DAT_RETURN CheckedSegments::too_long(SegmentRules rules) {
   return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: the segment lengths add up to more than 64 bits",
               rules.call);
 }

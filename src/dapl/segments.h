@@ -32,6 +32,8 @@ class CheckedSegments {
     if (count == 0) return DAT_SUCCESS;
     if (count < 0 || count > rules.max_segments || !iov) [[unlikely]]
       return bad_vector(rules, count, iov);
+    std::size_t taken = 0;
+    std::uint64_t length = 0;
     for (DAT_COUNT i = 0; i < count; ++i) {
       const DAT_LMR_TRIPLET& from = iov[i];
       if (from.segment_length == 0) continue;  // DTO-6
@@ -39,10 +41,12 @@ class CheckedSegments {
           regions.check(from.lmr_context, from.virtual_address, from.segment_length, rules.zone, rules.rights);
       if (result != nic::RegionCheck::ok) [[unlikely]]
         return bad_segment(rules, i, from, result);
-      if (__builtin_add_overflow(length_, from.segment_length, &length_)) [[unlikely]]
+      if (__builtin_add_overflow(length, from.segment_length, &length)) [[unlikely]]
         return too_long(rules);
-      segments_[count_++] = {from.lmr_context, 0, from.virtual_address, from.segment_length};
+      segments_[taken++] = {from.lmr_context, 0, from.virtual_address, from.segment_length};
     }
+    count_ = taken;
+    length_ = length;
     return DAT_SUCCESS;
   }
 
@@ -51,10 +55,11 @@ class CheckedSegments {
   std::uint64_t regions_seen() const { return regions_seen_; }
 
  private:
-  static DAT_RETURN bad_vector(const SegmentRules& rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov);
-  static DAT_RETURN bad_segment(const SegmentRules& rules, DAT_COUNT index, const DAT_LMR_TRIPLET& segment,
+  // By value, so that rules which are kept have no need to be in memory.
+  static DAT_RETURN bad_vector(SegmentRules rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov);
+  static DAT_RETURN bad_segment(SegmentRules rules, DAT_COUNT index, const DAT_LMR_TRIPLET& segment,
                                 nic::RegionCheck why);
-  static DAT_RETURN too_long(const SegmentRules& rules);
+  static DAT_RETURN too_long(SegmentRules rules);
 
   std::size_t count_;
   std::uint64_t length_;

@@ -126,8 +126,8 @@ class ShmStream final : public Stream {
   SendOutcome rdma(const Outgoing& message, Progress& progress);
   SendOutcome rdma_by_peer(const Outgoing& message, Progress& progress);
   SendOutcome later();
-  SendOutcome rdma_by_us(const Outgoing& message, Progress& progress);
   std::byte* mapped(const Outgoing& message);
+  std::byte* unmapped(const RemoteSegment& remote);
   bool copy(const Outgoing& message, std::uint64_t offset, std::uint64_t count) const;
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool get_arrived(const CellView& view);

@@ -49,10 +49,6 @@ SendOutcome ShmStream::rdma(const Outgoing& message, Progress& progress) {
   if (message.kind == WorkKind::rdma_read && remote_terms_.reads_in == 0) {
     return fail(progress, WorkStatus::remote_responder);  // RDR-12
   }
-  return rdma_by_us(message, progress);
-}
-
-SendOutcome ShmStream::rdma_by_us(const Outgoing& message, Progress& progress) {
   std::uint64_t count = 0;
   const RemoteSegment& remote = message.remote;
   {
@@ -78,18 +74,25 @@ SendOutcome ShmStream::rdma_by_us(const Outgoing& message, Progress& progress) {
 }
 
 // Where the remote memory is in this process, or null. Requires an RdmaUse.
-std::byte* ShmStream::mapped(const Outgoing& message) {
+inline std::byte* ShmStream::mapped(const Outgoing& message) {
   const RemoteSegment& remote = message.remote;
+  // What the peer is still to put in place comes first, also the rest of this one.
+  const bool after_peer = puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_;
+  if (!after_peer) [[likely]] {
+    if (std::byte* const at = link_->mapped().find(remote.key, remote.address, message.length)) return at;
+  }
+  return after_peer && !link_->within_process() ? nullptr : unmapped(remote);
+}
+
+// The same where no region is mapped.
+std::byte* ShmStream::unmapped(const RemoteSegment& remote) {
   if (!fabric_.adapter().config().cross_copy) return nullptr;
   if (link_->within_process()) return reinterpret_cast<std::byte*>(remote.address);
-  // What the peer is still to put in place comes first, also the rest of this one.
-  if (puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_) return nullptr;
-  std::byte* const at = link_->mapped().find(remote.key, remote.address, message.length);
-  if (!at && link_->mapped().used(remote.key)) {
+  if (link_->mapped().used(remote.key)) {
     mapping_wanted_.store(remote.key);
     link_->come_back(*this);
   }
-  return at;
+  return nullptr;
 }
 
 SendOutcome ShmStream::later() {
