@@ -76,6 +76,7 @@ DAT_RETURN rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET* triplet, D
                     DAT_RMR_CONTEXT* context) {
   ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_bind", DAT_INVALID_HANDLE_RMR);
   ANYDAT_OBJECT_OF(&rmr->ia(), Ep, ep, ep_handle, "dat_rmr_bind", DAT_INVALID_HANDLE_EP);
+  ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
   base::Guard guard(rmr->ia().engine());
   return rmr->bind(triplet, rights, *ep, cookie, flags, context);
 }

@@ -69,6 +69,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
   std::optional<DAT_RETURN> free();
   bool cut() { return !queue_pair_ || queue_pair_->cut(); }
   DAT_RETURN set_watermark(DAT_COUNT soft, DAT_COUNT hard);
+  // Whether requests may be posted. If only the peer's word that the connection stands is missing, looks for it, so not
+  // to be asked with the engine held.
+  bool takes_requests() { return open_to_requests(state()) || takes_requests_after_all(); }
   // Of an RMR of the zone `pz`, which has checked all that is its own. Fills in the flags; `key` is 0 if it was
   // flushed.
   DAT_RETURN post_bind(nic::BindRequest request, DAT_COMPLETION_FLAGS flags, const Pz& pz, std::uint32_t& key);
@@ -122,7 +125,6 @@ class Ep final : public Object, public nic::QueuePairEvents {
   static bool open_to_requests(DAT_EP_STATE now) {
     return now == DAT_EP_STATE_CONNECTED || now == DAT_EP_STATE_DISCONNECTED;
   }
-  bool takes_requests() { return open_to_requests(state()) || takes_requests_after_all(); }
   bool takes_requests_after_all();
   DAT_RETURN post_outcome(const char* call, nic::Status status) const;
 

@@ -169,7 +169,7 @@ DAT_RETURN Ep::post_bind(nic::BindRequest request, DAT_COMPLETION_FLAGS flags, c
   if (&pz != parts_.pz) {
     return fail(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE, "{}: the endpoint is not of the RMR's protection zone", call);
   }
-  if (!takes_requests()) return wrong_state(call);
+  if (!open_to_requests(state())) return wrong_state(call);
   request.flags = to_nic(flags);
   return post_outcome(call, queue_pair_->post_bind(request, key));
 }
