@@ -22,6 +22,8 @@ namespace {
 constexpr unsigned kLooksPerDescriptorPass = 1024;
 constexpr unsigned kRefusalsPerYield = 64;
 constexpr int kLooksPerPoll = 4;
+// Of looking in vain: the peer may be waiting for this very processor.
+constexpr base::Nanoseconds kYieldAfter = 5'000;
 
 std::uint64_t drain_eventfd(int fd) {
   std::uint64_t count = 0;
@@ -327,8 +329,19 @@ WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
     const base::Nanoseconds now = base::now_ns();
     if (now >= deadline) return waiter.notified() ? WaitResult::notified : WaitResult::timed_out;
     if (now - start >= spin_ns_) return WaitResult::interrupted;
-    // The peer may be waiting for this very processor.
-    if (now - start > 5'000) sched_yield();
+    if (now - start > kYieldAfter) sched_yield();
+  }
+}
+
+// What has woken the leader and not been all is often followed by the rest, as the parts of a message are by each other.
+// Arming and sleeping takes longer than most gaps between them.
+void Engine::linger(const Waiter& waiter, base::Nanoseconds deadline) {
+  for (base::Nanoseconds last = base::now_ns(); !waiter.notified();) {
+    const bool progress = poll();
+    const base::Nanoseconds now = base::now_ns();
+    if (progress) last = now;
+    if (now - last >= spin_ns_ || now >= deadline) return;
+    if (now - last > kYieldAfter) sched_yield();
   }
 }
 
@@ -365,12 +378,17 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     waiter.kick_fd_.store(-1);
     drain_eventfd(kick_fd_.get());  // what it was for is looked at below
     const bool others_post = posts_.load(std::memory_order_relaxed) != posts_seen;
+    bool progress = false;
     if (lock_unless_notified(waiter)) {
       disarm();
-      run_all();
+      progress = run_all();
       unlock();
     }
     if (is_progress_thread && others_post) return WaitResult::notified;
+    if (progress && !signalled && !is_progress_thread) {
+      linger(waiter, deadline);
+      seen = activity_.load(std::memory_order_relaxed);
+    }
     posts_seen = posts_.load(std::memory_order_relaxed);  // with those of the calls that were put off until now
     if (signalled) return WaitResult::interrupted;
   }

@@ -220,6 +220,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   bool lock_unless_notified(const Waiter& waiter) ANYDAT_TRY_ACQUIRE(true);
 
   WaitResult spin(Waiter& waiter, base::Nanoseconds deadline);
+  void linger(const Waiter& waiter, base::Nanoseconds deadline);
   WaitResult lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread);
   WaitResult follow(Waiter& waiter, base::Nanoseconds deadline);
   void step_down();
