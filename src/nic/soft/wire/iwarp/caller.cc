@@ -23,17 +23,8 @@ namespace {
 
 // From the call to the request.
 constexpr base::Nanoseconds kPatience = 10 * base::kNsPerSecond;
-constexpr std::uint64_t kRefusalMagic = 0x616e'7964'6174'2d31;  // "anydat-1"
 
 }  // namespace
-
-std::array<std::byte, Refusal::kBytes> write_refusal(const Refusal& refusal) {
-  std::array<std::byte, Refusal::kBytes> bytes;
-  store_big(bytes.data(), kRefusalMagic);
-  store_big(bytes.data() + 8, static_cast<std::uint32_t>(refusal.why));
-  store_big(bytes.data() + 12, refusal.qual);
-  return bytes;
-}
 
 // A frame of this size always fits into a socket that nothing has been written to.
 void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> private_data) {
@@ -42,15 +33,6 @@ void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> pri
   frame.private_data = private_data;
   std::array<std::byte, kStartUpBytesMax> bytes;
   send_now(fd, std::span(bytes).first(write_start_up(frame, bytes)));
-}
-
-bool parse_refusal(std::span<const std::byte> private_data, Refusal& refusal) {
-  if (private_data.size() != Refusal::kBytes || load_big<std::uint64_t>(private_data.data()) != kRefusalMagic) {
-    return false;
-  }
-  refusal.why = static_cast<Refusal::Why>(load_big<std::uint32_t>(private_data.data() + 8));
-  refusal.qual = load_big<std::uint32_t>(private_data.data() + 12);
-  return refusal.qual <= 0xffff;
 }
 
 // ---- somebody who has called

@@ -7,24 +7,15 @@
 
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
+#include "nic/refusal.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 
 namespace anydat::nic::soft::iwarp {
 
 class Fabric;
 
-// What a rejection tells a peer that is one of us, in its private data (DAT's own rejections have none): why, and where
-// to ask instead. Others see a rejection.
-struct Refusal {
-  enum class Why : std::uint32_t { nobody_listens = 1, elsewhere = 2 };
-  static constexpr std::size_t kBytes = 16;
-  Why why;
-  std::uint32_t qual;  // elsewhere: the port to ask at
-};
-std::array<std::byte, Refusal::kBytes> write_refusal(const Refusal& refusal);
 // Rejects what was asked for on this socket, whatever becomes of it.
 void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> private_data);
-bool parse_refusal(std::span<const std::byte> private_data, Refusal& refusal);
 
 // Somebody who has called and not yet said what he wants. Nobody may take for ever.
 class Caller final : public FdHandler {

@@ -170,19 +170,19 @@ std::span<const std::byte> TcpStream::answer_arrived(std::span<const std::byte> 
 }
 
 void TcpStream::rejected(const StartUp& answer) {
-  Refusal refusal{};
-  if (!parse_refusal(answer.private_data, refusal)) {
+  const std::optional<Refusal> refusal = parse_refusal(answer.private_data);
+  if (!refusal) {
     fail(ConnectFailure::rejected_by_peer);
     return;
   }
-  if (refusal.why != Refusal::Why::elsewhere || refusal.qual == 0) {
+  if (refusal->why != Refusal::Why::elsewhere || refusal->qual == 0) {
     fail(ConnectFailure::refused);
     return;
   }
   // CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
   hang_up();
   set_up_->count = 0;
-  if (!dial_again(refusal.qual)) fail(ConnectFailure::unreachable);
+  if (!dial_again(refusal->qual)) fail(ConnectFailure::unreachable);
 }
 
 // What holds for both halves from now on.
