@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/ia.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -69,7 +71,20 @@ Ia::Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
       limits_(limits_of(nic->info().limits)),
       address_(nic->info().address),
       nic_(std::move(nic)),
-      engine_(&nic_->engine()) {}
+      engine_(&nic_->engine()) {
+  const nic::AdapterInfo& info = nic_->info();
+  receiver_not_ready_ = info.receiver_not_ready_ns == base::kForever
+                            ? "unlimited"
+                            : fmt::format("{}", (info.receiver_not_ready_ns + 999'999) / 1'000'000);
+  provider_attributes_ = {
+      {"ANYDAT_RECEIVER_NOT_READY_MS", receiver_not_ready_.c_str()},
+      {"ANYDAT_SEND_COMPLETES", info.sends_complete_at_receiver ? "received" : "sent"},
+      {"ANYDAT_SOLICITED", info.tells_solicited ? "as sent" : "always"},
+      {"ANYDAT_REMOTE_ERRORS", info.tells_remote_errors ? "told" : "not told"},
+      {"ANYDAT_ACCEPT_COMPLETES", info.confirms_accepts ? "confirmed" : "at once"},
+      {"ANYDAT_PEER_DEATH", info.tells_deaths ? "broken" : "disconnected or broken"},
+  };
+}
 
 Ia::~Ia() = default;
 
@@ -414,7 +429,7 @@ void Ia::fill(DAT_IA_ATTR& attr) {
   attr.max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
 }
 
-void Ia::fill(DAT_PROVIDER_ATTR& attr) const {
+void Ia::fill(DAT_PROVIDER_ATTR& attr) {
   std::memset(static_cast<void*>(&attr), 0, sizeof attr);
   copy_name(attr.provider_name, "anydat");
   attr.provider_version_major = kVersionMajor;
@@ -443,6 +458,8 @@ void Ia::fill(DAT_PROVIDER_ATTR& attr) const {
   attr.lmr_sync_req = DAT_FALSE;
   attr.dto_async_return_guaranteed = DAT_FALSE;
   attr.rdma_write_for_rdma_read_req = DAT_FALSE;
+  attr.num_provider_specific_attr = static_cast<DAT_COUNT>(provider_attributes_.size());
+  attr.provider_specific_attr = provider_attributes_.data();
 }
 
 }  // namespace anydat::dapl

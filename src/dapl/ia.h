@@ -109,7 +109,7 @@ class Ia final : public Object {
   Object* adopt_object(std::unique_ptr<Object> object);
   DAT_COUNT limit_of(DAT_HANDLE_TYPE type) const;
   void fill(DAT_IA_ATTR& attr);
-  void fill(DAT_PROVIDER_ATTR& attr) const;
+  void fill(DAT_PROVIDER_ATTR& attr);
   bool anything_of_the_consumers() const;
   void destroy_everything();
   void retire_all(DAT_HANDLE_TYPE type);
@@ -120,6 +120,8 @@ class Ia final : public Object {
   nic::Address address_;
   std::unique_ptr<nic::Adapter> nic_;
   nic::Engine* engine_;
+  std::string receiver_not_ready_;  // the text of its attribute
+  std::vector<DAT_NAMED_ATTR> provider_attributes_;
 
   // With the engine held.
   std::array<std::list<std::unique_ptr<Object>>, DAT_HANDLE_TYPE_SRQ + 1> objects_;
@@ -127,8 +129,6 @@ class Ia final : public Object {
   std::unordered_map<DAT_LMR_CONTEXT, Lmr*> lmrs_;
   std::list<nic::Address> addresses_;
   nic::ZoneId last_zone_ = nic::kNoZone;
-  std::vector<std::string> attribute_texts_;
-  std::vector<DAT_NAMED_ATTR> provider_attributes_;
 
   // Written under the lock of async EVDs in ia.cc, since instances share them, and under async_lock_, under which it is
   // used: its owner may close meanwhile.

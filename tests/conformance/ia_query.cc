@@ -7,6 +7,7 @@
 #include <string>
 
 #include "evd_fixture.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -465,28 +466,44 @@ TEST_P(ProviderFeatures, ListedCompletionFlagsAreAccepted) {
   }
 }
 
-// PRV-ATTR-8: every feature that the attributes claim can be used.
+// PRV-ATTR-8, ATTR-1: every feature that the attributes claim can be used, and what they deny is refused.
 TEST_P(ProviderFeatures, ClaimedFeaturesWork) {
   const DAT_PROVIDER_ATTR attr = server.ia.provider();
   EXPECT_EQ(attr.srq_supported, DAT_TRUE);
-  EXPECT_EQ(attr.srq_watermarks_supported, 0x111);
+  EXPECT_EQ(attr.srq_watermarks_supported & 0x001, 0x001);
   EXPECT_EQ(attr.srq_info_supported, 0x11);
-  EXPECT_EQ(attr.ep_recv_info_supported, 0x11);
   const Srq srq(server.ia, server.pz, 8);
   EXPECT_NE(srq.available(), DAT_VALUE_UNKNOWN);
   EXPECT_NE(srq.outstanding(), DAT_VALUE_UNKNOWN);
   EXPECT_THAT(dat_srq_set_lw(srq.get(), 0), Succeeds());
   const Ep ep(server, srq);
-  EXPECT_THAT(dat_ep_set_watermark(ep.get(), 2, DAT_WATERMARK_INFINITE), Succeeds());
-  EXPECT_THAT(dat_ep_set_watermark(ep.get(), DAT_WATERMARK_INFINITE, 3), Succeeds());
-  DAT_COUNT allocated = DAT_VALUE_UNKNOWN;
-  DAT_COUNT span = DAT_VALUE_UNKNOWN;
-  ASSERT_THAT(dat_ep_recv_query(ep.get(), &allocated, &span), Succeeds());
-  EXPECT_EQ(allocated, 0);
-  EXPECT_EQ(span, 0);
+  const auto expect_as_claimed = [](DAT_RETURN rc, bool claimed) {
+    if (claimed) {
+      EXPECT_THAT(rc, Succeeds());
+    } else {
+      EXPECT_THAT(rc, HasType(DAT_MODEL_NOT_SUPPORTED));
+    }
+  };
+  expect_as_claimed(dat_ep_set_watermark(ep.get(), 2, DAT_WATERMARK_INFINITE),
+                    (attr.srq_watermarks_supported & 0x010) != 0);
+  expect_as_claimed(dat_ep_set_watermark(ep.get(), DAT_WATERMARK_INFINITE, 3),
+                    (attr.srq_watermarks_supported & 0x100) != 0);
+  const Connection connection = connect_pair(server, srq, client);
+  DAT_COUNT allocated = 77;
+  DAT_COUNT span = 77;
+  ASSERT_THAT(dat_ep_recv_query(connection.server.get(), &allocated, &span), Succeeds());
+  EXPECT_EQ(allocated, (attr.ep_recv_info_supported & 0x01) != 0 ? 0 : DAT_VALUE_UNKNOWN);
+  EXPECT_EQ(span, (attr.ep_recv_info_supported & 0x10) != 0 ? 0 : DAT_VALUE_UNKNOWN);
+  const Pz other(server.ia);
+  const DAT_EP_ATTR srq_ep_attr = default_srq_ep_attr();
+  DAT_EP_HANDLE in_other_zone = DAT_HANDLE_NULL;
+  const DAT_RETURN zone_rc = dat_ep_create_with_srq(server.ia.get(), other.get(), server.recv.get(), server.request.get(),
+                                               server.connect.get(), srq.get(), &srq_ep_attr, &in_other_zone);
   if (attr.srq_ep_pz_difference_supported == DAT_TRUE) {
-    const Pz other(server.ia);
-    const Ep in_other_zone(server.ia, other, evds_of(server), srq, default_srq_ep_attr());
+    ASSERT_THAT(zone_rc, Succeeds());
+    EXPECT_THAT(dat_ep_free(in_other_zone), Succeeds());
+  } else {
+    EXPECT_THAT(zone_rc, HasType(DAT_INVALID_PARAMETER));  // EP-CSRQ-9
   }
   if (attr.ep_creator != DAT_PSP_CREATES_EP_NEVER) {
     DAT_CONN_QUAL qualifier = 0;
@@ -509,6 +526,34 @@ TEST_P(ProviderFeatures, ClaimedFeaturesWork) {
       EXPECT_THAT(rc, HasType(DAT_MODEL_NOT_SUPPORTED)) << qos;
     }
   }
+}
+
+// SRQ-ARR-3: how long a message waits for a buffer is an attribute, which follows the environment of dat_ia_open.
+TEST_P(ProviderFeatures, TimeOfWaitingForABufferIsAnAttribute) {
+  const std::string usual = provider_attribute(server.ia, "ANYDAT_RECEIVER_NOT_READY_MS");
+  EXPECT_TRUE(usual == "unlimited" || usual == "0") << usual;
+  Wire impatient = GetParam();
+  for (const int limit : {0, 60, 250}) {
+    impatient.env["DAT_RNR_TIMEOUT_MS"] = std::to_string(limit);
+    const std::string set = provider_attribute(Ia(impatient), "ANYDAT_RECEIVER_NOT_READY_MS");
+    ASSERT_THAT(set, testing::MatchesRegex("[0-9]+"));
+    if (limit == 0 || usual == "0") {
+      EXPECT_EQ(set, "0");
+    } else {
+      EXPECT_GE(std::stoi(set), limit);
+      EXPECT_LE(std::stoi(set), 2 * limit) << "a device has a few time-outs to choose from";
+    }
+  }
+}
+
+// ATTR-1: what else an adapter may be unable to do is announced as well.
+TEST_P(ProviderFeatures, OtherPropertiesAreAttributes) {
+  using testing::AnyOf;
+  EXPECT_THAT(provider_attribute(server.ia, "ANYDAT_SEND_COMPLETES"), AnyOf("sent", "received"));
+  EXPECT_THAT(provider_attribute(server.ia, "ANYDAT_SOLICITED"), AnyOf("as sent", "always"));
+  EXPECT_THAT(provider_attribute(server.ia, "ANYDAT_REMOTE_ERRORS"), AnyOf("told", "not told"));
+  EXPECT_THAT(provider_attribute(server.ia, "ANYDAT_ACCEPT_COMPLETES"), AnyOf("confirmed", "at once"));
+  EXPECT_THAT(provider_attribute(server.ia, "ANYDAT_PEER_DEATH"), AnyOf("broken", "disconnected or broken"));
 }
 
 // PRV-ATTR-2, PRV-ATTR-8
