@@ -86,6 +86,7 @@ VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel,
       cm_channel_(std::move(channel)),
       info_(std::move(info)),
       completion_queues_(*device_),
+      abandoned_(*this),
       completions_source_(*this, &VerbsAdapter::completion_notices),
       cm_source_(*this, &VerbsAdapter::cm_events),
       device_source_(*this, &VerbsAdapter::device_events) {
@@ -115,6 +116,11 @@ std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, cons
   info.counts_taken_buffers = false;
   info.has_watermarks = false;
   info.shared_queue_of_any_zone = false;
+  info.sends_complete_at_receiver = !device->is_iwarp();
+  info.tells_solicited = !device->is_iwarp();
+  info.tells_remote_errors = !device->is_iwarp();
+  info.confirms_accepts = !device->is_iwarp();
+  info.tells_deaths = false;
   std::unique_ptr<VerbsAdapter> adapter(new VerbsAdapter(std::move(device), std::move(channel), std::move(info)));
   status = adapter->start();
   if (status != Status::ok) {
@@ -141,13 +147,19 @@ VerbsAdapter::~VerbsAdapter() {
   engine_.remove_source(*this);
   engine_.unlock();
   engine_.stop();
+  for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
 }
 
 // A limit is kept as nearly as retries of a device can: six at most, each after one of its timers.
 void VerbsAdapter::read_receiver_not_ready() {
+  if (device_->is_iwarp()) {
+    info_.receiver_not_ready_ns = 0;  // RFC 5041, section 7.1: a message without a buffer ends the connection
+    return;
+  }
   const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms);
   if (!limit) return;
   rnr_retries_ = 0;
+  info_.receiver_not_ready_ns = 0;
   if (*limit == 0) return;
   const std::int64_t each_us = std::min<std::int64_t>(*limit, 3'600'000) * 1000 / 6;
   rnr_retries_ = 6;
@@ -158,6 +170,7 @@ void VerbsAdapter::read_receiver_not_ready() {
       break;
     }
   }
+  info_.receiver_not_ready_ns = base::Nanoseconds{rnr_retries_} * kRnrTimers[rnr_timer_] * 1000;
 }
 
 // ---- objects
@@ -313,7 +326,10 @@ void VerbsAdapter::device_events() {
       case IBV_EVENT_QP_REQ_ERR:
       case IBV_EVENT_QP_ACCESS_ERR:
       case IBV_EVENT_COMM_EST:
-        static_cast<VerbsQueuePair*>(event.element.qp->qp_context)->device_event(event.event_type);
+        // Null if it belongs to nobody any more.
+        if (auto* const queue_pair = static_cast<VerbsQueuePair*>(event.element.qp->qp_context)) {
+          queue_pair->device_event(event.event_type);
+        }
         break;
       case IBV_EVENT_DEVICE_FATAL:
         device_gone();
@@ -324,6 +340,37 @@ void VerbsAdapter::device_events() {
   }
 }
 
+void VerbsAdapter::abandon(AbandonedAttempt attempt) {
+  if (attempt.id) attempt.id->context = static_cast<CmHandler*>(&abandoned_);
+  try {
+    abandoned_.attempts.push_back(std::move(attempt));
+  } catch (const std::bad_alloc&) {
+    drop(attempt);  // however long that takes
+  }
+}
+
+void VerbsAdapter::drop(AbandonedAttempt& attempt) {
+  attempt.id.reset();
+  attempt.queue_pair.reset();
+  if (attempt.cq) completion_queues_.release(std::exchange(attempt.cq, nullptr), attempt.cq_room);
+  attempt.pd.reset();
+}
+
+void VerbsAdapter::drop_abandoned(const SharedQueue* shared) {
+  for (AbandonedAttempt& attempt : abandoned_.attempts) {
+    if (attempt.shared == shared) drop(attempt);
+  }
+  abandoned_.forget_dropped();
+}
+
+// Whatever it is, it is the answer, or stands for it.
+void VerbsAdapter::Abandoned::on_cm_event(const CmEvent& event) {
+  for (AbandonedAttempt& attempt : attempts) {
+    if (attempt.id.get() == event.id) adapter.drop(attempt);
+  }
+  forget_dropped();
+}
+
 void VerbsAdapter::device_gone() {
   if (gone_) return;
   gone_ = true;
@@ -332,6 +379,7 @@ void VerbsAdapter::device_gone() {
   for (std::size_t i = 0; i < by_tag_.size(); ++i) {
     if (by_tag_[i].queue_pair) by_tag_[i].queue_pair->device_gone();
   }
+  for (AbandonedAttempt& attempt : std::exchange(abandoned_.attempts, {})) drop(attempt);
 }
 
 }  // namespace anydat::nic::verbs

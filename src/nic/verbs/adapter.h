@@ -20,6 +20,16 @@ namespace anydat::nic::verbs {
 class VerbsQueuePair;
 class SharedQueue;
 
+// What belongs to an attempt to connect that nobody waits for any more, and that the other side has not answered.
+struct AbandonedAttempt {
+  CmIdPtr id;
+  QpPtr queue_pair;
+  PdPtr pd;
+  Cq* cq;  // null: none
+  std::uint32_t cq_room;
+  const SharedQueue* shared;
+};
+
 // The hardware NIC: one RDMA device, opened once for each adapter. Progress is polling its completion queues, and three
 // descriptors that tell when to: of completions, of connection management, and of what befalls the device.
 class VerbsAdapter final : public Adapter, public PollSource {
@@ -61,6 +71,10 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Parts& parts() { return parts_; }
   bool gone() const { return gone_; }
   void device_gone();
+  // Keeps it until its answer has come.
+  void abandon(AbandonedAttempt attempt);
+  // Waits for those that have a queue pair on the shared queue.
+  void drop_abandoned(const SharedQueue* shared);
   std::uint8_t rnr_retries() const { return rnr_retries_; }
   std::uint8_t rnr_timer() const { return rnr_timer_; }
 
@@ -75,6 +89,17 @@ class VerbsAdapter final : public Adapter, public PollSource {
     void (VerbsAdapter::*handle)();
   };
 
+  struct Abandoned final : CmHandler {
+    explicit Abandoned(VerbsAdapter& owner) : adapter(owner) {}
+    void on_cm_event(const CmEvent& event) override;
+    void forget_dropped() {
+      std::erase_if(attempts, [](const AbandonedAttempt& attempt) { return !attempt.id; });
+    }
+    VerbsAdapter& adapter;
+    std::vector<AbandonedAttempt> attempts;
+  };
+  void drop(AbandonedAttempt& attempt);
+
   VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info);
   Status start();
   void handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
@@ -86,7 +111,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
 
   std::unique_ptr<Device> device_;
   const CmChannelPtr cm_channel_;
-  const AdapterInfo info_;
+  AdapterInfo info_;  // fixed once it is constructed
   std::uint8_t rnr_retries_ = 7;  // for ever
   std::uint8_t rnr_timer_ = 12;   // 0.64 ms
   Engine engine_;
@@ -104,6 +129,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;
   std::map<ConnQual, VerbsListener*> listeners_;
   Parts parts_;
+  Abandoned abandoned_;
   bool gone_ = false;
   Source completions_source_;
   Source cm_source_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/lock.h"
+#include "nic/refusal.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 
@@ -112,8 +113,13 @@ void VerbsRequest::answer(CmHead::Kind kind, std::uint64_t number) {
     head.kind = kind;
     head.number = number;
     const CmMessage message(head, {});
-    if (adapter_.device().is_iwarp()) {
+    if (adapter_.device().is_iwarp() && kind == CmHead::Kind::rejected) {
       rdma_reject(id_.get(), nullptr, 0);
+    } else if (adapter_.device().is_iwarp()) {
+      const bool elsewhere = kind == CmHead::Kind::redirect;
+      const auto refusal = write_refusal({elsewhere ? Refusal::Why::elsewhere : Refusal::Why::nobody_listens,
+                                          elsewhere ? static_cast<std::uint32_t>(number) : 0});
+      rdma_reject(id_.get(), refusal.data(), static_cast<std::uint8_t>(refusal.size()));
     } else {
       rdma_reject(id_.get(), message.bytes.data(), static_cast<std::uint8_t>(message.length));
     }
@@ -159,7 +165,8 @@ Status VerbsRequest::hand_off(ConnQual qual) {
     found->second->deliver(std::move(moved));
     return Status::ok;
   }
-  if (!has_head_) return Status::unreachable;
+  // A peer over iWARP that is none of ours sees a rejection.
+  if (!has_head_ && !adapter_.device().is_iwarp()) return Status::unreachable;
   // Another instance or process: the active side asks there itself, if the port is taken at our address.
   rdma_cm_id* probe = nullptr;
   if (rdma_create_id(adapter_.cm_channel(), &probe, nullptr, RDMA_PS_TCP) != 0) return Status::no_memory;

@@ -3,6 +3,7 @@
 #include "nic/verbs/queue_pair.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <utility>
 
@@ -65,10 +66,19 @@ Status VerbsQueuePair::init(const QueuePairLimits& limits) {
   }
   limits_ = limits;
   base::Guard guard(send_lock_);
+  return make_room(limits);
+}
+
+Status VerbsQueuePair::make_room(const QueuePairLimits& limits) {
+  if (!sends_.reserve(limits.send_depth)) return Status::no_memory;
   const std::uint32_t segments = std::max(limits.send_segments, 1u);
   gather_.resize(segments);
   chain_.resize(segments);
-  return sends_.reserve(limits.send_depth) ? Status::ok : Status::no_memory;
+  if (adapter_.device().is_iwarp()) {
+    posted_most_ = segments;
+    posted_segments_.resize(std::bit_ceil(std::size_t{std::max(limits.send_depth, 1u)}) * segments);
+  }
+  return Status::ok;
 }
 
 void VerbsQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
@@ -83,9 +93,7 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) {
     if (const Status status = own_->resize(limits.recv_depth); status != Status::ok) return status;
   }
   base::Guard guard(send_lock_);
-  if (!sends_.reserve(limits.send_depth)) return Status::no_memory;
-  gather_.resize(std::max(limits.send_segments, 1u));
-  chain_.resize(std::max(limits.send_segments, 1u));
+  if (const Status status = make_room(limits); status != Status::ok) return status;
   limits_ = limits;
   return Status::ok;
 }
@@ -157,6 +165,8 @@ bool VerbsQueuePair::change_state(rdma_cm_id* id, ibv_qp_state state) {
 void VerbsQueuePair::remove_queue_pair() {
   if (qp_) {
     const std::uint32_t number = qp_->qp_num;
+    // Receives may be posted by any thread meanwhile.
+    if (own_) own_->close();
     {
       base::Guard guard(send_lock_);
       qp_.reset();
@@ -263,8 +273,36 @@ void VerbsQueuePair::end_now(Ending ending) {
   ending_ = ending;
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
-  id_.reset();
+  if (std::exchange(unanswered_, false) && adapter_.device().is_iwarp()) {
+    abandon_attempt();
+  } else {
+    id_.reset();
+  }
   finish();
+}
+
+// Over iWARP the kernel destroys what belongs to an attempt only when the other side has answered, for which it may wait
+// for many seconds. So may not the adapter.
+void VerbsQueuePair::abandon_attempt() {
+  AbandonedAttempt attempt{std::move(id_), {}, std::move(pd_), std::exchange(cq_, nullptr), cq_room_, shared_};
+  if (own_) own_->close();
+  {
+    base::Guard guard(send_lock_);
+    attempt.queue_pair = std::move(qp_);
+  }
+  if (attempt.queue_pair) {
+    // In this state it does not connect any more, so that nothing is written to the memory of its receives.
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    ibv_modify_qp(attempt.queue_pair.get(), &attributes, IBV_QP_STATE);
+    attempt.queue_pair->qp_context = nullptr;
+    adapter_.forget_number(attempt.queue_pair->qp_num);
+  }
+  if (own_) own_->detach();
+  // What it gives back when it goes is nobody's.
+  adapter_.remove(*this, tag_);
+  tag_ = adapter_.add(*this);
+  adapter_.abandon(std::move(attempt));
 }
 
 // Everything posted completes, in order; then nothing is left but the state.
@@ -272,6 +310,11 @@ void VerbsQueuePair::finish() {
   adapter_.engine().cancel_timer(quiet_timer_);
   remove_queue_pair();
   flush_sends();
+  // What arrived on a connection that never was; others have their buffers back in the pool.
+  for (const Early& early : std::exchange(early_, {})) {
+    if (early.done) complete_recv(*early.done, WorkStatus::flushed, 0, false);
+  }
+  adapter_.batch().flush();
   flush_receives();
   switch (std::exchange(ending_.report, Ending::Report::none)) {
     case Ending::Report::none:
@@ -297,6 +340,7 @@ void VerbsQueuePair::reset() {
   state_.store(State::idle);
   blocked_.store(false, std::memory_order_relaxed);
   flushed_unasked_ = false;
+  one_failed_ = false;
   failed_.store(false);
   reached_ = {};
 }

@@ -11,6 +11,7 @@
 #include "nic/verbs/receive_pool.h"
 #include "nic/verbs/send_ring.h"
 #include "nic/verbs/shared_queue.h"
+#include "nic/verbs/work_id.h"
 
 namespace anydat::nic::verbs {
 
@@ -98,6 +99,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   Status begin_attempt();
   void send_request(rdma_cm_id* id);
   void rejected(const CmEvent& event);
+  void ask_again(ConnQual qual);
+  void attempt_again();
   void answered(const CmEvent& event);
   void established(std::span<const std::byte> private_data);
 
@@ -110,9 +113,12 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void peer_closed();
   void fail(WorkStatus first_send_status);
   void run_breaks();
+  void abandon_attempt();
   void flush_sends();
   void flush_receives();
 
+  Status make_room(const QueuePairLimits& limits) ANYDAT_REQUIRES(send_lock_);
+  WorkStatus status_of(const ibv_wc& wc, std::uint32_t number) const;
   void complete_send(SendRing::Entry& entry, WorkStatus status);
   void complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
   void retire_finished();
@@ -122,7 +128,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   QueuePairEvents& events_;
   SharedQueue* const shared_;  // null: own_ serves
   std::unique_ptr<ReceivePool> own_;
-  const std::uint32_t tag_;  // in the names of work
+  std::uint32_t tag_;        // in the names of work
 
   // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
   std::atomic<State> state_{State::idle};
@@ -134,6 +140,10 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::atomic<bool> blocked_{false};  // a request cannot be done, so none behind it is begun
   std::vector<ibv_sge> gather_ ANYDAT_GUARDED_BY(send_lock_);
   std::vector<ibv_send_wr> chain_ ANYDAT_GUARDED_BY(send_lock_);
+  // Over iWARP: the segments of requests, posted_most_ of each, at the low bits of their numbers. Soft-iWARP says one
+  // thing of memory that has gone and of a connection that has. Written by posters before sends_ has the request.
+  std::vector<Segment> posted_segments_;
+  std::size_t posted_most_ = 1;
   QpPtr qp_;  // written as state_ is
   std::uint32_t inline_max_ = 0;
   std::atomic<std::uint32_t> reads_agreed_{0};  // that may be under way to the peer
@@ -155,6 +165,14 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::uint64_t attempt_ = 0;            // names the parts of one request
   std::vector<std::byte> private_data_;  // of the request
   std::size_t private_data_sent_ = 0;    // parts that the other side has
+  bool unanswered_ = false;              // it has been asked and has said nothing
+  // Over iWARP messages may arrive before it is said that the other side has accepted.
+  struct Early {
+    ibv_wc wc;
+    WorkId id;
+    std::optional<ReceivePool::Done> done;  // of a shared queue
+  };
+  std::vector<Early> early_;
   bool accepts_ = false;                 // the passive side, which settles how many Reads may be under way:
   std::uint8_t reads_in_ = 0;
   std::uint8_t reads_out_ = 0;
@@ -165,6 +183,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::atomic<WorkStatus> failure_{WorkStatus::success};  // why the connection is to be broken by run_breaks()
   std::atomic<bool> failed_{false};
   bool flushed_unasked_ = false;
+  bool one_failed_ = false;  // a request, so that those after it do as well
   Engine::Kick retire_kick_;
   Engine::Kick break_kick_;
   Engine::Kick quiet_kick_;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <new>
 
+#include "nic/refusal.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 
@@ -89,43 +90,53 @@ void VerbsQueuePair::send_request(rdma_cm_id* id) {
   parameters.private_data_len =
       static_cast<std::uint8_t>(plain ? std::min<std::size_t>(private_data_.size(), 255) : message.length);
   if (rdma_connect(id, &parameters) != 0) {
-    end_now({Ending::Report::connect_failed,
-             errno == ECONNREFUSED ? ConnectFailure::refused : ConnectFailure::unreachable});
+    return end_now({Ending::Report::connect_failed,
+                    errno == ECONNREFUSED ? ConnectFailure::refused : ConnectFailure::unreachable});
   }
+  unanswered_ = true;
 }
 
 // The other side's reject, or a word of its NIC.
 void VerbsQueuePair::rejected(const CmEvent& event) {
-  const std::optional<CmParsed> ours = adapter_.device().is_iwarp() ? std::nullopt : parse(event.private_data());
+  if (adapter_.device().is_iwarp()) {
+    const std::optional<Refusal> refusal = parse_refusal(event.private_data());
+    if (refusal && refusal->why == Refusal::Why::elsewhere && refusal->qual != 0) return ask_again(refusal->qual);
+    return end_now({Ending::Report::connect_failed,
+                    refusal ? ConnectFailure::refused : ConnectFailure::rejected_by_peer});
+  }
+  const std::optional<CmParsed> ours = parse(event.private_data());
   ConnectFailure why = ConnectFailure::rejected_by_peer;
   if (!ours) {
     // A reject in the program's name but without a word of it is the kernel's, for a service point or a process that
     // has gone.
     const auto data = event.private_data();
     const bool silent = std::all_of(data.begin(), data.end(), [](std::byte byte) { return byte == std::byte{}; });
-    if (!adapter_.device().is_iwarp() && (event.status != kByConsumer || silent)) why = ConnectFailure::refused;
+    if (event.status != kByConsumer || silent) why = ConnectFailure::refused;
     return end_now({Ending::Report::connect_failed, why});
   }
-  bool again = false;
+  if (ours->head.kind == CmHead::Kind::redirect) return ask_again(ours->head.number);
   if (ours->head.kind == CmHead::Kind::proceed && private_data_sent_ + kPartMax < private_data_.size()) {
     private_data_sent_ += kPartMax;
-    again = true;
-  } else if (ours->head.kind == CmHead::Kind::redirect) {
-    service_ = ours->head.number;
-    private_data_sent_ = 0;
-    attempt_ = random_number();
-    again = true;
+    return attempt_again();
   }
-  // Rejecting ends the device's idea of the connection as well.
-  remove_queue_pair();
-  if (again) {
-    id_.reset();
-    if (begin_attempt() == Status::ok) return;
-    why = ConnectFailure::unreachable;
-  } else if (ours->head.kind != CmHead::Kind::rejected) {
-    why = ConnectFailure::refused;
-  }
+  if (ours->head.kind != CmHead::Kind::rejected) why = ConnectFailure::refused;
   end_now({Ending::Report::connect_failed, why});
+}
+
+// CR-HO-3: nobody above notices; the deadline keeps running.
+void VerbsQueuePair::ask_again(ConnQual qual) {
+  service_ = qual;
+  private_data_sent_ = 0;
+  attempt_ = random_number();
+  attempt_again();
+}
+
+// Being rejected has ended the device's idea of the connection as well.
+void VerbsQueuePair::attempt_again() {
+  remove_queue_pair();
+  id_.reset();
+  if (begin_attempt() == Status::ok) return;
+  end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
 }
 
 // InfiniBand: the other side has accepted, and waits for us.
@@ -148,6 +159,14 @@ void VerbsQueuePair::established(std::span<const std::byte> private_data) {
     state_.store(State::connected);
   }
   events_.on_established(private_data);
+  for (const Early& early : std::exchange(early_, {})) {
+    if (early.done) {
+      completed_shared(early.wc, *early.done);
+    } else {
+      completed(early.wc, early.id);
+    }
+  }
+  adapter_.batch().flush();
 }
 
 // ---- passive side
@@ -194,6 +213,7 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
 void VerbsQueuePair::on_cm_event(const CmEvent& event) {
   if (id_.get() != event.id) return;
   const bool connecting = state() == State::connecting;
+  if (event.type != RDMA_CM_EVENT_ADDR_RESOLVED && event.type != RDMA_CM_EVENT_ROUTE_RESOLVED) unanswered_ = false;
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (!connecting) break;

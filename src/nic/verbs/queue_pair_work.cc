@@ -64,8 +64,8 @@ WorkStatus recv_status(ibv_wc_status status, bool usable) {
     case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_ACCESS_ERR:
       return WorkStatus::local_protection;
-    default:
-      return WorkStatus::transport;
+    default:  // soft-iWARP has one word for all other failures
+      return usable ? WorkStatus::transport : WorkStatus::local_protection;
   }
 }
 
@@ -101,6 +101,11 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
     }
     // In the ring before it is handed over: it may complete before the device's driver returns.
     const std::uint64_t number = sends_.next();
+    if (!posted_segments_.empty()) {
+      const std::size_t places = posted_segments_.size() / posted_most_;
+      Segment* const place = &posted_segments_[(number & (places - 1)) * posted_most_];
+      std::fill(std::copy(request.segments.begin(), request.segments.end(), place), place + posted_most_, Segment{});
+    }
     SendRing::Entry& entry = sends_.append(request, SendRing::Stage::at_device);
     if (request.kind == WorkKind::rdma_read && reads_agreed_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
       // The device would wait for ever to begin it.
@@ -128,7 +133,9 @@ Status VerbsQueuePair::hand_over(const SendRequest& request, std::uint64_t numbe
   first.wr_id = WorkId{WorkId::Queue::send, tag_, static_cast<std::uint32_t>(number)}.packed();
   first.sg_list = gather_.data();
   first.num_sge = count;
-  first.send_flags = IBV_SEND_SIGNALED | (request.flags.fence ? unsigned{IBV_SEND_FENCE} : 0u);
+  // Soft-iWARP refuses Reads that are fenced. They need not be: a peer answers the Reads before them first.
+  const bool fenced = request.flags.fence && !(reads && adapter_.device().is_iwarp());
+  first.send_flags = IBV_SEND_SIGNALED | (fenced ? unsigned{IBV_SEND_FENCE} : 0u);
   switch (request.kind) {
     case WorkKind::rdma_read:
       first.opcode = IBV_WR_RDMA_READ;
@@ -240,6 +247,9 @@ void VerbsQueuePair::retire_finished() {
   while (SendRing::Entry* const finished = sends_.finished_front()) {
     SendRing::Entry& entry = *finished;
     WorkStatus status = entry.status.load(std::memory_order_relaxed);
+    // EP-DISC-3: over iWARP a Write may be done while a Read before it is not.
+    if (status == WorkStatus::success && one_failed_) [[unlikely]]
+      status = WorkStatus::flushed;
     if (entry.kind == WorkKind::bind && status == WorkStatus::success) [[unlikely]] {
       if (entry.bind->window->can_bind(entry.bind->part)) {
         entry.bind->window->bind(std::move(entry.bind->memory), entry.bind->tag);
@@ -252,8 +262,10 @@ void VerbsQueuePair::retire_finished() {
       // Somebody knows better what the first of them came to.
       status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
     }
+    if (entry.kind == WorkKind::bind && status == WorkStatus::flushed) entry.bind->window->give_up(entry.bind->tag);
     complete_send(entry, status);
     sends_.drop_first();
+    if (status != WorkStatus::success) one_failed_ = true;
     if (status == WorkStatus::success || status == WorkStatus::flushed) continue;
     blocked_.store(true, std::memory_order_relaxed);
     failure_.store(WorkStatus::flushed);
@@ -333,8 +345,20 @@ QueuePair::RecvInfo VerbsQueuePair::recv_info() const {
 
 // ---- completions, with the engine held
 
+WorkStatus VerbsQueuePair::status_of(const ibv_wc& wc, std::uint32_t number) const {
+  if (wc.status != IBV_WC_LOC_QP_OP_ERR || posted_segments_.empty()) return send_status(wc.status);
+  const std::size_t places = posted_segments_.size() / posted_most_;
+  const auto segments = std::span(posted_segments_).subspan((number & (places - 1)) * posted_most_, posted_most_);
+  const bool alive = std::all_of(segments.begin(), segments.end(), [&](const Segment& segment) {
+    return segment.length == 0 || adapter_.device().regions().find(segment.key).has_value();
+  });
+  if (!alive) return WorkStatus::local_protection;
+  return state() == State::ending ? WorkStatus::flushed : WorkStatus::transport;
+}
+
 void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
   if (state() == State::accepting) established({});  // the peer's last word may come later than its first message
+  if (state() == State::connecting) return early_.push_back({wc, id, {}});
   if (id.queue == WorkId::Queue::recv) {
     if (const std::optional<ReceivePool::Done> done =
             own_ ? own_->complete(id.slot, wc.status != IBV_WC_SUCCESS, zone_) : std::nullopt) {
@@ -342,7 +366,7 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
     }
   } else {
     if (SendRing::Entry* const entry = sends_.find_at_device(id.slot)) {
-      entry->finish(send_status(wc.status));
+      entry->finish(status_of(wc, id.slot));
       retire_finished();
     }
   }
@@ -358,6 +382,7 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
 // A receive that is out of its pool.
 void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
   if (state() == State::accepting) established({});
+  if (state() == State::connecting) return early_.push_back({wc, {}, done});
   const WorkStatus status = recv_status(wc.status, done.usable);
   const bool good = status == WorkStatus::success;
   if (good) {

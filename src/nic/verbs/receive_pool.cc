@@ -87,6 +87,10 @@ bool ReceivePool::hand_over(std::uint32_t index) {
   request.wr_id = WorkId{use_ == Use::own ? WorkId::Queue::recv : WorkId::Queue::shared, tag_, index}.packed();
   request.sg_list = list.data();
   request.num_sge = device_.fill(list.data(), {segments_of(index), slot.segment_count});
+  if (request.num_sge == 0 && device_.is_iwarp()) {
+    list[0] = {};  // soft-iWARP takes a receive without segments for none
+    request.num_sge = 1;
+  }
   ibv_recv_wr* bad = nullptr;
   const int error = srq_ ? ibv_post_srq_recv(srq_, &request, &bad) : ibv_post_recv(qp_, &request, &bad);
   if (error != 0) return false;
@@ -121,11 +125,16 @@ void ReceivePool::attach(ibv_srq* srq, std::uint32_t room) {
   feed_locked();
 }
 
-void ReceivePool::detach() {
+void ReceivePool::close() {
   base::Guard guard(lock_);
   qp_ = nullptr;
   srq_ = nullptr;
   room_ = 0;
+}
+
+void ReceivePool::detach() {
+  close();
+  base::Guard guard(lock_);
   if (at_device_ == 0) return;
   at_device_ = 0;
   waiting_.clear();

@@ -48,6 +48,8 @@ class ReceivePool {
   // From now on up to `room` receives are in the device's queue at a time; `tag` goes into their names.
   void attach(ibv_qp* qp, std::uint32_t tag, std::uint32_t room);
   void attach(ibv_srq* srq, std::uint32_t room);
+  // The device's queue is about to go: it gets no more. What it has may still complete.
+  void close();
   // The device's queue has gone. What it had comes back to the front of those that wait, in the order of posting.
   void detach();
   std::uint32_t at_device() const;

@@ -11,6 +11,7 @@ SharedQueue::SharedQueue(VerbsAdapter& adapter, ReceiveQueueEvents& events)
     : adapter_(adapter), pool_(adapter.device(), ReceivePool::Use::shared, &events) {}
 
 SharedQueue::~SharedQueue() {
+  adapter_.drop_abandoned(this);
   pool_.detach();
   srq_.reset();
   // What is still on its completion queue belongs to queue pairs that have gone.
