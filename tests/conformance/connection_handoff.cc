@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // dat_cr_handoff: section 5.7 of the rules, and its row of table 2.2.
 #include "ep_states.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -131,6 +132,7 @@ TEST_P(Handoff, ReachesAnotherInstanceAndAnotherProcess) {
 }
 
 TEST_P(Handoff, TheTimeoutKeepsRunningOnTheWayToAnotherInstance) {
+  ANYDAT_NEEDS_CONFIRMED_ACCEPTS(server.ia)
   // CR-HO-3, CR-HO-5
   Side other(GetParam());
   const OwnEvds evds(client);
@@ -165,6 +167,7 @@ TEST_P(Handoff, TheActiveSideMayGiveUpOnTheWay) {
 }
 
 TEST_P(Handoff, ARequestWhoseActiveSideIsGoneCanBePassedOn) {
+  ANYDAT_NEEDS_CONFIRMED_ACCEPTS(server.ia)
   // CR-HO-2, CR-ACC-5
   const AnyPsp psp(server.ia, requests.get());
   Side other(GetParam());

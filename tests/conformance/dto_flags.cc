@@ -2,6 +2,7 @@
 // Completion flags of Sends and Receives: section 4.1 of the rules. Flags of RDMA are in rdma_posting.cc.
 #include "ep_fixture.h"
 #include "support/waiter.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -46,6 +47,7 @@ TEST_P(DtoFlags, SuppressHidesSuccessOnly) {
 }
 
 TEST_P(DtoFlags, SuppressDoesNotHideAFlush) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // DTO-30
   const Pair pair = make_connected_pair();
   const Lmr large(client.ia, client.pz, kLarge);
@@ -75,6 +77,7 @@ TEST_P(DtoFlags, SuppressDoesNotHideAFailure) {
 }
 
 TEST_P(DtoFlags, OnlySolicitedMessagesWakeASolicitedReceiver) {
+  ANYDAT_NEEDS_SOLICITED(server.ia)
   // DTO-31, RECV-8
   const Pair pair = make_connected_pair(attributes(DAT_COMPLETION_SOLICITED_WAIT_FLAG, DAT_COMPLETION_DEFAULT_FLAG));
   post_recv(pair.server, server_buffers, 0, 4);
@@ -103,6 +106,7 @@ TEST_P(DtoFlags, SolicitingMeansNothingToOtherReceivers) {
 }
 
 TEST_P(DtoFlags, LargeMessagesSolicitToo) {
+  ANYDAT_NEEDS_SOLICITED(server.ia)
   // DTO-31
   const Pair pair = make_connected_pair(attributes(DAT_COMPLETION_SOLICITED_WAIT_FLAG, DAT_COMPLETION_DEFAULT_FLAG));
   const Lmr large(client.ia, client.pz, kLarge);

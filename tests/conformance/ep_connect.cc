@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ep_states.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -87,6 +88,7 @@ TEST_P(EpConnect, TimeoutRunsFromTheCallAndIsReportedOnce) {
 }
 
 TEST_P(EpConnect, AnOutcomeAfterTheTimeoutIsDiscarded) {
+  ANYDAT_NEEDS_CONFIRMED_ACCEPTS(server.ia)
   // EP-CONN-9, CONN-SEQ-7
   const Ep ep(client);
   const Ep passive(server);

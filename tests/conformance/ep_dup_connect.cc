@@ -78,8 +78,12 @@ TEST_P(EpDupConnect, AsksThatServicePointAndNoOtherOfItsNumber) {
   const Evd other_requests(other, DAT_EVD_CR_FLAG);
   Owner<dat_psp_free> psp;
   DAT_PSP_HANDLE handle = DAT_HANDLE_NULL;
-  ASSERT_THAT(dat_psp_create(other.get(), server.listen(), other_requests.get(), DAT_PSP_CONSUMER_FLAG, &handle),
-              Succeeds());
+  const DAT_RETURN rc =
+      dat_psp_create(other.get(), server.listen(), other_requests.get(), DAT_PSP_CONSUMER_FLAG, &handle);
+  if (!GetParam().ia_name.starts_with("soft") && is_type(rc, DAT_CONN_QUAL_IN_USE)) {
+    GTEST_SKIP() << "the two adapters share their qualifiers, which are TCP ports";
+  }
+  ASSERT_THAT(rc, Succeeds());
   psp = Owner<dat_psp_free>(handle);
   const Ep ep(client);
   ASSERT_THAT(dup(ep.get(), original.client.get()), Succeeds());
@@ -108,7 +112,7 @@ TEST_P(EpDupConnect, NeedsAnUnconnectedEndpoint) {
   const Ep connected(server.ia, server.pz, evds, default_ep_attr());
   const Ep peer(client);
   connect_pair(client, peer.get(), connected.get());
-  for (const DAT_EP_STATE state : kAllStates) {
+  for (const DAT_EP_STATE state : states_to_hold(server.ia)) {
     const HeldEp ep(server, client, GetParam(), state);
     const DAT_RETURN rc = dup(ep.get(), connected.get());
     if (state == DAT_EP_STATE_UNCONNECTED) {
@@ -122,7 +126,7 @@ TEST_P(EpDupConnect, NeedsAnUnconnectedEndpoint) {
 
 TEST_P(EpDupConnect, NeedsAConnectedOriginal) {
   // EP-SM-4, EP-DUP-3
-  for (const DAT_EP_STATE state : kAllStates) {
+  for (const DAT_EP_STATE state : states_to_hold(server.ia)) {
     SCOPED_TRACE(state_name(state));
     const HeldEp original(server, client, GetParam(), state);
     const Ep ep(server);

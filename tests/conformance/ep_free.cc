@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "ep_states.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -42,6 +43,7 @@ TEST_P(EpFree, EndsTheConnectionAtThePeer) {
 }
 
 TEST_P(EpFree, AbortsAnActiveAttempt) {
+  ANYDAT_NEEDS_CONFIRMED_ACCEPTS(server.ia)
   // EP-FREE-3, EP-DISC-15, CR-ACC-5
   Ep active(client);
   const Ep passive(server);

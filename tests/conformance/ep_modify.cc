@@ -290,7 +290,7 @@ TEST_P(EpModify, PostedReceivesStayInOrderAndFollowTheEvd) {
              [&](DAT_EP_PARAM& param) {
                param.recv_evd_handle = others.recv.get();
                param.ep_attr.max_recv_dtos = 200;
-               param.ep_attr.max_recv_iov = 7;
+               param.ep_attr.max_recv_iov = 6;
              }),
       Succeeds());
   post_recv(pair.server, server_buffers, 3, 2);

@@ -1,9 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ep_states.h"
 
+#include <algorithm>
+#include <iostream>
+#include <iterator>
 #include <stdexcept>
 
 namespace anydat::test {
+
+bool can_hold(const Ia& ia, DAT_EP_STATE state) {
+  if (state == DAT_EP_STATE_DISCONNECT_PENDING && !messages_wait(ia)) {
+    std::cout << "without DISCONNECT_PENDING: no Send can be kept from completing\n";
+    return false;
+  }
+  if (state == DAT_EP_STATE_COMPLETION_PENDING && provider_attribute(ia, "ANYDAT_ACCEPT_COMPLETES") != "confirmed") {
+    std::cout << "without COMPLETION_PENDING: the passive side is established by accepting\n";
+    return false;
+  }
+  return true;
+}
+
+std::vector<DAT_EP_STATE> states_to_hold(const Ia& ia) {
+  std::vector<DAT_EP_STATE> states;
+  std::copy_if(kAllStates.begin(), kAllStates.end(), std::back_inserter(states),
+               [&](DAT_EP_STATE state) { return can_hold(ia, state); });
+  return states;
+}
 
 const char* state_name(DAT_EP_STATE state) {
   switch (state) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ep_fixture.h"
+#include "support/properties.h"
 #include "support/remote_peer.h"
 
 namespace anydat::test {
@@ -21,6 +22,10 @@ inline constexpr std::array kAllStates{
     DAT_EP_STATE_DISCONNECT_PENDING,
     DAT_EP_STATE_DISCONNECTED,
 };
+
+// Those of them in which a test can hold an endpoint over this adapter; says which it leaves out and why.
+std::vector<DAT_EP_STATE> states_to_hold(const Ia& ia);
+bool can_hold(const Ia& ia, DAT_EP_STATE state);
 
 const char* state_name(DAT_EP_STATE state);
 // Table 2.4: what DAT_INVALID_STATE carries for an endpoint in that state (EP-SM-27).

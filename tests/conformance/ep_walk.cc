@@ -13,6 +13,7 @@
 
 #include "ep_fixture.h"
 #include "ep_states.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -203,7 +204,7 @@ class EpWalk : public testing::TestWithParam<Wire> {
 
   void accept() {
     Request* request = any_request();
-    if (!request) {
+    if (!request || (!request->caller && !confirmed_accepts_)) {
       return;
     }
     Node& node = request->own && below(5) != 0 ? *request->own : any_server();
@@ -445,6 +446,7 @@ class EpWalk : public testing::TestWithParam<Wire> {
   Lmr& memory_of(const Node& node) { return &node.side == &server_ ? server_memory_ : client_memory_; }
 
   Side server_{GetParam()};
+  const bool confirmed_accepts_ = provider_attribute(server_.ia, "ANYDAT_ACCEPT_COMPLETES") == "confirmed";
   Side client_{GetParam()};
   AnyPsp provider_{server_.ia, server_.requests.get(), DAT_PSP_PROVIDER_FLAG};
   Lmr server_memory_{server_.ia, server_.pz, 2 * kBytes};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which completions wake a waiter and trigger a CNO: sections 5.5 and 5.6 of part 1.
 #include "evd_fixture.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -124,6 +125,7 @@ TEST_P(EventNotification, ReceivesFromAnSrqNotifyInTheUnsignalledModel) {
 
 // EVM-31, DTO-31: configuration SOLICITED, the sender decides.
 TEST_P(EventNotification, SolicitedReceivesNotifyIfTheSenderAsksForIt) {
+  ANYDAT_NEEDS_SOLICITED(server.ia)
   connect_with(DAT_COMPLETION_SOLICITED_WAIT_FLAG);
   deliver(0);
   EXPECT_FALSE(take_trigger(cno.get()));
@@ -188,6 +190,7 @@ TEST_P(EventNotification, SilentEventsSatisfyAWaitThatBegins) {
 // EVM-36, EVM-38: a silent event does not release who is blocked; the next one that notifies does, and the head of the
 // queue is what the waiter gets.
 TEST_P(EventNotification, SilentEventReleasesNoBlockedWaiter) {
+  ANYDAT_NEEDS_SOLICITED(server.ia)
   connect_with(DAT_COMPLETION_SOLICITED_WAIT_FLAG);
   BlockedWait waiter(recv.get());
   deliver(0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rdma_fixture.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 
@@ -41,6 +42,11 @@ void RdmaTest::expect_remote_refusal(const Pair& pair, Rdma kind, DAT_RETURN rc,
   const auto dto = expect_event(pair.client_evds.request.get(), DAT_DTO_COMPLETION_EVENT, caller)
                        .event_data.dto_completion_event_data;
   if (kind == Rdma::kWrite && dto.status == DAT_DTO_SUCCESS) {
+    expect_terminal_event(pair.client_evds.connect.get(), pair.client.get(), caller);
+  } else if (!remote_errors_told(client.ia)) {
+    EXPECT_TRUE(dto.status == DAT_DTO_ERR_REMOTE_ACCESS || dto.status == DAT_DTO_ERR_FLUSHED ||
+                dto.status == DAT_DTO_ERR_TRANSPORT)
+        << dto.status;
     expect_terminal_event(pair.client_evds.connect.get(), pair.client.get(), caller);
   } else {
     EXPECT_EQ(dto.status, DAT_DTO_ERR_REMOTE_ACCESS);

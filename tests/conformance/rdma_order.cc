@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Order of RDMA among requests: section 4.1 of the rules.
 #include "rdma_fixture.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -118,6 +119,7 @@ TEST_P(RdmaOrder, ADisconnectWaitsForRdmaToo) {
   EXPECT_TRUE(has_pattern(local.bytes(), 4));
   expect_event(pair.client_evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
 
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   const Pair held = make_connected_pair();
   const Lmr large(server.ia, server.pz, kLarge);
   post_large_send(held.server, large, 1);  // holds the server's endpoint in DISCONNECT_PENDING

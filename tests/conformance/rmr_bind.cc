@@ -6,6 +6,7 @@
 #include "ep_states.h"
 #include "rmr_fixture.h"
 #include "support/waiter.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -28,6 +29,7 @@ TEST_P(RmrBind, CompletesOnTheRequestEvd) {
 }
 
 TEST_P(RmrBind, CompletesInOrderWithOtherRequests) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // RMR-BIND-3, RMR-BIND-4, DTO-40
   const Pair pair = make_connected_pair();
   const Rmr rmr(server.pz);
@@ -215,6 +217,7 @@ TEST_P(RmrBind, AFlushedBindChangesNothing) {
 }
 
 TEST_P(RmrBind, ABindThatFailsLaterBreaksTheConnection) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // RMR-BIND-14, STAT-13, STAT-15, STAT-20, EVT-16
   const Pair pair = make_connected_pair();
   const Lmr large(server.ia, server.pz, kLarge);
@@ -297,7 +300,7 @@ class RmrStates : public EpStateTest {};
 TEST_P(RmrStates, BoundWhenConnectedAndFlushedWhenDisconnected) {
   // EP-SM-4 (note 4), EP-SM-27, RMR-BIND-13
   const Lmr region(server.ia, server.pz, 64);
-  for (const DAT_EP_STATE state : kAllStates) {
+  for (const DAT_EP_STATE state : states_to_hold(server.ia)) {
     SCOPED_TRACE(state_name(state));
     HeldEp ep(server, client, GetParam(), state);
     if (state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "rmr_fixture.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -137,6 +138,7 @@ TEST_P(RmrObjects, FreedDuringATransferItSucceedsOrFailsCleanly) {
 }
 
 TEST_P(RmrObjects, APendingBindIsNeverLost) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // RMR-FREE-3, RMR-BIND-4
   const Pair pair = make_connected_pair();
   const Lmr large(server.ia, server.pz, kLarge);

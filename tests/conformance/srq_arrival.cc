@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A message arrives, and who may take a buffer for it: chapters 1.14 and 1.15 of the rules.
 #include "srq_states.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -54,6 +55,7 @@ TEST_P(SrqArrival, TakesOneBufferAndTestsAllWatermarksInOneStep) {
 }
 
 TEST_P(SrqArrival, WithoutABufferItWaitsAsWithAPlainEndpoint) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // SRQ-ARR-2, SRQ-ARR-3
   const Srq srq(server.ia, server.pz, 4);
   const Connection with_srq = connect_pair(server, srq, client);
@@ -123,6 +125,7 @@ TEST_P(SrqArrivalWithTimeout, BufferWithinTheTimeoutSavesTheConnection) {
 }
 
 TEST_P(SrqArrival, WaitingMessageHoldsBackItsOwnConnectionOnly) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // SRQ-ARR-6
   const Srq dry(server.ia, server.pz, 4);
   const Srq full(server.ia, server.pz, 4);
@@ -160,7 +163,10 @@ TEST_P(SrqArrival, SendCompletesWithoutTheReceiverReaping) {
 
 TEST_P(SrqTaking, ConnectedAndDisconnectingEndpointsTake) {
   // SRQ-TAKE-1
-  for (const DAT_EP_STATE state : {DAT_EP_STATE_CONNECTED, DAT_EP_STATE_DISCONNECT_PENDING}) {
+  for (const DAT_EP_STATE state : reachable_states(server.ia)) {
+    if (state != DAT_EP_STATE_CONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING) {
+      continue;
+    }
     const Srq srq(server.ia, server.pz, 4);
     const EpInState ep(server, client, srq, state);
     buffers.post(srq, 0, 2);
@@ -206,7 +212,7 @@ TEST_P(SrqTaking, UnconnectedEndpointsNeverChangeTheCount) {
   // SRQ-TAKE-4
   const Srq srq(server.ia, server.pz, 4);
   buffers.post(srq, 0, 3);
-  for (const DAT_EP_STATE state : kReachableStates) {
+  for (const DAT_EP_STATE state : reachable_states(server.ia)) {
     if (state == DAT_EP_STATE_CONNECTED || state == DAT_EP_STATE_DISCONNECT_PENDING) {
       continue;
     }

@@ -54,7 +54,7 @@ TEST_P(SrqEndpoint, TakesFromItsQueueForItsWholeLife) {
 TEST_P(SrqEndpoint, RefusesReceivesInEveryState) {
   // EP-CSRQ-4, RECV-9, SRQ-FLUSH-8
   DAT_LMR_TRIPLET segment = buffers.triplet(0);
-  for (const DAT_EP_STATE state : kReachableStates) {
+  for (const DAT_EP_STATE state : reachable_states(server.ia)) {
     const EpInState ep(server, client, srq, state);
     EXPECT_THAT(dat_ep_post_recv(ep.get().get(), 1, &segment, cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
                 HasType(DAT_INVALID_STATE))

@@ -20,7 +20,7 @@ TEST_P(SrqFree, SucceedsWithoutEndpointsWhateverIsOnTheQueue) {
 
 TEST_P(SrqFree, FailsWhileAnEndpointExistsInAnyState) {
   // SRQ-FREE-2, SRQ-FREE-3
-  for (const DAT_EP_STATE state : kReachableStates) {
+  for (const DAT_EP_STATE state : reachable_states(server.ia)) {
     Srq srq(server.ia, server.pz, 10);
     {
       const EpInState ep(server, client, srq, state);

@@ -4,6 +4,7 @@
 
 #include "srq_fixture.h"
 #include "support/waiter.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -181,6 +182,7 @@ TEST_P(SrqPostCompletion, NotifiesUnderUnsignalledThresholdAndDefaultFlags) {
 }
 
 TEST_P(SrqPostCompletion, UnderSolicitedWaitTheSenderDecidesWhoIsNotified) {
+  ANYDAT_NEEDS_SOLICITED(server.ia)
   // SRQ-POST-23, EP-CSRQ-29
   const Srq srq(server.ia, server.pz, 4);
   const Evd recv(server.ia, DAT_EVD_DTO_FLAG);

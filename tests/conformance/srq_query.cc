@@ -213,7 +213,7 @@ TEST_P(SrqState, StaysOperationalWhateverConsumersAndPeersDo) {
 
 TEST_P(SrqState, CallsDoNotDependOnTheStateOfEndpoints) {
   // SRQ-ST-4, SRQ-LW-19
-  for (const DAT_EP_STATE state : kReachableStates) {
+  for (const DAT_EP_STATE state : reachable_states(server.ia)) {
     const Srq srq(server.ia, server.pz, 10);
     const EpInState ep(server, client, srq, state);
     EXPECT_EQ(srq.query().srq_state, DAT_SRQ_STATE_OPERATIONAL);

@@ -131,7 +131,7 @@ TEST_P(SrqRecvQuery, WorksInEveryStateAndIgnoresTheBuffersOnTheQueue) {
   // EP-RQ-16, EP-RQ-17
   const Srq srq(server.ia, server.pz, 10);
   buffers.post(srq, 0, 10);
-  for (const DAT_EP_STATE state : kReachableStates) {
+  for (const DAT_EP_STATE state : reachable_states(server.ia)) {
     const EpInState ep(server, client, srq, state);
     EXPECT_EQ(held(ep.get()), (Held{.buffers = 0, .span = 0})) << "endpoint state " << state;
   }

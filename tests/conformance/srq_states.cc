@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "srq_states.h"
 
+#include <iostream>
 #include <stdexcept>
 
 namespace anydat::test {
+
+std::vector<DAT_EP_STATE> reachable_states(const Ia& ia) {
+  std::vector<DAT_EP_STATE> states(kReachableStates.begin(), kReachableStates.end());
+  if (!messages_wait(ia)) {
+    std::cout << "without DISCONNECT_PENDING: no Send can be kept from completing\n";
+    std::erase(states, DAT_EP_STATE_DISCONNECT_PENDING);
+  }
+  return states;
+}
 
 EpInState::EpInState(Side& server, Side& client, const Srq& srq, DAT_EP_STATE state)
     : recv_(server.ia, DAT_EVD_DTO_FLAG),

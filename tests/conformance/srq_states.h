@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "srq_fixture.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 
@@ -14,6 +15,9 @@ inline constexpr std::array kReachableStates{
     DAT_EP_STATE_UNCONNECTED, DAT_EP_STATE_RESERVED,           DAT_EP_STATE_PASSIVE_CONNECTION_PENDING,
     DAT_EP_STATE_CONNECTED,   DAT_EP_STATE_DISCONNECT_PENDING, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING,
     DAT_EP_STATE_DISCONNECTED};
+
+// Those of them in which an endpoint over this adapter can be held; says which it leaves out and why.
+std::vector<DAT_EP_STATE> reachable_states(const Ia& ia);
 
 // An endpoint of `server` on `srq`, brought into `state`, with what keeps it there. It has EVDs of its own.
 class EpInState {

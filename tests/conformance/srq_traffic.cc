@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "srq_traffic.h"
+#include "support/properties.h"
 
 #include <algorithm>
 #include <atomic>
@@ -34,7 +35,9 @@ SrqTraffic::SrqTraffic(Side& server, Side& client, const Srq& srq, const Shape& 
       posted_(static_cast<std::size_t>(shape.buffers), true),
       expected_(static_cast<std::size_t>(shape.connections)),
       sent_(static_cast<std::size_t>(shape.connections)),
-      completed_(static_cast<std::size_t>(shape.connections)) {
+      completed_(static_cast<std::size_t>(shape.connections)),
+      messages_wait_(anydat::test::messages_wait(server.ia)),
+      unclaimed_(shape.buffers) {
   for (int i = 0; i < shape.connections; ++i) {
     const EpEvds at_server{.recv = recv_.get(), .request = server.request.get(), .connect = server.connect.get()};
     const EpEvds at_client{.recv = client.recv.get(), .request = request_.get(), .connect = client.connect.get()};
@@ -84,8 +87,18 @@ std::size_t SrqTraffic::length_of(std::uint32_t connection, std::uint32_t number
   return sizeof(Header) + random() % (shape_.max_bytes - sizeof(Header) + 1);
 }
 
-bool SrqTraffic::may_send(std::uint32_t connection) const {
-  return sent_[connection] - completed_[connection] < kWindow;
+bool SrqTraffic::may_send(std::uint32_t connection) {
+  if (sent_[connection] - completed_[connection] >= kWindow) {
+    return false;
+  }
+  if (messages_wait_) {
+    return true;
+  }
+  if (unclaimed_ <= 0) {
+    return false;
+  }
+  --unclaimed_;
+  return true;
 }
 
 void SrqTraffic::send_all(int per_connection) {
@@ -99,6 +112,12 @@ void SrqTraffic::send_all(int per_connection) {
         send_one(i, sent_[i]);
         ++sent_[i];
       }
+    }
+    if (sent_ == completed_) {
+      if (!eventually([&] { return unclaimed_ > 0; })) {
+        throw std::runtime_error("no buffer comes back");
+      }
+      continue;
     }
     // The cookie of a Send is its connection.
     const auto dto = expect_completion(request_.get());
@@ -129,6 +148,7 @@ void SrqTraffic::receive_one() {
   check(dto);
   buffers_.post(srq_, static_cast<int>(buffer), 1);
   posted_[buffer] = true;
+  ++unclaimed_;
 }
 
 void SrqTraffic::check(const DAT_DTO_COMPLETION_EVENT_DATA& dto) {

@@ -2,6 +2,7 @@
 // Many connections that send to one SRQ at once, with everything checked that the rules promise about it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,7 +44,7 @@ class SrqTraffic {
   std::size_t length_of(std::uint32_t connection, std::uint32_t number) const;
   void send_all(int per_connection);
   void send_one(std::uint32_t connection, std::uint32_t number);
-  bool may_send(std::uint32_t connection) const;
+  bool may_send(std::uint32_t connection);
   void receive_one();
   void check(const DAT_DTO_COMPLETION_EVENT_DATA& dto);
 
@@ -61,6 +62,9 @@ class SrqTraffic {
   std::vector<std::uint32_t> expected_;   // by connection: the next number to arrive; the receiving thread's
   std::vector<std::uint32_t> sent_;       // by connection; the sending thread's
   std::vector<std::uint32_t> completed_;  // by connection: Sends completed; the sending thread's
+  // Buffers for which no message is on its way, where messages do not wait for one.
+  const bool messages_wait_;
+  std::atomic<int> unclaimed_;
 };
 
 }  // namespace anydat::test

@@ -187,7 +187,7 @@ TEST_P(SrqWatermarkHolding, InfiniteMeansNoEventAndNoBreak) {
 
 TEST_P(SrqWatermark, WorksInEveryState) {
   // EP-WM-11
-  for (const DAT_EP_STATE state : kReachableStates) {
+  for (const DAT_EP_STATE state : reachable_states(server.ia)) {
     const EpInState ep(server, client, srq, state);
     EXPECT_THAT(dat_ep_set_watermark(ep.get().get(), 3, 4), Succeeds()) << "endpoint state " << state;
     EXPECT_EQ(ep.get().query().ep_attr.srq_soft_hw, 3);

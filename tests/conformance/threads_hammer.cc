@@ -16,6 +16,7 @@
 #include "rmr_fixture.h"
 #include "srq_fixture.h"
 #include "support/threads.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -408,6 +409,7 @@ class ThreadsHammer : public testing::TestWithParam<Wire> {
 };
 
 TEST_P(ThreadsHammer, ManyThreadsOnTheSameObjects) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server_.ia)
   // INV-1 to INV-8; the death of a peer (INV-7) is the stress test's. Thread safety is ours to give: MT-1, MT-2, MT-3.
   ASSERT_EQ(server_.ia.provider().is_thread_safe, DAT_TRUE);
   run({
