@@ -333,8 +333,8 @@ WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
   }
 }
 
-// What has woken the leader and not been all is often followed by the rest, as the parts of a message are by each other.
-// Arming and sleeping takes longer than most gaps between them.
+// What has woken the leader and not been all is often followed by the rest, as the parts of a message are by each
+// other. Arming and sleeping takes longer than most gaps between them.
 void Engine::linger(const Waiter& waiter, base::Nanoseconds deadline) {
   for (base::Nanoseconds last = base::now_ns(); !waiter.notified();) {
     const bool progress = poll();
