@@ -81,6 +81,7 @@ TEST_P(DtoStatus, ASourceThatIsFreedFails) {
 }
 
 TEST_P(DtoStatus, ASmallSourceThatIsFreedWhileItWaitsFails) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // LMR-FREE-4, LMR-FREE-8: behind more than a peer without buffers is sent.
   constexpr std::size_t kSmall = 8192;
   constexpr int kBefore = 60;

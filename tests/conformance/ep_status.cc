@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "ep_fixture.h"
+#include "support/properties.h"
 
 namespace anydat::test {
 namespace {
@@ -38,6 +39,7 @@ TEST_P(EpStatus, AReceiveIsBusyUntilItCompletes) {
 }
 
 TEST_P(EpStatus, ARequestIsBusyUntilItCompletes) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // EP-STATUS-3, EP-STATUS-4
   const Pair pair = make_connected_pair();
   const Lmr large(client.ia, client.pz, kLarge);
@@ -101,6 +103,7 @@ TEST_P(EpStatus, AnswersOnlyWhatIsAsked) {
 }
 
 TEST_P(EpStatus, AfterTheEndBothAreIdle) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // EP-STATUS-8
   const Pair pair = make_connected_pair();
   const Lmr large(client.ia, client.pz, kLarge);

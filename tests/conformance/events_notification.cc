@@ -206,6 +206,7 @@ TEST_P(EventNotification, SilentEventReleasesNoBlockedWaiter) {
 // EVM-38, TMO-5: the look at the end of the time finds it. Should the time run out before the message comes, the next
 // round gives it more.
 TEST_P(EventNotification, SilentEventIsFoundWhenTheTimeIsUp) {
+  ANYDAT_NEEDS_SOLICITED(server.ia)
   connect_with(DAT_COMPLETION_SOLICITED_WAIT_FLAG);
   std::chrono::milliseconds time(50);
   for (int round = 0;; ++round) {
