@@ -72,6 +72,7 @@ TEST_P(RmrBind, ContextMayTravelInTheNextSend) {
 }
 
 TEST_P(RmrBind, TakesASlotOfTheRequests) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
   // RMR-BIND-5, DTO-13, GEN-9
   DAT_EP_ATTR attr = default_ep_attr();
   attr.max_request_dtos = 3;
