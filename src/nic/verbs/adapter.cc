@@ -27,6 +27,7 @@ namespace anydat::nic::verbs {
 namespace {
 
 constexpr int kLooksPerPoll = 8;
+constexpr std::size_t kQueuesPerPoll = 6;
 // A tag is an index and, above it, how often the index has been used.
 constexpr std::uint32_t kTagIndexBits = 20;
 constexpr std::uint32_t kTagIndexMask = (1u << kTagIndexBits) - 1;
@@ -243,13 +244,16 @@ void VerbsAdapter::remove(VerbsQueuePair&, std::uint32_t tag) {
 bool VerbsAdapter::poll() {
   std::array<ibv_wc, kCompletionsPerLook> completions;
   bool any = false;
-  for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) {
-    Cq& cq = *completion_queues_.all()[i];
-    const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
-    if (count <= 0) [[likely]]
-      continue;
-    handle(cq, completions, count);
-    any = true;
+  // Getting here and back costs as much as a few looks in vain.
+  for (std::size_t looked = 0; looked < kQueuesPerPoll && !any; looked += completion_queues_.all().size() + 1) {
+    for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) {
+      Cq& cq = *completion_queues_.all()[i];
+      const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+      if (count <= 0) [[likely]]
+        continue;
+      handle(cq, completions, count);
+      any = true;
+    }
   }
   return any;
 }

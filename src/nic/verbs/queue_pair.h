@@ -123,6 +123,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
   void retire_finished();
   Status hand_over(const SendRequest& request, std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
+  void spread_read(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
 
   VerbsAdapter& adapter_;
   QueuePairEvents& events_;

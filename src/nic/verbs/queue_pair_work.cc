@@ -73,6 +73,67 @@ WorkStatus recv_status(ibv_wc_status status, bool usable) {
 
 // ---- requests
 
+// What no opcode of ours looks at stays in the request as it was made.
+inline Status VerbsQueuePair::hand_over(const SendRequest& request, std::uint64_t number) {
+  ibv_send_wr& first = chain_.front();
+  first.next = nullptr;
+  first.wr_id = WorkId{WorkId::Queue::send, tag_, static_cast<std::uint32_t>(number)}.packed();
+  first.sg_list = gather_.data();
+  first.num_sge = adapter_.device().fill(gather_.data(), request.segments);
+  first.send_flags = IBV_SEND_SIGNALED | (request.flags.fence ? unsigned{IBV_SEND_FENCE} : 0u);
+  if (request.kind == WorkKind::send) {
+    first.opcode = IBV_WR_SEND;
+    if (request.flags.solicited) {
+      first.send_flags |= IBV_SEND_SOLICITED;
+      if (!adapter_.device().is_iwarp()) {
+        first.opcode = IBV_WR_SEND_WITH_IMM;
+        first.imm_data = kSolicited;
+      }
+    }
+  } else {
+    first.opcode = request.kind == WorkKind::rdma_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+    first.wr.rdma.remote_addr = request.remote.address;
+    first.wr.rdma.rkey = request.remote.key;
+  }
+  if (request.kind == WorkKind::rdma_read) {
+    spread_read(request);
+  } else if (request.length <= inline_max_) {
+    first.send_flags |= IBV_SEND_INLINE;
+  }
+  ibv_send_wr* bad = nullptr;
+  return ibv_post_send(qp_.get(), &first, &bad) == 0 ? Status::ok : Status::failed;
+}
+
+// The segments may have more room than is read (RDR-2), or be more than one Read of the device scatters to.
+void VerbsQueuePair::spread_read(const SendRequest& request) {
+  ibv_send_wr& first = chain_.front();
+  // Soft-iWARP refuses Reads that are fenced. They need not be: a peer answers the Reads before them first.
+  if (adapter_.device().is_iwarp()) first.send_flags &= ~unsigned{IBV_SEND_FENCE};
+  std::uint64_t left = request.length;
+  int used = 0;
+  for (; used < first.num_sge && left > 0; ++used) {
+    std::uint32_t& length = gather_[static_cast<std::size_t>(used)].length;
+    length = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, left));
+    left -= length;
+  }
+  first.num_sge = used;
+  if (used <= static_cast<int>(adapter_.device().read_segments())) return;
+  // One request of the device for each; the last one tells that all are done, since they are done in order.
+  std::uint64_t offset = 0;
+  for (int i = 0; i < used; ++i) {
+    ibv_send_wr& part = chain_[static_cast<std::size_t>(i)];
+    if (i > 0) part = first;
+    part.sg_list = &gather_[static_cast<std::size_t>(i)];
+    part.num_sge = 1;
+    part.wr.rdma.remote_addr = request.remote.address + offset;
+    offset += part.sg_list->length;
+  }
+  for (int i = 0; i + 1 < used; ++i) {
+    chain_[static_cast<std::size_t>(i)].send_flags &= ~static_cast<unsigned>(IBV_SEND_SIGNALED);
+    chain_[static_cast<std::size_t>(i)].next = &chain_[static_cast<std::size_t>(i) + 1];
+  }
+}
+
 Status VerbsQueuePair::post_send(const SendRequest& request) {
   bool refused = false;
   {
@@ -122,74 +183,6 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
     adapter_.engine().kick(retire_kick_);  // if it is the oldest, that is reported now
   adapter_.engine().note_post();
   return Status::ok;
-}
-
-Status VerbsQueuePair::hand_over(const SendRequest& request, std::uint64_t number) {
-  const bool reads = request.kind == WorkKind::rdma_read;
-  const int count = adapter_.device().fill(gather_.data(), request.segments);
-  // What no opcode of ours looks at stays as it was made.
-  ibv_send_wr& first = chain_.front();
-  first.next = nullptr;
-  first.wr_id = WorkId{WorkId::Queue::send, tag_, static_cast<std::uint32_t>(number)}.packed();
-  first.sg_list = gather_.data();
-  first.num_sge = count;
-  // Soft-iWARP refuses Reads that are fenced. They need not be: a peer answers the Reads before them first.
-  const bool fenced = request.flags.fence && !(reads && adapter_.device().is_iwarp());
-  first.send_flags = IBV_SEND_SIGNALED | (fenced ? unsigned{IBV_SEND_FENCE} : 0u);
-  switch (request.kind) {
-    case WorkKind::rdma_read:
-      first.opcode = IBV_WR_RDMA_READ;
-      break;
-    case WorkKind::rdma_write:
-      first.opcode = IBV_WR_RDMA_WRITE;
-      break;
-    default:
-      first.opcode = IBV_WR_SEND;
-      if (request.flags.solicited) {
-        first.send_flags |= IBV_SEND_SOLICITED;
-        if (!adapter_.device().is_iwarp()) {
-          first.opcode = IBV_WR_SEND_WITH_IMM;
-          first.imm_data = kSolicited;
-        }
-      }
-      break;
-  }
-  if (request.kind != WorkKind::send) {
-    first.wr.rdma.remote_addr = request.remote.address;
-    first.wr.rdma.rkey = request.remote.key;
-  }
-  if (!reads && request.length <= inline_max_) first.send_flags |= IBV_SEND_INLINE;
-  if (reads) {
-    // The segments may have more room than is read (RDR-2).
-    std::uint64_t left = request.length;
-    int used = 0;
-    for (; used < count && left > 0; ++used) {
-      gather_[static_cast<std::size_t>(used)].length =
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(gather_[static_cast<std::size_t>(used)].length, left));
-      left -= gather_[static_cast<std::size_t>(used)].length;
-    }
-    first.num_sge = used;
-    if (used > static_cast<int>(adapter_.device().read_segments())) {
-      // One request of the device for each; the last one tells that all are done, since they are done in order.
-      std::uint64_t offset = 0;
-      for (int i = 0; i < used; ++i) {
-        ibv_send_wr& part = chain_[static_cast<std::size_t>(i)];
-        if (i > 0) part = first;
-        part.sg_list = &gather_[static_cast<std::size_t>(i)];
-        part.num_sge = 1;
-        part.wr.rdma.remote_addr = request.remote.address + offset;
-        offset += part.sg_list->length;
-        part.next = i + 1 < used ? &chain_[static_cast<std::size_t>(i) + 1] : nullptr;
-      }
-      for (int i = 0; i + 1 < used; ++i) {
-        chain_[static_cast<std::size_t>(i)].send_flags &= ~static_cast<unsigned>(IBV_SEND_SIGNALED);
-        chain_[static_cast<std::size_t>(i)].next = &chain_[static_cast<std::size_t>(i) + 1];
-      }
-      chain_[static_cast<std::size_t>(used) - 1].next = nullptr;
-    }
-  }
-  ibv_send_wr* bad = nullptr;
-  return ibv_post_send(qp_.get(), &first, &bad) == 0 ? Status::ok : Status::failed;
 }
 
 Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) {
