@@ -38,7 +38,7 @@ done
 # A line of the list is a pattern and a reason; one that is for one kind of device only begins with the kind and a colon.
 kind=${adapter#verbs-}
 kind=${kind%%[0-9]*}
-kept_out=$(sed -nE "s/^($kind:)?([A-Za-z]+\.[A-Za-z*]+)\t.*/*\2*/p" "$here/kept-out.txt" | paste -sd:)
+kept_out=$(sed -nE "s/^($kind:)?([A-Za-z]+\.[A-Za-z*]+)\t.*/*\/\2\/*/p" "$here/kept-out.txt" | paste -sd:)
 image=$build/guest-conformance-$kind.initramfs
 stage "$guest" "$build" "$image"
 run=("$here/run-guest.sh" --build "$guest" --image "$image")
