@@ -51,5 +51,5 @@ compare "Send bandwidth 64 KiB" MB/s ib_send_bw 4 -s 65536 -n 400 -Q 1 -- bw gby
 # The target of perftest's Writes sleeps until they are over. One that polled would take the processor that carries the
 # packets, so ours blocks.
 compare "Write bandwidth 64 KiB" MB/s ib_write_bw 4 -s 65536 -n 400 -Q 1 -- bw gbytes_per_s --op write --size 64KiB --iters 400 --wait block
-compare "Send bandwidth 4 KiB" MB/s ib_send_bw 4 -s 4096 -n 2000 -Q 1 -- bw gbytes_per_s --size 4KiB --iters 2000
-compare "Write bandwidth 4 KiB" MB/s ib_write_bw 4 -s 4096 -n 2000 -Q 1 -- bw gbytes_per_s --op write --size 4KiB --iters 2000 --wait block
+compare "Send bandwidth 4 KiB" MB/s ib_send_bw 4 -s 4096 -n 10000 -Q 1 -- bw gbytes_per_s --size 4KiB --iters 10000
+compare "Write bandwidth 4 KiB" MB/s ib_write_bw 4 -s 4096 -n 10000 -Q 1 -- bw gbytes_per_s --op write --size 4KiB --iters 10000 --wait block
