@@ -44,6 +44,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
                   adapter_.info().name);
         finish();
       }),
+      break_timer_([this] { run_breaks(); }),
       retire_kick_{[this] {
         retire_finished();
         adapter_.batch().flush();
@@ -248,6 +249,7 @@ void VerbsQueuePair::end(Ending ending) {
   ending_ = ending;
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
+  adapter_.engine().cancel_timer(break_timer_);
   if (id_) rdma_disconnect(id_.get());
   if (qp_) {
     ibv_qp_attr attributes{};
@@ -273,6 +275,7 @@ void VerbsQueuePair::end_now(Ending ending) {
   ending_ = ending;
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
+  adapter_.engine().cancel_timer(break_timer_);
   if (std::exchange(unanswered_, false) && adapter_.device().is_iwarp()) {
     abandon_attempt();
   } else {

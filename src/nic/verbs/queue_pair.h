@@ -180,6 +180,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   Timer deadline_timer_;
   Timer linger_timer_;
   Timer quiet_timer_;
+  Timer break_timer_;
 
   std::atomic<WorkStatus> failure_{WorkStatus::success};  // why the connection is to be broken by run_breaks()
   std::atomic<bool> failed_{false};

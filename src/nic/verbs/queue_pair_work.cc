@@ -13,6 +13,10 @@ namespace {
 // How long after work came back flushed the reason may take to arrive.
 constexpr base::Nanoseconds kReason = base::kNsPerSecond;
 
+// How long the device has to tell the sender of a message what is wrong with it before the connection breaks. Soft-RoCE
+// tells us first.
+constexpr base::Nanoseconds kWordToSender = 10'000'000;
+
 // What a bind shows to nobody goes by. No device has such a key: they begin with an index, counted from 1.
 constexpr std::uint32_t kKeyToNothing = 1;
 
@@ -387,7 +391,9 @@ void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done&
   if (good || status == WorkStatus::flushed) return;
   failure_.store(WorkStatus::flushed);
   failed_.store(true);
-  adapter_.engine().queue_kick(break_kick_);
+  if (state() == State::connected || state() == State::draining) {
+    adapter_.engine().set_timer(break_timer_, base::now_ns() + kWordToSender);
+  }
 }
 
 }  // namespace anydat::nic::verbs
