@@ -282,11 +282,11 @@ struct AdapterInfo {
   bool shared_queue_of_any_zone = true;  // a queue pair may use a receive queue of another zone
   // The same, announced by attributes of our own.
   base::Nanoseconds receiver_not_ready_ns = base::kForever;  // how long a message waits for a buffer (SRQ-ARR-3)
-  bool sends_complete_at_receiver = false;  // when the peer has taken them, not when they have left
-  bool tells_solicited = true;              // Completion::solicited is what the sender said, not always true
-  bool tells_remote_errors = true;          // what the other side refuses fails with its own status
-  bool confirms_accepts = true;             // an accept completes when the active side has confirmed it
-  bool tells_deaths = true;                 // the end of a peer is told from its wish to end
+  bool sends_complete_at_receiver = false;                   // when the peer has taken them, not when they have left
+  bool tells_solicited = true;      // Completion::solicited is what the sender said, not always true
+  bool tells_remote_errors = true;  // what the other side refuses fails with its own status
+  bool confirms_accepts = true;     // an accept completes when the active side has confirmed it
+  bool tells_deaths = true;         // the end of a peer is told from its wish to end
 };
 
 // A region's names: what local segments say, and what peers are told.

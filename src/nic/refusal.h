@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rejection over iWARP tells a peer that is one of ours, in its private data (DAT's own rejections have none): why,
-// and where to ask instead. Others see a rejection. All adapters that speak iWARP say it alike.
+// What a rejection over iWARP tells a peer that is one of ours, in its private data (DAT's own rejections have none):
+// why, and where to ask instead. Others see a rejection. All adapters that speak iWARP say it alike.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Completion flags of Sends and Receives: section 4.1 of the rules. Flags of RDMA are in rdma_posting.cc.
 #include "ep_fixture.h"
-#include "support/waiter.h"
 #include "support/properties.h"
+#include "support/waiter.h"
 
 namespace anydat::test {
 namespace {

@@ -58,8 +58,8 @@ TEST_P(DtoMessages, LengthIsTheMessages) {
 TEST_P(DtoMessages, ASuccessfulSendFreesItsSource) {
   // SEND-4: the source is overwritten as soon as the completion is seen, received or not.
   const Pair pair = make_connected_pair();
-  const bool needs_receive = provider_attribute(client.ia, "ANYDAT_SEND_COMPLETES") == "received" ||
-                             !messages_wait(client.ia);
+  const bool needs_receive =
+      provider_attribute(client.ia, "ANYDAT_SEND_COMPLETES") == "received" || !messages_wait(client.ia);
   for (int i = 0; i < 20; ++i) {
     if (needs_receive) {
       post_recv(pair.server, server_buffers, i);

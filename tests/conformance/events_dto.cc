@@ -113,9 +113,7 @@ TEST_P(EventDto, DirectionWithoutAnEvdHasNoEvents) {
 // What a bind test needs: a window of the server's zone and a connection to bind on.
 class EventBind : public EventDto {
  protected:
-  void SetUp() override {
-    require(dat_rmr_create(server.pz.get(), &rmr), "dat_rmr_create");
-  }
+  void SetUp() override { require(dat_rmr_create(server.pz.get(), &rmr), "dat_rmr_create"); }
   void TearDown() override {
     if (rmr != DAT_HANDLE_NULL) {
       EXPECT_THAT(dat_rmr_free(rmr), Succeeds());

@@ -497,8 +497,9 @@ TEST_P(ProviderFeatures, ClaimedFeaturesWork) {
   const Pz other(server.ia);
   const DAT_EP_ATTR srq_ep_attr = default_srq_ep_attr();
   DAT_EP_HANDLE in_other_zone = DAT_HANDLE_NULL;
-  const DAT_RETURN zone_rc = dat_ep_create_with_srq(server.ia.get(), other.get(), server.recv.get(), server.request.get(),
-                                               server.connect.get(), srq.get(), &srq_ep_attr, &in_other_zone);
+  const DAT_RETURN zone_rc =
+      dat_ep_create_with_srq(server.ia.get(), other.get(), server.recv.get(), server.request.get(),
+                             server.connect.get(), srq.get(), &srq_ep_attr, &in_other_zone);
   if (attr.srq_ep_pz_difference_supported == DAT_TRUE) {
     ASSERT_THAT(zone_rc, Succeeds());
     EXPECT_THAT(dat_ep_free(in_other_zone), Succeeds());

@@ -5,8 +5,8 @@
 
 #include "ep_states.h"
 #include "rmr_fixture.h"
-#include "support/waiter.h"
 #include "support/properties.h"
+#include "support/waiter.h"
 
 namespace anydat::test {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The counts of an SRQ: chapter 1.2 of the rules.
 #include "srq_fixture.h"
-#include "support/waiter.h"
 #include "support/properties.h"
+#include "support/waiter.h"
 
 namespace anydat::test {
 namespace {

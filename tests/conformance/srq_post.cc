@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "srq_states.h"
-#include "support/waiter.h"
 #include "support/properties.h"
+#include "support/waiter.h"
 
 namespace anydat::test {
 namespace {

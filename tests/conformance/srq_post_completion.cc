@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "srq_fixture.h"
-#include "support/waiter.h"
 #include "support/properties.h"
+#include "support/waiter.h"
 
 namespace anydat::test {
 namespace {

@@ -48,7 +48,8 @@ EpInState::EpInState(Side& server, Side& client, const Srq& srq, DAT_EP_STATE st
       connect_pair(server, ep_.get(), peer_.get());
       break;
     case DAT_EP_STATE_DISCONNECT_PENDING: {
-      // The peer has no receive buffer, so a Send too large to travel at once cannot finish, and the graceful disconnect waits for it.
+      // The peer has no receive buffer, so a Send too large to travel at once cannot finish, and the graceful
+      // disconnect waits for it.
       connect_pair(server, ep_.get(), peer_.get());
       DAT_LMR_TRIPLET segment = memory_.triplet();
       require(dat_ep_post_send(ep_.get(), 1, &segment, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");

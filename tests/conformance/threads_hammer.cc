@@ -15,8 +15,8 @@
 
 #include "rmr_fixture.h"
 #include "srq_fixture.h"
-#include "support/threads.h"
 #include "support/properties.h"
+#include "support/threads.h"
 
 namespace anydat::test {
 namespace {

@@ -147,8 +147,8 @@ class PortsInARow {
   std::vector<int> sockets_;
 };
 
-// EP-CONN-21: as many connections to one service point as there are ports, whatever order these are tried in; then ports
-// are a resource that has run out, and no fault of the address.
+// EP-CONN-21: as many connections to one service point as there are ports, whatever order these are tried in; then
+// ports are a resource that has run out, and no fault of the address.
 TEST(TcpWire, EveryPortOfTheRangeServesOneConnectionToAServicePoint) {
   constexpr int kPorts = 5;
   Side server(tcp());

@@ -237,8 +237,7 @@ DAT_EVENT expect_established(DAT_EP_HANDLE ep, Caller caller) {
     if (event && event->event_data.connect_event_data.ep_handle != ep) continue;
     if (event && event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) return *event;
     // Says what is wrong, as for any event.
-    ADD_FAILURE() << caller.file << ":" << caller.line << ": no ESTABLISHED, but "
-                  << (event ? event->event_number : 0);
+    ADD_FAILURE() << caller.file << ":" << caller.line << ": no ESTABLISHED, but " << (event ? event->event_number : 0);
     throw std::runtime_error("the endpoint was not connected");
   }
 }

@@ -22,8 +22,8 @@ bool remote_errors_told(const Ia& ia);
 }  // namespace anydat::test
 
 // Ends a test whose rule is about messages that wait for a receive, where they do not.
-#define ANYDAT_NEEDS_WAITING_MESSAGES(ia)                                                                     \
-  if (!anydat::test::messages_wait(ia)) {                                                                     \
+#define ANYDAT_NEEDS_WAITING_MESSAGES(ia)                                                                      \
+  if (!anydat::test::messages_wait(ia)) {                                                                      \
     GTEST_SKIP() << "a message that finds no receive ends the connection (ANYDAT_RECEIVER_NOT_READY_MS is 0)"; \
   }
 
@@ -33,8 +33,9 @@ bool remote_errors_told(const Ia& ia);
     GTEST_SKIP() << "every message counts as one that its sender wants to notify (ANYDAT_SOLICITED)"; \
   }
 
-// Ends a test whose rule is about an accept that the active side has yet to confirm, where nothing of the kind is awaited.
-#define ANYDAT_NEEDS_CONFIRMED_ACCEPTS(ia)                                                              \
-  if (anydat::test::provider_attribute(ia, "ANYDAT_ACCEPT_COMPLETES") != "confirmed") {                 \
+// Ends a test whose rule is about an accept that the active side has yet to confirm, where nothing of the kind is
+// awaited.
+#define ANYDAT_NEEDS_CONFIRMED_ACCEPTS(ia)                                                               \
+  if (anydat::test::provider_attribute(ia, "ANYDAT_ACCEPT_COMPLETES") != "confirmed") {                  \
     GTEST_SKIP() << "the passive side is established by accepting (ANYDAT_ACCEPT_COMPLETES is at once)"; \
   }

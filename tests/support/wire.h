@@ -25,7 +25,8 @@ struct Wire {
 
 std::ostream& operator<<(std::ostream& out, const Wire& wire);
 
-// Every wire this build can test, or the adapters that ANYDAT_TEST_ADAPTERS names, separated by commas. Suites are instantiated with
+// Every wire this build can test, or the adapters that ANYDAT_TEST_ADAPTERS names, separated by commas. Suites are
+// instantiated with
 //   INSTANTIATE_TEST_SUITE_P(Wires, Suite, testing::ValuesIn(all_wires()), wire_name);
 const std::vector<Wire>& all_wires();
 const Wire& wire_by_name(const std::string& name);

@@ -77,7 +77,7 @@ class SoftAdapter final : public Adapter {
   SoftAdapter(AdapterInfo info, std::string scope);
   Status start();
 
-  AdapterInfo info_;  // fixed once it is constructed
+  AdapterInfo info_;         // fixed once it is constructed
   const std::string scope_;  // "*": all addresses; else a device
   const SoftConfig config_;
   Engine engine_;

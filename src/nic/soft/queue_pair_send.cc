@@ -54,8 +54,8 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       counters_.rdmas.add();
       counters_.rdma_bytes.add(request.length);
     }
-    const Outgoing message{request.kind, request.flags.solicited, request.length, request.segments, request.remote,
-                           request.regions_seen};
+    const Outgoing message{request.kind,     request.flags.solicited, request.length,
+                           request.segments, request.remote,          request.regions_seen};
     Progress progress;
     if (sends_.empty()) {
       const SendOutcome outcome = hand_over(sends_.next(), message, request.flags, progress);

@@ -111,7 +111,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
 
   std::unique_ptr<Device> device_;
   const CmChannelPtr cm_channel_;
-  AdapterInfo info_;  // fixed once it is constructed
+  AdapterInfo info_;              // fixed once it is constructed
   std::uint8_t rnr_retries_ = 7;  // for ever
   std::uint8_t rnr_timer_ = 12;   // 0.64 ms
   Engine engine_;

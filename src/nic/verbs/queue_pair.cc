@@ -284,8 +284,8 @@ void VerbsQueuePair::end_now(Ending ending) {
   finish();
 }
 
-// Over iWARP the kernel destroys what belongs to an attempt only when the other side has answered, for which it may wait
-// for many seconds. So may not the adapter.
+// Over iWARP the kernel destroys what belongs to an attempt only when the other side has answered, for which it may
+// wait for many seconds. So may not the adapter.
 void VerbsQueuePair::abandon_attempt() {
   AbandonedAttempt attempt{std::move(id_), {}, std::move(pd_), std::exchange(cq_, nullptr), cq_room_, shared_};
   if (own_) own_->close();

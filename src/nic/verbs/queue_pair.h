@@ -129,7 +129,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   QueuePairEvents& events_;
   SharedQueue* const shared_;  // null: own_ serves
   std::unique_ptr<ReceivePool> own_;
-  std::uint32_t tag_;        // in the names of work
+  std::uint32_t tag_;  // in the names of work
 
   // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
   std::atomic<State> state_{State::idle};
@@ -174,7 +174,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
     std::optional<ReceivePool::Done> done;  // of a shared queue
   };
   std::vector<Early> early_;
-  bool accepts_ = false;                 // the passive side, which settles how many Reads may be under way:
+  bool accepts_ = false;  // the passive side, which settles how many Reads may be under way:
   std::uint8_t reads_in_ = 0;
   std::uint8_t reads_out_ = 0;
   Timer deadline_timer_;

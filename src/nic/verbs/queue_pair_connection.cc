@@ -101,8 +101,8 @@ void VerbsQueuePair::rejected(const CmEvent& event) {
   if (adapter_.device().is_iwarp()) {
     const std::optional<Refusal> refusal = parse_refusal(event.private_data());
     if (refusal && refusal->why == Refusal::Why::elsewhere && refusal->qual != 0) return ask_again(refusal->qual);
-    return end_now({Ending::Report::connect_failed,
-                    refusal ? ConnectFailure::refused : ConnectFailure::rejected_by_peer});
+    return end_now(
+        {Ending::Report::connect_failed, refusal ? ConnectFailure::refused : ConnectFailure::rejected_by_peer});
   }
   const std::optional<CmParsed> ours = parse(event.private_data());
   ConnectFailure why = ConnectFailure::rejected_by_peer;

@@ -25,8 +25,8 @@ Address plain(const sockaddr_in6& any);
 bool ends_of(int fd, Address& local, Address& remote);
 // What every connection's socket is to be like.
 void prepare(int fd, const SoftAdapter& adapter);
-// A socket that is about to connect to there: from an address of the adapter's device, from a port of the range that was
-// chosen. A refusal can come at once on this host; then there is no socket.
+// A socket that is about to connect to there: from an address of the adapter's device, from a port of the range that
+// was chosen. A refusal can come at once on this host; then there is no socket.
 struct Call {
   Status status = Status::ok;
   base::UniqueFd socket;

@@ -26,7 +26,8 @@ const std::uint64_t& probe() {
 
 using Vector = std::array<iovec, 64>;
 
-std::size_t add(std::span<iovec> vector, std::size_t used, std::uint64_t address, std::uint64_t length, CopyRange& left) {
+std::size_t add(std::span<iovec> vector, std::size_t used, std::uint64_t address, std::uint64_t length,
+                CopyRange& left) {
   if (left.count == 0 || used == vector.size()) return used;
   if (left.offset >= length) {
     left.offset -= length;

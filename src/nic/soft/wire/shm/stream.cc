@@ -158,12 +158,8 @@ bool ShmStream::redirect_arrived(const CellView& view) {
 void ShmStream::nobody_listens() {
   closed_ = true;
   const ConnectBody asked = *request_;
-  queue_pair_.try_another_wire({asked.local,
-                                asked.qual,
-                                base::kForever,
-                                {asked.private_data, asked.private_data_bytes},
-                                asked.qos,
-                                {}});
+  queue_pair_.try_another_wire(
+      {asked.local, asked.qual, base::kForever, {asked.private_data, asked.private_data_bytes}, asked.qos, {}});
 }
 
 // ---- the end
