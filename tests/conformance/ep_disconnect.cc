@@ -222,6 +222,7 @@ TEST_P(EpDisconnect, AnAbortedActiveAttemptFailsTheAccept) {
 
 TEST_P(EpDisconnect, AnAbortedAcceptRefusesTheActiveSide) {
   // EP-DISC-15, CONN-SEQ-10
+  ANYDAT_NEEDS_CONFIRMED_ACCEPTS(server.ia)
   HeldEp ep(server, client, GetParam(), DAT_EP_STATE_COMPLETION_PENDING);
   ASSERT_THAT(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   expect_event(ep.evds().connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
