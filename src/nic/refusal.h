@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 
+#include "base/big_endian.h"
+
 namespace anydat::nic {
 
 struct Refusal {
@@ -25,25 +27,19 @@ inline constexpr std::uint64_t kMagic = 0x616e'7964'6174'2d31;  // "anydat-1"
 // The magic number, why and the port, each with its highest byte first.
 inline std::array<std::byte, Refusal::kBytes> write_refusal(const Refusal& refusal) {
   std::array<std::byte, Refusal::kBytes> bytes;
-  const std::uint64_t rest = std::uint64_t{static_cast<std::uint32_t>(refusal.why)} << 32 | refusal.qual;
-  for (std::size_t i = 0; i < 8; ++i) {
-    bytes[i] = static_cast<std::byte>(refusal_detail::kMagic >> (56 - 8 * i));
-    bytes[8 + i] = static_cast<std::byte>(rest >> (56 - 8 * i));
-  }
+  base::store_big(bytes.data(), refusal_detail::kMagic);
+  base::store_big(bytes.data() + 8, static_cast<std::uint32_t>(refusal.why));
+  base::store_big(bytes.data() + 12, refusal.qual);
   return bytes;
 }
 
 inline std::optional<Refusal> parse_refusal(std::span<const std::byte> private_data) {
   if (private_data.size() != Refusal::kBytes) return std::nullopt;
-  std::uint64_t magic = 0;
-  std::uint64_t rest = 0;
-  for (std::size_t i = 0; i < 8; ++i) {
-    magic = magic << 8 | std::to_integer<std::uint64_t>(private_data[i]);
-    rest = rest << 8 | std::to_integer<std::uint64_t>(private_data[8 + i]);
+  const auto qual = base::load_big<std::uint32_t>(private_data.data() + 12);
+  if (base::load_big<std::uint64_t>(private_data.data()) != refusal_detail::kMagic || qual > 0xffff) {
+    return std::nullopt;
   }
-  const auto qual = static_cast<std::uint32_t>(rest);
-  if (magic != refusal_detail::kMagic || qual > 0xffff) return std::nullopt;
-  return Refusal{static_cast<Refusal::Why>(rest >> 32), qual};
+  return Refusal{static_cast<Refusal::Why>(base::load_big<std::uint32_t>(private_data.data() + 8)), qual};
 }
 
 }  // namespace anydat::nic

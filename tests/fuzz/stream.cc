@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/big_endian.h"
 #include "fuzz/fuzz.h"
-#include "nic/soft/wire/iwarp/format/bytes.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
 
@@ -244,7 +244,7 @@ class Conversation {
 
   Bytes frame(const Bytes& segment) const {
     Bytes bytes(kFrameLengthBytes);
-    store_big(bytes.data(), static_cast<std::uint16_t>(segment.size()));
+    anydat::base::store_big(bytes.data(), static_cast<std::uint16_t>(segment.size()));
     bytes.insert(bytes.end(), segment.begin(), segment.end());
     bytes.resize(frame_bytes(segment.size()));
     const std::size_t summed = bytes.size() - kCrcBytes;
@@ -255,7 +255,7 @@ class Conversation {
   // Small numbers stand for keys, and offsets in their memory count from its start.
   void fill_in(std::byte* stag, std::byte* offset) const {
     const Memory* memory = nullptr;
-    switch (load_big<std::uint32_t>(stag)) {
+    switch (anydat::base::load_big<std::uint32_t>(stag)) {
       case 1:
         memory = &world_.open;
         break;
@@ -266,13 +266,13 @@ class Conversation {
         memory = &world_.freed;
         break;
       case 4:
-        store_big(stag, sink_);
+        anydat::base::store_big(stag, sink_);
         return;
       default:
         return;
     }
-    store_big(stag, memory->remote);
-    store_big(offset, load_big<std::uint64_t>(offset) + memory->address());
+    anydat::base::store_big(stag, memory->remote);
+    anydat::base::store_big(offset, anydat::base::load_big<std::uint64_t>(offset) + memory->address());
   }
 
   Bytes fill_in(std::span<const std::byte> bytes) const {
@@ -353,10 +353,11 @@ class Conversation {
     rest = rest.subspan(heard_done_);
     if (heard_done_ == 0) {
       if (rest.size() < kStartUpHeaderBytes) return;
-      rest = rest.subspan(std::min(rest.size(), kStartUpHeaderBytes + load_big<std::uint16_t>(&rest[18])));
+      rest =
+          rest.subspan(std::min(rest.size(), kStartUpHeaderBytes + anydat::base::load_big<std::uint16_t>(&rest[18])));
     }
     while (rest.size() > kFrameLengthBytes) {
-      const std::size_t bytes = load_big<std::uint16_t>(rest.data());
+      const std::size_t bytes = anydat::base::load_big<std::uint16_t>(rest.data());
       if (rest.size() < frame_bytes(bytes)) break;
       SegmentHeader header;
       const auto segment = rest.subspan(kFrameLengthBytes, bytes);

@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "base/big_endian.h"
 #include "unit/hex.h"
 
 namespace anydat::test {
@@ -104,7 +104,7 @@ TEST(IwarpSegmentHeader, ReservedBitsAreNotLookedAt) {
     bytes[1] |= std::byte{0x30};
     // Where nothing is to be invalidated, nobody says what the word for it holds.
     const bool unused = !is_tagged(example.header.opcode) && !invalidates(example.header.opcode);
-    if (unused) store_big(&bytes[2], 0xdeadbeefu);
+    if (unused) base::store_big(&bytes[2], 0xdeadbeefu);
     SegmentHeader header;
     ASSERT_EQ(parse_segment_header(bytes, header), std::nullopt) << example.name;
     EXPECT_EQ(header, example.header) << example.name;
@@ -123,7 +123,7 @@ TEST(IwarpSegmentHeader, AnOperationBelongsToOneKindOfSegmentAndOneQueue) {
     for (std::uint32_t queue = 0; queue < 5; ++queue) {
       bytes = hex("41 40 00000000 00000000 00000001 00000000");
       bytes[1] |= static_cast<std::byte>(opcode);
-      store_big(&bytes[6], queue);
+      base::store_big(&bytes[6], queue);
       std::optional<TerminateCode> expected = rdmap_error::kUnexpectedOpcode;
       if (queue > 2) expected = ddp_error::kInvalidQueue;
       const std::uint32_t right = opcode == 1 ? 1 : opcode == 7 ? 2 : 0;
@@ -136,7 +136,7 @@ TEST(IwarpSegmentHeader, AnOperationBelongsToOneKindOfSegmentAndOneQueue) {
 TEST(IwarpSegmentHeader, ANumberOfAQueueIsReadWithAllItsBits) {
   for (unsigned bit = 2; bit < 32; ++bit) {
     Bytes bytes = hex("41 43 00000000 00000000 00000001 00000000");
-    store_big(&bytes[6], std::uint32_t{1} << bit);
+    base::store_big(&bytes[6], std::uint32_t{1} << bit);
     EXPECT_EQ(fault(bytes), ddp_error::kInvalidQueue) << bit;
   }
 }
@@ -172,7 +172,8 @@ TEST(IwarpSegmentHeader, OfAnyBytesAreEitherRefusedOrMeanOneThing) {
     if (bytes.size() > 10 && round % 8 != 0) {
       bytes[0] = (bytes[0] & std::byte{0xc0}) | std::byte{1};
       bytes[1] = (bytes[1] & std::byte{0x0f}) | std::byte{0x40};
-      if ((bytes[0] & std::byte{0x80}) == std::byte{0}) store_big(&bytes[6], static_cast<std::uint32_t>(random() % 4));
+      if ((bytes[0] & std::byte{0x80}) == std::byte{0})
+        base::store_big(&bytes[6], static_cast<std::uint32_t>(random() % 4));
     }
     SegmentHeader header;
     if (parse_segment_header(bytes, header)) continue;

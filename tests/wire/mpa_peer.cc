@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "base/big_endian.h"
 #include "support/patience.h"
 
 namespace anydat::test {
@@ -103,7 +103,7 @@ void MpaPeer::greet(const Greeting& greeting) {
 
 std::optional<MpaPeer::Answer> MpaPeer::hear_answer() {
   if (!fill(kStartUpHeaderBytes)) return std::nullopt;
-  const std::size_t whole = kStartUpHeaderBytes + load_big<std::uint16_t>(&heard_[kStartUpHeaderBytes - 2]);
+  const std::size_t whole = kStartUpHeaderBytes + base::load_big<std::uint16_t>(&heard_[kStartUpHeaderBytes - 2]);
   if (!fill(whole)) return std::nullopt;
   const Bytes bytes = take(whole);
   Answer answer;
@@ -120,7 +120,7 @@ std::optional<MpaPeer::Answer> MpaPeer::hear_answer() {
 
 bool MpaPeer::hear_request() {
   if (!fill(kStartUpHeaderBytes)) return false;
-  const std::size_t whole = kStartUpHeaderBytes + load_big<std::uint16_t>(&heard_[kStartUpHeaderBytes - 2]);
+  const std::size_t whole = kStartUpHeaderBytes + base::load_big<std::uint16_t>(&heard_[kStartUpHeaderBytes - 2]);
   if (!fill(whole)) return false;
   StartUp frame;
   std::size_t length = 0;
@@ -138,7 +138,7 @@ Bytes MpaPeer::answer(const Greeting& greeting, bool rejected) {
 
 Bytes MpaPeer::frame(const Bytes& segment) const {
   Bytes bytes(kFrameLengthBytes);
-  store_big(bytes.data(), static_cast<std::uint16_t>(segment.size()));
+  base::store_big(bytes.data(), static_cast<std::uint16_t>(segment.size()));
   bytes = bytes + segment + repeat(frame_padding(segment.size()));
   const std::uint32_t crc = crc_ ? crc32c(0, bytes) : 0;
   bytes.resize(bytes.size() + kCrcBytes);
@@ -172,7 +172,7 @@ void MpaPeer::ask_read(const ReadRequest& request) {
 std::optional<MpaPeer::Segment> MpaPeer::hear_segment() {
   while (true) {
     if (!fill(kFrameLengthBytes)) return std::nullopt;
-    const std::size_t bytes = load_big<std::uint16_t>(heard_.data());
+    const std::size_t bytes = base::load_big<std::uint16_t>(heard_.data());
     if (!fill(frame_bytes(bytes))) return std::nullopt;
     const Bytes whole = take(frame_bytes(bytes));
     if (crc_) {

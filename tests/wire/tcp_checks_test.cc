@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "base/big_endian.h"
 #include "wire/tcp_test.h"
 
 namespace anydat::test {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "base/big_endian.h"
 #include "wire/tcp_test.h"
 
 namespace anydat::test {
@@ -27,9 +27,9 @@ std::ostream& operator<<(std::ostream& out, const Trick& trick) {
 
 Bytes redirection(std::uint32_t port) {
   Bytes data(16);
-  store_big(data.data(), std::uint64_t{0x616e7964'6174'2d31});
-  store_big(&data[8], std::uint32_t{2});
-  store_big(&data[12], port);
+  base::store_big(data.data(), std::uint64_t{0x616e7964'6174'2d31});
+  base::store_big(&data[8], std::uint32_t{2});
+  base::store_big(&data[12], port);
   return data;
 }
 

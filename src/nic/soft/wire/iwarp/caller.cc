@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <new>
 
+#include "base/big_endian.h"
 #include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/fabric.h"
-#include "nic/soft/wire/iwarp/format/bytes.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/iwarp/terms.h"
@@ -63,7 +63,7 @@ bool Caller::hear() {
   for (;;) {
     std::size_t wanted = kStartUpHeaderBytes;
     if (count_ >= kStartUpHeaderBytes) {
-      wanted = kStartUpHeaderBytes + load_big<std::uint16_t>(heard_.data() + kStartUpHeaderBytes - 2);
+      wanted = kStartUpHeaderBytes + base::load_big<std::uint16_t>(heard_.data() + kStartUpHeaderBytes - 2);
     }
     const std::span<std::byte> room = std::span(heard_).first(std::min(wanted, heard_.size())).subspan(count_);
     const ssize_t count = recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);

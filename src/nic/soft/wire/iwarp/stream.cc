@@ -13,11 +13,11 @@
 #include <new>
 #include <random>
 
+#include "base/big_endian.h"
 #include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/wire/iwarp/caller.h"
-#include "nic/soft/wire/iwarp/format/bytes.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -142,7 +142,7 @@ void TcpStream::out_of_memory() {
 
 void TcpStream::prepare_last_words(TerminateCode code) {
   if (whole_) {
-    const std::size_t bytes = load_big<std::uint16_t>(whole_);
+    const std::size_t bytes = base::load_big<std::uint16_t>(whole_);
     const auto segment = std::span(whole_ + kFrameLengthBytes, bytes);
     last_words_bytes_ = write_terminate(terminate_for(code, segment, bytes), last_words_);
     return;

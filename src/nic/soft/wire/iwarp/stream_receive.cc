@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/big_endian.h"
 #include "nic/soft/adapter.h"
-#include "nic/soft/wire/iwarp/format/bytes.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
 
@@ -145,7 +145,7 @@ std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) 
 // The straight path: a small Send that is wholly there and can be delivered at once. 0: it is none.
 std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   if (bytes.size() < kFrameLengthBytes + kUntaggedHeaderBytes || !first_frame_seen_) return 0;
-  const std::size_t segment_bytes = load_big<std::uint16_t>(bytes.data());
+  const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
   if (!parked_.empty() || current_ || message_bytes_ != 0 || peer_kind() == Peer::unknown) return 0;
@@ -187,7 +187,7 @@ std::span<const std::byte> TcpStream::take_front(std::span<const std::byte> byte
     return front_have_ >= up_to;
   };
   if (!take(kFrameLengthBytes)) return bytes;
-  segment_bytes_ = load_big<std::uint16_t>(front_.data());
+  segment_bytes_ = base::load_big<std::uint16_t>(front_.data());
   sum_ = 0;
   trailer_have_ = 0;
   payload_bytes_ = payload_left_ = 0;

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "base/big_endian.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 
@@ -71,7 +71,7 @@ std::byte* Transmitter::reserve(std::size_t bytes) {
 
 // Length, padding and CRC around a segment that stands in its place in the frame.
 void Transmitter::seal(std::byte* frame, std::size_t segment_bytes) const {
-  store_big(frame, static_cast<std::uint16_t>(segment_bytes));
+  base::store_big(frame, static_cast<std::uint16_t>(segment_bytes));
   std::byte* const padding = frame + kFrameLengthBytes + segment_bytes;
   const std::size_t padded = frame_padding(segment_bytes);
   std::memset(padding, 0, padded);
@@ -192,7 +192,7 @@ void Transmitter::Frames::add(const GatheredMessage& message, std::uint64_t offs
   header.offset = static_cast<std::uint32_t>(offset);
   const std::size_t header_bytes = write_segment_header(header, std::span(frame.front).subspan(kFrameLengthBytes));
   const std::size_t segment_bytes = header_bytes + payload_bytes;
-  store_big(frame.front.data(), static_cast<std::uint16_t>(segment_bytes));
+  base::store_big(frame.front.data(), static_cast<std::uint16_t>(segment_bytes));
   pieces[used++] = {frame.front.data(), kFrameLengthBytes + header_bytes};
   std::uint32_t sum = crc ? crc32c(0, std::span(frame.front).first(kFrameLengthBytes + header_bytes)) : 0;
   for_each_piece(message.segments, offset, payload_bytes, [&](const std::byte* piece, std::uint64_t bytes) {

@@ -3,7 +3,7 @@
 
 #include <cassert>
 
-#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "base/big_endian.h"
 
 namespace anydat::nic::soft::iwarp {
 namespace {
@@ -36,7 +36,7 @@ std::optional<TerminateCode> parse_segment_header(std::span<const std::byte> seg
     return tagged ? ddp_error::kTaggedVersion : ddp_error::kUntaggedVersion;
   }
   const std::byte* at = segment.data();
-  const std::uint32_t queue = tagged ? 0 : load_big<std::uint32_t>(at + kQueueAt);
+  const std::uint32_t queue = tagged ? 0 : base::load_big<std::uint32_t>(at + kQueueAt);
   if (queue >= kQueueCount) return ddp_error::kInvalidQueue;
 
   if ((segment[1] & kRdmapVersionMask) != kRdmapVersion) return rdmap_error::kVersion;
@@ -47,12 +47,12 @@ std::optional<TerminateCode> parse_segment_header(std::span<const std::byte> seg
 
   header = SegmentHeader{.opcode = opcode, .last = (segment[0] & kLast) != std::byte{0}};
   if (tagged) {
-    header.stag = load_big<std::uint32_t>(at + kStagAt);
-    header.tagged_offset = load_big<std::uint64_t>(at + kTaggedOffsetAt);
+    header.stag = base::load_big<std::uint32_t>(at + kStagAt);
+    header.tagged_offset = base::load_big<std::uint64_t>(at + kTaggedOffsetAt);
   } else {
-    if (invalidates(opcode)) header.stag = load_big<std::uint32_t>(at + kStagAt);
-    header.sequence = load_big<std::uint32_t>(at + kSequenceAt);
-    header.offset = load_big<std::uint32_t>(at + kOffsetAt);
+    if (invalidates(opcode)) header.stag = base::load_big<std::uint32_t>(at + kStagAt);
+    header.sequence = base::load_big<std::uint32_t>(at + kSequenceAt);
+    header.offset = base::load_big<std::uint32_t>(at + kOffsetAt);
   }
   return std::nullopt;
 }
@@ -63,13 +63,13 @@ std::size_t write_segment_header(const SegmentHeader& header, std::span<std::byt
   to[0] = (tagged ? kTagged : std::byte{0}) | (header.last ? kLast : std::byte{0}) | kDdpVersion;
   to[1] = kRdmapVersion | static_cast<std::byte>(header.opcode);
   std::byte* at = to.data();
-  store_big(at + kStagAt, header.stag);
+  base::store_big(at + kStagAt, header.stag);
   if (tagged) {
-    store_big(at + kTaggedOffsetAt, header.tagged_offset);
+    base::store_big(at + kTaggedOffsetAt, header.tagged_offset);
   } else {
-    store_big(at + kQueueAt, queue_of(header.opcode));
-    store_big(at + kSequenceAt, header.sequence);
-    store_big(at + kOffsetAt, header.offset);
+    base::store_big(at + kQueueAt, queue_of(header.opcode));
+    base::store_big(at + kSequenceAt, header.sequence);
+    base::store_big(at + kOffsetAt, header.offset);
   }
   return segment_header_bytes(header.opcode);
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "base/big_endian.h"
 
 namespace anydat::nic::soft::iwarp {
 namespace {
@@ -33,8 +33,8 @@ constexpr std::uint16_t kRtrWrite = 0x8000;
 constexpr std::uint16_t kRtrRead = 0x4000;
 
 Enhanced load_enhanced(const std::byte* from) {
-  const auto ird = load_big<std::uint16_t>(from);
-  const auto ord = load_big<std::uint16_t>(from + 2);
+  const auto ird = base::load_big<std::uint16_t>(from);
+  const auto ord = base::load_big<std::uint16_t>(from + 2);
   return {.ird = static_cast<std::uint16_t>(ird & kReadDepthMax),
           .ord = static_cast<std::uint16_t>(ord & kReadDepthMax),
           .peer_to_peer = (ird & kPeerToPeer) != 0,
@@ -45,10 +45,10 @@ Enhanced load_enhanced(const std::byte* from) {
 
 void store_enhanced(std::byte* to, const Enhanced& enhanced) {
   assert(enhanced.ird <= kReadDepthMax && enhanced.ord <= kReadDepthMax);
-  store_big(to, static_cast<std::uint16_t>(enhanced.ird | (enhanced.peer_to_peer ? kPeerToPeer : 0) |
-                                           (enhanced.rtr_empty_frame ? kRtrEmptyFrame : 0)));
-  store_big(to + 2, static_cast<std::uint16_t>(enhanced.ord | (enhanced.rtr_write ? kRtrWrite : 0) |
-                                               (enhanced.rtr_read ? kRtrRead : 0)));
+  base::store_big(to, static_cast<std::uint16_t>(enhanced.ird | (enhanced.peer_to_peer ? kPeerToPeer : 0) |
+                                                 (enhanced.rtr_empty_frame ? kRtrEmptyFrame : 0)));
+  base::store_big(to + 2, static_cast<std::uint16_t>(enhanced.ord | (enhanced.rtr_write ? kRtrWrite : 0) |
+                                                     (enhanced.rtr_read ? kRtrRead : 0)));
 }
 
 bool is(std::byte flags, std::byte bit) {
@@ -80,7 +80,7 @@ Parsed parse_start_up(std::span<const std::byte> bytes, bool reply_expected, Sta
         bytes.size() > kLengthAt && std::to_integer<std::size_t>(bytes[kLengthAt]) << 8 > kStartUpDataBytesMax;
     return hopeless ? Parsed::malformed : Parsed::incomplete;
   }
-  const std::size_t data_bytes = load_big<std::uint16_t>(bytes.data() + kLengthAt);
+  const std::size_t data_bytes = base::load_big<std::uint16_t>(bytes.data() + kLengthAt);
   if (data_bytes > kStartUpDataBytesMax || (enhanced && data_bytes < kEnhancedBytes)) return Parsed::malformed;
   if (bytes.size() - kStartUpHeaderBytes < data_bytes) return Parsed::incomplete;
 
@@ -106,7 +106,7 @@ std::size_t write_start_up(const StartUp& frame, std::span<std::byte> to) {
   if (frame.enhanced) flags |= kEnhanced;
   to[kFlagsAt] = flags;
   to[kRevisionAt] = static_cast<std::byte>(frame.revision);
-  store_big(to.data() + kLengthAt, static_cast<std::uint16_t>(data_bytes));
+  base::store_big(to.data() + kLengthAt, static_cast<std::uint16_t>(data_bytes));
   std::byte* data = to.data() + kStartUpHeaderBytes;
   if (frame.enhanced) {
     store_enhanced(data, *frame.enhanced);

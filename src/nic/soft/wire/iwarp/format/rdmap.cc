@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "nic/soft/wire/iwarp/format/bytes.h"
+#include "base/big_endian.h"
 
 namespace anydat::nic::soft::iwarp {
 namespace {
@@ -29,21 +29,21 @@ bool is(std::byte flags, std::byte bit) {
 ReadRequest parse_read_request(std::span<const std::byte> payload) {
   assert(payload.size() >= kReadRequestBytes);
   const std::byte* at = payload.data();
-  return {.sink_stag = load_big<std::uint32_t>(at + kSinkStagAt),
-          .sink_offset = load_big<std::uint64_t>(at + kSinkOffsetAt),
-          .bytes = load_big<std::uint32_t>(at + kReadBytesAt),
-          .source_stag = load_big<std::uint32_t>(at + kSourceStagAt),
-          .source_offset = load_big<std::uint64_t>(at + kSourceOffsetAt)};
+  return {.sink_stag = base::load_big<std::uint32_t>(at + kSinkStagAt),
+          .sink_offset = base::load_big<std::uint64_t>(at + kSinkOffsetAt),
+          .bytes = base::load_big<std::uint32_t>(at + kReadBytesAt),
+          .source_stag = base::load_big<std::uint32_t>(at + kSourceStagAt),
+          .source_offset = base::load_big<std::uint64_t>(at + kSourceOffsetAt)};
 }
 
 std::size_t write_read_request(const ReadRequest& request, std::span<std::byte> to) {
   assert(to.size() >= kReadRequestBytes);
   std::byte* at = to.data();
-  store_big(at + kSinkStagAt, request.sink_stag);
-  store_big(at + kSinkOffsetAt, request.sink_offset);
-  store_big(at + kReadBytesAt, request.bytes);
-  store_big(at + kSourceStagAt, request.source_stag);
-  store_big(at + kSourceOffsetAt, request.source_offset);
+  base::store_big(at + kSinkStagAt, request.sink_stag);
+  base::store_big(at + kSinkOffsetAt, request.sink_offset);
+  base::store_big(at + kReadBytesAt, request.bytes);
+  base::store_big(at + kSourceStagAt, request.source_stag);
+  base::store_big(at + kSourceOffsetAt, request.source_offset);
   return kReadRequestBytes;
 }
 
@@ -60,7 +60,7 @@ bool parse_terminate(std::span<const std::byte> payload, Terminate& message) {
   if (is(flags, kLengthValid) || is(flags, kHasSegmentHeader)) {
     if (rest.size() < sizeof(std::uint16_t)) return true;
     message.segment_bytes_valid = is(flags, kLengthValid);
-    if (message.segment_bytes_valid) message.segment_bytes = load_big<std::uint16_t>(rest.data());
+    if (message.segment_bytes_valid) message.segment_bytes = base::load_big<std::uint16_t>(rest.data());
     rest = rest.subspan(sizeof(std::uint16_t));
   }
   if (is(flags, kHasSegmentHeader)) {
@@ -87,7 +87,7 @@ std::size_t write_terminate(const Terminate& message, std::span<std::byte> to) {
   to[3] = std::byte{0};
   std::size_t at = kTerminateBytesMin;
   if (message.segment_bytes_valid || has_header) {
-    store_big(&to[at], message.segment_bytes_valid ? message.segment_bytes : std::uint16_t{0});
+    base::store_big(&to[at], message.segment_bytes_valid ? message.segment_bytes : std::uint16_t{0});
     at += sizeof(std::uint16_t);
   }
   for (const std::span<const std::byte> part : {message.segment_header, message.read_request}) {

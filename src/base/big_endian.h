@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace anydat::nic::soft::iwarp {
+namespace anydat::base {
 
 template <std::unsigned_integral Number>
 constexpr Number load_big(const std::byte* from) {
@@ -24,4 +24,4 @@ constexpr void store_big(std::byte* to, Number value) {
   }
 }
 
-}  // namespace anydat::nic::soft::iwarp
+}  // namespace anydat::base
