@@ -27,7 +27,8 @@ namespace anydat::nic::verbs {
 namespace {
 
 constexpr int kLooksPerPoll = 8;
-constexpr std::size_t kQueuesPerPoll = 6;
+constexpr std::size_t kFewQueues = 2;
+constexpr int kRoundsOfFewQueues = 3;
 // A tag is an index and, above it, how often the index has been used.
 constexpr std::uint32_t kTagIndexBits = 20;
 constexpr std::uint32_t kTagIndexMask = (1u << kTagIndexBits) - 1;
@@ -245,7 +246,8 @@ bool VerbsAdapter::poll() {
   std::array<ibv_wc, kCompletionsPerLook> completions;
   bool any = false;
   // Getting here and back costs as much as a few looks in vain.
-  for (std::size_t looked = 0; looked < kQueuesPerPoll && !any; looked += completion_queues_.all().size() + 1) {
+  const int rounds = completion_queues_.all().size() <= kFewQueues ? kRoundsOfFewQueues : 1;
+  for (int round = 0; round < rounds && !any; ++round) {
     for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) {
       Cq& cq = *completion_queues_.all()[i];
       const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());

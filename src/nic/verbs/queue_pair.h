@@ -88,6 +88,14 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
     WorkStatus first_send_status = WorkStatus::flushed;
   };
 
+  // Over iWARP messages may arrive before it is said that the other side has accepted.
+  struct Early {
+    ibv_wc wc;
+    WorkId id;
+    std::optional<ReceivePool::Done> done;  // of a shared queue
+  };
+  bool put_aside(const Early& early);
+
   // The device's queue pair.
   enum class Made : std::uint8_t { ready, no_memory, connection_over };
   Made make_queue_pair(rdma_cm_id* id);
@@ -167,12 +175,6 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::vector<std::byte> private_data_;  // of the request
   std::size_t private_data_sent_ = 0;    // parts that the other side has
   bool unanswered_ = false;              // it has been asked and has said nothing
-  // Over iWARP messages may arrive before it is said that the other side has accepted.
-  struct Early {
-    ibv_wc wc;
-    WorkId id;
-    std::optional<ReceivePool::Done> done;  // of a shared queue
-  };
   std::vector<Early> early_;
   bool accepts_ = false;  // the passive side, which settles how many Reads may be under way:
   std::uint8_t reads_in_ = 0;

@@ -134,6 +134,8 @@ void VerbsQueuePair::ask_again(ConnQual qual) {
 // Being rejected has ended the device's idea of the connection as well.
 void VerbsQueuePair::attempt_again() {
   remove_queue_pair();
+  // What it gave back of receives of our own says nothing: they wait in their pool for the next one.
+  std::erase_if(early_, [](const Early& early) { return !early.done; });
   id_.reset();
   if (begin_attempt() == Status::ok) return;
   end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Posting work and what comes of it.
 #include <algorithm>
+#include <new>
 
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
@@ -353,9 +354,21 @@ WorkStatus VerbsQueuePair::status_of(const ibv_wc& wc, std::uint32_t number) con
   return state() == State::ending ? WorkStatus::flushed : WorkStatus::transport;
 }
 
+// SRQ-TAKE-2: until it is said that the other side has accepted. Without memory for that, better early than lost.
+bool VerbsQueuePair::put_aside(const Early& early) {
+  if (state() != State::connecting) [[likely]]
+    return false;
+  try {
+    early_.push_back(early);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
   if (state() == State::accepting) established({});  // the peer's last word may come later than its first message
-  if (state() == State::connecting) return early_.push_back({wc, id, {}});
+  if (put_aside({wc, id, {}})) return;
   if (id.queue == WorkId::Queue::recv) {
     if (const std::optional<ReceivePool::Done> done =
             own_ ? own_->complete(id.slot, wc.status != IBV_WC_SUCCESS, zone_) : std::nullopt) {
@@ -379,7 +392,7 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
 // A receive that is out of its pool.
 void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
   if (state() == State::accepting) established({});
-  if (state() == State::connecting) return early_.push_back({wc, {}, done});
+  if (put_aside({wc, {}, done})) return;
   const WorkStatus status = recv_status(wc.status, done.usable);
   const bool good = status == WorkStatus::success;
   if (good) {
