@@ -144,7 +144,7 @@ class SoftQueuePair final : public QueuePair {
   // Its memory is not to be had any more. Requests before it are still done; then the connection breaks.
   void read_failed(WorkStatus status);
   bool pump();  // hands requests that were blocked to the stream again; true if any of them got further
-  // Calls f(const Outgoing&) for a pending request, with the send lock held. False if there is no such request.
+  // Calls f(const SendRequest&) for a pending request, with the send lock held. False if there is no such request.
   template <typename F>
   bool with_request(std::uint64_t number, F&& f);
   ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
@@ -154,7 +154,7 @@ class SoftQueuePair final : public QueuePair {
     return reads_out_;
   }
   void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }  // with the send lock
-  bool usable(const Outgoing& message) const;  // its memory may have been freed since the post (LMR-FREE-4)
+  bool usable(const SendRequest& message) const;  // its memory may have been freed since the post (LMR-FREE-4)
 
   void peer_closed(CloseReason reason);
   // `why`: what the oldest request ends with (STAT-7, STAT-10).
@@ -188,7 +188,7 @@ class SoftQueuePair final : public QueuePair {
            hard_watermark_.load(std::memory_order_relaxed) != kUnlimited;
   }
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
-  SendOutcome hand_over(std::uint64_t number, const Outgoing& message, WorkFlags flags, Progress& progress)
+  SendOutcome hand_over(std::uint64_t number, const SendRequest& message, Progress& progress)
       ANYDAT_REQUIRES(send_lock_);
   // What the oldest request has failed with, while others before it were not done (DTO-40).
   WorkStatus failure_at_front() ANYDAT_REQUIRES(send_lock_);
@@ -263,7 +263,7 @@ bool SoftQueuePair::with_request(std::uint64_t number, F&& f) {
   base::Guard guard(send_lock_);
   SendRing::Entry* entry = sends_.find(number);
   if (!entry) return false;
-  f(entry->outgoing());
+  f(entry->request());
   return true;
 }
 

@@ -11,10 +11,9 @@
 namespace anydat::nic::soft {
 
 // What keeps a request back besides its stream.
-SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const Outgoing& message, WorkFlags flags,
-                                     Progress& progress) {
+SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) {
   if (reads_held_ > 0) [[unlikely]] {
-    if (flags.fence) return SendOutcome::blocked;                                                       // DTO-33
+    if (message.flags.fence) return SendOutcome::blocked;                                               // DTO-33
     if (message.kind == WorkKind::rdma_read && reads_held_ >= reads_out_) return SendOutcome::blocked;  // RDR-10
   }
   if (message.kind == WorkKind::rdma_read && reads_out_ == 0) {
@@ -54,11 +53,9 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       counters_.rdmas.add();
       counters_.rdma_bytes.add(request.length);
     }
-    const Outgoing message{request.kind,     request.flags.solicited, request.length,
-                           request.segments, request.remote,          request.regions_seen};
     Progress progress;
     if (sends_.empty()) {
-      const SendOutcome outcome = hand_over(sends_.next(), message, request.flags, progress);
+      const SendOutcome outcome = hand_over(sends_.next(), request, progress);
       if (outcome == SendOutcome::done) {
         sends_.skip();
         CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
@@ -75,7 +72,7 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       const bool nothing_blocked = sends_.all_sent();
       SendRing::Entry& entry = sends_.append(request);
       if (nothing_blocked) {
-        const SendOutcome outcome = hand_over(sends_.next() - 1, message, request.flags, progress);
+        const SendOutcome outcome = hand_over(sends_.next() - 1, request, progress);
         entry.rdma.progress = progress;
         entry.finished = outcome == SendOutcome::done;  // completes after those before it
         if (outcome == SendOutcome::done || outcome == SendOutcome::pending) sends_.mark_sent();
@@ -157,7 +154,7 @@ bool SoftQueuePair::pump() {
         continue;
       }
       const std::uint64_t before = entry.rdma.progress.bytes;
-      const SendOutcome outcome = hand_over(sends_.unsent(), entry.outgoing(), entry.flags, entry.rdma.progress);
+      const SendOutcome outcome = hand_over(sends_.unsent(), entry.request(), entry.rdma.progress);
       moved |= entry.rdma.progress.bytes != before;
       if (outcome == SendOutcome::failed && sends_.unsent() == sends_.first()) failure = entry.rdma.progress.failure;
       // A failure waits until all before it are done: it is theirs to be reported first (DTO-40).
@@ -261,7 +258,7 @@ std::optional<std::size_t> SoftQueuePair::aim_read(std::size_t skipped, std::siz
   base::Guard guard(send_lock_);
   const SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
   if (!entry || skipped + count > entry->length - entry->rdma.progress.bytes) return 0;
-  if (!usable(entry->outgoing())) return std::nullopt;
+  if (!usable(entry->request())) return std::nullopt;
   return pieces_of(entry->all(), entry->rdma.progress.bytes + skipped, count, pieces);
 }
 
@@ -311,7 +308,7 @@ bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
   return read_placed(count);
 }
 
-bool SoftQueuePair::usable(const Outgoing& message) const {
+bool SoftQueuePair::usable(const SendRequest& message) const {
   // Whoever removes a region from now on waits for send_lock_ (memory_changed()).
   if (message.regions_seen == adapter_.regions().removals()) [[likely]]
     return true;

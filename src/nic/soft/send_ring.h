@@ -47,7 +47,7 @@ class SendRing {
 
     Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
     std::span<const Segment> all() const { return {reinterpret_cast<const Segment*>(this + 1), segment_count}; }
-    Outgoing outgoing() const { return {kind, flags.solicited, length, all(), rdma.remote}; }
+    SendRequest request() const { return {cookie, all(), length, flags, kind, rdma.remote}; }  // of no bind
   };
 
   // Keeps what is in it. Requires: size() <= depth and no entry has more segments than `segments`.

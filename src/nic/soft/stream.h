@@ -8,16 +8,6 @@
 
 namespace anydat::nic::soft {
 
-// A posted request as its stream sees it: a Send, an RDMA Read or an RDMA Write.
-struct Outgoing {
-  WorkKind kind;
-  bool solicited;
-  std::uint64_t length;
-  std::span<const Segment> segments;
-  const RemoteSegment& remote;
-  std::uint64_t regions_seen = 0;  // as in SendRequest
-};
-
 enum class SendOutcome : std::uint8_t {
   done,     // a Send or Write: the bytes have left the consumer's memory; a Read: they have arrived
   pending,  // the stream will say when: SoftQueuePair::send_finished() and its like
@@ -46,8 +36,9 @@ class Stream {
  public:
   virtual ~Stream() = default;
 
-  // Requests come in posting order. `number` counts them and comes back in send_finished().
-  virtual SendOutcome send(std::uint64_t number, const Outgoing& message, Progress& progress) = 0;
+  // A Send, an RDMA Read or an RDMA Write. They come in posting order. `number` counts them and comes back in
+  // send_finished().
+  virtual SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) = 0;
 
   // The queue pair has buffers again: deliver what is parked.
   virtual void resume_receiving() = 0;

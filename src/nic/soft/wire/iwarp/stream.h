@@ -41,7 +41,7 @@ class TcpStream final : public Stream {
   void accept(base::UniqueFd socket);
 
   // Stream
-  SendOutcome send(std::uint64_t number, const Outgoing& message, Progress& progress) override;
+  SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
   void resume_receiving() override;
   bool holds_messages() const override { return stuck_ || !parked_.empty(); }
   bool memory_changed() override;
@@ -118,10 +118,11 @@ class TcpStream final : public Stream {
   void out_of_memory();  // what takes memory and finds none ends this connection and no other
 
   // ---- sending (stream_send.cc)
-  SendOutcome send_message(std::uint64_t number, const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
-  SendOutcome send_write(const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
-  SendOutcome send_read(const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
-  bool send_some(const SegmentHeader& first, const Outgoing& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  SendOutcome send_message(std::uint64_t number, const SendRequest& message, Progress& progress)
+      ANYDAT_REQUIRES(tx_lock_);
+  SendOutcome send_write(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  SendOutcome send_read(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  bool send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
   bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(tx_lock_);
   bool make_room() ANYDAT_REQUIRES(tx_lock_);
   void ask_for_answer() ANYDAT_REQUIRES(tx_lock_);

@@ -24,7 +24,7 @@ SendOutcome never(Progress& progress, WorkStatus status) {
 
 }  // namespace
 
-SendOutcome TcpStream::send(std::uint64_t number, const Outgoing& message, Progress& progress) {
+SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
   if (message.kind != WorkKind::send && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
   if (!queue_pair_.usable(message)) return never(progress, WorkStatus::local_protection);
   base::Guard guard(tx_lock_);
@@ -59,7 +59,7 @@ void TcpStream::push_out() {
 }
 
 // Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again.
-bool TcpStream::send_some(const SegmentHeader& first, const Outgoing& message, Progress& progress) {
+bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
   const std::size_t payload_max = out_.ulpdu_max() - segment_header_bytes(first.opcode);
   if (progress.bytes == 0 && message.length <= std::min<std::uint64_t>(kSmallMax, payload_max)) {
     SegmentHeader header = first;
@@ -78,9 +78,9 @@ bool TcpStream::send_some(const SegmentHeader& first, const Outgoing& message, P
   return false;
 }
 
-SendOutcome TcpStream::send_message(std::uint64_t number, const Outgoing& message, Progress& progress) {
+SendOutcome TcpStream::send_message(std::uint64_t number, const SendRequest& message, Progress& progress) {
   SegmentHeader first;
-  first.opcode = message.solicited ? Opcode::send_solicited : Opcode::send;
+  first.opcode = message.flags.solicited ? Opcode::send_solicited : Opcode::send;
   first.sequence = send_sequence_;
   const bool confirmed = message.length > kConfirmedAbove && peer_ == Peer::ours;
   if (confirmed && unconfirmed_.size() == unconfirmed_.capacity() && !make_room()) {
@@ -122,7 +122,7 @@ bool TcpStream::one_delivered(std::uint32_t sequence) {
   return true;
 }
 
-SendOutcome TcpStream::send_write(const Outgoing& message, Progress& progress) {
+SendOutcome TcpStream::send_write(const SendRequest& message, Progress& progress) {
   SegmentHeader first;
   first.opcode = Opcode::write;
   first.stag = message.remote.key;
@@ -158,7 +158,7 @@ bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
   return true;
 }
 
-SendOutcome TcpStream::send_read(const Outgoing& message, Progress& progress) {
+SendOutcome TcpStream::send_read(const SendRequest& message, Progress& progress) {
   if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);  // RDR-12
   if (asked_.size() >= terms_.reads_out) {
     somebody_waits_ = true;  // the next answer wakes it

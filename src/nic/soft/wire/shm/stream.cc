@@ -175,7 +175,7 @@ bool ShmStream::memory_changed() {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
     if (entry.state.load() == Announced::State::waiting && entry.has_leaf.load()) {
-      queue_pair_.with_request(entry.number, [&](const Outgoing& message) { good = queue_pair_.usable(message); });
+      queue_pair_.with_request(entry.number, [&](const SendRequest& message) { good = queue_pair_.usable(message); });
     }
     if (!good) finish(entry, WorkStatus::local_protection);
   }

@@ -41,7 +41,7 @@ class ShmStream final : public Stream {
   bool awaits_ready_from(std::uint32_t remote) const;
 
   // Stream
-  SendOutcome send(std::uint64_t number, const Outgoing& message, Progress& progress) override;
+  SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
   void resume_receiving() override;
   bool holds_messages() const override { return !parked_.empty(); }
   bool memory_changed() override;
@@ -109,8 +109,8 @@ class ShmStream final : public Stream {
   void deliver_parked();
 
   // Sending: stream_send.cc
-  SendOutcome announce(std::uint64_t number, const Outgoing& message);
-  bool describe(const Outgoing& message, AnnounceBody& body, Announced& entry);
+  SendOutcome announce(std::uint64_t number, const SendRequest& message);
+  bool describe(const SendRequest& message, AnnounceBody& body, Announced& entry);
   Announced* announced(std::uint32_t sequence);
   Announced* first_in(Announced::State state, std::uint32_t& sequence);
   bool grant_arrived(std::uint32_t sequence);
@@ -123,12 +123,12 @@ class ShmStream final : public Stream {
   Step send_piece(Announced& entry, std::uint64_t& length);
 
   // RDMA: stream_rdma.cc
-  SendOutcome rdma(const Outgoing& message, Progress& progress);
-  SendOutcome rdma_by_peer(const Outgoing& message, Progress& progress);
+  SendOutcome rdma(const SendRequest& message, Progress& progress);
+  SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
   SendOutcome later();
-  std::byte* mapped(const Outgoing& message);
+  std::byte* mapped(const SendRequest& message);
   std::byte* unmapped(const RemoteSegment& remote);
-  bool copy(const Outgoing& message, std::uint64_t offset, std::uint64_t count) const;
+  bool copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const;
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool get_arrived(const CellView& view);
   bool serve_reads();

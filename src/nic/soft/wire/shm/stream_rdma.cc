@@ -23,7 +23,7 @@ std::uint32_t remote_right(WorkKind kind) {
 }
 
 // Between the message's bytes from `offset` on and the remote ones that begin at `at`.
-void copy_in_memory(const Outgoing& message, std::byte* at, std::uint64_t offset, std::uint64_t count) {
+void copy_in_memory(const SendRequest& message, std::byte* at, std::uint64_t offset, std::uint64_t count) {
   gather(message.segments, offset, count, [&](const std::byte* local, std::size_t part) {
     if (message.kind == WorkKind::rdma_read) {
       std::memcpy(const_cast<std::byte*>(local), at, part);
@@ -43,7 +43,7 @@ SendOutcome fail(Progress& progress, WorkStatus status) {
 
 // ---- this side
 
-SendOutcome ShmStream::rdma(const Outgoing& message, Progress& progress) {
+SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   if (message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
   if (!queue_pair_.usable(message)) return fail(progress, WorkStatus::local_protection);
   if (message.kind == WorkKind::rdma_read && remote_terms_.reads_in == 0) {
@@ -74,7 +74,7 @@ SendOutcome ShmStream::rdma(const Outgoing& message, Progress& progress) {
 }
 
 // Where the remote memory is in this process, or null. Requires an RdmaUse.
-inline std::byte* ShmStream::mapped(const Outgoing& message) {
+inline std::byte* ShmStream::mapped(const SendRequest& message) {
   const RemoteSegment& remote = message.remote;
   // What the peer is still to put in place comes first, also the rest of this one.
   const bool after_peer = puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_;
@@ -100,7 +100,7 @@ SendOutcome ShmStream::later() {
   return SendOutcome::blocked;
 }
 
-bool ShmStream::copy(const Outgoing& message, std::uint64_t offset, std::uint64_t count) const {
+bool ShmStream::copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const {
   const bool reads = message.kind == WorkKind::rdma_read;
   // The kernel's copy ascends, but within one span the processor may let later bytes be seen first. The end is a span
   // of its own, so that it comes last (RDW-11).
@@ -114,7 +114,7 @@ bool ShmStream::copy(const Outgoing& message, std::uint64_t offset, std::uint64_
 // ---- by the other side
 
 // What fails at the peer fails the oldest request that this side holds, so nothing else may be under way.
-SendOutcome ShmStream::rdma_by_peer(const Outgoing& message, Progress& progress) {
+SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progress) {
   if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) {
     return SendOutcome::blocked;  // finish() asks again
   }

@@ -19,7 +19,7 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 
 }  // namespace
 
-SendOutcome ShmStream::send(std::uint64_t number, const Outgoing& message, Progress& progress) {
+SendOutcome ShmStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
   if (message.kind != WorkKind::send) return rdma(message, progress);
   if (message.length > kInlineBytesMax) return announce(number, message);
   if (!queue_pair_.usable(message)) [[unlikely]] {
@@ -29,7 +29,7 @@ SendOutcome ShmStream::send(std::uint64_t number, const Outgoing& message, Progr
   const std::uint32_t cells = cells_for(message.length);
   if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
   const bool sent =
-      link_->try_send(*this, CellKind::send, message.solicited ? kFlagSolicited : 0, remote_,
+      link_->try_send(*this, CellKind::send, message.flags.solicited ? kFlagSolicited : 0, remote_,
                       static_cast<std::uint32_t>(message.length), 0, [&](std::byte* body) {
                         for (const nic::Segment& segment : message.segments) {
                           if (segment.length == 0) continue;
@@ -42,7 +42,7 @@ SendOutcome ShmStream::send(std::uint64_t number, const Outgoing& message, Progr
   return SendOutcome::done;
 }
 
-SendOutcome ShmStream::announce(std::uint64_t number, const Outgoing& message) {
+SendOutcome ShmStream::announce(std::uint64_t number, const SendRequest& message) {
   const std::uint32_t sequence = announced_count_.load(std::memory_order_relaxed);
   const std::uint32_t cells = cells_for(sizeof(AnnounceBody));
   if (sequence - retired_.load(std::memory_order_acquire) >= kAnnouncedMax) return SendOutcome::blocked;
@@ -54,7 +54,7 @@ SendOutcome ShmStream::announce(std::uint64_t number, const Outgoing& message) {
   entry.state.store(Announced::State::waiting, std::memory_order_relaxed);
   // Noted first: the answer may be there before try_send() has returned.
   announced_count_.store(sequence + 1, std::memory_order_release);
-  const bool sent = link_->try_send(*this, CellKind::announce, message.solicited ? kFlagSolicited : 0, remote_,
+  const bool sent = link_->try_send(*this, CellKind::announce, message.flags.solicited ? kFlagSolicited : 0, remote_,
                                     sizeof(AnnounceBody), sequence, [&](std::byte* to) {
                                       AnnounceBody body{};
                                       describe(message, body, entry);
@@ -70,7 +70,7 @@ SendOutcome ShmStream::announce(std::uint64_t number, const Outgoing& message) {
 }
 
 // Under the link's sending lock, which guards its leaves, too.
-bool ShmStream::describe(const Outgoing& message, AnnounceBody& body, Announced& entry) {
+bool ShmStream::describe(const SendRequest& message, AnnounceBody& body, Announced& entry) {
   body.length = message.length;
   body.can_push = link_->reaches_peer() ? 1 : 0;
   MemoryBody& memory = body.memory;
@@ -146,7 +146,7 @@ void ShmStream::finish(Announced& entry, WorkStatus status) {
 
 ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint64_t& length) {
   Step step = Step::unusable;
-  queue_pair_.with_request(entry.number, [&](const Outgoing& message) {
+  queue_pair_.with_request(entry.number, [&](const SendRequest& message) {
     length = message.length;
     if (!queue_pair_.usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
@@ -188,7 +188,7 @@ bool ShmStream::push_some() {
   if (!entry) return false;
   bool usable_memory = false, copied = false;
   std::uint64_t length = 0;
-  queue_pair_.with_request(entry->number, [&](const Outgoing& message) {
+  queue_pair_.with_request(entry->number, [&](const SendRequest& message) {
     length = message.length;
     usable_memory = queue_pair_.usable(message);
     if (!usable_memory) return;

@@ -91,7 +91,7 @@ class SimStream final : public Stream {
       : network_(network), index_(index), adapter_(adapter), queue_pair_(queue_pair) {}
   ~SimStream() override;
 
-  SendOutcome send(std::uint64_t number, const Outgoing& message, Progress& progress) override;
+  SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
   void resume_receiving() override;
   bool holds_messages() const override { return !held_.empty(); }
   bool memory_changed() override { return true; }  // each segment is checked when it comes

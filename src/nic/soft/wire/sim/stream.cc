@@ -13,7 +13,7 @@ using iwarp::Opcode;
 
 namespace {
 
-std::vector<std::byte> gather(const Outgoing& message) {
+std::vector<std::byte> gather(const SendRequest& message) {
   std::vector<std::byte> bytes;
   for (const Segment& segment : message.segments) {
     const auto* from = reinterpret_cast<const std::byte*>(segment.address);
@@ -29,11 +29,11 @@ SimStream::~SimStream() {
   network_.gone(index_);
 }
 
-SendOutcome SimStream::send(std::uint64_t, const Outgoing& message, Progress& progress) {
+SendOutcome SimStream::send(std::uint64_t, const SendRequest& message, Progress& progress) {
   iwarp::SegmentHeader header;
   switch (message.kind) {
     case WorkKind::send:
-      header.opcode = message.solicited ? Opcode::send_solicited : Opcode::send;
+      header.opcode = message.flags.solicited ? Opcode::send_solicited : Opcode::send;
       header.sequence = next_sequence_++;
       break;
     case WorkKind::rdma_write:
