@@ -7,6 +7,7 @@
 #ifndef ANYDAT_TOOLS_DATPERF_MESSAGE_H
 #define ANYDAT_TOOLS_DATPERF_MESSAGE_H
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -63,12 +64,28 @@ inline std::byte tail_of(std::uint64_t sequence) {
   return static_cast<std::byte>(1 + sequence % 255);
 }
 
+// A message of one word is written and read as one, as programs do with a flag or a counter: a byte written on its own
+// into a word that is read right afterwards would hold up the processor.
+inline std::uint64_t word_of(std::uint64_t sequence) {
+  const int last_byte = std::endian::native == std::endian::little ? 56 : 0;  // its place in the word
+  return (sequence & ~(std::uint64_t{0xff} << last_byte)) | std::to_integer<std::uint64_t>(tail_of(sequence))
+                                                                << last_byte;
+}
+
 inline void stamp_slot(std::byte* slot, std::uint64_t size, std::uint64_t sequence) {
+  if (size == sizeof sequence) {
+    stamp(slot, size, word_of(sequence));
+    return;
+  }
   stamp(slot, size, sequence);
   slot[size - 1] = tail_of(sequence);
 }
 
 inline bool slot_holds(const std::byte* slot, std::uint64_t size, std::uint64_t sequence) {
+  if (size == sizeof sequence) {
+    const std::uint64_t word = word_of(sequence);
+    return std::memcmp(slot, &word, sizeof word) == 0;
+  }
   const std::uint64_t head_bytes = size - 1 < sizeof sequence ? size - 1 : sizeof sequence;
   return std::memcmp(slot, &sequence, head_bytes) == 0 && slot[size - 1] == tail_of(sequence);
 }

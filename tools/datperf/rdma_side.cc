@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "common/error.h"
+#include "common/pause.h"
 
 namespace datperf {
 namespace {
@@ -81,6 +82,7 @@ bool RdmaSide::await_write(std::uint32_t endpoint, std::uint64_t sequence) {
   const std::atomic_ref<std::byte> tail(slot[params_.size - 1]);
   const std::byte wanted = tail_of(sequence);
   for (int looks = 1; tail.load(std::memory_order_acquire) != wanted; ++looks) {
+    tools::pause();
     if (looks % kLooksBetweenChecks != 0) continue;
     looks = 0;
     DAT_EVENT event;  // the only one that can come now is the connection's end
