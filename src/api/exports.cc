@@ -18,16 +18,27 @@ namespace {
 
 using Subject = registry::ForeignCall::Subject;
 
-template <auto ours, auto slot, Subject subject = Subject::object, typename... Rest>
-inline DAT_RETURN redirect(DAT_HANDLE handle, Rest... rest) {
-  if (!dapl::HandleTable::owns(handle)) [[unlikely]] {
-    if (const registry::ForeignCall foreign(handle, subject); foreign) return foreign(slot, handle, rest...);
-  }
+template <auto ours, typename... Rest>
+inline DAT_RETURN redirect_to_ours(DAT_HANDLE handle, Rest... rest) {
   try {
     return ours(handle, rest...);
   } catch (const std::bad_alloc&) {
     return dapl::error_code(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);  // no exception gets out of the library
   }
+}
+
+// Apart, so that what it needs is not in the way of the usual case.
+template <auto ours, auto slot, Subject subject, typename... Rest>
+[[gnu::noinline]] DAT_RETURN redirect_unknown(DAT_HANDLE handle, Rest... rest) {
+  if (const registry::ForeignCall foreign(handle, subject); foreign) return foreign(slot, handle, rest...);
+  return redirect_to_ours<ours>(handle, rest...);
+}
+
+template <auto ours, auto slot, Subject subject = Subject::object, typename... Rest>
+inline DAT_RETURN redirect(DAT_HANDLE handle, Rest... rest) {
+  if (!dapl::HandleTable::owns(handle)) [[unlikely]]
+    return redirect_unknown<ours, slot, subject>(handle, rest...);
+  return redirect_to_ours<ours>(handle, rest...);
 }
 
 }  // namespace
