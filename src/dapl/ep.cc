@@ -75,7 +75,7 @@ DAT_RETURN no_watermarks(const char* call, DAT_COUNT soft, DAT_COUNT hard) {
 
 }  // namespace
 
-Ep::Ep(Ia& ia, Srq* srq) : Object(ia, kType), srq_(srq) {}
+Ep::Ep(Ia& ia, Srq* srq) : Object(ia, kType), srq_(srq), regions_(ia.nic().regions()) {}
 
 Ep::~Ep() = default;
 

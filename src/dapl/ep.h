@@ -119,9 +119,14 @@ class Ep final : public Object, public nic::QueuePairEvents {
     return (flags & ~usual) == 0 ? DAT_SUCCESS : check_unusual_flags(call, flags, rules);
   }
   DAT_RETURN check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags, FlagRules rules) const;
+  bool is_plain(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_COMPLETION_FLAGS flags) const;
+  DAT_RETURN post_plain(const char* call, nic::WorkKind kind, const DAT_LMR_TRIPLET& from, DAT_DTO_COOKIE cookie,
+                        DAT_COMPLETION_FLAGS flags, const nic::RemoteSegment& remote, std::uint64_t regions_seen);
+  DAT_RETURN post_any_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                           DAT_COMPLETION_FLAGS flags);
   template <nic::WorkKind kind>
-  DAT_RETURN post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
-                       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+  DAT_RETURN post_any_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+                           DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
   static bool open_to_requests(DAT_EP_STATE now) {
     return now == DAT_EP_STATE_CONNECTED || now == DAT_EP_STATE_DISCONNECTED;
   }
@@ -129,6 +134,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
   DAT_RETURN post_outcome(const char* call, nic::Status status) const;
 
   Srq* const srq_;
+  const nic::RegionTable& regions_;  // the adapter's
   std::unique_ptr<nic::QueuePair> queue_pair_;
   std::atomic<DAT_EP_STATE> state_{DAT_EP_STATE_UNCONNECTED};
 

@@ -14,6 +14,8 @@ constexpr unsigned kRequestFlags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION
                                    DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 constexpr unsigned kRecvFlags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 
+constexpr unsigned kUnusualFlags = ~(kRequestFlags & ~unsigned{DAT_COMPLETION_UNSIGNALLED_FLAG});
+
 constexpr int kLooksForTheWord = 1000;
 
 nic::WorkFlags to_nic(DAT_COMPLETION_FLAGS flags) {
@@ -59,8 +61,39 @@ DAT_RETURN Ep::post_outcome(const char* call, nic::Status status) const {
   }
 }
 
+// One segment, and nothing about it or the endpoint that needs a closer look: nearly all requests are so, and their way
+// is short. Any other goes the long one, which says what is wrong if something is.
+inline bool Ep::is_plain(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_COMPLETION_FLAGS flags) const {
+  return num_segments == 1 && iov && (flags & kUnusualFlags) == 0 && iov->segment_length != 0 &&
+         open_to_requests(state()) &&
+         regions_.check(iov->lmr_context, iov->virtual_address, iov->segment_length,
+                        zone_.load(std::memory_order_relaxed), nic::access::kLocalRead) == nic::RegionCheck::ok;
+}
+
+// Of what is plain.
+inline DAT_RETURN Ep::post_plain(const char* call, nic::WorkKind kind, const DAT_LMR_TRIPLET& from,
+                                 DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, const nic::RemoteSegment& remote,
+                                 std::uint64_t regions_seen) {
+  const nic::Segment segment{from.lmr_context, 0, from.virtual_address, from.segment_length};
+  const nic::Status status = queue_pair_->post_send(
+      {cookie.as_64, {&segment, 1}, from.segment_length, to_nic(flags), kind, remote, regions_seen});
+  if (status == nic::Status::ok) [[likely]]
+    return DAT_SUCCESS;
+  return post_outcome(call, status);
+}
+
 DAT_RETURN Ep::post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                          DAT_COMPLETION_FLAGS flags) {
+  const std::uint64_t regions_seen = regions_.removals();
+  if (is_plain(num_segments, iov, flags) && max_request_iov_.load(std::memory_order_relaxed) >= 1 &&
+      iov->segment_length <= max_message_size_.load(std::memory_order_relaxed)) [[likely]] {
+    return post_plain("dat_ep_post_send", nic::WorkKind::send, *iov, cookie, flags, {}, regions_seen);
+  }
+  return post_any_send(num_segments, iov, cookie, flags);
+}
+
+DAT_RETURN Ep::post_any_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                             DAT_COMPLETION_FLAGS flags) {
   const char* call = "dat_ep_post_send";
   if (flags != DAT_COMPLETION_DEFAULT_FLAG) {
     const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed), DAT_INVALID_ARG5};
@@ -71,7 +104,7 @@ DAT_RETURN Ep::post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
   CheckedSegments segments;
   const SegmentRules rules{call, max_request_iov_.load(std::memory_order_relaxed), "the endpoint's",
                            zone_.load(std::memory_order_relaxed), nic::access::kLocalRead};
-  if (const DAT_RETURN rc = segments.check(ia().nic().regions(), rules, num_segments, iov)) return rc;
+  if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
   if (segments.length() > max_message_size_.load(std::memory_order_relaxed)) [[unlikely]] {
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: {} bytes exceed the endpoint's max_message_size {}", call,
                 segments.length(), static_cast<std::uint64_t>(max_message_size_.load()));
@@ -101,7 +134,7 @@ DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
   CheckedSegments segments;
   const SegmentRules rules{call, max_recv_iov_.load(std::memory_order_relaxed), "the endpoint's",
                            zone_.load(std::memory_order_relaxed), nic::access::kLocalWrite};
-  if (const DAT_RETURN rc = segments.check(ia().nic().regions(), rules, num_segments, iov)) return rc;
+  if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
   const bool unsignalled = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
   if (queue_pair_->post_recv({cookie.as_64, segments.span(), unsignalled}) == nic::Status::ok) [[likely]] {
     return DAT_SUCCESS;
@@ -111,8 +144,8 @@ DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
 }
 
 template <nic::WorkKind kind>
-DAT_RETURN Ep::post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
-                         DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+DAT_RETURN Ep::post_any_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+                             DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
   constexpr bool reads = kind == nic::WorkKind::rdma_read;
   const char* call = reads ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write";
   if (!remote) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5, "{}: remote_buffer is NULL", call);
@@ -125,7 +158,7 @@ DAT_RETURN Ep::post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const D
   CheckedSegments segments;
   const SegmentRules rules{call, max_segments, "the endpoint's", zone_.load(std::memory_order_relaxed),
                            reads ? nic::access::kLocalWrite : nic::access::kLocalRead};
-  if (const DAT_RETURN rc = segments.check(ia().nic().regions(), rules, num_segments, iov)) return rc;
+  if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
   // What moves fills the remote segment for a Read, and is the local data for a Write (RDR-2, RDW-2).
   const DAT_VLEN from = reads ? static_cast<DAT_VLEN>(remote->segment_length) : segments.length();
   const DAT_VLEN to = reads ? segments.length() : static_cast<DAT_VLEN>(remote->segment_length);
@@ -152,14 +185,21 @@ DAT_RETURN Ep::post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const D
 
 DAT_RETURN Ep::post_rdma_read(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                               const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
-  return post_rdma<nic::WorkKind::rdma_read>(max_rdma_read_iov_.load(std::memory_order_relaxed), num_segments, iov,
-                                             cookie, remote, flags);
+  return post_any_rdma<nic::WorkKind::rdma_read>(max_rdma_read_iov_.load(std::memory_order_relaxed), num_segments, iov,
+                                                 cookie, remote, flags);
 }
 
 DAT_RETURN Ep::post_rdma_write(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
-  return post_rdma<nic::WorkKind::rdma_write>(max_rdma_write_iov_.load(std::memory_order_relaxed), num_segments, iov,
-                                              cookie, remote, flags);
+  const std::uint64_t regions_seen = regions_.removals();
+  if (remote && is_plain(num_segments, iov, flags) && max_rdma_write_iov_.load(std::memory_order_relaxed) >= 1 &&
+      iov->segment_length <= remote->segment_length &&
+      iov->segment_length <= max_rdma_size_.load(std::memory_order_relaxed)) [[likely]] {
+    return post_plain("dat_ep_post_rdma_write", nic::WorkKind::rdma_write, *iov, cookie, flags,
+                      {remote->target_address, remote->rmr_context}, regions_seen);
+  }
+  return post_any_rdma<nic::WorkKind::rdma_write>(max_rdma_write_iov_.load(std::memory_order_relaxed), num_segments,
+                                                  iov, cookie, remote, flags);
 }
 
 DAT_RETURN Ep::post_bind(nic::BindRequest request, DAT_COMPLETION_FLAGS flags, const Pz& pz, std::uint32_t& key) {

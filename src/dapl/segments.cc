@@ -5,6 +5,24 @@
 
 namespace anydat::dapl {
 
+DAT_RETURN CheckedSegments::check_any(const nic::RegionTable& regions, SegmentRules rules, DAT_COUNT count,
+                                      const DAT_LMR_TRIPLET* iov) {
+  count_ = 0;
+  length_ = 0;
+  if (count == 0) return DAT_SUCCESS;
+  if (count < 0 || count > rules.max_segments || !iov) return bad_vector(rules, count, iov);
+  for (DAT_COUNT i = 0; i < count; ++i) {
+    const DAT_LMR_TRIPLET& from = iov[i];
+    if (from.segment_length == 0) continue;  // DTO-6
+    const nic::RegionCheck result =
+        regions.check(from.lmr_context, from.virtual_address, from.segment_length, rules.zone, rules.rights);
+    if (result != nic::RegionCheck::ok) return bad_segment(rules, i, from, result);
+    if (__builtin_add_overflow(length_, from.segment_length, &length_)) return too_long(rules);
+    segments_[count_++] = {from.lmr_context, 0, from.virtual_address, from.segment_length};
+  }
+  return DAT_SUCCESS;
+}
+
 DAT_RETURN CheckedSegments::bad_vector(SegmentRules rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
   if (count > 0 && !iov) {
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: num_segments is {}, but local_iov is NULL", rules.call,

@@ -26,28 +26,19 @@ class CheckedSegments {
  public:
   DAT_RETURN check(const nic::RegionTable& regions, const SegmentRules& rules, DAT_COUNT count,
                    const DAT_LMR_TRIPLET* iov) {
-    count_ = 0;
-    length_ = 0;
     regions_seen_ = regions.removals();
-    if (count == 0) return DAT_SUCCESS;
-    if (count < 0 || count > rules.max_segments || !iov) [[unlikely]]
-      return bad_vector(rules, count, iov);
-    std::size_t taken = 0;
-    std::uint64_t length = 0;
-    for (DAT_COUNT i = 0; i < count; ++i) {
-      const DAT_LMR_TRIPLET& from = iov[i];
-      if (from.segment_length == 0) continue;  // DTO-6
+    // One segment is what most posts have, and this is on the way of every message.
+    if (count == 1 && rules.max_segments >= 1 && iov && iov->segment_length != 0) [[likely]] {
       const nic::RegionCheck result =
-          regions.check(from.lmr_context, from.virtual_address, from.segment_length, rules.zone, rules.rights);
+          regions.check(iov->lmr_context, iov->virtual_address, iov->segment_length, rules.zone, rules.rights);
       if (result != nic::RegionCheck::ok) [[unlikely]]
-        return bad_segment(rules, i, from, result);
-      if (__builtin_add_overflow(length, from.segment_length, &length)) [[unlikely]]
-        return too_long(rules);
-      segments_[taken++] = {from.lmr_context, 0, from.virtual_address, from.segment_length};
+        return bad_segment(rules, 0, *iov, result);
+      segments_[0] = {iov->lmr_context, 0, iov->virtual_address, iov->segment_length};
+      count_ = 1;
+      length_ = iov->segment_length;
+      return DAT_SUCCESS;
     }
-    count_ = taken;
-    length_ = length;
-    return DAT_SUCCESS;
+    return check_any(regions, rules, count, iov);
   }
 
   std::span<const nic::Segment> span() const { return {segments_, count_}; }
@@ -55,6 +46,8 @@ class CheckedSegments {
   std::uint64_t regions_seen() const { return regions_seen_; }
 
  private:
+  DAT_RETURN check_any(const nic::RegionTable& regions, SegmentRules rules, DAT_COUNT count,
+                       const DAT_LMR_TRIPLET* iov);
   // By value, so that rules which are kept have no need to be in memory.
   static DAT_RETURN bad_vector(SegmentRules rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov);
   static DAT_RETURN bad_segment(SegmentRules rules, DAT_COUNT index, const DAT_LMR_TRIPLET& segment,

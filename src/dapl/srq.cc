@@ -11,7 +11,11 @@
 namespace anydat::dapl {
 
 Srq::Srq(Ia& ia, Pz& pz, const DAT_SRQ_ATTR& attr)
-    : Object(ia, kType), pz_(pz), max_iov_(attr.max_recv_iov), low_watermark_(attr.low_watermark) {}
+    : Object(ia, kType),
+      pz_(pz),
+      regions_(ia.nic().regions()),
+      max_iov_(attr.max_recv_iov),
+      low_watermark_(attr.low_watermark) {}
 
 Srq::~Srq() = default;
 
@@ -50,7 +54,7 @@ DAT_RETURN Srq::create(Ia& ia, Pz& pz, const DAT_SRQ_ATTR* attr, DAT_SRQ_HANDLE*
 DAT_RETURN Srq::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
   CheckedSegments segments;
   const SegmentRules rules{"dat_srq_post_recv", max_iov_, "the SRQ's", pz_.zone(), nic::access::kLocalWrite};
-  if (const DAT_RETURN rc = segments.check(ia().nic().regions(), rules, num_segments, iov)) return rc;
+  if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
   if (queue_->post({cookie.as_64, segments.span(), false}) == nic::Status::ok) [[likely]]
     return DAT_SUCCESS;
   const auto counts = queue_->counts();

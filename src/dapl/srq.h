@@ -40,6 +40,7 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
 
  private:
   Pz& pz_;
+  const nic::RegionTable& regions_;  // the adapter's
   const DAT_COUNT max_iov_;
   std::unique_ptr<nic::ReceiveQueue> queue_;
   DAT_COUNT endpoints_ = 0;               // with the engine

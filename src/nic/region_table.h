@@ -36,6 +36,15 @@ struct Region {
   std::uint64_t length;
   ZoneId zone;
   std::uint32_t rights;
+
+  // May [at, at + count) be used with these rights by somebody of this zone (kAnyZone: the zone does not matter)?
+  RegionCheck check(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted) const {
+    if ((rights & wanted) != wanted) return RegionCheck::no_right;
+    if (zone != user && user != kAnyZone) return RegionCheck::wrong_zone;
+    // No region reaches beyond the last address, so a start before it makes an offset greater than its length.
+    const std::uint64_t offset = at - address;
+    return offset <= length && count <= length - offset ? RegionCheck::ok : RegionCheck::out_of_bounds;
+  }
 };
 
 // A table of regions to be checked against: our own or, mapped to read, that of a peer.
@@ -46,10 +55,12 @@ class RegionView {
   RegionView() = default;
   explicit RegionView(const RegionEntry* entries) : entries_(entries) {}
 
+  bool alive(std::uint32_t key) const {
+    return key != 0 && entries_ && entries_[key & kRegionIndexMask].key.load(std::memory_order_acquire) == key;
+  }
   // The live region with this key; nothing if there is none.
   std::optional<Region> find(std::uint32_t key) const;
-  // May [address, address + length) be used with these rights by somebody of this zone (kAnyZone: the zone does not
-  // matter)? length > 0.
+  // As Region::check(). length > 0.
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const;
 
@@ -73,14 +84,7 @@ inline std::optional<Region> RegionView::find(std::uint32_t key) const {
 inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                                      std::uint32_t rights) const {
   const std::optional<Region> region = find(key);
-  if (!region) return RegionCheck::unknown_key;
-  if ((region->rights & rights) != rights) return RegionCheck::no_right;
-  if (region->zone != zone && zone != kAnyZone) return RegionCheck::wrong_zone;
-  const std::uint64_t offset = address - region->address;
-  if (address < region->address || offset > region->length || length > region->length - offset) {
-    return RegionCheck::out_of_bounds;
-  }
-  return RegionCheck::ok;
+  return region ? region->check(address, length, zone, rights) : RegionCheck::unknown_key;
 }
 
 // The registered memory of one adapter: key -> range, zone and rights.
@@ -110,9 +114,7 @@ class RegionTable {
   std::uint64_t removals() const { return removals_.load(std::memory_order_acquire); }
 
   std::optional<Region> find(std::uint32_t key) const { return RegionView(entries_).find(key); }
-  bool alive(std::uint32_t key) const {
-    return key != 0 && entries_ && entries_[key & kRegionIndexMask].key.load(std::memory_order_acquire) == key;
-  }
+  bool alive(std::uint32_t key) const { return RegionView(entries_).alive(key); }
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const {
     return RegionView(entries_).check(key, address, length, zone, rights);

@@ -73,10 +73,10 @@ union Address {
 };
 
 struct WorkFlags {
-  bool suppress = false;     // no completion if it succeeds
-  bool solicited = false;    // a Send: the matching receive may wake a solicited waiter
-  bool unsignalled = false;  // the completion wakes nobody
-  bool fence = false;        // not before earlier RDMA Reads have completed
+  bool suppress : 1 = false;     // no completion if it succeeds
+  bool solicited : 1 = false;    // a Send: the matching receive may wake a solicited waiter
+  bool unsignalled : 1 = false;  // the completion wakes nobody
+  bool fence : 1 = false;        // not before earlier RDMA Reads have completed
 };
 
 struct RecvRequest {

@@ -21,6 +21,7 @@ constexpr base::Nanoseconds kLinger = 2 * base::kNsPerSecond;
 
 SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events)
     : adapter_(adapter),
+      regions_(adapter.regions()),
       events_(events),
       shared_(shared),
       not_ready_timer_([this] { not_ready_timed_out(); }),

@@ -154,7 +154,11 @@ class SoftQueuePair final : public QueuePair {
     return reads_out_;
   }
   void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }  // with the send lock
-  bool usable(const SendRequest& message) const;  // its memory may have been freed since the post (LMR-FREE-4)
+  // Its memory may have been freed since the post (LMR-FREE-4). Whoever removes a region from now on waits for
+  // send_lock_ (memory_changed()).
+  bool usable(const SendRequest& message) const {
+    return message.regions_seen == regions_.removals() || usable_still(message);
+  }
 
   void peer_closed(CloseReason reason);
   // `why`: what the oldest request ends with (STAT-7, STAT-10).
@@ -206,7 +210,10 @@ class SoftQueuePair final : public QueuePair {
   void not_ready_timed_out();
   void stop_waiting();
 
+  bool usable_still(const SendRequest& message) const;
+
   SoftAdapter& adapter_;
+  const RegionTable& regions_;  // the adapter's
   QueuePairEvents& events_;
   ReceivePool* const shared_;  // null: own_pool_ serves
   std::unique_ptr<ReceivePool> own_pool_;

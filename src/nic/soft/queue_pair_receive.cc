@@ -69,8 +69,7 @@ WorkStatus SoftQueuePair::check_buffer(const Receive& receive, std::uint64_t len
   std::uint64_t room = 0;
   for (const Segment& segment : receive.all()) {
     if (segment.length == 0) continue;
-    const RegionCheck check =
-        adapter_.regions().check(segment.key, segment.address, segment.length, zone, access::kLocalWrite);
+    const RegionCheck check = regions_.check(segment.key, segment.address, segment.length, zone, access::kLocalWrite);
     if (check != RegionCheck::ok) return WorkStatus::local_protection;
     room += segment.length;
   }

@@ -308,14 +308,11 @@ bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
   return read_placed(count);
 }
 
-bool SoftQueuePair::usable(const SendRequest& message) const {
-  // Whoever removes a region from now on waits for send_lock_ (memory_changed()).
-  if (message.regions_seen == adapter_.regions().removals()) [[likely]]
-    return true;
+bool SoftQueuePair::usable_still(const SendRequest& message) const {
   const std::uint32_t right = message.kind == WorkKind::rdma_read ? access::kLocalWrite : access::kLocalRead;
   return std::all_of(message.segments.begin(), message.segments.end(), [&](const Segment& segment) {
     return segment.length == 0 ||
-           adapter_.regions().check(segment.key, segment.address, segment.length, zone(), right) == RegionCheck::ok;
+           regions_.check(segment.key, segment.address, segment.length, zone(), right) == RegionCheck::ok;
   });
 }
 

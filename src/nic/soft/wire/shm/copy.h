@@ -104,9 +104,9 @@ __attribute__((target("avx"))) inline void copy_ascending_avx(std::byte* to, con
 }
 #endif
 
-// Copies so that the bytes become visible in ascending order, the last one last (RDW-11), and aligned words of 8 bytes
-// whole: who polls the end of a buffer, or a counter in it, must not be misled.
-inline void copy_ascending(std::byte* to, const std::byte* from, std::size_t count) {
+// The part of copy_ascending() in pieces of 64 bytes and more. Returns how many bytes it has copied.
+inline std::size_t copy_ascending_wide(std::byte* to, const std::byte* from, std::size_t count) {
+  const std::byte* const begin = from;
 #if defined(__x86_64__)
   if (count >= kWideCopyFrom && has_avx()) {
     const std::size_t wide = count / 128 * 128;
@@ -133,13 +133,24 @@ inline void copy_ascending(std::byte* to, const std::byte* from, std::size_t cou
     asm volatile("" ::: "memory");
   }
 #endif
-  for (; count >= 8; to += 8, from += 8, count -= 8) {
-    std::uint64_t word;
-    std::memcpy(&word, from, sizeof word);
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), word, __ATOMIC_RELEASE);
+  return static_cast<std::size_t>(from - begin);
+}
+
+// Copies so that the bytes become visible in ascending order, the last one last (RDW-11), and aligned words of 8 bytes
+// whole: who polls the end of a buffer, or a counter in it, must not be misled.
+inline void copy_ascending(std::byte* to, const std::byte* from, std::size_t count) {
+  if (count >= 64) {
+    const std::size_t copied = copy_ascending_wide(to, from, count);
+    to += copied, from += copied, count -= copied;
   }
-  for (; count > 0; ++to, ++from, --count) {
-    __atomic_store_n(reinterpret_cast<std::uint8_t*>(to), static_cast<std::uint8_t>(*from), __ATOMIC_RELEASE);
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, from + i, sizeof word);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(to + i), word, __ATOMIC_RELEASE);
+  }
+  for (; i < count; ++i) {
+    __atomic_store_n(reinterpret_cast<std::uint8_t*>(to + i), static_cast<std::uint8_t>(from[i]), __ATOMIC_RELEASE);
   }
 }
 

@@ -383,7 +383,7 @@ void Link::hear(std::span<const std::byte> datagram, int fd) {
   MappingBody body;
   if (datagram.size() != sizeof body) return;
   std::memcpy(&body, datagram.data(), sizeof body);
-  mapped_.add(body, fd);
+  mapped_.add(body, fd, peer_regions());
 }
 
 // Shows the peer the memory of a region of ours, if it can be shown. Once: the answer would be the same.

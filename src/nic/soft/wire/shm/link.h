@@ -114,6 +114,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   void wait_for_users(std::uint32_t key);
   // Regions of the peer that are mapped here, and ours that are mapped there.
   MappedRegions& mapped() { return mapped_; }
+  const MappedRegions& mapped() const { return mapped_; }
   void ask_for_mapping(std::uint32_t key) { send_control(CellKind::map, 0, key); }
   void region_gone(std::uint32_t key);
 

@@ -40,21 +40,24 @@ bool MappedRegions::used(std::uint32_t key) {
   return entry.asked.exchange(key) != key;
 }
 
-void MappedRegions::add(const MappingBody& mapping, int fd) {
+void MappedRegions::add(const MappingBody& mapping, int fd, RegionView regions) {
   Table* table = table_.load();
   if (!table || mapping.key == 0) return;
   Entry& entry = (*table)[mapping.key % kEntries];
   if (entry.key.load() != 0 || entry.pages || entry.asked.load() != mapping.key) return;
+  // It must be what the table says, by which RDMA is allowed from now on.
+  const std::optional<Region> region = regions.find(mapping.key);
+  const bool writable = mapping.writable != 0;
+  if (!region || region->address != mapping.address || region->length != mapping.length) return;
+  if (writable != ((region->rights & access::kRemoteWrite) != 0)) return;
   if (mapping.length == 0 || mapping.length > SIZE_MAX / 2 || mapping.offset > SIZE_MAX / 2) return;
   if (!base::cannot_shrink_below(fd, mapping.offset + mapping.length)) return;
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t lead = mapping.offset % page;
-  const int rights = mapping.writable != 0 ? PROT_READ | PROT_WRITE : PROT_READ;
+  const int rights = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* pages = mmap(nullptr, lead + mapping.length, rights, MAP_SHARED, fd, static_cast<off_t>(mapping.offset - lead));
   if (pages == MAP_FAILED) return;
-  entry.address = mapping.address;
-  entry.length = mapping.length;
-  entry.at = static_cast<std::byte*>(pages) + lead;
+  entry.mapped = {*region, static_cast<std::byte*>(pages) + lead};
   entry.pages = pages;
   entry.page_bytes = lead + mapping.length;
   entry.key.store(mapping.key);

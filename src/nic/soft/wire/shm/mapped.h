@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "nic/region_table.h"
 #include "nic/soft/wire/shm/layout.h"
 
 namespace anydat::nic::soft::shm {
@@ -19,21 +20,27 @@ class MappedRegions {
  public:
   ~MappedRegions();
 
-  // From any thread that holds an RdmaUse of the key: where [address, address + length) of the peer is here, or null.
-  std::byte* find(std::uint32_t key, std::uint64_t address, std::uint64_t length) const {
+  // A region of the peer, and where it is here.
+  struct Mapped {
+    Region region;
+    std::byte* at;
+    std::byte* place_of(std::uint64_t address) const { return at + (address - region.address); }
+  };
+  // From any thread that holds an RdmaUse of the key. What it says of the region holds while the peer's table has the
+  // key, since a key means one region for ever. Null: it is not mapped.
+  const Mapped* find(std::uint32_t key) const {
     const Table* table = table_.load(std::memory_order_acquire);
     if (!table) return nullptr;
     const Entry& entry = (*table)[key % kEntries];
     // Sequentially consistent, as is the mark of the use: remove() sees the mark, or we see its change.
-    if (entry.key.load() != key) return nullptr;
-    const std::uint64_t offset = address - entry.address;
-    return offset <= entry.length && length <= entry.length - offset ? entry.at + offset : nullptr;
+    return entry.key.load() == key ? &entry.mapped : nullptr;
   }
   // Likewise: it has been used without being mapped. True if its owner shall be asked now.
   bool used(std::uint32_t key);
 
-  // With the engine held, from here. `fd` is of the file that the region begins in at `offset`.
-  void add(const MappingBody& mapping, int fd);
+  // With the engine held, from here. `fd` is of the file that the region begins in at `offset`; `regions` is the peer's
+  // table.
+  void add(const MappingBody& mapping, int fd, RegionView regions);
   // The region has gone. `header` is where uses are marked.
   void remove(std::uint32_t key, const SegmentHeader& header);
 
@@ -44,9 +51,7 @@ class MappedRegions {
     std::atomic<std::uint32_t> seen{0};   // the last key that was used here
     std::atomic<std::uint32_t> asked{0};  // for
     // Written while `key` is 0.
-    std::uint64_t address = 0;
-    std::uint64_t length = 0;
-    std::byte* at = nullptr;
+    Mapped mapped{};
     void* pages = nullptr;
     std::size_t page_bytes = 0;
   };

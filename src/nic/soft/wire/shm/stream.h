@@ -109,6 +109,7 @@ class ShmStream final : public Stream {
   void deliver_parked();
 
   // Sending: stream_send.cc
+  SendOutcome send_inline(const SendRequest& message, Progress& progress);
   SendOutcome announce(std::uint64_t number, const SendRequest& message);
   bool describe(const SendRequest& message, AnnounceBody& body, Announced& entry);
   Announced* announced(std::uint32_t sequence);
@@ -123,11 +124,12 @@ class ShmStream final : public Stream {
   Step send_piece(Announced& entry, std::uint64_t& length);
 
   // RDMA: stream_rdma.cc
+  template <WorkKind kind>
   SendOutcome rdma(const SendRequest& message, Progress& progress);
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
   SendOutcome later();
-  std::byte* mapped(const SendRequest& message);
-  std::byte* unmapped(const RemoteSegment& remote);
+  SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer);
+  std::byte* reach(const RemoteSegment& remote);
   bool copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const;
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool get_arrived(const CellView& view);

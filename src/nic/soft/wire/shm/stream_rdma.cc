@@ -18,13 +18,18 @@ constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
 constexpr std::uint64_t kCopiedInMemoryPerTurn = 1 << 20;  // which takes no longer
 constexpr int kPiecesPerTurn = 32;
 
-std::uint32_t remote_right(WorkKind kind) {
+// A Write of so many bytes is a copy of so few instructions that those around it count.
+constexpr std::uint64_t kShortWrite = 256;
+
+constexpr std::uint32_t remote_right(WorkKind kind) {
   return kind == WorkKind::rdma_read ? access::kRemoteRead : access::kRemoteWrite;
 }
 
-// Between the message's bytes from `offset` on and the remote ones that begin at `at`.
-void copy_in_memory(const SendRequest& message, std::byte* at, std::uint64_t offset, std::uint64_t count) {
-  gather(message.segments, offset, count, [&](const std::byte* local, std::size_t part) {
+// A turn's copy between the message and the remote bytes, which begin at `at`.
+void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
+  const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedInMemoryPerTurn);
+  at += progress.bytes;
+  gather(message.segments, progress.bytes, count, [&](const std::byte* local, std::size_t part) {
     if (message.kind == WorkKind::rdma_read) {
       std::memcpy(const_cast<std::byte*>(local), at, part);
     } else {
@@ -32,6 +37,7 @@ void copy_in_memory(const SendRequest& message, std::byte* at, std::uint64_t off
     }
     at += part;
   });
+  progress.bytes += count;
 }
 
 SendOutcome fail(Progress& progress, WorkStatus status) {
@@ -43,49 +49,70 @@ SendOutcome fail(Progress& progress, WorkStatus status) {
 
 // ---- this side
 
+template <WorkKind kind>
 SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
+  constexpr bool reads = kind == WorkKind::rdma_read;
   if (message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
-  if (!queue_pair_.usable(message)) return fail(progress, WorkStatus::local_protection);
-  if (message.kind == WorkKind::rdma_read && remote_terms_.reads_in == 0) {
-    return fail(progress, WorkStatus::remote_responder);  // RDR-12
-  }
-  std::uint64_t count = 0;
+  if (!queue_pair_.usable(message)) [[unlikely]]
+    return fail(progress, WorkStatus::local_protection);
+  if (reads && remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);  // RDR-12
+  const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
-    SegmentHeader& peer = link_->outbound_header();
+    SegmentHeader& peer = link.outbound_header();
     const RdmaUse use(peer, remote.key, name_);
-    if (!use || peer.rdma_over.load(std::memory_order_relaxed) != 0) return later();
-    std::byte* const at = mapped(message);
-    if (!at && !link_->reaches_peer()) return rdma_by_peer(message, progress);
-    count = std::min(message.length - progress.bytes, at ? kCopiedInMemoryPerTurn : kCopiedPerTurn);
+    if (!use || peer.rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return later();
+    // What the peer is still to put in place comes first, also the rest of this one.
+    const bool after_peer = puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_;
+    const MappedRegions::Mapped* const mapped = after_peer ? nullptr : link.mapped().find(remote.key);
+    if (!mapped) return rdma_unmapped(message, progress, after_peer);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
-    const RegionCheck check = link_->peer_regions().check(remote.key, remote.address, message.length,
-                                                          remote_terms_.zone, remote_right(message.kind));
-    if (check != RegionCheck::ok) return fail(progress, WorkStatus::remote_access);
-    if (at) {
-      copy_in_memory(message, at + progress.bytes, progress.bytes, count);
-      if (progress.bytes + count == message.length) queue_pair_.count_rdma_in_memory();
-    } else if (!copy(message, progress.bytes, count)) {
-      return link_->peer_gone() ? later() : fail(progress, WorkStatus::remote_access);
+    if (!link.peer_regions().alive(remote.key) ||
+        mapped->region.check(remote.address, message.length, remote_terms_.zone, remote_right(kind)) != RegionCheck::ok)
+        [[unlikely]] {
+      return fail(progress, WorkStatus::remote_access);
+    }
+    std::byte* const at = mapped->place_of(remote.address);
+    if (!reads && message.length <= kShortWrite && message.segments.size() == 1) [[likely]] {
+      copy_ascending(at, reinterpret_cast<const std::byte*>(message.segments[0].address), message.length);
+      progress.bytes = message.length;
+    } else {
+      copy_part(message, at, progress);
     }
   }
-  progress.bytes += count;
-  return progress.bytes == message.length ? SendOutcome::done : later();
+  if (progress.bytes != message.length) return later();
+  queue_pair_.count_rdma_in_memory();
+  return SendOutcome::done;
 }
 
-// Where the remote memory is in this process, or null. Requires an RdmaUse.
-inline std::byte* ShmStream::mapped(const SendRequest& message) {
+template SendOutcome ShmStream::rdma<WorkKind::rdma_read>(const SendRequest&, Progress&);
+template SendOutcome ShmStream::rdma<WorkKind::rdma_write>(const SendRequest&, Progress&);
+
+// The same where the remote region is not mapped here. Requires an RdmaUse.
+SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer) {
   const RemoteSegment& remote = message.remote;
-  // What the peer is still to put in place comes first, also the rest of this one.
-  const bool after_peer = puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_;
-  if (!after_peer) [[likely]] {
-    if (std::byte* const at = link_->mapped().find(remote.key, remote.address, message.length)) return at;
+  std::byte* const at = link_->within_process() || !after_peer ? reach(remote) : nullptr;
+  if (!at && !link_->reaches_peer()) return rdma_by_peer(message, progress);
+  const RegionCheck check = link_->peer_regions().check(remote.key, remote.address, message.length, remote_terms_.zone,
+                                                        remote_right(message.kind));
+  if (check != RegionCheck::ok) return fail(progress, WorkStatus::remote_access);
+  if (at) {
+    copy_part(message, at, progress);
+  } else {
+    const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
+    if (!copy(message, progress.bytes, count)) {
+      return link_->peer_gone() ? later() : fail(progress, WorkStatus::remote_access);
+    }
+    progress.bytes += count;
   }
-  return after_peer && !link_->within_process() ? nullptr : unmapped(remote);
+  if (progress.bytes != message.length) return later();
+  if (at) queue_pair_.count_rdma_in_memory();
+  return SendOutcome::done;
 }
 
-// The same where no region is mapped.
-std::byte* ShmStream::unmapped(const RemoteSegment& remote) {
+// Where the remote memory is if it is in this process, or null; then its owner may be asked for it.
+std::byte* ShmStream::reach(const RemoteSegment& remote) {
   if (!fabric_.adapter().config().cross_copy) return nullptr;
   if (link_->within_process()) return reinterpret_cast<std::byte*>(remote.address);
   if (link_->mapped().used(remote.key)) {

@@ -20,8 +20,12 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 }  // namespace
 
 SendOutcome ShmStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
-  if (message.kind != WorkKind::send) return rdma(message, progress);
-  if (message.length > kInlineBytesMax) return announce(number, message);
+  if (message.kind == WorkKind::rdma_write) return rdma<WorkKind::rdma_write>(message, progress);
+  if (message.kind == WorkKind::rdma_read) return rdma<WorkKind::rdma_read>(message, progress);
+  return message.length <= kInlineBytesMax ? send_inline(message, progress) : announce(number, message);
+}
+
+SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) [[unlikely]] {
     progress.failure = WorkStatus::local_protection;
     return SendOutcome::failed;

@@ -71,15 +71,9 @@ inline void end_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64_t
 class RdmaUse {
  public:
   RdmaUse(SegmentHeader& header, std::uint32_t key, std::uint32_t hint) {
-    for (std::uint32_t i = 0; i < kRdmaSlots; ++i) {
-      std::atomic<std::uint64_t>& slot = header.rdma_keys[(hint + i) % kRdmaSlots];
-      std::uint64_t free = 0;
-      // Sequentially consistent: the check of the table comes after it.
-      if (slot.compare_exchange_strong(free, key)) {
-        slot_ = &slot;
-        return;
-      }
-    }
+    if (mark(header.rdma_keys[hint % kRdmaSlots], key)) [[likely]]
+      return;
+    for (std::uint32_t i = 1; i < kRdmaSlots && !slot_; ++i) mark(header.rdma_keys[(hint + i) % kRdmaSlots], key);
   }
   ~RdmaUse() {
     if (slot_) slot_->store(0, std::memory_order_release);
@@ -89,6 +83,14 @@ class RdmaUse {
   explicit operator bool() const { return slot_ != nullptr; }
 
  private:
+  bool mark(std::atomic<std::uint64_t>& slot, std::uint32_t key) {
+    std::uint64_t free = 0;
+    // Sequentially consistent: the check of the table comes after it.
+    const bool marked = slot.compare_exchange_strong(free, key);
+    if (marked) slot_ = &slot;
+    return marked;
+  }
+
   std::atomic<std::uint64_t>* slot_ = nullptr;
 };
 
