@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/engine.h"
 
-#include <linux/membarrier.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +12,7 @@
 #include <new>
 
 #include "base/env.h"
+#include "base/fence.h"
 #include "base/log.h"
 
 namespace anydat::nic {
@@ -289,7 +289,7 @@ bool Engine::arm(const Waiter& waiter) {
   for (PollSource* source : sources_) source->arm();
   // Orders our arming before the look that follows, and every peer's publishing before its look at our arming, without
   // a fence in the peers' fast path (they register for this when they open an adapter).
-  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+  base::remote_fence();
   const bool progress = run_all();
   if (progress) disarm();
   unlock();

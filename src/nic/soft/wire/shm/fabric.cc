@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/fabric.h"
 
-#include <linux/membarrier.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +10,7 @@
 #include <new>
 #include <random>
 
+#include "base/fence.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "nic/soft/accepting_socket.h"
@@ -26,11 +25,6 @@ namespace {
 
 // Peers in the middle of a handshake that may keep us waiting at once.
 constexpr std::size_t kWelcomesMax = 1024;
-
-bool register_for_remote_fences() {
-  static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-  return registered;
-}
 
 class ShmListener final : public Listener, public FdHandler {
  public:
@@ -83,7 +77,7 @@ class ShmListener final : public Listener, public FdHandler {
 }  // namespace
 
 Fabric::Fabric(SoftAdapter& adapter)
-    : adapter_(adapter), fences_(!register_for_remote_fences()), sweep_timer_([this] { sweep(); }) {
+    : adapter_(adapter), fences_(!base::allow_remote_fences()), sweep_timer_([this] { sweep(); }) {
   base::fill_random(std::as_writable_bytes(std::span(node_)));
 }
 

@@ -230,14 +230,6 @@ void Link::wait_for_users(std::uint32_t key) {
   fabric_.engine().set_timer(cut_timer_, base::now_ns());
 }
 
-void Link::full_fence() {
-#if defined(__x86_64__)
-  __builtin_ia32_mfence();
-#else
-  __sync_synchronize();
-#endif
-}
-
 // ---- receiving
 
 bool Link::poll() {
@@ -282,8 +274,8 @@ bool Link::receive() {
 
 void Link::publish_consumed() {
   rx_.publish();
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // as in ring_if_wanted()
-  if (fences_) full_fence();
+  base::compiler_fence();  // as in ring_if_wanted()
+  if (fences_) base::full_fence();
   SegmentHeader& header = inbound_.header();
   if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]]
     return;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/fence.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/unique_fd.h"
@@ -143,15 +144,14 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   void ring_if_wanted() {
     // Publishing comes before the look. The processor is made to keep that order by the sleeper's membarrier(2) or by
     // our fence; the compiler has to be told.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    base::compiler_fence();
     if (fences_) [[unlikely]]
-      full_fence();
+      base::full_fence();
     if (outbound_.header().bell_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]]
       ring();
   }
   void ring();
   void hang_up();
-  static void full_fence();
   bool in_use_for_long(std::uint32_t key) const;
   void show(std::uint32_t key);
   void hear(std::span<const std::byte> datagram, int fd);

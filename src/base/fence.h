@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Full fences between threads of several processes: one's own, and one that is paid for by the other side.
+//
+// Where one side does something often and the other seldom, and each must see what the other did before (Dekker), the
+// side that is often there needs no fence if the other calls remote_fence().
+#pragma once
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace anydat::base {
+
+inline void full_fence() {
+#if defined(__x86_64__)
+  __builtin_ia32_mfence();  // thread sanitizers do not know std::atomic_thread_fence()
+#else
+  __sync_synchronize();
+#endif
+}
+
+// Keeps the compiler from moving memory accesses over it, and nothing else.
+inline void compiler_fence() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+// Lets remote_fence() reach this process. False: this kernel has no such thing, so fences must be one's own.
+inline bool allow_remote_fences() {
+  static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+  return registered;
+}
+
+// When it returns, each thread of each process that allows it has been through a full fence, as has the caller. Takes
+// some microseconds.
+inline void remote_fence() {
+  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+}  // namespace anydat::base
