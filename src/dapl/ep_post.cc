@@ -18,9 +18,13 @@ constexpr unsigned kUnusualFlags = ~(kRequestFlags & ~unsigned{DAT_COMPLETION_UN
 
 constexpr int kLooksForTheWord = 1000;
 
+static_assert(unsigned{nic::WorkFlags::kSuppress} == DAT_COMPLETION_SUPPRESS_FLAG &&
+              unsigned{nic::WorkFlags::kSolicited} == DAT_COMPLETION_SOLICITED_WAIT_FLAG &&
+              unsigned{nic::WorkFlags::kUnsignalled} == DAT_COMPLETION_UNSIGNALLED_FLAG &&
+              unsigned{nic::WorkFlags::kFence} == DAT_COMPLETION_BARRIER_FENCE_FLAG);
+
 nic::WorkFlags to_nic(DAT_COMPLETION_FLAGS flags) {
-  return {(flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0, (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0,
-          (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0, (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0};
+  return nic::WorkFlags(static_cast<std::uint8_t>(flags));
 }
 
 }  // namespace

@@ -72,11 +72,21 @@ union Address {
   sockaddr_in6 v6;
 };
 
-struct WorkFlags {
-  bool suppress : 1 = false;     // no completion if it succeeds
-  bool solicited : 1 = false;    // a Send: the matching receive may wake a solicited waiter
-  bool unsignalled : 1 = false;  // the completion wakes nobody
-  bool fence : 1 = false;        // not before earlier RDMA Reads have completed
+// How a request is to be done and to end: a union of bits, which are those of DAT's completion flags.
+class WorkFlags {
+ public:
+  static constexpr std::uint8_t kSuppress = 1, kSolicited = 2, kUnsignalled = 4, kFence = 8;
+
+  WorkFlags() = default;
+  explicit WorkFlags(std::uint8_t bits) : bits_(bits) {}
+
+  bool suppress() const { return (bits_ & kSuppress) != 0; }        // no completion if it succeeds
+  bool solicited() const { return (bits_ & kSolicited) != 0; }      // a Send: the receive may wake a solicited waiter
+  bool unsignalled() const { return (bits_ & kUnsignalled) != 0; }  // the completion wakes nobody
+  bool fence() const { return (bits_ & kFence) != 0; }              // not before earlier RDMA Reads have completed
+
+ private:
+  std::uint8_t bits_ = 0;
 };
 
 struct RecvRequest {

@@ -13,7 +13,7 @@ namespace anydat::nic::soft {
 // What keeps a request back besides its stream.
 SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) {
   if (reads_held_ > 0) [[unlikely]] {
-    if (message.flags.fence) return SendOutcome::blocked;                                               // DTO-33
+    if (message.flags.fence()) return SendOutcome::blocked;                                               // DTO-33
     if (message.kind == WorkKind::rdma_read && reads_held_ >= reads_out_) return SendOutcome::blocked;  // RDR-10
   }
   if (message.kind == WorkKind::rdma_read && reads_out_ == 0) {
@@ -41,7 +41,7 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       // DTO-20: accepted and flushed at once, behind everything that was flushed before.
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
       if (queue) {
-        queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled});
+        queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled()});
       }
       return Status::ok;
     }
@@ -59,9 +59,9 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
       if (outcome == SendOutcome::done) {
         sends_.skip();
         CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
-        if (!request.flags.suppress && queue) {
+        if (!request.flags.suppress() && queue) {
           overflowed = !queue->push({events_.owner, request.cookie, request.length, request.kind, WorkStatus::success,
-                                     request.flags.unsignalled});
+                                     request.flags.unsignalled()});
         }
       } else {
         sends_.append(request).rdma.progress = progress;
@@ -95,7 +95,7 @@ Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) 
     if (now == State::closed) {
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
       if (queue) {
-        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled});
+        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled()});
       }
       return Status::ok;
     }
@@ -112,11 +112,11 @@ Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) 
 }
 
 void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus status) {
-  if (status == WorkStatus::success && entry.flags.suppress) return;
+  if (status == WorkStatus::success && entry.flags.suppress()) return;
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (!queue) return;
   void* owner = entry.kind == WorkKind::bind ? entry.bind.owner : events_.owner;
-  const bool kept = queue->push({owner, entry.cookie, entry.length, entry.kind, status, entry.flags.unsignalled});
+  const bool kept = queue->push({owner, entry.cookie, entry.length, entry.kind, status, entry.flags.unsignalled()});
   if (!kept && status == WorkStatus::success)
     adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
 }
@@ -138,7 +138,7 @@ bool SoftQueuePair::pump() {
     while (!sends_.all_sent()) {
       SendRing::Entry& entry = sends_.at(sends_.unsent());
       if (entry.kind == WorkKind::bind) {
-        if (entry.flags.fence && reads_held_ > 0) break;
+        if (entry.flags.fence() && reads_held_ > 0) break;
         if (!entry.bind.window->can_bind(entry.all().front())) {
           if (sends_.unsent() == sends_.first()) failure = WorkStatus::bind_failed;
           break;

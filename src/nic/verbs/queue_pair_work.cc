@@ -85,10 +85,10 @@ inline Status VerbsQueuePair::hand_over(const SendRequest& request, std::uint64_
   first.wr_id = WorkId{WorkId::Queue::send, tag_, static_cast<std::uint32_t>(number)}.packed();
   first.sg_list = gather_.data();
   first.num_sge = adapter_.device().fill(gather_.data(), request.segments);
-  first.send_flags = IBV_SEND_SIGNALED | (request.flags.fence ? unsigned{IBV_SEND_FENCE} : 0u);
+  first.send_flags = IBV_SEND_SIGNALED | (request.flags.fence() ? unsigned{IBV_SEND_FENCE} : 0u);
   if (request.kind == WorkKind::send) {
     first.opcode = IBV_WR_SEND;
-    if (request.flags.solicited) {
+    if (request.flags.solicited()) {
       first.send_flags |= IBV_SEND_SOLICITED;
       if (!adapter_.device().is_iwarp()) {
         first.opcode = IBV_WR_SEND_WITH_IMM;
@@ -149,7 +149,7 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
       // DTO-20: accepted and flushed at once, behind everything that was flushed before.
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
       if (queue) {
-        queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled});
+        queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled()});
       }
       return Status::ok;
     }
@@ -199,7 +199,7 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
     if (now == State::closed) {
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
       if (queue) {
-        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled});
+        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled()});
       }
       return Status::ok;
     }
@@ -230,12 +230,12 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
 }
 
 void VerbsQueuePair::complete_send(SendRing::Entry& entry, WorkStatus status) {
-  if (status == WorkStatus::success && entry.flags.suppress) return;
+  if (status == WorkStatus::success && entry.flags.suppress()) return;
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (!queue) return;
   adapter_.batch().add(*queue, *this,
                        {entry.kind == WorkKind::bind ? entry.bind->owner : events_.owner, entry.cookie,
-                        status == WorkStatus::success ? entry.length : 0, entry.kind, status, entry.flags.unsignalled});
+                        status == WorkStatus::success ? entry.length : 0, entry.kind, status, entry.flags.unsignalled()});
 }
 
 // Puts what is finished into the batch, oldest first; the first that failed breaks the connection. A bind is carried

@@ -214,11 +214,18 @@ void Fabric::region_gone(std::uint32_t key) {
   for (const auto& link : links_) link->region_gone(key);
 }
 
+void Fabric::fence_rdma_users() const {
+  if (std::any_of(links_.begin(), links_.end(), [](auto& link) { return link->has_rdma_lanes(); }))
+    base::remote_fence();
+}
+
 bool Fabric::in_use(std::uint32_t key) const {
+  fence_rdma_users();
   return std::any_of(links_.begin(), links_.end(), [&](auto& link) { return link->in_use(key); });
 }
 
 void Fabric::wait_for_users(std::uint32_t key) {
+  fence_rdma_users();
   for (const auto& link : links_) link->wait_for_users(key);
 }
 

@@ -78,6 +78,8 @@ class Fabric {
   };
   static constexpr std::uint32_t kIndexBits = 20;
 
+  void fence_rdma_users() const;
+
   SoftAdapter& adapter_;
   NodeId node_;
   bool fences_;

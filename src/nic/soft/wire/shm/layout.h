@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -45,8 +45,10 @@ static_assert(kInlineBytesMax + kCellHeaderBytes <= kWindowCells / 4 * kCellByte
 
 // Leaves of one segment that can be in use at once.
 inline constexpr std::uint32_t kLeafCount = 64;
-// RDMAs by different connections of one link that can copy at the same moment.
-inline constexpr std::uint32_t kRdmaSlots = 8;
+// Where connections of one link note what they use by RDMA: so many of them have a slot of their own, and those without
+// share the first.
+inline constexpr std::uint32_t kRdmaSlots = 256;
+inline constexpr std::uint32_t kSharedRdmaSlots = 16;
 // Pieces of consumer memory that a large message may lie in at either end to be copied directly.
 inline constexpr std::uint32_t kSpansMax = 4;
 
@@ -72,11 +74,13 @@ struct SegmentHeader {
   // Leaves to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
   alignas(64) std::atomic<std::uint64_t> leaves[kLeafCount];
 
-  // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, or 0. See
-  // transfer.h.
-  alignas(64) std::atomic<std::uint64_t> rdma_keys[kRdmaSlots];
   // Set by the maker when the link is over: no RDMA may begin.
   alignas(64) std::atomic<std::uint32_t> rdma_over;
+  // Set by the sender before it uses a slot that belongs to one connection: the maker has to fence it then.
+  std::atomic<std::uint32_t> rdma_lanes;
+  // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, or 0. See
+  // transfer.h.
+  alignas(64) std::atomic<std::uint32_t> rdma_keys[kRdmaSlots];
 };
 static_assert(sizeof(SegmentHeader) <= kHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);

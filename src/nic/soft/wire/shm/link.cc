@@ -74,6 +74,8 @@ void Link::remove(ShmStream& stream) {
   {
     base::Guard guard(tx_lock_);
     blocked_.remove(stream.turn_);
+    if (stream.rdma_slot_) lanes_.give_back(*stream.rdma_slot_);
+    stream.rdma_slot_.reset();
   }
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
@@ -220,6 +222,16 @@ bool Link::in_use_for_long(std::uint32_t key) const {
     nanosleep(&pause, nullptr);
   }
   return false;
+}
+
+std::uint32_t Link::take_rdma_lane() {
+  base::Guard guard(tx_lock_);
+  const std::uint32_t slot = lanes_.take();
+  if (slot >= kSharedRdmaSlots) {
+    outbound_.header().rdma_lanes.store(1);
+    base::full_fence();  // an owner that has not seen it has taken its key out before we look for it
+  }
+  return slot;
 }
 
 void Link::wait_for_users(std::uint32_t key) {
@@ -437,6 +449,7 @@ void Link::fail(const char* why) {
   }
   dead_ = true;
   inbound_.header().rdma_over.store(1);
+  fence_rdma_users(inbound_.header());
   in_use_for_long(0);
   fabric_.engine().unwatch(socket_.get(), *this);
   fabric_.engine().remove_source(*this);

@@ -110,9 +110,14 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool peer_gone() const;  // the process at the other end has ended
   RegionView peer_regions() const { return regions_.view(); }
   // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
+  // Both after a fence of the peer, if has_rdma_lanes().
   bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_.header(), key) && !peer_gone(); }
   // Returns when it does not.
   void wait_for_users(std::uint32_t key);
+  bool has_rdma_lanes() const { return inbound_.header().rdma_lanes.load() != 0; }
+  // For a connection's RDMA on the peer's memory: a slot (transfer.h) until remove(). From any thread.
+  std::uint32_t take_rdma_lane();
+  bool fences() const { return fences_; }  // nobody can fence the other process
   // Regions of the peer that are mapped here, and ours that are mapped there.
   MappedRegions& mapped() { return mapped_; }
   const MappedRegions& mapped() const { return mapped_; }
@@ -188,6 +193,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   std::deque<Control> waiting_controls_ ANYDAT_GUARDED_BY(tx_lock_);
   base::List<Turn, &Turn::place> blocked_ ANYDAT_GUARDED_BY(tx_lock_);
   std::uint64_t sent_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
+  RdmaLanes lanes_ ANYDAT_GUARDED_BY(tx_lock_);
   LeaveBook leaves_ ANYDAT_GUARDED_BY(tx_lock_);
   std::atomic<bool> something_waits_{false};
 };

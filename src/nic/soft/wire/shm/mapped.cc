@@ -71,6 +71,7 @@ void MappedRegions::remove(std::uint32_t key, const SegmentHeader& header) {
   entry.asked.compare_exchange_strong(asked, 0);
   if (entry.key.load() != key) return;
   entry.key.store(0);
+  fence_rdma_users(header);
   // Our own threads mark their uses, so this takes no longer than a stretch does. The marks are in memory that the peer
   // can write, too: what it holds up is only the giving back of these pages, until the link ends.
   for (unsigned tries = 0; in_rdma_use(header, key); ++tries) {

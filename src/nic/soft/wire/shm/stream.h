@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "nic/soft/queue_pair.h"
@@ -166,6 +167,7 @@ class ShmStream final : public Stream {
   // message later: those with the engine.
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
   std::atomic<std::uint32_t> puts_under_way_{0};  // sent whole and not answered
+  std::optional<std::uint32_t> rdma_slot_;        // in the peer's segment, from the first RDMA on
   bool by_peer_ = false;                          // the oldest Write has been sent in part; with the send lock
   std::uint64_t window_used_ = 0;                 // cells ever sent that count
   std::atomic<std::uint64_t> credited_{0};        // of them delivered

@@ -56,11 +56,13 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) [[unlikely]]
     return fail(progress, WorkStatus::local_protection);
   if (reads && remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);  // RDR-12
+  if (!rdma_slot_) [[unlikely]]
+    rdma_slot_ = link_->take_rdma_lane();
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
     SegmentHeader& peer = link.outbound_header();
-    const RdmaUse use(peer, remote.key, name_);
+    const RdmaUse use(peer, remote.key, *rdma_slot_, link.fences());
     if (!use || peer.rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return later();
     // What the peer is still to put in place comes first, also the rest of this one.

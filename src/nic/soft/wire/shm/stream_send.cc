@@ -33,7 +33,7 @@ SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progres
   const std::uint32_t cells = cells_for(message.length);
   if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
   const bool sent =
-      link_->try_send(*this, CellKind::send, message.flags.solicited ? kFlagSolicited : 0, remote_,
+      link_->try_send(*this, CellKind::send, message.flags.solicited() ? kFlagSolicited : 0, remote_,
                       static_cast<std::uint32_t>(message.length), 0, [&](std::byte* body) {
                         for (const nic::Segment& segment : message.segments) {
                           if (segment.length == 0) continue;
@@ -58,7 +58,7 @@ SendOutcome ShmStream::announce(std::uint64_t number, const SendRequest& message
   entry.state.store(Announced::State::waiting, std::memory_order_relaxed);
   // Noted first: the answer may be there before try_send() has returned.
   announced_count_.store(sequence + 1, std::memory_order_release);
-  const bool sent = link_->try_send(*this, CellKind::announce, message.flags.solicited ? kFlagSolicited : 0, remote_,
+  const bool sent = link_->try_send(*this, CellKind::announce, message.flags.solicited() ? kFlagSolicited : 0, remote_,
                                     sizeof(AnnounceBody), sequence, [&](std::byte* to) {
                                       AnnounceBody body{};
                                       describe(message, body, entry);

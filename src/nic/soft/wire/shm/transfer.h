@@ -10,12 +10,15 @@
 // RDMA needs no leave: the peer checks the region table of the memory's owner, which it has mapped to read. For each
 // stretch it copies it first notes the region's key in a slot of the owner's segment, then checks, copies, and clears
 // the slot. The owner takes the key out of the table first, then waits until no slot holds it: whoever noted it later
-// finds it gone.
+// finds it gone. Noting must not be overtaken by the check. A slot that a connection has for itself is written by a
+// plain store, since RDMAs are many and regions that go are few: the owner fences all peers before it looks.
 #pragma once
 
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 
+#include "base/fence.h"
 #include "nic/soft/wire/shm/layout.h"
 
 namespace anydat::nic::soft::shm {
@@ -67,13 +70,48 @@ inline void end_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64_t
   header.leaves[leaf].store(word);
 }
 
-// A stretch of RDMA on memory of a peer; null if others occupy all slots. `hint` spreads connections over them.
+// Slots that belong to one connection each. Not thread safe.
+class RdmaLanes {
+ public:
+  // A slot for a connection alone. 0, which is shared: none is left.
+  std::uint32_t take() {
+    for (std::uint32_t lane = 0; lane < kCount; ++lane) {
+      if (taken_[lane]) continue;
+      taken_[lane] = true;
+      // Those that are taken one after the other lie in different cache lines.
+      return kSharedRdmaSlots + lane % kLines * kPerLine + lane / kLines;
+    }
+    return 0;
+  }
+  void give_back(std::uint32_t slot) {
+    if (slot < kSharedRdmaSlots) return;
+    const std::uint32_t place = slot - kSharedRdmaSlots;
+    taken_[place % kPerLine * kLines + place / kPerLine] = false;
+  }
+
+ private:
+  static constexpr std::uint32_t kCount = kRdmaSlots - kSharedRdmaSlots;
+  static constexpr std::uint32_t kPerLine = 64 / sizeof(std::uint32_t);
+  static constexpr std::uint32_t kLines = kCount / kPerLine;
+  static_assert(kCount % kPerLine == 0);
+
+  std::bitset<kCount> taken_;
+};
+
+// A stretch of RDMA on memory of a peer; null if others occupy all shared slots.
 class RdmaUse {
  public:
-  RdmaUse(SegmentHeader& header, std::uint32_t key, std::uint32_t hint) {
-    if (mark(header.rdma_keys[hint % kRdmaSlots], key)) [[likely]]
-      return;
-    for (std::uint32_t i = 1; i < kRdmaSlots && !slot_; ++i) mark(header.rdma_keys[(hint + i) % kRdmaSlots], key);
+  // `slot`: the connection's own, or any shared one; `fences`: the peer cannot fence us.
+  RdmaUse(SegmentHeader& header, std::uint32_t key, std::uint32_t slot, bool fences) {
+    if (slot >= kSharedRdmaSlots) [[likely]] {
+      slot_ = &header.rdma_keys[slot];
+      slot_->store(key, std::memory_order_relaxed);
+      base::compiler_fence();
+      if (fences) [[unlikely]]
+        base::full_fence();
+    } else {
+      share(header, key);
+    }
   }
   ~RdmaUse() {
     if (slot_) slot_->store(0, std::memory_order_release);
@@ -83,21 +121,28 @@ class RdmaUse {
   explicit operator bool() const { return slot_ != nullptr; }
 
  private:
-  bool mark(std::atomic<std::uint64_t>& slot, std::uint32_t key) {
-    std::uint64_t free = 0;
-    // Sequentially consistent: the check of the table comes after it.
-    const bool marked = slot.compare_exchange_strong(free, key);
-    if (marked) slot_ = &slot;
-    return marked;
+  void share(SegmentHeader& header, std::uint32_t key) {
+    for (std::uint32_t i = 0; i < kSharedRdmaSlots; ++i) {
+      std::uint32_t free = 0;
+      // Sequentially consistent: the check of the table comes after it.
+      if (header.rdma_keys[i].compare_exchange_strong(free, key)) {
+        slot_ = &header.rdma_keys[i];
+        return;
+      }
+    }
   }
 
-  std::atomic<std::uint64_t>* slot_ = nullptr;
+  std::atomic<std::uint32_t>* slot_ = nullptr;
 };
 
-// The owner's side: does anybody use the region? Key 0: any region.
+// The owner's side. After a key has gone, or RDMA is over, and before the look at who uses it.
+inline void fence_rdma_users(const SegmentHeader& header) {
+  if (header.rdma_lanes.load() != 0) base::remote_fence();
+}
+// Does anybody use the region? Key 0: any region.
 inline bool in_rdma_use(const SegmentHeader& header, std::uint32_t key) {
-  for (const std::atomic<std::uint64_t>& slot : header.rdma_keys) {
-    const std::uint64_t used = slot.load();
+  for (const std::atomic<std::uint32_t>& slot : header.rdma_keys) {
+    const std::uint32_t used = slot.load();
     if (used != 0 && (key == 0 || used == key)) return true;
   }
   return false;

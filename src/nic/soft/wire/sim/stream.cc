@@ -33,7 +33,7 @@ SendOutcome SimStream::send(std::uint64_t, const SendRequest& message, Progress&
   iwarp::SegmentHeader header;
   switch (message.kind) {
     case WorkKind::send:
-      header.opcode = message.flags.solicited ? Opcode::send_solicited : Opcode::send;
+      header.opcode = message.flags.solicited() ? Opcode::send_solicited : Opcode::send;
       header.sequence = next_sequence_++;
       break;
     case WorkKind::rdma_write:
