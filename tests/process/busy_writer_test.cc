@@ -81,6 +81,23 @@ class BusyWriter : public testing::Test {
   std::optional<RawPeer> writer_;
 };
 
+// LMR-FREE-8: one that is in the middle of an RDMA, whichever slot it notes that in.
+TEST_F(BusyWriter, HoldsUpTheFreeOfARegionThatItUsesByRdma) {
+  shm::SegmentHeader& header = writer_->outbound().header();
+  header.rdma_lanes.store(1);
+  for (const std::uint32_t slot : {0u, shm::kSharedRdmaSlots - 1, shm::kSharedRdmaSlots, shm::kRdmaSlots - 1}) {
+    SCOPED_TRACE(slot);
+    Lmr region(server_.ia, server_.pz, 64);
+    header.rdma_keys[slot].store(region.rmr_context());
+    auto result = std::async(std::launch::async, [&] { return region.free(); });
+    EXPECT_EQ(result.wait_for(quiet_time()), std::future_status::timeout);
+    pass_message();
+    header.rdma_keys[slot].store(0);
+    ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
+    EXPECT_THAT(result.get(), Succeeds());
+  }
+}
+
 // LMR-FREE-8
 TEST_F(BusyWriter, HoldsUpTheFreeOfItsRegionOnly) {
   expect_to_wait([this] { return memory_.free(); });

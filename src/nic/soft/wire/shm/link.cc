@@ -74,8 +74,7 @@ void Link::remove(ShmStream& stream) {
   {
     base::Guard guard(tx_lock_);
     blocked_.remove(stream.turn_);
-    if (stream.rdma_slot_) lanes_.give_back(*stream.rdma_slot_);
-    stream.rdma_slot_.reset();
+    lanes_.give_back(std::exchange(stream.rdma_slot_, 0));
   }
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);

@@ -6,7 +6,6 @@
 #include <deque>
 #include <memory>
 #include <new>
-#include <optional>
 #include <vector>
 
 #include "nic/soft/queue_pair.h"
@@ -130,6 +129,7 @@ class ShmStream final : public Stream {
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
   SendOutcome later();
   SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer);
+  void ask_for_lane(std::uint32_t key);
   std::byte* reach(const RemoteSegment& remote);
   bool copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const;
   void put_arrived(const CellView& view, const std::byte* bytes);
@@ -167,7 +167,9 @@ class ShmStream final : public Stream {
   // message later: those with the engine.
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
   std::atomic<std::uint32_t> puts_under_way_{0};  // sent whole and not answered
-  std::optional<std::uint32_t> rdma_slot_;        // in the peer's segment, from the first RDMA on
+  std::uint32_t rdma_slot_ = 0;                   // in the peer's segment; from kSharedRdmaSlots on, this one's own
+  std::uint32_t last_key_ = 0;                    // of a region of the peer, while the slot is shared
+  std::uint32_t uses_of_key_ = 0;                 // in a row
   bool by_peer_ = false;                          // the oldest Write has been sent in part; with the send lock
   std::uint64_t window_used_ = 0;                 // cells ever sent that count
   std::atomic<std::uint64_t> credited_{0};        // of them delivered

@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
 constexpr std::uint64_t kCopiedInMemoryPerTurn = 1 << 20;  // which takes no longer
 constexpr int kPiecesPerTurn = 32;
+// Uses of the same region in a row. Freeing one costs a hundred times what each of them saves.
+constexpr std::uint32_t kUsesForLane = 1000;
 
 // A Write of so many bytes is a copy of so few instructions that those around it count.
 constexpr std::uint64_t kShortWrite = 256;
@@ -56,13 +58,13 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) [[unlikely]]
     return fail(progress, WorkStatus::local_protection);
   if (reads && remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);  // RDR-12
-  if (!rdma_slot_) [[unlikely]]
-    rdma_slot_ = link_->take_rdma_lane();
+  if (rdma_slot_ < kSharedRdmaSlots) [[unlikely]]
+    ask_for_lane(message.remote.key);
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
     SegmentHeader& peer = link.outbound_header();
-    const RdmaUse use(peer, remote.key, *rdma_slot_, link.fences());
+    const RdmaUse use(peer, remote.key, rdma_slot_, link.fences());
     if (!use || peer.rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return later();
     // What the peer is still to put in place comes first, also the rest of this one.
@@ -122,6 +124,14 @@ std::byte* ShmStream::reach(const RemoteSegment& remote) {
     link_->come_back(*this);
   }
   return nullptr;
+}
+
+// A slot of its own makes each RDMA a little cheaper and the end of each region of the peer dearer (transfer.h), so it
+// is for who uses one region for long, and not for those whose regions come and go with each transfer.
+void ShmStream::ask_for_lane(std::uint32_t key) {
+  uses_of_key_ = key == last_key_ ? uses_of_key_ + 1 : 0;
+  last_key_ = key;
+  if (uses_of_key_ == kUsesForLane) rdma_slot_ = link_->take_rdma_lane();
 }
 
 SendOutcome ShmStream::later() {

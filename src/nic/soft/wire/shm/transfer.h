@@ -14,6 +14,7 @@
 // plain store, since RDMAs are many and regions that go are few: the owner fences all peers before it looks.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bitset>
 #include <cstdint>
@@ -141,11 +142,11 @@ inline void fence_rdma_users(const SegmentHeader& header) {
 }
 // Does anybody use the region? Key 0: any region.
 inline bool in_rdma_use(const SegmentHeader& header, std::uint32_t key) {
-  for (const std::atomic<std::uint32_t>& slot : header.rdma_keys) {
+  const std::size_t slots = header.rdma_lanes.load() != 0 ? kRdmaSlots : kSharedRdmaSlots;
+  return std::any_of(header.rdma_keys, header.rdma_keys + slots, [key](const std::atomic<std::uint32_t>& slot) {
     const std::uint32_t used = slot.load();
-    if (used != 0 && (key == 0 || used == key)) return true;
-  }
-  return false;
+    return used != 0 && (key == 0 || used == key);
+  });
 }
 
 }  // namespace anydat::nic::soft::shm
