@@ -111,7 +111,7 @@ Sizing sizing_of(const Params& params, Role role) {
   std::uint64_t sends = 8;     // a draining server sends nothing but reports
   if (lat) {
     receives = fitting(256 << 10, 4, 64);
-    sends = fitting(256 << 10, 2, 16);
+    sends = fitting(64 << 10, 2, 64);
   } else if (role == Role::server) {
     receives = fitting(1 << 20, 4, 512);
   } else {
