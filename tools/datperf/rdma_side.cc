@@ -9,7 +9,7 @@
 namespace datperf {
 namespace {
 
-constexpr std::uint64_t kOneSlotFrom = 1 << 20;
+constexpr std::uint64_t kOneSlotFrom = 64 << 10;
 constexpr int kLooksBetweenChecks = 1 << 16;  // at memory, before the connection is looked at
 
 int remote_rights_for(Op op) {
@@ -27,6 +27,7 @@ std::uint64_t rdma_slots(const Params& params) {
 RdmaSide::RdmaSide(const tools::Adapter& adapter, const Params& params, Role role)
     : Side(adapter, params, role),
       slots_(rdma_slots(params)),
+      signal_every_(std::min<std::uint64_t>(sizing_.signal_every, slots_)),
       own_memory_(adapter, slots_ * params.endpoints * sizing_.stride),
       offered_memory_(adapter, slots_ * params.endpoints * sizing_.stride, remote_rights_for(params.op),
                       params.shareable ? tools::Region::Kind::shareable : tools::Region::Kind::heap),

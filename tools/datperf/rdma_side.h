@@ -57,7 +57,8 @@ class RdmaSide : public Side {
   bool reap();
   void check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint64_t to);
 
-  const std::uint64_t slots_;     // of each endpoint; a power of two
+  const std::uint64_t slots_;  // of each endpoint; a power of two
+  const std::uint64_t signal_every_;
   tools::Region own_memory_;      // what our transfers take from or bring to
   tools::Region offered_memory_;  // what the peer's transfers bring to or take from
   tools::Region report_memory_;   // one for each endpoint
@@ -97,7 +98,7 @@ inline bool RdmaSide::transfer(std::uint32_t endpoint, std::uint64_t sequence) {
     if (!reap<kBlock>()) return false;
   const std::size_t offset = slot_offset(endpoint, courses_[endpoint].transferred++);
   const std::uint64_t number = ++lane.posted;
-  const bool signalled = (number & (sizing_.signal_every - 1)) == 0;
+  const bool signalled = (number & (signal_every_ - 1)) == 0;
   const DAT_COMPLETION_FLAGS flags = signalled ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
   DAT_LMR_TRIPLET here = own_memory_.at(offset, params_.size);
   DAT_RMR_TRIPLET there = peer_;
