@@ -85,9 +85,18 @@ inline bool has_avx() {
   return answer;
 }
 
+// From here on neither memory is likely to be in the caches that are near, and the stores are what is waited for.
+inline constexpr std::size_t kFetchTargetFrom = 256 << 10;
+inline constexpr std::size_t kFetchedAhead = 1024;
+
 // A multiple of 128 bytes, as copy_ascending() does.
+template <bool fetch_target>
 __attribute__((target("avx"))) inline void copy_ascending_avx(std::byte* to, const std::byte* from, std::size_t count) {
   for (const std::byte* const end = from + count; from != end; to += 128, from += 128) {
+    if (fetch_target) {
+      __builtin_prefetch(to + kFetchedAhead, 1);
+      __builtin_prefetch(to + kFetchedAhead + 64, 1);
+    }
     const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
     const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 32));
     const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 64));
@@ -110,7 +119,11 @@ inline std::size_t copy_ascending_wide(std::byte* to, const std::byte* from, std
 #if defined(__x86_64__)
   if (count >= kWideCopyFrom && has_avx()) {
     const std::size_t wide = count / 128 * 128;
-    copy_ascending_avx(to, from, wide);
+    if (count >= kFetchTargetFrom) {
+      copy_ascending_avx<true>(to, from, wide);
+    } else {
+      copy_ascending_avx<false>(to, from, wide);
+    }
     to += wide, from += wide, count -= wide;
   }
 #endif
