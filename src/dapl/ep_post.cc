@@ -140,9 +140,9 @@ DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
                            zone_.load(std::memory_order_relaxed), nic::access::kLocalWrite};
   if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
   const bool unsignalled = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
-  if (queue_pair_->post_recv({cookie.as_64, segments.span(), unsignalled}) == nic::Status::ok) [[likely]] {
+  const nic::RecvRequest request{cookie.as_64, segments.span(), unsignalled, rules.zone, segments.regions_seen()};
+  if (queue_pair_->post_recv(request) == nic::Status::ok) [[likely]]
     return DAT_SUCCESS;
-  }
   return fail(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE,
               "{}: as many receives as max_recv_dtos allows have not completed", call);
 }

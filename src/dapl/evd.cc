@@ -164,7 +164,7 @@ bool Evd::notifies(const nic::Completion& completion) const {
          !solicited_only_.load(std::memory_order_relaxed);
 }
 
-Evd::Entry& Evd::next_slot_locked() {
+inline Evd::Entry& Evd::next_slot_locked() {
   const std::uint32_t count = count_.load(std::memory_order_relaxed);
   std::uint32_t index = head_ + count;
   if (index >= capacity_) index -= capacity_;
@@ -258,7 +258,7 @@ DAT_RETURN Evd::post_se(const DAT_EVENT* event) {
 
 // ---- departures
 
-void Evd::pop_locked(DAT_EVENT* event, nic::ReceiveQueue*& shared) {
+inline void Evd::pop_locked(DAT_EVENT* event, nic::ReceiveQueue*& shared) {
   Entry& entry = ring_[head_];
   *event = entry.event;
   shared = entry.shared;

@@ -52,11 +52,29 @@ DAT_RETURN Srq::create(Ia& ia, Pz& pz, const DAT_SRQ_ATTR* attr, DAT_SRQ_HANDLE*
 }
 
 DAT_RETURN Srq::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
+  const std::uint64_t regions_seen = regions_.removals();
+  const nic::ZoneId zone = pz_.zone();
+  // Nearly all are of one segment, and there is nothing wrong with them.
+  if (num_segments == 1 && iov && iov->segment_length != 0 && max_iov_ >= 1 &&
+      regions_.check(iov->lmr_context, iov->virtual_address, iov->segment_length, zone, nic::access::kLocalWrite) ==
+          nic::RegionCheck::ok) [[likely]] {
+    const nic::Segment segment{iov->lmr_context, 0, iov->virtual_address, iov->segment_length};
+    if (queue_->post({cookie.as_64, {&segment, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
+      return DAT_SUCCESS;
+    return is_full();
+  }
+  return post_any_recv(num_segments, iov, cookie);
+}
+
+DAT_RETURN Srq::post_any_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
   CheckedSegments segments;
   const SegmentRules rules{"dat_srq_post_recv", max_iov_, "the SRQ's", pz_.zone(), nic::access::kLocalWrite};
   if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
-  if (queue_->post({cookie.as_64, segments.span(), false}) == nic::Status::ok) [[likely]]
-    return DAT_SUCCESS;
+  const nic::RecvRequest request{cookie.as_64, segments.span(), false, rules.zone, segments.regions_seen()};
+  return queue_->post(request) == nic::Status::ok ? DAT_SUCCESS : is_full();
+}
+
+DAT_RETURN Srq::is_full() const {
   const auto counts = queue_->counts();
   return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ,
               "dat_srq_post_recv: {} of {} entries are outstanding ({} of them on the queue)", counts.outstanding,

@@ -39,6 +39,9 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
   void on_low_watermark() override;
 
  private:
+  DAT_RETURN post_any_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie);
+  DAT_RETURN is_full() const;
+
   Pz& pz_;
   const nic::RegionTable& regions_;  // the adapter's
   const DAT_COUNT max_iov_;

@@ -93,6 +93,8 @@ struct RecvRequest {
   std::uint64_t cookie;
   std::span<const Segment> segments;
   bool unsignalled = false;
+  ZoneId zone = kNoZone;           // that the segments were checked for
+  std::uint64_t regions_seen = 0;  // as in SendRequest
 };
 
 // Memory of the peer, as it told us; the length is that of the request.

@@ -17,13 +17,14 @@ class SoftQueuePair;
 // the pool, and completions are not yet to be seen: whoever leaves the straight path flushes first.
 class DeliveryBatch {
  public:
-  bool take(ReceivePool& pool, Receive& out) ANYDAT_NO_ANALYSIS {
+  // A receive, which is there until flush(). Null: there is none.
+  const ReceivePool::Slot* take(ReceivePool& pool) ANYDAT_NO_ANALYSIS {
     if (pool_ != &pool) {
       release_pool();
       pool.lock().lock();
       pool_ = &pool;
     }
-    return pool.take_locked(out, undercut_);
+    return pool.take_locked(undercut_);
   }
   void complete(CompletionQueue& queue, SoftQueuePair& queue_pair, const Completion& completion) {
     if (queue_ != &queue || count_ == completions_.size()) push();

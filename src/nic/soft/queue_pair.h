@@ -109,7 +109,9 @@ class SoftQueuePair final : public QueuePair {
   // Where its next `count` bytes go, or the first of them, for whoever puts them there himself and adds to `placed`.
   // 0 pieces: the connection has broken.
   std::size_t aim(Incoming& message, std::size_t count, std::span<iovec> pieces);
-  WorkStatus check(const Incoming& message) const { return check_buffer(message.buffer, message.length); }
+  WorkStatus check(const Incoming& message) const {
+    return check_buffer(message.buffer, message.buffer.all(), message.length);
+  }
   void fail_message(Incoming& message, WorkStatus status);  // breaks the connection
   bool finish(Incoming& message);                           // likewise
   // Places it, and finishes what is whole now, in the order of the messages. Not to be mixed with the calls around.
@@ -180,7 +182,7 @@ class SoftQueuePair final : public QueuePair {
   void flush_incoming_to(const Incoming* last);
   void flush_receives();
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
-  void complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited);
+  void complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited);
   std::uint64_t next_number() const { return incoming_.empty() ? finished_ + 1 : incoming_.back()->number + 1; }
   std::vector<std::unique_ptr<Incoming>>::iterator place_of(std::uint64_t number);
   Incoming* begin_at(std::uint64_t number, std::uint64_t length, bool solicited);  // as begin()
@@ -200,7 +202,9 @@ class SoftQueuePair final : public QueuePair {
   template <typename Culprit>
   void writes_done_up_to(Culprit&& culprit);
   bool take_buffer(Receive& out);
-  WorkStatus check_buffer(const Receive& receive, std::uint64_t length) const;
+  ZoneId receive_zone() const { return shared_ ? shared_->zone() : zone(); }
+  bool still_checked(const PostedReceive& receive) const;
+  WorkStatus check_buffer(const PostedReceive& receive, std::span<const Segment> segments, std::uint64_t length) const;
   static void scatter(std::span<const Segment> segments, std::uint64_t offset, const std::byte* bytes,
                       std::size_t count);
   static std::size_t pieces_of(std::span<const Segment> segments, std::uint64_t offset, std::size_t count,

@@ -33,7 +33,8 @@ Status SoftQueuePair::post_recv(const RecvRequest& request) {
   return Status::ok;
 }
 
-void SoftQueuePair::complete_recv(const Receive& receive, WorkStatus status, std::uint64_t length, bool solicited) {
+void SoftQueuePair::complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length,
+                                  bool solicited) {
   if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot
   CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
   if (!queue) {
@@ -64,14 +65,21 @@ bool SoftQueuePair::take_buffer(Receive& out) {
   return !pool().anybody_waits_before(asker_) && pool().take(out);
 }
 
-WorkStatus SoftQueuePair::check_buffer(const Receive& receive, std::uint64_t length) const {
-  const ZoneId zone = shared_ ? shared_->zone() : this->zone();
+// The check at the post holds while no region has gone and the endpoint has not changed its zone.
+inline bool SoftQueuePair::still_checked(const PostedReceive& receive) const {
+  return receive.regions_seen == regions_.removals() && receive.zone == receive_zone();
+}
+
+WorkStatus SoftQueuePair::check_buffer(const PostedReceive& receive, std::span<const Segment> segments,
+                                       std::uint64_t length) const {
+  const bool checked = still_checked(receive);
   std::uint64_t room = 0;
-  for (const Segment& segment : receive.all()) {
-    if (segment.length == 0) continue;
-    const RegionCheck check = regions_.check(segment.key, segment.address, segment.length, zone, access::kLocalWrite);
-    if (check != RegionCheck::ok) return WorkStatus::local_protection;
+  for (const Segment& segment : segments) {
     room += segment.length;
+    if (checked || segment.length == 0) continue;
+    const RegionCheck check =
+        regions_.check(segment.key, segment.address, segment.length, receive_zone(), access::kLocalWrite);
+    if (check != RegionCheck::ok) return WorkStatus::local_protection;
   }
   return length > room ? WorkStatus::local_length : WorkStatus::success;
 }
@@ -112,29 +120,36 @@ std::size_t SoftQueuePair::pieces_of(std::span<const Segment> segments, std::uin
 bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool solicited) {
   DeliveryBatch& batch = adapter_.batch();
   CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
-  Receive receive;
-  if (!queue || watermarks_set() || pool().anybody_waits_before(asker_) || !batch.take(pool(), receive)) [[unlikely]] {
+  const ReceivePool::Slot* receive = nullptr;
+  if (queue && !watermarks_set() && !pool().anybody_waits_before(asker_)) [[likely]]
+    receive = batch.take(pool());
+  if (!receive) [[unlikely]] {
     batch.flush();
     Incoming* message = begin(length, solicited);
     if (!message) return broken();
     if (place(*message, bytes, length)) finish(*message);
     return true;
   }
-  const WorkStatus status = check_buffer(receive, length);
-  if (status != WorkStatus::success) [[unlikely]] {
+  const std::span<const Segment> segments = receive->all();
+  if (segments.size() == 1 && length <= segments[0].length && still_checked(*receive)) [[likely]] {
+    std::memcpy(reinterpret_cast<std::byte*>(segments[0].address), bytes, length);
+  } else if (const WorkStatus status = check_buffer(*receive, segments, length); status != WorkStatus::success)
+      [[unlikely]] {
+    const PostedReceive failed = *receive;
     batch.flush();
-    complete_recv(receive, status, 0, solicited);
+    complete_recv(failed, status, 0, solicited);
     failed_status_ = status;
     break_connection(WorkStatus::flushed, CloseReason::local_error);
     return true;
+  } else {
+    scatter(segments, 0, bytes, length);
   }
-  scatter(receive.all(), 0, bytes, length);
   ++finished_;
   counters_.receives.add();
   counters_.receive_bytes.add(length);
   if (own_pool_) own_pool_->reaped();
   batch.complete(*queue, *this,
-                 {events_.owner, receive.cookie, length, WorkKind::recv, WorkStatus::success, receive.unsignalled,
+                 {events_.owner, receive->cookie, length, WorkKind::recv, WorkStatus::success, receive->unsignalled,
                   solicited, shared_});
   return true;
 }
@@ -183,7 +198,8 @@ Incoming* SoftQueuePair::begin_at(std::uint64_t number, std::uint64_t length, bo
   note_arriving();
   if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
   if (broken()) return nullptr;
-  if (const WorkStatus status = check_buffer(result->buffer, length); status != WorkStatus::success) {
+  if (const WorkStatus status = check_buffer(result->buffer, result->buffer.all(), length);
+      status != WorkStatus::success) {
     fail_message(*result, status);
     return nullptr;
   }

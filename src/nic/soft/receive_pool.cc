@@ -30,9 +30,8 @@ Status ReceivePool::post(const RecvRequest& request) {
     // Acquire: what the reaper of a receive did with its buffer comes before the buffer's next use.
     if (posted_ - reaped_.load(std::memory_order_acquire) >= depth_) return Status::queue_full;
     Slot& entry = slot(posted_);
-    entry.cookie = request.cookie;
-    entry.unsignalled = request.unsignalled;
-    entry.segment_count = static_cast<std::uint32_t>(request.segments.size());
+    static_cast<PostedReceive&>(entry) = {request.cookie, request.regions_seen, request.zone,
+                                          static_cast<std::uint32_t>(request.segments.size()), request.unsignalled};
     std::copy(request.segments.begin(), request.segments.end(), entry.segments());
     ++posted_;
     counters_.posted.add();
@@ -52,21 +51,20 @@ bool ReceivePool::take(Receive& out) {
   bool taken = false;
   {
     base::Guard guard(lock_);
-    taken = take_locked(out, undercut);
+    if (const Slot* slot = take_locked(undercut)) {
+      static_cast<PostedReceive&>(out) = *slot;
+      std::copy(slot->all().begin(), slot->all().end(), out.segments);
+      taken = true;
+    }
   }
   if (undercut) [[unlikely]]
     report();
   return taken;
 }
 
-bool ReceivePool::take_locked(Receive& out, bool& undercut) {
-  if (taken_ == posted_) return false;
-  Slot& entry = slot(taken_);
-  out.cookie = entry.cookie;
-  out.unsignalled = entry.unsignalled;
-  out.segment_count = entry.segment_count;
-  std::copy_n(entry.segments(), entry.segment_count, out.segments);
-  ++taken_;
+const ReceivePool::Slot* ReceivePool::take_locked(bool& undercut) {
+  if (taken_ == posted_) return nullptr;
+  const Slot& taken = slot(taken_++);
   const std::uint64_t available = posted_ - taken_;
   counters_.taken.add();
   if (available < counters_.lowest_available.get()) counters_.lowest_available.set(available);
@@ -80,7 +78,7 @@ bool ReceivePool::take_locked(Receive& out, bool& undercut) {
     watermark_ = 0;
     counters_.low_watermark_events.add();
   }
-  return true;
+  return &taken;
 }
 
 void ReceivePool::arm(std::uint32_t watermark) {

@@ -16,11 +16,17 @@ class SoftQueuePair;
 
 inline constexpr std::uint32_t kSegmentsMax = 64;
 
-// A posted receive, copied out of its pool.
-struct Receive {
+// What a posted receive is besides its segments, as in RecvRequest.
+struct PostedReceive {
   std::uint64_t cookie = 0;
+  std::uint64_t regions_seen = 0;
+  ZoneId zone = kNoZone;
   std::uint32_t segment_count = 0;
   bool unsignalled = false;
+};
+
+// A posted receive, copied out of its pool.
+struct Receive : PostedReceive {
   Segment segments[kSegmentsMax];
 
   std::span<const Segment> all() const { return {segments, segment_count}; }
@@ -47,12 +53,18 @@ class ReceivePool final : public ReceiveQueue {
   void reaped() override { reaped_.fetch_add(1, std::memory_order_release); }
   const Counters& counters() const override { return counters_; }
 
+  // A receive in its pool.
+  struct Slot : PostedReceive {
+    Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
+    std::span<const Segment> all() const { return {reinterpret_cast<const Segment*>(this + 1), segment_count}; }
+  };
+
   // Takes the oldest receive into `out`. False if there is none.
   bool take(Receive& out);
-  // The parts of take(), for a batch that holds the lock over several messages. `undercut`: report() is due, once the
-  // lock is released.
+  // The parts of take(), for a batch that holds the lock over several messages. The receive is there until the lock is
+  // released; null if there is none. `undercut`: report() is due after that.
   base::SpinLock& lock() ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
-  bool take_locked(Receive& out, bool& undercut) ANYDAT_REQUIRES(lock_);
+  const Slot* take_locked(bool& undercut) ANYDAT_REQUIRES(lock_);
   void report() { events_->on_low_watermark(); }
   ZoneId zone() const { return zone_; }
   std::uint32_t largest_segment_count() const;
@@ -70,13 +82,6 @@ class ReceivePool final : public ReceiveQueue {
   bool anybody_waits_before(const Asker& asker) const;
 
  private:
-  struct Slot {
-    std::uint64_t cookie;
-    std::uint32_t segment_count;
-    bool unsignalled;
-    Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
-  };
-
   ReceivePool(Engine& engine, ZoneId zone, ReceiveQueueEvents* events);
   static std::size_t stride_of(std::uint32_t segments) { return sizeof(Slot) + segments * sizeof(Segment); }
   Slot& slot(std::uint64_t number) ANYDAT_REQUIRES(lock_) {

@@ -36,6 +36,7 @@ class SendRing {
 
     std::uint64_t cookie;
     std::uint64_t length;
+    std::uint64_t regions_seen;
     union {
       Rdma rdma;  // and a Send, which has progress only
       Bind bind;  // its one segment is the part of the region
@@ -47,7 +48,9 @@ class SendRing {
 
     Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
     std::span<const Segment> all() const { return {reinterpret_cast<const Segment*>(this + 1), segment_count}; }
-    SendRequest request() const { return {cookie, all(), length, flags, kind, rdma.remote}; }  // of no bind
+    SendRequest request() const {
+      return {cookie, all(), length, flags, kind, rdma.remote, regions_seen};
+    }  // of no bind
   };
 
   // Keeps what is in it. Requires: size() <= depth and no entry has more segments than `segments`.
@@ -82,6 +85,7 @@ class SendRing {
     Entry& entry = at(next_++);
     entry.cookie = request.cookie;
     entry.length = request.length;
+    entry.regions_seen = request.regions_seen;
     entry.rdma = {request.remote, {}};
     entry.segment_count = static_cast<std::uint32_t>(request.segments.size());
     entry.kind = request.kind;
