@@ -122,6 +122,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
   bool is_plain(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_COMPLETION_FLAGS flags) const;
   DAT_RETURN post_plain(const char* call, nic::WorkKind kind, const DAT_LMR_TRIPLET& from, DAT_DTO_COOKIE cookie,
                         DAT_COMPLETION_FLAGS flags, const nic::RemoteSegment& remote, std::uint64_t regions_seen);
+  DAT_RETURN post_any_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                           DAT_COMPLETION_FLAGS flags);
+  DAT_RETURN receives_full() const;
   DAT_RETURN post_any_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                            DAT_COMPLETION_FLAGS flags);
   template <nic::WorkKind kind>

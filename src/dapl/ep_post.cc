@@ -65,20 +65,17 @@ DAT_RETURN Ep::post_outcome(const char* call, nic::Status status) const {
   }
 }
 
-// One segment, and nothing about it or the endpoint that needs a closer look: nearly all requests are so, and their way
-// is short. Any other goes the long one, which says what is wrong if something is.
+// And nothing about the endpoint either that needs a closer look.
 inline bool Ep::is_plain(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_COMPLETION_FLAGS flags) const {
-  return num_segments == 1 && iov && (flags & kUnusualFlags) == 0 && iov->segment_length != 0 &&
-         open_to_requests(state()) &&
-         regions_.check(iov->lmr_context, iov->virtual_address, iov->segment_length,
-                        zone_.load(std::memory_order_relaxed), nic::access::kLocalRead) == nic::RegionCheck::ok;
+  return (flags & kUnusualFlags) == 0 && open_to_requests(state()) &&
+         dapl::is_plain(regions_, num_segments, iov, zone_.load(std::memory_order_relaxed), nic::access::kLocalRead);
 }
 
 // Of what is plain.
 inline DAT_RETURN Ep::post_plain(const char* call, nic::WorkKind kind, const DAT_LMR_TRIPLET& from,
                                  DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, const nic::RemoteSegment& remote,
                                  std::uint64_t regions_seen) {
-  const nic::Segment segment{from.lmr_context, 0, from.virtual_address, from.segment_length};
+  const nic::Segment segment = to_nic(from);
   const nic::Status status = queue_pair_->post_send(
       {cookie.as_64, {&segment, 1}, from.segment_length, to_nic(flags), kind, remote, regions_seen});
   if (status == nic::Status::ok) [[likely]]
@@ -127,6 +124,20 @@ DAT_RETURN Ep::post_any_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
 
 DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                          DAT_COMPLETION_FLAGS flags) {
+  const std::uint64_t regions_seen = regions_.removals();
+  const nic::ZoneId zone = zone_.load(std::memory_order_relaxed);
+  if (!srq_ && flags == DAT_COMPLETION_DEFAULT_FLAG && max_recv_iov_.load(std::memory_order_relaxed) >= 1 &&
+      dapl::is_plain(regions_, num_segments, iov, zone, nic::access::kLocalWrite)) [[likely]] {
+    const nic::Segment segment = to_nic(*iov);
+    if (queue_pair_->post_recv({cookie.as_64, {&segment, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
+      return DAT_SUCCESS;
+    return receives_full();
+  }
+  return post_any_recv(num_segments, iov, cookie, flags);
+}
+
+DAT_RETURN Ep::post_any_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                             DAT_COMPLETION_FLAGS flags) {
   const char* call = "dat_ep_post_recv";
   if (srq_) {
     return fail(DAT_INVALID_STATE, subtype_of(state()), "{}: the endpoint takes its buffers from an SRQ", call);
@@ -141,10 +152,12 @@ DAT_RETURN Ep::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT
   if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
   const bool unsignalled = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
   const nic::RecvRequest request{cookie.as_64, segments.span(), unsignalled, rules.zone, segments.regions_seen()};
-  if (queue_pair_->post_recv(request) == nic::Status::ok) [[likely]]
-    return DAT_SUCCESS;
+  return queue_pair_->post_recv(request) == nic::Status::ok ? DAT_SUCCESS : receives_full();
+}
+
+DAT_RETURN Ep::receives_full() const {
   return fail(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE,
-              "{}: as many receives as max_recv_dtos allows have not completed", call);
+              "dat_ep_post_recv: as many receives as max_recv_dtos allows have not completed");
 }
 
 template <nic::WorkKind kind>

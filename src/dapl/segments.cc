@@ -5,8 +5,9 @@
 
 namespace anydat::dapl {
 
-DAT_RETURN CheckedSegments::check_any(const nic::RegionTable& regions, SegmentRules rules, DAT_COUNT count,
-                                      const DAT_LMR_TRIPLET* iov) {
+DAT_RETURN CheckedSegments::check(const nic::RegionTable& regions, const SegmentRules& rules, DAT_COUNT count,
+                                  const DAT_LMR_TRIPLET* iov) {
+  regions_seen_ = regions.removals();
   count_ = 0;
   length_ = 0;
   if (count == 0) return DAT_SUCCESS;
@@ -18,12 +19,12 @@ DAT_RETURN CheckedSegments::check_any(const nic::RegionTable& regions, SegmentRu
         regions.check(from.lmr_context, from.virtual_address, from.segment_length, rules.zone, rules.rights);
     if (result != nic::RegionCheck::ok) return bad_segment(rules, i, from, result);
     if (__builtin_add_overflow(length_, from.segment_length, &length_)) return too_long(rules);
-    segments_[count_++] = {from.lmr_context, 0, from.virtual_address, from.segment_length};
+    segments_[count_++] = to_nic(from);
   }
   return DAT_SUCCESS;
 }
 
-DAT_RETURN CheckedSegments::bad_vector(SegmentRules rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
+DAT_RETURN CheckedSegments::bad_vector(const SegmentRules& rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
   if (count > 0 && !iov) {
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: num_segments is {}, but local_iov is NULL", rules.call,
                 count);
@@ -32,7 +33,7 @@ DAT_RETURN CheckedSegments::bad_vector(SegmentRules rules, DAT_COUNT count, cons
               rules.call, count, rules.whose_limit, rules.max_segments);
 }
 
-DAT_RETURN CheckedSegments::bad_segment(SegmentRules rules, DAT_COUNT index, const DAT_LMR_TRIPLET& segment,
+DAT_RETURN CheckedSegments::bad_segment(const SegmentRules& rules, DAT_COUNT index, const DAT_LMR_TRIPLET& segment,
                                         nic::RegionCheck why) {
   switch (why) {
     case nic::RegionCheck::out_of_bounds:
@@ -57,7 +58,7 @@ DAT_RETURN CheckedSegments::bad_segment(SegmentRules rules, DAT_COUNT index, con
   }
 }
 
-DAT_RETURN CheckedSegments::too_long(SegmentRules rules) {
+DAT_RETURN CheckedSegments::too_long(const SegmentRules& rules) {
   return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: the segment lengths add up to more than 64 bits",
               rules.call);
 }

@@ -54,11 +54,8 @@ DAT_RETURN Srq::create(Ia& ia, Pz& pz, const DAT_SRQ_ATTR* attr, DAT_SRQ_HANDLE*
 DAT_RETURN Srq::post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
   const std::uint64_t regions_seen = regions_.removals();
   const nic::ZoneId zone = pz_.zone();
-  // Nearly all are of one segment, and there is nothing wrong with them.
-  if (num_segments == 1 && iov && iov->segment_length != 0 && max_iov_ >= 1 &&
-      regions_.check(iov->lmr_context, iov->virtual_address, iov->segment_length, zone, nic::access::kLocalWrite) ==
-          nic::RegionCheck::ok) [[likely]] {
-    const nic::Segment segment{iov->lmr_context, 0, iov->virtual_address, iov->segment_length};
+  if (max_iov_ >= 1 && is_plain(regions_, num_segments, iov, zone, nic::access::kLocalWrite)) [[likely]] {
+    const nic::Segment segment = to_nic(*iov);
     if (queue_->post({cookie.as_64, {&segment, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
       return DAT_SUCCESS;
     return is_full();

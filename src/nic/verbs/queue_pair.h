@@ -94,7 +94,9 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
     WorkId id;
     std::optional<ReceivePool::Done> done;  // of a shared queue
   };
+  bool comes_early();
   bool put_aside(const Early& early);
+  void received(const ibv_wc& wc, const ReceivePool::Done& done);
 
   // The device's queue pair.
   enum class Made : std::uint8_t { ready, no_memory, connection_over };

@@ -199,7 +199,8 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
     if (now == State::closed) {
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
       if (queue) {
-        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled()});
+        queue->push(
+            {request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled()});
       }
       return Status::ok;
     }
@@ -233,9 +234,10 @@ void VerbsQueuePair::complete_send(SendRing::Entry& entry, WorkStatus status) {
   if (status == WorkStatus::success && entry.flags.suppress()) return;
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (!queue) return;
-  adapter_.batch().add(*queue, *this,
-                       {entry.kind == WorkKind::bind ? entry.bind->owner : events_.owner, entry.cookie,
-                        status == WorkStatus::success ? entry.length : 0, entry.kind, status, entry.flags.unsignalled()});
+  adapter_.batch().add(
+      *queue, *this,
+      {entry.kind == WorkKind::bind ? entry.bind->owner : events_.owner, entry.cookie,
+       status == WorkStatus::success ? entry.length : 0, entry.kind, status, entry.flags.unsignalled()});
 }
 
 // Puts what is finished into the batch, oldest first; the first that failed breaks the connection. A bind is carried
@@ -354,10 +356,16 @@ WorkStatus VerbsQueuePair::status_of(const ibv_wc& wc, std::uint32_t number) con
   return state() == State::ending ? WorkStatus::flushed : WorkStatus::transport;
 }
 
-// SRQ-TAKE-2: until it is said that the other side has accepted. Without memory for that, better early than lost.
+// SRQ-TAKE-2: is it to be put aside until it is said that the other side has accepted?
+inline bool VerbsQueuePair::comes_early() {
+  const State now = state();
+  if (now == State::accepting) [[unlikely]]
+    established({});  // the peer's last word may come later than its first message
+  return now == State::connecting;
+}
+
+// Without memory for that, better early than lost.
 bool VerbsQueuePair::put_aside(const Early& early) {
-  if (state() != State::connecting) [[likely]]
-    return false;
   try {
     early_.push_back(early);
     return true;
@@ -367,12 +375,11 @@ bool VerbsQueuePair::put_aside(const Early& early) {
 }
 
 void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
-  if (state() == State::accepting) established({});  // the peer's last word may come later than its first message
-  if (put_aside({wc, id, {}})) return;
+  if (comes_early() && put_aside({wc, id, {}})) return;
   if (id.queue == WorkId::Queue::recv) {
     if (const std::optional<ReceivePool::Done> done =
             own_ ? own_->complete(id.slot, wc.status != IBV_WC_SUCCESS, zone_) : std::nullopt) {
-      completed_shared(wc, *done);
+      received(wc, *done);
     }
   } else {
     if (SendRing::Entry* const entry = sends_.find_at_device(id.slot)) {
@@ -389,10 +396,13 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
   if (state() == State::ending) adapter_.engine().queue_kick(quiet_kick_);
 }
 
-// A receive that is out of its pool.
 void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
-  if (state() == State::accepting) established({});
-  if (put_aside({wc, {}, done})) return;
+  if (comes_early() && put_aside({wc, {}, done})) return;
+  received(wc, done);
+}
+
+// A receive that is out of its pool.
+void VerbsQueuePair::received(const ibv_wc& wc, const ReceivePool::Done& done) {
   const WorkStatus status = recv_status(wc.status, done.usable);
   const bool good = status == WorkStatus::success;
   if (good) {
