@@ -40,6 +40,10 @@ RawPeer FakeService::accept() {
 }
 
 bool welcome(RawPeer& peer) {
+  return welcome(peer, make_region_table());
+}
+
+bool welcome(RawPeer& peer, const Fd& regions) {
   if (!peer.hear() || !peer.greet(shm::GreetingKind::welcome)) {
     return false;
   }
@@ -50,8 +54,8 @@ bool welcome(RawPeer& peer) {
   const Fd own = make_segment({});
   RawSegment outbound(attach->descriptor.get());
   RawSegment inbound(own.get());
+  peer.show_memory(inbound);
   peer.use(std::move(inbound), std::move(outbound));
-  const Fd regions = make_region_table();
   return peer.greet(shm::GreetingKind::attached, {own.get(), regions.get()});
 }
 

@@ -25,6 +25,7 @@ class FakeService {
 
 // Plays the listening side of the handshake; true if there is a link then.
 bool welcome(RawPeer& peer);
+bool welcome(RawPeer& peer, const Fd& regions);  // with this region table
 // The same and the next step: the name of the attempt that came over the link.
 std::uint32_t asked(RawPeer& peer);
 

@@ -164,17 +164,20 @@ bool RawPeer::cut(std::chrono::milliseconds timeout) {
       timeout);
 }
 
+void RawPeer::show_memory(const RawSegment& inbound) const {
+  static const std::uint64_t probe = 0x1234567890abcdef;
+  if (!offers_memory_) return;
+  inbound.header().probe_address = reinterpret_cast<std::uint64_t>(&probe);
+  inbound.header().probe_value = probe;
+}
+
 bool RawPeer::shake_hands() {
   if (!greet(shm::GreetingKind::hello) || !hear()) {
     return false;
   }
   const Fd own = make_segment({});
   RawSegment inbound(own.get());
-  if (offers_memory_) {
-    static const std::uint64_t probe = 0x1234567890abcdef;
-    inbound.header().probe_address = reinterpret_cast<std::uint64_t>(&probe);
-    inbound.header().probe_value = probe;
-  }
+  show_memory(inbound);
   const Fd regions = make_region_table();
   if (!greet(shm::GreetingKind::attach, {own.get(), regions.get()})) {
     return false;

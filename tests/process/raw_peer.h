@@ -108,11 +108,15 @@ class RawPeer {
 
   // Lets the other side find our memory when it tries whether it can copy from process to process.
   void offer_memory() { offers_memory_ = true; }
+  void show_memory(const RawSegment& inbound) const;  // if so
   // The whole handshake from the connecting side, done right. False if the other side does not play along.
   bool shake_hands();
   const RawSegment& inbound() const { return inbound_; }    // what we read
   const RawSegment& outbound() const { return outbound_; }  // what we write
   void use(RawSegment inbound, RawSegment outbound);
+
+  // Speaks for the same process as that one, to which there is a link already.
+  void join(const RawPeer& other) { node_ = other.node_; }
 
   // Publishes a message where the ring has come to, whether there is room or not.
   void put(const RawCell& cell);

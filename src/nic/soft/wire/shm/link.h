@@ -66,6 +66,11 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   // link for want of memory with the next pass.
   void send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body = {});
 
+  bool controls_wait() {
+    base::Guard guard(tx_lock_);
+    return !waiting_controls_.empty();
+  }
+
   // The sending half for streams. try_send() calls fill(body) with room for `length` bytes and publishes it; false if
   // there is no room, and `stream` is then asked again when there is.
   template <typename Fill>

@@ -125,6 +125,7 @@ bool ShmStream::accept_arrived(const CellView& view) {
   set_remote(body.connection, body.rdma);
   request_.reset();
   link_->send_control(CellKind::ready, remote_, 0);
+  word_waits_ = link_->controls_wait();
   queue_pair_.set_reached({body.at.qual, body.at.scope});
   queue_pair_.established({body.private_data, body.private_data_bytes});
   return true;

@@ -170,9 +170,10 @@ class ShmStream final : public Stream {
   std::uint32_t rdma_slot_ = 0;                   // in the peer's segment; from kSharedRdmaSlots on, this one's own
   std::uint32_t last_key_ = 0;                    // of a region of the peer, while the slot is shared
   std::uint32_t uses_of_key_ = 0;                 // in a row
-  bool by_peer_ = false;                          // the oldest Write has been sent in part; with the send lock
-  std::uint64_t window_used_ = 0;                 // cells ever sent that count
-  std::atomic<std::uint64_t> credited_{0};        // of them delivered
+  bool word_waits_ = false;                 // that the connection stands, for room in the ring: no RDMA may overtake it
+  bool by_peer_ = false;                    // the oldest Write has been sent in part; with the send lock
+  std::uint64_t window_used_ = 0;           // cells ever sent that count
+  std::atomic<std::uint64_t> credited_{0};  // of them delivered
   std::array<Announced, kAnnouncedMax> announced_;
   std::atomic<std::uint32_t> announced_count_{0};  // ever; the sequence number of the next
   std::atomic<std::uint32_t> retired_{0};          // all before this one are done

@@ -58,6 +58,11 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) [[unlikely]]
     return fail(progress, WorkStatus::local_protection);
   if (reads && remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);  // RDR-12
+  // RDW-9: who sees the bytes shall find the connection established when he looks.
+  if (word_waits_) [[unlikely]] {
+    if (link_->controls_wait()) return later();
+    word_waits_ = false;
+  }
   if (rdma_slot_ < kSharedRdmaSlots) [[unlikely]]
     ask_for_lane(message.remote.key);
   const Link& link = *link_;
