@@ -7,7 +7,8 @@ namespace anydat::nic::verbs {
 
 // A memory window, made of regions: each bind registers its part of memory anew, with the rights of the bind and a key
 // of its own, and drops what the window showed before. So it needs nothing of the device, and the rules of binding hold
-// everywhere; a bind costs as much as a registration. With the engine held.
+// everywhere; a bind costs as much as a registration. Windows of devices do not keep these rules: docs/verbs.md. With
+// the engine held.
 class VerbsWindow final : public Window {
  public:
   VerbsWindow(Device& device, ZoneId zone, WindowEvents& events) : device_(device), zone_(zone), events_(events) {}
