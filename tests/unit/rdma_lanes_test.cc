@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which connection of a link notes its RDMA in which slot.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "nic/soft/wire/shm/transfer.h"
+
+namespace anydat::test {
+namespace {
+
+namespace shm = nic::soft::shm;
+
+constexpr std::uint32_t kOwnSlots = shm::kRdmaSlots - shm::kSharedRdmaSlots;
+constexpr std::uint32_t kSlotsPerLine = 64 / sizeof(std::uint32_t);
+
+TEST(RdmaLanes, EachIsOfOneConnectionUntilNoneIsLeft) {
+  shm::RdmaLanes lanes;
+  std::set<std::uint32_t> taken;
+  for (std::uint32_t i = 0; i < kOwnSlots; ++i) {
+    const std::uint32_t slot = lanes.take();
+    EXPECT_GE(slot, shm::kSharedRdmaSlots);
+    EXPECT_LT(slot, shm::kRdmaSlots);
+    EXPECT_TRUE(taken.insert(slot).second) << slot;
+  }
+  EXPECT_EQ(lanes.take(), 0u);
+  for (const std::uint32_t slot : taken) {
+    lanes.give_back(slot);
+    EXPECT_EQ(lanes.take(), slot);
+  }
+  lanes.give_back(0);  // a shared one is nobody's
+  EXPECT_EQ(lanes.take(), 0u);
+}
+
+TEST(RdmaLanes, NeighboursInTimeAreNotNeighboursInMemory) {
+  shm::RdmaLanes lanes;
+  std::set<std::uint32_t> lines;
+  for (std::uint32_t i = 0; i < kOwnSlots / kSlotsPerLine; ++i) lines.insert(lanes.take() / kSlotsPerLine);
+  EXPECT_EQ(lines.size(), kOwnSlots / kSlotsPerLine);
+}
+
+}  // namespace
+}  // namespace anydat::test
