@@ -207,9 +207,8 @@ bool Link::peer_gone() const {
 // Half a second is far more than any stretch takes, but for a peer that is stopped in the middle of one.
 bool Link::in_use_for_long(std::uint32_t key) const {
   constexpr base::Nanoseconds kPatience = base::kNsPerSecond / 2;
-  const SegmentHeader& header = inbound_.header();
   base::Nanoseconds since = 0;
-  for (unsigned tries = 0; in_rdma_use(header, key); ++tries) {
+  for (unsigned tries = 0; in_rdma_use(inbound_, key); ++tries) {
     if (tries < 100) {
       base::cpu_relax();
       continue;
@@ -305,7 +304,7 @@ bool Link::dispatch(const CellView& view) {
       show(view.aux);
       return true;
     case CellKind::unmap:
-      mapped_.remove(view.aux, outbound_.header());
+      mapped_.remove(view.aux, outbound_);
       return true;
     case CellKind::cancel: {
       if (const auto found = requests_.find(view.aux); found != requests_.end()) {

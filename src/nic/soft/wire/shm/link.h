@@ -95,7 +95,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   // Copying directly between the two processes (cross_copy.h, transfer.h).
   bool reaches_peer() const { return reaches_peer_; }
   pid_t peer_pid() const { return peer_pid_; }
-  bool within_process() const { return within_process_; }                          // the peer is this process
+  bool within_process() const { return within_process_; }  // the peer is this process
+  const Segment& outbound() const { return outbound_; }
   SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
   bool issue_leave(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS {  // inside a fill() of try_send()
     return leaves_.issue(inbound_.header(), leaf, word);
@@ -116,7 +117,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   RegionView peer_regions() const { return regions_.view(); }
   // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
   // Both after a fence of the peer, if has_rdma_lanes().
-  bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_.header(), key) && !peer_gone(); }
+  bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_, key) && !peer_gone(); }
   // Returns when it does not.
   void wait_for_users(std::uint32_t key);
   bool has_rdma_lanes() const { return inbound_.header().rdma_lanes.load() != 0; }

@@ -63,7 +63,7 @@ void MappedRegions::add(const MappingBody& mapping, int fd, RegionView regions) 
   entry.key.store(mapping.key);
 }
 
-void MappedRegions::remove(std::uint32_t key, const SegmentHeader& header) {
+void MappedRegions::remove(std::uint32_t key, const Segment& marks) {
   Table* table = table_.load();
   if (!table || key == 0) return;
   Entry& entry = (*table)[key % kEntries];
@@ -71,10 +71,10 @@ void MappedRegions::remove(std::uint32_t key, const SegmentHeader& header) {
   entry.asked.compare_exchange_strong(asked, 0);
   if (entry.key.load() != key) return;
   entry.key.store(0);
-  fence_rdma_users(header);
+  fence_rdma_users(marks.header());
   // Our own threads mark their uses, so this takes no longer than a stretch does. The marks are in memory that the peer
   // can write, too: what it holds up is only the giving back of these pages, until the link ends.
-  for (unsigned tries = 0; in_rdma_use(header, key); ++tries) {
+  for (unsigned tries = 0; in_rdma_use(marks, key); ++tries) {
     if (tries == 100'000) return;
     base::cpu_relax();
   }

@@ -13,6 +13,7 @@
 
 #include "nic/region_table.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/segment.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -41,8 +42,8 @@ class MappedRegions {
   // With the engine held, from here. `fd` is of the file that the region begins in at `offset`; `regions` is the peer's
   // table.
   void add(const MappingBody& mapping, int fd, RegionView regions);
-  // The region has gone. `header` is where uses are marked.
-  void remove(std::uint32_t key, const SegmentHeader& header);
+  // The region has gone. `marks` is where uses are marked.
+  void remove(std::uint32_t key, const Segment& marks);
 
  private:
   static constexpr std::size_t kEntries = 256;

@@ -68,9 +68,8 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
-    SegmentHeader& peer = link.outbound_header();
-    const RdmaUse use(peer, remote.key, rdma_slot_, link.fences());
-    if (!use || peer.rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    const RdmaUse use(link.outbound(), remote.key, rdma_slot_, link.fences());
+    if (!use || link.outbound_header().rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return later();
     // What the peer is still to put in place comes first, also the rest of this one.
     const bool after_peer = puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_;

@@ -21,6 +21,7 @@
 
 #include "base/fence.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/segment.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -103,7 +104,8 @@ class RdmaLanes {
 class RdmaUse {
  public:
   // `slot`: the connection's own, or any shared one; `fences`: the peer cannot fence us.
-  RdmaUse(SegmentHeader& header, std::uint32_t key, std::uint32_t slot, bool fences) {
+  RdmaUse(const Segment& segment, std::uint32_t key, std::uint32_t slot, bool fences) : order_(segment.order()) {
+    SegmentHeader& header = segment.header();
     if (slot >= kSharedRdmaSlots) [[likely]] {
       slot_ = &header.rdma_keys[slot];
       slot_->store(key, std::memory_order_relaxed);
@@ -115,7 +117,9 @@ class RdmaUse {
     }
   }
   ~RdmaUse() {
-    if (slot_) slot_->store(0, std::memory_order_release);
+    if (!slot_) return;
+    order_.published();
+    slot_->store(0, std::memory_order_release);
   }
   RdmaUse(const RdmaUse&) = delete;
   RdmaUse& operator=(const RdmaUse&) = delete;
@@ -134,6 +138,7 @@ class RdmaUse {
   }
 
   std::atomic<std::uint32_t>* slot_ = nullptr;
+  base::HiddenOrder order_;
 };
 
 // The owner's side. After a key has gone, or RDMA is over, and before the look at who uses it.
@@ -141,12 +146,16 @@ inline void fence_rdma_users(const SegmentHeader& header) {
   if (header.rdma_lanes.load() != 0) base::remote_fence();
 }
 // Does anybody use the region? Key 0: any region.
-inline bool in_rdma_use(const SegmentHeader& header, std::uint32_t key) {
+inline bool in_rdma_use(const Segment& segment, std::uint32_t key) {
+  const SegmentHeader& header = segment.header();
   const std::size_t slots = header.rdma_lanes.load() != 0 ? kRdmaSlots : kSharedRdmaSlots;
-  return std::any_of(header.rdma_keys, header.rdma_keys + slots, [key](const std::atomic<std::uint32_t>& slot) {
-    const std::uint32_t used = slot.load();
-    return used != 0 && (key == 0 || used == key);
-  });
+  const bool used =
+      std::any_of(header.rdma_keys, header.rdma_keys + slots, [key](const std::atomic<std::uint32_t>& slot) {
+        const std::uint32_t noted = slot.load();
+        return noted != 0 && (key == 0 || noted == key);
+      });
+  if (!used) segment.order().seen();
+  return used;
 }
 
 }  // namespace anydat::nic::soft::shm
