@@ -169,6 +169,8 @@ class SoftQueuePair final : public QueuePair {
   void let_go_finished();  // see Stream::let_go()
   // A region has been removed: nobody acts on an older check afterwards, if this answers true (Adapter::quiesce()).
   bool memory_changed();
+  // Returns when the posts that are being carried out now have been.
+  void let_posts_end() { base::Guard inside_a_post(send_lock_); }
 
  private:
   // What the consumer is told about the end of a connection or an attempt.

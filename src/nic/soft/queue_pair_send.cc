@@ -322,7 +322,7 @@ bool SoftQueuePair::send_idle() const {
 }
 
 bool SoftQueuePair::memory_changed() {
-  { base::Guard inside_a_post(send_lock_); }
+  let_posts_end();
   return !stream_ || stream_->memory_changed();
 }
 

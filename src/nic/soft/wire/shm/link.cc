@@ -304,7 +304,11 @@ bool Link::dispatch(const CellView& view) {
       show(view.aux);
       return true;
     case CellKind::unmap:
-      mapped_.remove(view.aux, outbound_);
+      // Not by the marks of the uses, which the peer can write as well.
+      if (mapped_.close(view.aux)) {
+        for (ShmStream* stream : streams_) stream->let_posts_end();
+        mapped_.give_back(view.aux);
+      }
       return true;
     case CellKind::cancel: {
       if (const auto found = requests_.find(view.aux); found != requests_.end()) {

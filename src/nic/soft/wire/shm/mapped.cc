@@ -6,9 +6,7 @@
 
 #include <new>
 
-#include "base/lock.h"
 #include "base/shareable.h"
-#include "nic/soft/wire/shm/transfer.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -63,21 +61,19 @@ void MappedRegions::add(const MappingBody& mapping, int fd, RegionView regions) 
   entry.key.store(mapping.key);
 }
 
-void MappedRegions::remove(std::uint32_t key, const Segment& marks) {
+bool MappedRegions::close(std::uint32_t key) {
   Table* table = table_.load();
-  if (!table || key == 0) return;
+  if (!table || key == 0) return false;
   Entry& entry = (*table)[key % kEntries];
   std::uint32_t asked = key;
   entry.asked.compare_exchange_strong(asked, 0);
-  if (entry.key.load() != key) return;
+  if (entry.key.load() != key) return false;
   entry.key.store(0);
-  fence_rdma_users(marks.header());
-  // Our own threads mark their uses, so this takes no longer than a stretch does. The marks are in memory that the peer
-  // can write, too: what it holds up is only the giving back of these pages, until the link ends.
-  for (unsigned tries = 0; in_rdma_use(marks, key); ++tries) {
-    if (tries == 100'000) return;
-    base::cpu_relax();
-  }
+  return true;
+}
+
+void MappedRegions::give_back(std::uint32_t key) {
+  Entry& entry = (*table_.load())[key % kEntries];
   munmap(entry.pages, entry.page_bytes);
   entry.pages = nullptr;
 }

@@ -13,7 +13,6 @@
 
 #include "nic/region_table.h"
 #include "nic/soft/wire/shm/layout.h"
-#include "nic/soft/wire/shm/segment.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -27,14 +26,13 @@ class MappedRegions {
     std::byte* at;
     std::byte* place_of(std::uint64_t address) const { return at + (address - region.address); }
   };
-  // From any thread that holds an RdmaUse of the key. What it says of the region holds while the peer's table has the
-  // key, since a key means one region for ever. Null: it is not mapped.
+  // From any thread in a post, whose end is waited for before the memory is given back. What it says of the region
+  // holds while the peer's table has the key, since a key means one region for ever. Null: it is not mapped.
   const Mapped* find(std::uint32_t key) const {
     const Table* table = table_.load(std::memory_order_acquire);
     if (!table) return nullptr;
     const Entry& entry = (*table)[key % kEntries];
-    // Sequentially consistent, as is the mark of the use: remove() sees the mark, or we see its change.
-    return entry.key.load() == key ? &entry.mapped : nullptr;
+    return entry.key.load(std::memory_order_acquire) == key ? &entry.mapped : nullptr;
   }
   // Likewise: it has been used without being mapped. True if its owner shall be asked now.
   bool used(std::uint32_t key);
@@ -42,8 +40,10 @@ class MappedRegions {
   // With the engine held, from here. `fd` is of the file that the region begins in at `offset`; `regions` is the peer's
   // table.
   void add(const MappingBody& mapping, int fd, RegionView regions);
-  // The region has gone. `marks` is where uses are marked.
-  void remove(std::uint32_t key, const Segment& marks);
+  // The region has gone: nobody finds it any more. True if it was mapped, and give_back() is due when nobody is in a
+  // post any more that has found it.
+  bool close(std::uint32_t key);
+  void give_back(std::uint32_t key);
 
  private:
   static constexpr std::size_t kEntries = 256;

@@ -54,6 +54,7 @@ class ShmStream final : public Stream {
   bool redirect_arrived(const CellView& view);
   void piece_arrived(const CellView& view, const std::byte* bytes);
   void close_arrived(CloseReason reason);
+  void let_posts_end() { queue_pair_.let_posts_end(); }
   void link_lost(WorkStatus why);
   void connect_failed(ConnectFailure why) { queue_pair_.connect_failed(why); }
   void nobody_listens();  // the stream may be gone when this returns
