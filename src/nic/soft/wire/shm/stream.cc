@@ -20,7 +20,9 @@ constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
 }  // namespace
 
 ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), name_(fabric.add(*this)), let_go_timer_([this] { let_go_again(); }) {}
+    : fabric_(fabric), queue_pair_(queue_pair), name_(fabric.add(*this)), let_go_timer_([this] { let_go_again(); }) {
+  rdma_slot_ = name_ % kSharedRdmaSlots;  // spreads connections over them
+}
 
 ShmStream::~ShmStream() {
   fabric_.engine().cancel_timer(let_go_timer_);

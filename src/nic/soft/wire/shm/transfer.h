@@ -103,7 +103,7 @@ class RdmaLanes {
 // A stretch of RDMA on memory of a peer; null if others occupy all shared slots.
 class RdmaUse {
  public:
-  // `slot`: the connection's own, or any shared one; `fences`: the peer cannot fence us.
+  // `slot`: the connection's own, or the shared one that is tried first; `fences`: the peer cannot fence us.
   RdmaUse(const Segment& segment, std::uint32_t key, std::uint32_t slot, bool fences) : order_(segment.order()) {
     SegmentHeader& header = segment.header();
     if (slot >= kSharedRdmaSlots) [[likely]] {
@@ -113,7 +113,7 @@ class RdmaUse {
       if (fences) [[unlikely]]
         base::full_fence();
     } else {
-      share(header, key);
+      share(header, key, slot);
     }
   }
   ~RdmaUse() {
@@ -126,12 +126,13 @@ class RdmaUse {
   explicit operator bool() const { return slot_ != nullptr; }
 
  private:
-  void share(SegmentHeader& header, std::uint32_t key) {
+  void share(SegmentHeader& header, std::uint32_t key, std::uint32_t first) {
     for (std::uint32_t i = 0; i < kSharedRdmaSlots; ++i) {
+      std::atomic<std::uint32_t>& slot = header.rdma_keys[(first + i) % kSharedRdmaSlots];
       std::uint32_t free = 0;
       // Sequentially consistent: the check of the table comes after it.
-      if (header.rdma_keys[i].compare_exchange_strong(free, key)) {
-        slot_ = &header.rdma_keys[i];
+      if (slot.compare_exchange_strong(free, key)) {
+        slot_ = &slot;
         return;
       }
     }
