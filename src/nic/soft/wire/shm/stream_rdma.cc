@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "nic/soft/adapter.h"
+#include "nic/soft/copy_ascending.h"
 #include "nic/soft/wire/shm/copy.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace anydat::nic::soft {
+
+// The part of copy_ascending() in pieces of 64 bytes and more. Returns how many bytes it has copied.
+std::size_t copy_ascending_wide(std::byte* to, const std::byte* from, std::size_t count);
+
+// Copies so that the bytes become visible in ascending order, the last one last (RDW-11), and aligned words of 8 bytes
+// whole: who polls the end of a buffer, or a counter in it, must not be misled.
+inline void copy_ascending(std::byte* to, const std::byte* from, std::size_t count) {
+  if (count >= 64) {
+    const std::size_t copied = copy_ascending_wide(to, from, count);
+    to += copied, from += copied, count -= copied;
+  }
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, from + i, sizeof word);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(to + i), word, __ATOMIC_RELEASE);
+  }
+  for (; i < count; ++i) {
+    __atomic_store_n(reinterpret_cast<std::uint8_t*>(to + i), static_cast<std::uint8_t>(from[i]), __ATOMIC_RELEASE);
+  }
+}
+
+}  // namespace anydat::nic::soft
