@@ -66,10 +66,14 @@ inline std::byte tail_of(std::uint64_t sequence) {
 
 // A message of one word is written and read as one, as programs do with a flag or a counter: a byte written on its own
 // into a word that is read right afterwards would hold up the processor.
+inline constexpr int kTailInWord = std::endian::native == std::endian::little ? 56 : 0;  // in bits
+
 inline std::uint64_t word_of(std::uint64_t sequence) {
-  const int last_byte = std::endian::native == std::endian::little ? 56 : 0;  // its place in the word
-  return (sequence & ~(std::uint64_t{0xff} << last_byte)) | std::to_integer<std::uint64_t>(tail_of(sequence))
-                                                                << last_byte;
+  return (sequence & ~(std::uint64_t{0xff} << kTailInWord)) | std::to_integer<std::uint64_t>(tail_of(sequence))
+                                                                  << kTailInWord;
+}
+inline std::byte tail_of_word(std::uint64_t word) {
+  return static_cast<std::byte>(word >> kTailInWord);
 }
 
 inline void stamp_slot(std::byte* slot, std::uint64_t size, std::uint64_t sequence) {

@@ -9,23 +9,50 @@
 
 namespace datperf {
 
-// lat, client. Write: one message into the peer's memory, its answer into ours, one time stamp. Read: from the post to
-// the completion, and the look at what came.
+inline std::uint32_t sample(std::uint64_t& last) {
+  const std::uint64_t now = tools::ticks();
+  const std::uint64_t passed = now - last;
+  last = now;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(passed, std::numeric_limits<std::uint32_t>::max()));
+}
+
+// lat, read: from the post to the completion, and the look at what came; one time stamp.
 template <bool kBlock>
-bool ping(RdmaSide& side, std::uint64_t first, std::uint64_t count, std::uint32_t* samples) {
-  const bool reads = side.params().op == Op::read;
+bool ping_by_reads(RdmaSide& side, std::uint64_t first, std::uint64_t count, std::uint32_t* samples) {
   Turn turn(side, first);
   std::uint64_t last = tools::ticks();
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint32_t endpoint = turn.next();
-    if (!side.transfer<kBlock>(endpoint, first + i)) return false;
-    if (!(reads ? side.settle<kBlock>(endpoint) : side.await_write(endpoint, first + i))) return false;
-    const std::uint64_t now = tools::ticks();
-    samples[i] =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(now - last, std::numeric_limits<std::uint32_t>::max()));
-    last = now;
+    if (!side.transfer<kBlock>(endpoint, first + i) || !side.settle<kBlock>(endpoint)) return false;
+    samples[i] = sample(last);
   }
   return side.bad() == 0 || side.corrupt();
+}
+
+// lat, write, client: one message into the peer's memory, its answer into ours, one time stamp. Each message is
+// prepared while the answer to the one before it is on its way, on this side as on the other.
+template <bool kBlock>
+bool ping_by_writes(RdmaSide& side, std::uint64_t first, std::uint64_t count, std::uint32_t* samples) {
+  Turn turn(side, first);
+  std::uint32_t endpoint = turn.next();
+  RdmaSide::Transfer next;
+  if (count > 0 && !side.prepare<kBlock>(endpoint, first, next)) return false;
+  std::uint64_t last = tools::ticks();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint32_t asked = endpoint;
+    if (!side.post(next)) return false;
+    endpoint = turn.next();
+    if (i + 1 < count && !side.prepare<kBlock>(endpoint, first + i + 1, next)) return false;
+    if (!side.await_write(asked, first + i)) return false;
+    samples[i] = sample(last);
+  }
+  return true;
+}
+
+template <bool kBlock>
+bool ping(RdmaSide& side, std::uint64_t first, std::uint64_t count, std::uint32_t* samples) {
+  return side.params().op == Op::read ? ping_by_reads<kBlock>(side, first, count, samples)
+                                      : ping_by_writes<kBlock>(side, first, count, samples);
 }
 
 // lat, write, server: answers each message with one of the same number. For reads it has nothing to do.
@@ -34,7 +61,9 @@ bool echo(RdmaSide& side, std::uint64_t count) {
   Turn turn(side, 0);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint32_t endpoint = turn.next();
-    if (!side.await_write(endpoint, i) || !side.transfer<kBlock>(endpoint, i)) return false;
+    RdmaSide::Transfer answer;
+    if (!side.prepare<kBlock>(endpoint, i, answer) || !side.await_write(endpoint, i) || !side.post(answer))
+      return false;
   }
   return true;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "datperf/rdma_side.h"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 
 #include "common/error.h"
 #include "common/pause.h"
@@ -9,17 +11,24 @@
 namespace datperf {
 namespace {
 
-constexpr std::uint64_t kOneSlotFrom = 64 << 10;
+constexpr std::uint64_t kSlotBytes = 128 << 10;
 constexpr int kLooksBetweenChecks = 1 << 16;  // at memory, before the connection is looked at
 
 int remote_rights_for(Op op) {
   return op == Op::write ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : DAT_MEM_PRIV_REMOTE_READ_FLAG;
 }
 
-// As many as a Send has, but for large ones a single one, so that a stream stays in the processor's cache as long as
-// can be: nobody waits for a slot to be read, since both memories are ours to use.
+// As many as a Send has, but so few large ones that a stream stays in the processor's cache as long as can be: nobody
+// waits for a slot to be read, since both memories are ours to use.
 std::uint64_t rdma_slots(const Params& params) {
-  return params.size >= kOneSlotFrom ? 1 : sizing_of(params, Role::client).send_slots;
+  return std::clamp<std::uint64_t>(std::bit_floor(kSlotBytes / params.size), 1,
+                                   sizing_of(params, Role::client).send_slots);
+}
+
+// Who waits for an answer to each Write has a single flag to look at, as programs have: its line is known to the
+// processor that looks, and another one each time would not be.
+std::uint64_t offered_slots(const Params& params, std::uint64_t slots) {
+  return params.metric == Metric::lat && params.op == Op::write ? 1 : slots;
 }
 
 }  // namespace
@@ -27,14 +36,15 @@ std::uint64_t rdma_slots(const Params& params) {
 RdmaSide::RdmaSide(const tools::Adapter& adapter, const Params& params, Role role)
     : Side(adapter, params, role),
       slots_(rdma_slots(params)),
+      offered_slots_(offered_slots(params, slots_)),
       signal_every_(std::min<std::uint64_t>(sizing_.signal_every, slots_)),
       own_memory_(adapter, slots_ * params.endpoints * sizing_.stride),
-      offered_memory_(adapter, slots_ * params.endpoints * sizing_.stride, remote_rights_for(params.op),
+      offered_memory_(adapter, offered_slots_ * params.endpoints * sizing_.stride, remote_rights_for(params.op),
                       params.shareable ? tools::Region::Kind::shareable : tools::Region::Kind::heap),
       report_memory_(adapter, params.endpoints * sizeof(Report)),
       courses_(params.endpoints) {
   if (params.op != Op::read) return;
-  for (std::uint64_t i = 0; i < slots_ * params.endpoints; ++i)
+  for (std::uint64_t i = 0; i < offered_slots_ * params.endpoints; ++i)
     stamp_slot(offered_memory_.data() + i * sizing_.stride, params.size, i);
 }
 
@@ -73,23 +83,35 @@ void RdmaSide::send_report_on(std::uint32_t endpoint, const Report& report) {
 void RdmaSide::begin_phase() {
   for (std::uint32_t i = 0; i < params_.endpoints; ++i) courses_[i] = {.base = lanes_[i].posted};
   if (params_.op != Op::write) return;
-  for (std::uint64_t i = 0; i < slots_ * params_.endpoints; ++i)
+  for (std::uint64_t i = 0; i < offered_slots_ * params_.endpoints; ++i)
     clear_slot(offered_memory_.data() + i * sizing_.stride, params_.size);
 }
 
-bool RdmaSide::await_write(std::uint32_t endpoint, std::uint64_t sequence) {
-  const std::size_t offset = slot_offset(endpoint, courses_[endpoint].awaited++);
-  std::byte* slot = offered_memory_.data() + offset;
-  const std::atomic_ref<std::byte> tail(slot[params_.size - 1]);
-  const std::byte wanted = tail_of(sequence);
-  for (int looks = 1; tail.load(std::memory_order_acquire) != wanted; ++looks) {
+// Spins until `arrived` says so; false if the connection has ended before.
+template <typename Arrived>
+bool RdmaSide::spin_until(Arrived&& arrived) {
+  for (int looks = 1; !arrived(); ++looks) {
     tools::pause();
     if (looks % kLooksBetweenChecks != 0) continue;
     looks = 0;
     DAT_EVENT event;  // the only one that can come now is the connection's end
     if (dat_evd_dequeue(inbox_.get(), &event) == DAT_SUCCESS) return lost(event);
   }
-  return slot_holds(slot, params_.size, sequence) || corrupt();
+  return true;
+}
+
+bool RdmaSide::await_write(std::uint32_t endpoint, std::uint64_t sequence) {
+  std::byte* slot = offered_memory_.data() + offered_offset(endpoint, courses_[endpoint].awaited++);
+  const std::byte wanted = tail_of(sequence);
+  if (params_.size == sizeof(std::uint64_t)) {  // one look sees it all
+    const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(slot));
+    std::uint64_t seen = 0;
+    return spin_until([&] { return tail_of_word(seen = word.load(std::memory_order_acquire)) == wanted; }) &&
+           (seen == word_of(sequence) || corrupt());
+  }
+  const std::atomic_ref<std::byte> tail(slot[params_.size - 1]);
+  return spin_until([&] { return tail.load(std::memory_order_acquire) == wanted; }) &&
+         (slot_holds(slot, params_.size, sequence) || corrupt());
 }
 
 void RdmaSide::check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint64_t to) {
@@ -97,8 +119,8 @@ void RdmaSide::check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint
   for (std::uint64_t number = from + 1; number <= to; ++number) {
     if (number <= course.base || number == course.last) continue;  // Sends between the phases
     const std::uint64_t index = number - course.base - 1;
-    const std::uint64_t there = std::uint64_t{endpoint} * slots_ + (index & (slots_ - 1));
-    bad_ += !slot_holds(own_memory_.data() + slot_offset(endpoint, index), params_.size, there);
+    const std::uint64_t there = std::uint64_t{endpoint} * offered_slots_ + (index & (offered_slots_ - 1));
+    bad_ += !slot_holds(own_memory_.data() + own_offset(endpoint, index), params_.size, there);
   }
 }
 
@@ -113,9 +135,9 @@ void RdmaSide::await_finish() {
 bool RdmaSide::all_written(std::uint64_t count) const {
   // From the last message back to the one that was overwritten by it.
   const std::uint64_t endpoints = params_.endpoints;
-  for (std::uint64_t left = std::min(count, slots_ * endpoints), sequence = count - left; left > 0;
+  for (std::uint64_t left = std::min(count, offered_slots_ * endpoints), sequence = count - left; left > 0;
        --left, ++sequence) {
-    const std::size_t offset = slot_offset(static_cast<std::uint32_t>(sequence % endpoints), sequence / endpoints);
+    const std::size_t offset = offered_offset(static_cast<std::uint32_t>(sequence % endpoints), sequence / endpoints);
     if (!slot_holds(offered_memory_.data() + offset, params_.size, sequence)) return false;
   }
   return true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One process's half of a run of RDMA Writes or Reads.
 //
-// Each side offers the other a region of slots, as many and as large as the client's own for Sends. The n-th operation
-// of an endpoint in a phase is between slot n modulo their number here and the same slot there; what it carries is a
-// number that both sides can tell beforehand. An end of a phase is a Send on each connection, which arrives behind all
+// Each side offers the other a region of slots. The n-th operation of an endpoint in a phase is between slot n modulo
+// their number here and slot n modulo their number there; what it carries is a number that both sides can tell
+// beforehand. An end of a phase is a Send on each connection, which arrives behind all
 // that was written before it and completes behind all that was posted before it.
 #ifndef ANYDAT_TOOLS_DATPERF_RDMA_SIDE_H
 #define ANYDAT_TOOLS_DATPERF_RDMA_SIDE_H
@@ -23,9 +23,24 @@ class RdmaSide : public Side {
 
   // Before each phase and before the other side can begin it: no slot holds what the phase is going to bring.
   void begin_phase();
-  // Writes the message `sequence` into the peer's slot, or reads the slot whose turn it is.
+  // One operation that is ready to be posted.
+  struct Transfer {
+    DAT_EP_HANDLE ep;
+    DAT_LMR_TRIPLET here;
+    DAT_RMR_TRIPLET there;
+    DAT_DTO_COOKIE cookie;
+    DAT_COMPLETION_FLAGS flags;
+  };
+  // To write the message `sequence` into the peer's slot, or read the slot, whose turn it is; after waiting for a slot
+  // here. Each is posted before the next one is prepared.
   template <bool kBlock>
-  bool transfer(std::uint32_t endpoint, std::uint64_t sequence);
+  bool prepare(std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer);
+  bool post(Transfer& transfer);
+  template <bool kBlock>
+  bool transfer(std::uint32_t endpoint, std::uint64_t sequence) {
+    Transfer next;
+    return prepare<kBlock>(endpoint, sequence, next) && post(next);
+  }
   // Waits until all of an endpoint's transfers are complete.
   template <bool kBlock>
   bool settle(std::uint32_t endpoint);
@@ -50,14 +65,20 @@ class RdmaSide : public Side {
   };
 
   void send_report_on(std::uint32_t endpoint, const Report& report);
-  std::size_t slot_offset(std::uint32_t endpoint, std::uint64_t index) const {
+  std::size_t own_offset(std::uint32_t endpoint, std::uint64_t index) const {
     return (std::size_t{endpoint} * slots_ + (index & (slots_ - 1))) * sizing_.stride;
   }
+  std::size_t offered_offset(std::uint32_t endpoint, std::uint64_t index) const {
+    return (std::size_t{endpoint} * offered_slots_ + (index & (offered_slots_ - 1))) * sizing_.stride;
+  }
+  template <typename Arrived>
+  bool spin_until(Arrived&& arrived);
   template <bool kBlock>
   bool reap();
   void check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint64_t to);
 
-  const std::uint64_t slots_;  // of each endpoint; a power of two
+  const std::uint64_t slots_;          // of each endpoint in own_memory_; a power of two
+  const std::uint64_t offered_slots_;  // and in offered_memory_
   const std::uint64_t signal_every_;
   tools::Region own_memory_;      // what our transfers take from or bring to
   tools::Region offered_memory_;  // what the peer's transfers bring to or take from
@@ -92,27 +113,37 @@ bool RdmaSide::settle(std::uint32_t endpoint) {
 }
 
 template <bool kBlock>
-inline bool RdmaSide::transfer(std::uint32_t endpoint, std::uint64_t sequence) {
+inline bool RdmaSide::prepare(std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer) {
   Lane& lane = lanes_[endpoint];
   while (lane.posted - lane.completed == slots_)
     if (!reap<kBlock>()) return false;
-  const std::size_t offset = slot_offset(endpoint, courses_[endpoint].transferred++);
+  const std::uint64_t index = courses_[endpoint].transferred++;
+  const std::size_t offset = own_offset(endpoint, index);
   const std::uint64_t number = ++lane.posted;
   const bool signalled = (number & (signal_every_ - 1)) == 0;
-  const DAT_COMPLETION_FLAGS flags = signalled ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
-  DAT_LMR_TRIPLET here = own_memory_.at(offset, params_.size);
-  DAT_RMR_TRIPLET there = peer_;
-  there.target_address += offset;
-  there.segment_length = params_.size;
-  DAT_DTO_COOKIE cookie;
-  cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
+  transfer.ep = lane.ep.get();
+  transfer.here = own_memory_.at(offset, params_.size);
+  transfer.there = peer_;
+  transfer.there.target_address += offered_offset(endpoint, index);
+  transfer.there.segment_length = params_.size;
+  transfer.cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
+  transfer.flags = signalled ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
   if (params_.op == Op::write) {
     stamp_slot(own_memory_.data() + offset, params_.size, sequence);
-    const DAT_RETURN status = dat_ep_post_rdma_write(lane.ep.get(), 1, &here, cookie, &there, flags);
+  } else {
+    clear_slot(own_memory_.data() + offset, params_.size);
+  }
+  return true;
+}
+
+inline bool RdmaSide::post(Transfer& transfer) {
+  if (params_.op == Op::write) {
+    const DAT_RETURN status =
+        dat_ep_post_rdma_write(transfer.ep, 1, &transfer.here, transfer.cookie, &transfer.there, transfer.flags);
     return status == DAT_SUCCESS || refused("dat_ep_post_rdma_write", status);
   }
-  clear_slot(own_memory_.data() + offset, params_.size);
-  const DAT_RETURN status = dat_ep_post_rdma_read(lane.ep.get(), 1, &here, cookie, &there, flags);
+  const DAT_RETURN status =
+      dat_ep_post_rdma_read(transfer.ep, 1, &transfer.here, transfer.cookie, &transfer.there, transfer.flags);
   return status == DAT_SUCCESS || refused("dat_ep_post_rdma_read", status);
 }
 
