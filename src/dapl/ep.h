@@ -119,14 +119,23 @@ class Ep final : public Object, public nic::QueuePairEvents {
     return (flags & ~usual) == 0 ? DAT_SUCCESS : check_unusual_flags(call, flags, rules);
   }
   DAT_RETURN check_unusual_flags(const char* call, DAT_COMPLETION_FLAGS flags, FlagRules rules) const;
-  bool is_plain(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_COMPLETION_FLAGS flags) const;
-  DAT_RETURN post_plain(const char* call, nic::WorkKind kind, const DAT_LMR_TRIPLET& from, DAT_DTO_COOKIE cookie,
-                        DAT_COMPLETION_FLAGS flags, const nic::RemoteSegment& remote, std::uint64_t regions_seen);
+  bool is_plain(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_COMPLETION_FLAGS flags,
+                std::uint32_t rights) const;
+  DAT_RETURN post_plain(const char* call, nic::WorkKind kind, const DAT_LMR_TRIPLET& local, std::uint64_t length,
+                        DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, const nic::RemoteSegment& remote,
+                        std::uint64_t regions_seen);
   DAT_RETURN post_any_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                            DAT_COMPLETION_FLAGS flags);
   DAT_RETURN receives_full() const;
   DAT_RETURN post_any_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                            DAT_COMPLETION_FLAGS flags);
+  template <nic::WorkKind kind>
+  DAT_RETURN post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+                       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+  template <nic::WorkKind kind>
+  [[gnu::noinline]] DAT_RETURN post_new_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+                                             DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
+                                             DAT_COMPLETION_FLAGS flags);
   template <nic::WorkKind kind>
   DAT_RETURN post_any_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
                            DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);

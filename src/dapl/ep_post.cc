@@ -66,18 +66,19 @@ DAT_RETURN Ep::post_outcome(const char* call, nic::Status status) const {
 }
 
 // And nothing about the endpoint either that needs a closer look.
-inline bool Ep::is_plain(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_COMPLETION_FLAGS flags) const {
+inline bool Ep::is_plain(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_COMPLETION_FLAGS flags,
+                         std::uint32_t rights) const {
   return (flags & kUnusualFlags) == 0 && open_to_requests(state()) &&
-         dapl::is_plain(regions_, num_segments, iov, zone_.load(std::memory_order_relaxed), nic::access::kLocalRead);
+         dapl::is_plain(regions_, num_segments, iov, zone_.load(std::memory_order_relaxed), rights);
 }
 
 // Of what is plain.
-inline DAT_RETURN Ep::post_plain(const char* call, nic::WorkKind kind, const DAT_LMR_TRIPLET& from,
-                                 DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, const nic::RemoteSegment& remote,
-                                 std::uint64_t regions_seen) {
-  const nic::Segment segment = to_nic(from);
-  const nic::Status status = queue_pair_->post_send(
-      {cookie.as_64, {&segment, 1}, from.segment_length, to_nic(flags), kind, remote, regions_seen});
+inline DAT_RETURN Ep::post_plain(const char* call, nic::WorkKind kind, const DAT_LMR_TRIPLET& local,
+                                 std::uint64_t length, DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+                                 const nic::RemoteSegment& remote, std::uint64_t regions_seen) {
+  const nic::Segment segment = to_nic(local);
+  const nic::Status status =
+      queue_pair_->post_send({cookie.as_64, {&segment, 1}, length, to_nic(flags), kind, remote, regions_seen});
   if (status == nic::Status::ok) [[likely]]
     return DAT_SUCCESS;
   return post_outcome(call, status);
@@ -86,9 +87,11 @@ inline DAT_RETURN Ep::post_plain(const char* call, nic::WorkKind kind, const DAT
 DAT_RETURN Ep::post_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                          DAT_COMPLETION_FLAGS flags) {
   const std::uint64_t regions_seen = regions_.removals();
-  if (is_plain(num_segments, iov, flags) && max_request_iov_.load(std::memory_order_relaxed) >= 1 &&
+  if (is_plain(num_segments, iov, flags, nic::access::kLocalRead) &&
+      max_request_iov_.load(std::memory_order_relaxed) >= 1 &&
       iov->segment_length <= max_message_size_.load(std::memory_order_relaxed)) [[likely]] {
-    return post_plain("dat_ep_post_send", nic::WorkKind::send, *iov, cookie, flags, {}, regions_seen);
+    return post_plain("dat_ep_post_send", nic::WorkKind::send, *iov, iov->segment_length, cookie, flags, {},
+                      regions_seen);
   }
   return post_any_send(num_segments, iov, cookie, flags);
 }
@@ -200,23 +203,52 @@ DAT_RETURN Ep::post_any_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, con
   return post_outcome(call, status);
 }
 
+// Apart, so that what it needs is not in the way of those that are like the ones before them.
+template <nic::WorkKind kind>
+DAT_RETURN Ep::post_new_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+                             DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+  constexpr bool reads = kind == nic::WorkKind::rdma_read;
+  const std::uint64_t regions_seen = regions_.removals();
+  if (remote && max_segments >= 1 &&
+      is_plain(num_segments, iov, flags, reads ? nic::access::kLocalWrite : nic::access::kLocalRead)) [[likely]] {
+    const DAT_VLEN from = reads ? remote->segment_length : iov->segment_length;
+    const DAT_VLEN to = reads ? iov->segment_length : remote->segment_length;
+    if (from <= to && from <= max_rdma_size_.load(std::memory_order_relaxed)) [[likely]] {
+      return post_plain(reads ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write", kind, *iov, from, cookie, flags,
+                        {remote->target_address, remote->rmr_context}, regions_seen);
+    }
+  }
+  return post_any_rdma<kind>(max_segments, num_segments, iov, cookie, remote, flags);
+}
+
+template <nic::WorkKind kind>
+inline DAT_RETURN Ep::post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
+                                DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+  constexpr bool reads = kind == nic::WorkKind::rdma_read;
+  if (iov && remote && num_segments == 1 && max_segments >= 1 && (flags & kUnusualFlags) == 0) [[likely]] {
+    const DAT_VLEN from = reads ? remote->segment_length : iov->segment_length;
+    const DAT_VLEN to = reads ? iov->segment_length : remote->segment_length;
+    if (from != 0 && from <= to && from <= max_rdma_size_.load(std::memory_order_relaxed) && open_to_requests(state()))
+        [[likely]] {
+      const nic::SingleRdma request{
+          cookie.as_64, to_nic(*iov), from, to_nic(flags), {remote->target_address, remote->rmr_context}};
+      if (reads ? queue_pair_->read_again(request) : queue_pair_->write_again(request)) [[likely]]
+        return DAT_SUCCESS;
+    }
+  }
+  return post_new_rdma<kind>(max_segments, num_segments, iov, cookie, remote, flags);
+}
+
 DAT_RETURN Ep::post_rdma_read(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                               const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
-  return post_any_rdma<nic::WorkKind::rdma_read>(max_rdma_read_iov_.load(std::memory_order_relaxed), num_segments, iov,
-                                                 cookie, remote, flags);
+  return post_rdma<nic::WorkKind::rdma_read>(max_rdma_read_iov_.load(std::memory_order_relaxed), num_segments, iov,
+                                             cookie, remote, flags);
 }
 
 DAT_RETURN Ep::post_rdma_write(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
-  const std::uint64_t regions_seen = regions_.removals();
-  if (remote && is_plain(num_segments, iov, flags) && max_rdma_write_iov_.load(std::memory_order_relaxed) >= 1 &&
-      iov->segment_length <= remote->segment_length &&
-      iov->segment_length <= max_rdma_size_.load(std::memory_order_relaxed)) [[likely]] {
-    return post_plain("dat_ep_post_rdma_write", nic::WorkKind::rdma_write, *iov, cookie, flags,
-                      {remote->target_address, remote->rmr_context}, regions_seen);
-  }
-  return post_any_rdma<nic::WorkKind::rdma_write>(max_rdma_write_iov_.load(std::memory_order_relaxed), num_segments,
-                                                  iov, cookie, remote, flags);
+  return post_rdma<nic::WorkKind::rdma_write>(max_rdma_write_iov_.load(std::memory_order_relaxed), num_segments, iov,
+                                              cookie, remote, flags);
 }
 
 DAT_RETURN Ep::post_bind(nic::BindRequest request, DAT_COMPLETION_FLAGS flags, const Pz& pz, std::uint32_t& key) {

@@ -201,6 +201,11 @@ class QueuePair {
 
   // Segments have been checked by the caller; whoever executes the work checks them again if that is later.
   virtual Status post_send(const SendRequest& request) = 0;
+  // For a Write or Read of at least one byte whose memory nobody has checked. True: it goes between the same regions as
+  // those before it, nothing is wrong with it, and it has been done and completed. False: nothing has happened, and
+  // post_send() shall have it.
+  virtual bool write_again(const SingleRdma&) { return false; }
+  virtual bool read_again(const SingleRdma&) { return false; }
   virtual Status post_recv(const RecvRequest& request) = 0;
   // `key` is what peers may use once the bind has completed, and never 0 but for a bind that has been flushed already
   // and will not be reported to the window. With the engine held.

@@ -41,9 +41,12 @@ struct Region {
   RegionCheck check(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted) const {
     if ((rights & wanted) != wanted) return RegionCheck::no_right;
     if (zone != user && user != kAnyZone) return RegionCheck::wrong_zone;
+    return holds(at, count) ? RegionCheck::ok : RegionCheck::out_of_bounds;
+  }
+  bool holds(std::uint64_t at, std::uint64_t count) const {
     // No region reaches beyond the last address, so a start before it makes an offset greater than its length.
     const std::uint64_t offset = at - address;
-    return offset <= length && count <= length - offset ? RegionCheck::ok : RegionCheck::out_of_bounds;
+    return offset <= length && count <= length - offset;
   }
 };
 
@@ -58,6 +61,8 @@ class RegionView {
   bool alive(std::uint32_t key) const {
     return key != 0 && entries_ && entries_[key & kRegionIndexMask].key.load(std::memory_order_acquire) == key;
   }
+  // What holds the key while its region is alive. key != 0, and there is a table.
+  const std::atomic<std::uint32_t>& life_of(std::uint32_t key) const { return entries_[key & kRegionIndexMask].key; }
   // The live region with this key; nothing if there is none.
   std::optional<Region> find(std::uint32_t key) const;
   // As Region::check(). length > 0.

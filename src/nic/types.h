@@ -114,6 +114,15 @@ struct SendRequest {
   std::uint64_t regions_seen = 0;  // RegionTable::removals() before the segments were checked; 0: they may have gone
 };
 
+// An RDMA of one segment.
+struct SingleRdma {
+  std::uint64_t cookie;
+  Segment local;
+  std::uint64_t length;  // as in SendRequest
+  WorkFlags flags;
+  RemoteSegment remote;
+};
+
 // Private data of connection set-up, and what a NIC may add for itself travels apart from it (PD-9).
 inline constexpr std::size_t kPrivateDataMax = 256;
 

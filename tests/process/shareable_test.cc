@@ -69,7 +69,7 @@ void play_target(RoleContext& context) {
   for (std::string line; (line = context.parent.hear()) != "end";) {
     if (line == "free") {
       require(region.free(), "dat_lmr_free");
-      std::fill(memory.begin(), memory.end(), std::byte{0xEE});
+      std::fill(memory.rbegin(), memory.rend(), std::byte{0xEE});  // what comes last of a Write comes first
       context.parent.say("freed");
     } else if (line == "untouched") {
       const bool good = std::all_of(memory.begin(), memory.end(), [](std::byte b) { return b == std::byte{0xEE}; });
@@ -159,6 +159,16 @@ class Shareable : public testing::TestWithParam<Wire> {
     EXPECT_EQ(ask("untouched"), "yes");
     EXPECT_EQ(ask("end"), "well");
   }
+  // Likewise, to the end of the region.
+  DAT_DTO_COMPLETION_STATUS write_to_the_end(std::size_t bytes) {
+    DAT_LMR_TRIPLET from = local_.triplet(0, bytes);
+    DAT_RMR_TRIPLET to = remote_;
+    to.target_address += kBytes - bytes;
+    to.segment_length = bytes;
+    require(dat_ep_post_rdma_write(ep_.get(), 1, &from, {}, &to, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_write");
+    return expect_event(side_.request.get(), DAT_DTO_COMPLETION_EVENT).event_data.dto_completion_event_data.status;
+  }
   // Until the region is mapped here, which is no more than a matter of time.
   bool becomes_mapped() {
     int seed = 100;
@@ -237,6 +247,28 @@ TEST_P(Shareable, IsWrittenByNobodyWhileItIsFreed) {
     EXPECT_TRUE(becomes_mapped());
   }
   write_until_it_is_freed();
+}
+
+TEST_P(Shareable, IsWrittenByNobodyWhileItIsFreedNotEvenByWhoHasLongUsedIt) {
+  // LMR-FREE-7, LMR-FREE-8: a provider may have made that connection's way shorter.
+  for (int round = 0; round < 5; ++round) {
+    SCOPED_TRACE(round);
+    ep_ = Ep(side_, large_rdma());
+    start("library");
+    established();
+    if (maps()) {
+      EXPECT_TRUE(becomes_mapped());
+    }
+    for (int i = 0; i < 1100; ++i) ASSERT_EQ(write_to_the_end(8), DAT_DTO_SUCCESS);
+    target_->channel().say("free");
+    DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
+    while (status == DAT_DTO_SUCCESS) status = write_to_the_end(1 << 20);
+    EXPECT_EQ(status, DAT_DTO_ERR_REMOTE_ACCESS);
+    ASSERT_EQ(target_->channel().hear(), "freed");
+    EXPECT_EQ(ask("untouched"), "yes");
+    EXPECT_EQ(ask("end"), "well");
+    expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  }
 }
 
 TEST_P(Shareable, OrdinaryMemoryIsWrittenByNobodyWhileItIsFreed) {

@@ -133,6 +133,7 @@ void SoftQueuePair::established(std::span<const std::byte> private_data) {
   finished_ = 0;
   {
     base::Guard guard(send_lock_);
+    close_lanes();
     state_.store(State::connected);
   }
   events_.on_established(private_data);

@@ -10,6 +10,7 @@
 
 #include "nic/adapter.h"
 #include "nic/soft/byte_ranges.h"
+#include "nic/soft/rdma_lane.h"
 #include "nic/soft/receive_pool.h"
 #include "nic/soft/send_ring.h"
 #include "nic/soft/stream.h"
@@ -60,6 +61,8 @@ class SoftQueuePair final : public QueuePair {
 
   // QueuePair
   Status post_send(const SendRequest& request) override;
+  bool write_again(const SingleRdma& request) override;
+  bool read_again(const SingleRdma& request) override;
   Status post_recv(const RecvRequest& request) override;
   Status post_bind(const BindRequest& request, std::uint32_t& key) override;
   void set_zone(ZoneId zone) override;
@@ -155,6 +158,16 @@ class SoftQueuePair final : public QueuePair {
     base::Guard guard(send_lock_);
     return reads_out_;
   }
+  // The like of this request may go by a lane from now on; or nothing may, because something else has to come first.
+  // With the send lock.
+  template <WorkKind kind>
+  void open_lane(const SendRequest& request, const typename RdmaLane<kind>::Target& target) {
+    if (request.segments.size() == 1) lane<kind>().open(target, request.segments.front(), regions_, zone());
+  }
+  void close_lanes() {
+    write_lane_.close();
+    read_lane_.close();
+  }
   void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }  // with the send lock
   // Its memory may have been freed since the post (LMR-FREE-4). Whoever removes a region from now on waits for
   // send_lock_ (memory_changed()).
@@ -169,8 +182,11 @@ class SoftQueuePair final : public QueuePair {
   void let_go_finished();  // see Stream::let_go()
   // A region has been removed: nobody acts on an older check afterwards, if this answers true (Adapter::quiesce()).
   bool memory_changed();
-  // Returns when the posts that are being carried out now have been.
-  void let_posts_end() { base::Guard inside_a_post(send_lock_); }
+  // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
+  void let_posts_end() {
+    base::Guard inside_a_post(send_lock_);
+    close_lanes();
+  }
 
  private:
   // What the consumer is told about the end of a connection or an attempt.
@@ -183,6 +199,8 @@ class SoftQueuePair final : public QueuePair {
   void flush_sends(WorkStatus first_status);
   void flush_incoming_to(const Incoming* last);
   void flush_receives();
+  bool complete_at_once(std::uint64_t cookie, std::uint64_t length, WorkKind kind, WorkFlags flags)
+      ANYDAT_REQUIRES(send_lock_);
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
   void complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited);
   std::uint64_t next_number() const { return incoming_.empty() ? finished_ + 1 : incoming_.back()->number + 1; }
@@ -195,6 +213,16 @@ class SoftQueuePair final : public QueuePair {
     return soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
            hard_watermark_.load(std::memory_order_relaxed) != kUnlimited;
   }
+  template <WorkKind kind>
+  RdmaLane<kind>& lane() {
+    if constexpr (kind == WorkKind::rdma_read) {
+      return read_lane_;
+    } else {
+      return write_lane_;
+    }
+  }
+  template <WorkKind kind>
+  bool again(const SingleRdma& request);
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
   SendOutcome hand_over(std::uint64_t number, const SendRequest& message, Progress& progress)
       ANYDAT_REQUIRES(send_lock_);
@@ -233,6 +261,8 @@ class SoftQueuePair final : public QueuePair {
 
   mutable base::SpinLock send_lock_;
   SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
+  RdmaLane<WorkKind::rdma_write> write_lane_;  // these two likewise, but for a guess
+  RdmaLane<WorkKind::rdma_read> read_lane_;
   std::uint32_t reads_held_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // Reads that the stream holds
   std::uint32_t reads_out_ ANYDAT_GUARDED_BY(send_lock_) = 0;
   std::uint32_t reads_in_ = 0;      // with the engine

@@ -13,7 +13,7 @@ namespace anydat::nic::soft {
 // What keeps a request back besides its stream.
 SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) {
   if (reads_held_ > 0) [[unlikely]] {
-    if (message.flags.fence()) return SendOutcome::blocked;                                               // DTO-33
+    if (message.flags.fence()) return SendOutcome::blocked;                                             // DTO-33
     if (message.kind == WorkKind::rdma_read && reads_held_ >= reads_out_) return SendOutcome::blocked;  // RDR-10
   }
   if (message.kind == WorkKind::rdma_read && reads_out_ == 0) {
@@ -23,6 +23,43 @@ SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const SendRequest& me
   const SendOutcome outcome = stream_->send(number, message, progress);
   if (outcome == SendOutcome::pending && message.kind == WorkKind::rdma_read) ++reads_held_;
   return outcome;
+}
+
+// Of a request that is done while none is pending. False: the completion found no room.
+inline bool SoftQueuePair::complete_at_once(std::uint64_t cookie, std::uint64_t length, WorkKind kind,
+                                            WorkFlags flags) {
+  sends_.skip();
+  CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+  return flags.suppress() || !queue ||
+         queue->push({events_.owner, cookie, length, kind, WorkStatus::success, flags.unsignalled()});
+}
+
+template <WorkKind kind>
+inline bool SoftQueuePair::again(const SingleRdma& request) {
+  if (!lane<kind>().leads_to(request.remote.key)) return false;
+  bool overflowed = false;
+  {
+    base::Guard guard(send_lock_);
+    if (state_.load(std::memory_order_relaxed) != State::connected || !sends_.empty() ||
+        !lane<kind>().leads_to(request.remote.key) || !lane<kind>().carry(request)) [[unlikely]] {
+      return false;
+    }
+    counters_.rdmas.add();
+    counters_.rdma_bytes.add(request.length);
+    counters_.rdmas_in_memory.add();
+    overflowed = !complete_at_once(request.cookie, request.length, kind, request.flags);
+  }
+  if (overflowed) [[unlikely]]
+    adapter_.engine().kick(overflow_kick_);  // EVM-54
+  return true;
+}
+
+bool SoftQueuePair::write_again(const SingleRdma& request) {
+  return again<WorkKind::rdma_write>(request);
+}
+
+bool SoftQueuePair::read_again(const SingleRdma& request) {
+  return again<WorkKind::rdma_read>(request);
 }
 
 Status SoftQueuePair::post_send(const SendRequest& request) {
@@ -57,12 +94,7 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
     if (sends_.empty()) {
       const SendOutcome outcome = hand_over(sends_.next(), request, progress);
       if (outcome == SendOutcome::done) {
-        sends_.skip();
-        CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
-        if (!request.flags.suppress() && queue) {
-          overflowed = !queue->push({events_.owner, request.cookie, request.length, request.kind, WorkStatus::success,
-                                     request.flags.unsignalled()});
-        }
+        overflowed = !complete_at_once(request.cookie, request.length, request.kind, request.flags);
       } else {
         sends_.append(request).rdma.progress = progress;
         if (outcome == SendOutcome::pending) sends_.mark_sent();
@@ -95,7 +127,8 @@ Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) 
     if (now == State::closed) {
       CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
       if (queue) {
-        queue->push({request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled()});
+        queue->push(
+            {request.owner, request.cookie, 0, WorkKind::bind, WorkStatus::flushed, request.flags.unsignalled()});
       }
       return Status::ok;
     }

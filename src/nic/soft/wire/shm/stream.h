@@ -129,8 +129,11 @@ class ShmStream final : public Stream {
   SendOutcome rdma(const SendRequest& message, Progress& progress);
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
   SendOutcome later();
+  template <WorkKind kind>
   SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer);
   void ask_for_lane(std::uint32_t key);
+  template <WorkKind kind>
+  void open_lane(const SendRequest& message, const Region& region, std::byte* at);
   std::byte* reach(const RemoteSegment& remote);
   bool copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const;
   void put_arrived(const CellView& view, const std::byte* bytes);
@@ -169,7 +172,7 @@ class ShmStream final : public Stream {
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
   std::atomic<std::uint32_t> puts_under_way_{0};  // sent whole and not answered
   std::uint32_t rdma_slot_ = 0;                   // in the peer's segment; from kSharedRdmaSlots on, this one's own
-  std::uint32_t last_key_ = 0;                    // of a region of the peer, while the slot is shared
+  std::uint32_t last_key_ = 0;                    // of a region of the peer
   std::uint32_t uses_of_key_ = 0;                 // in a row
   bool word_waits_ = false;                 // that the connection stands, for room in the ring: no RDMA may overtake it
   bool by_peer_ = false;                    // the oldest Write has been sent in part; with the send lock

@@ -14,9 +14,8 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-// In one turn: whoever frees memory waits that long, and so do other posts to the queue pair.
+// Between two processes by the kernel. As kCopiedInMemoryPerTurn, and it takes no longer.
 constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
-constexpr std::uint64_t kCopiedInMemoryPerTurn = 1 << 20;  // which takes no longer
 constexpr int kPiecesPerTurn = 32;
 // Uses of the same region in a row. Freeing one costs a hundred times what each of them saves.
 constexpr std::uint32_t kUsesForLane = 1000;
@@ -69,13 +68,13 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
-    const RdmaUse use(link.outbound(), remote.key, rdma_slot_, link.fences());
+    const RdmaUse use(link.outbound(), remote.key, rdma_slot_);
     if (!use || link.outbound_header().rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return later();
     // What the peer is still to put in place comes first, also the rest of this one.
     const bool after_peer = puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_;
     const MappedRegions::Mapped* const mapped = after_peer ? nullptr : link.mapped().find(remote.key);
-    if (!mapped) return rdma_unmapped(message, progress, after_peer);
+    if (!mapped) return rdma_unmapped<kind>(message, progress, after_peer);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
     if (!link.peer_regions().alive(remote.key) ||
         mapped->region.check(remote.address, message.length, remote_terms_.zone, remote_right(kind)) != RegionCheck::ok)
@@ -83,6 +82,7 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
       return fail(progress, WorkStatus::remote_access);
     }
     std::byte* const at = mapped->place_of(remote.address);
+    open_lane<kind>(message, mapped->region, mapped->at);
     if (!reads && message.length <= kShortWrite && message.segments.size() == 1) [[likely]] {
       copy_ascending(at, reinterpret_cast<const std::byte*>(message.segments[0].address), message.length);
       progress.bytes = message.length;
@@ -99,14 +99,18 @@ template SendOutcome ShmStream::rdma<WorkKind::rdma_read>(const SendRequest&, Pr
 template SendOutcome ShmStream::rdma<WorkKind::rdma_write>(const SendRequest&, Progress&);
 
 // The same where the remote region is not mapped here. Requires an RdmaUse.
+template <WorkKind kind>
 SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer) {
   const RemoteSegment& remote = message.remote;
   std::byte* const at = link_->within_process() || !after_peer ? reach(remote) : nullptr;
   if (!at && !link_->reaches_peer()) return rdma_by_peer(message, progress);
-  const RegionCheck check = link_->peer_regions().check(remote.key, remote.address, message.length, remote_terms_.zone,
-                                                        remote_right(message.kind));
-  if (check != RegionCheck::ok) return fail(progress, WorkStatus::remote_access);
+  const std::optional<Region> region = link_->peer_regions().find(remote.key);
+  if (!region || region->check(remote.address, message.length, remote_terms_.zone, remote_right(message.kind)) !=
+                     RegionCheck::ok) {
+    return fail(progress, WorkStatus::remote_access);
+  }
   if (at) {
+    open_lane<kind>(message, *region, at - (remote.address - region->address));
     copy_part(message, at, progress);
   } else {
     const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
@@ -139,6 +143,19 @@ void ShmStream::ask_for_lane(std::uint32_t key) {
   if (uses_of_key_ == kUsesForLane) rdma_slot_ = link_->take_rdma_lane();
 }
 
+// To the region that the message may write to and that is here at `at`. As in ask_for_lane(), not for Writes that go to
+// several regions in turn.
+template <WorkKind kind>
+void ShmStream::open_lane(const SendRequest& message, const Region& region, std::byte* at) {
+  if (rdma_slot_ < kSharedRdmaSlots) return;
+  const std::uint32_t key = message.remote.key;
+  if (std::exchange(last_key_, key) != key) return;
+  const Segment& peer = link_->outbound();
+  SegmentHeader& header = peer.header();
+  queue_pair_.open_lane<kind>(message, {key, region, at, &link_->peer_regions().life_of(key), &header.rdma_over,
+                                        &header.rdma_keys[rdma_slot_], peer.order()});
+}
+
 SendOutcome ShmStream::later() {
   link_->come_back(*this);
   return SendOutcome::blocked;
@@ -162,6 +179,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) {
     return SendOutcome::blocked;  // finish() asks again
   }
+  queue_pair_.close_lanes();
   const RemoteSegment& remote = message.remote;
   if (message.kind == WorkKind::rdma_read) {
     const GetBody body{remote.address, message.length, remote.key};

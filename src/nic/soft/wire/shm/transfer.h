@@ -103,15 +103,13 @@ class RdmaLanes {
 // A stretch of RDMA on memory of a peer; null if others occupy all shared slots.
 class RdmaUse {
  public:
-  // `slot`: the connection's own, or the shared one that is tried first; `fences`: the peer cannot fence us.
-  RdmaUse(const Segment& segment, std::uint32_t key, std::uint32_t slot, bool fences) : order_(segment.order()) {
+  // `slot`: the connection's own, or the shared one that is tried first.
+  RdmaUse(const Segment& segment, std::uint32_t key, std::uint32_t slot) : order_(segment.order()) {
     SegmentHeader& header = segment.header();
     if (slot >= kSharedRdmaSlots) [[likely]] {
       slot_ = &header.rdma_keys[slot];
       slot_->store(key, std::memory_order_relaxed);
       base::compiler_fence();
-      if (fences) [[unlikely]]
-        base::full_fence();
     } else {
       share(header, key, slot);
     }

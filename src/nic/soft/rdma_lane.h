@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "base/fence.h"
+#include "base/hidden_order.h"
+#include "nic/region_table.h"
+#include "nic/soft/copy_ascending.h"
+#include "nic/types.h"
+
+namespace anydat::nic::soft {
+
+// In one turn: whoever frees memory waits that long, and so do other posts to the queue pair. A tenth of a millisecond.
+inline constexpr std::uint64_t kCopiedInMemoryPerTurn = 4 << 20;
+
+// The short way of RDMA Writes, or Reads, that are like the ones before them: between one region of ours and one of the
+// peer that is here in memory, too. What was found out about both is kept; each looks only whether it still holds.
+//
+// Its stream opens it, with the send lock of its queue pair held, under which it is used, too. It is closed by whatever
+// must come before a request that is posted from then on, and by the end of any region of ours.
+template <WorkKind kind>
+class RdmaLane {
+ public:
+  struct Target {
+    std::uint32_t key = 0;
+    Region region{};          // the peer, whose zone and rights have been checked, knows it by these addresses
+    std::byte* at = nullptr;  // and here it is
+    const std::atomic<std::uint32_t>* alive = nullptr;  // holds the key as long as the region is there
+    const std::atomic<std::uint32_t>* over = nullptr;   // not 0: the peer has ended all RDMA
+    // Holds the key during each copy; whoever ends the region or all RDMA fences this process before he looks.
+    std::atomic<std::uint32_t>* use = nullptr;
+    base::HiddenOrder order{};  // from the copies to his look
+  };
+
+  // For requests on the region of `local`, unless they use several in turn: then it is not worth while.
+  void open(const Target& target, const Segment& local, const RegionTable& regions, ZoneId zone) {
+    constexpr std::uint32_t right = kind == WorkKind::rdma_read ? access::kLocalWrite : access::kLocalRead;
+    const std::optional<Region> region = local.key == local_key_ ? regions.find(local.key) : std::nullopt;
+    const bool usable = region && region->check(local.address, local.length, zone, right) == RegionCheck::ok;
+    local_key_ = local.key;
+    if (!usable) return close();
+    local_ = *region;
+    target_ = target;
+    key_.store(target.key, std::memory_order_relaxed);
+  }
+  void close() { key_.store(0, std::memory_order_relaxed); }
+
+  // Also without the lock, and then a guess.
+  bool leads_to(std::uint32_t key) const { return key_.load(std::memory_order_relaxed) == key; }
+
+  // False: no byte has been copied, and the request must go the long way. Requires: leads_to(request.remote.key).
+  bool carry(const SingleRdma& request) {
+    if (request.length > kCopiedInMemoryPerTurn || request.local.key != local_key_ ||
+        !local_.holds(request.local.address, request.local.length) ||
+        !target_.region.holds(request.remote.address, request.length)) [[unlikely]] {
+      return false;
+    }
+    target_.use->store(target_.key, std::memory_order_relaxed);
+    base::compiler_fence();
+    const bool open = target_.over->load(std::memory_order_relaxed) == 0 &&
+                      target_.alive->load(std::memory_order_acquire) == target_.key;
+    if (open) [[likely]] {
+      auto* const here = reinterpret_cast<std::byte*>(request.local.address);
+      std::byte* const there = target_.at + (request.remote.address - target_.region.address);
+      if constexpr (kind == WorkKind::rdma_read) {
+        std::memcpy(here, there, request.length);
+      } else {
+        copy_ascending(there, here, request.length);
+      }
+    }
+    target_.order.published();
+    target_.use->store(0, std::memory_order_release);
+    return open;
+  }
+
+ private:
+  std::atomic<std::uint32_t> key_{0};  // 0: closed
+  std::uint32_t local_key_ = 0;
+  Region local_{};
+  Target target_;
+};
+
+}  // namespace anydat::nic::soft
