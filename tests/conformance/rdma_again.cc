@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RDMA Writes that go from the same region to the same region again and again: a provider may look for a shorter way
-// for them, and every rule still holds on it.
+// RDMA between the same two regions again and again: a provider may look for a shorter way for it, and every rule still
+// holds on that.
 #include <algorithm>
 
 #include "rdma_fixture.h"
@@ -31,6 +31,82 @@ class RdmaAgain : public RdmaTest {
     expect_remote_refusal(pair, Rdma::kWrite, rc, caller);
   }
 };
+
+// The same rules for Reads, which have a way of their own.
+class ReadAgain : public RdmaTest {
+ protected:
+  void read_often(const Pair& pair, const Lmr& to, const Lmr& from, Caller caller = Caller::here()) {
+    for (DAT_UINT64 i = 0; i < 1100; ++i) {
+      require(rdma_read(pair.client, to.triplet(0, 8), from.remote(0, 8), i), "dat_ep_post_rdma_read");
+      expect_completion(pair.client_evds.request.get(), DAT_DTO_SUCCESS, caller);
+    }
+  }
+};
+
+TEST_P(ReadAgain, EveryLengthArrivesWhole) {
+  // RDR-1, DTO-15, DTO-17, DTO-40
+  const Pair pair = make_connected_pair();
+  read_often(pair, local, target);
+  fill_pattern(target.bytes(), 1);
+  for (const std::size_t length : {1u, 7u, 8u, 9u, 63u, 64u, 65u, 4097u, 60000u}) {
+    SCOPED_TRACE(testing::Message() << length << " bytes");
+    std::fill(local.bytes().begin(), local.bytes().end(), std::byte{0x77});
+    const std::size_t from = length % 7, to = 100 + length % 5;
+    ASSERT_THAT(rdma_read(pair.client, local.triplet(to, length + 3), target.remote(from, length), length), Succeeds());
+    const auto dto = expect_completion(pair.client_evds.request.get());
+    EXPECT_EQ(dto.transfered_length, length);
+    EXPECT_EQ(dto.user_cookie.as_64, length);
+    const auto read = local.bytes().subspan(to, length);
+    EXPECT_TRUE(std::equal(read.begin(), read.end(), target.bytes().begin() + static_cast<std::ptrdiff_t>(from)));
+    const auto behind = local.bytes().subspan(to + length);
+    EXPECT_TRUE(std::all_of(behind.begin(), behind.end(), [](std::byte byte) { return byte == std::byte{0x77}; }));
+    EXPECT_EQ(local.bytes()[to - 1], std::byte{0x77});
+  }
+}
+
+TEST_P(ReadAgain, TheSinkIsStillChecked) {
+  // RDR-13, DTO-2, DTO-9, DTO-10, DTO-11, LMR-FREE-3
+  const Pair pair = make_connected_pair();
+  Lmr sink(client.ia, client.pz, 64);
+  read_often(pair, sink, target);
+  const Pz other(client.ia);
+  const Lmr foreign(client.ia, other, sink.bytes());
+  const Lmr unwritable(client.ia, client.pz, sink.bytes(), DAT_MEM_PRIV_LOCAL_READ_FLAG);
+  EXPECT_THAT(rdma_read(pair.client, foreign.triplet(0, 8), target.remote(0, 8), 1), HasType(DAT_PROTECTION_VIOLATION));
+  EXPECT_THAT(rdma_read(pair.client, unwritable.triplet(0, 8), target.remote(0, 8), 1),
+              HasType(DAT_PRIVILEGES_VIOLATION));
+  EXPECT_THAT(rdma_read(pair.client, sink.triplet(0, 8), target.remote(0, 9), 1), HasType(DAT_LENGTH_ERROR));
+  DAT_LMR_TRIPLET beyond = sink.triplet(56, 8);
+  beyond.segment_length = 9;  // all of it counts, not only what is filled
+  EXPECT_THAT(rdma_read(pair.client, beyond, target.remote(0, 8), 1), HasType(DAT_INVALID_PARAMETER));
+  const DAT_LMR_TRIPLET gone = sink.triplet(0, 8);
+  ASSERT_THAT(sink.free(), Succeeds());
+  EXPECT_THAT(rdma_read(pair.client, gone, target.remote(0, 8), 1), HasType(DAT_PRIVILEGES_VIOLATION));
+  EXPECT_FALSE(poll_event(pair.client_evds.request.get()));
+  expect_working(pair);
+}
+
+TEST_P(ReadAgain, TheSourceIsStillChecked) {
+  // RDR-6, RDR-7, PROT-5, PROT-6, LMR-FREE-6
+  const Pz other(server.ia);
+  const Lmr foreign(server.ia, other, 64);
+  const Lmr unreadable(server.ia, server.pz, 64, DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+  DAT_RMR_TRIPLET beyond = target.remote(kSize - 8, 8);
+  beyond.segment_length = 9;
+  DAT_RMR_TRIPLET before = target.remote(0, 8);
+  before.target_address -= 1;
+  for (const DAT_RMR_TRIPLET& remote : {foreign.remote(0, 8), unreadable.remote(0, 8), beyond, before}) {
+    const Pair pair = make_connected_pair();
+    read_often(pair, local, target);
+    expect_remote_refusal(pair, Rdma::kRead, rdma_read(pair.client, local.triplet(0, 64), remote, 1));
+  }
+  const Pair pair = make_connected_pair();
+  Lmr granted(server.ia, server.pz, 64);
+  read_often(pair, local, granted);
+  const DAT_RMR_TRIPLET gone = granted.remote(0, 8);
+  ASSERT_THAT(granted.free(), Succeeds());
+  expect_remote_refusal(pair, Rdma::kRead, rdma_read(pair.client, local.triplet(0, 8), gone, 1));
+}
 
 TEST_P(RdmaAgain, EveryLengthArrivesWhole) {
   // RDW-1, RDW-2, RDW-3, DTO-17
@@ -226,6 +302,7 @@ TEST_P(RdmaAgain, TheNextConnectionOfTheEndpointStartsAnew) {
 }
 
 ANYDAT_OVER_ALL_WIRES(RdmaAgain);
+ANYDAT_OVER_ALL_WIRES(ReadAgain);
 
 }  // namespace
 }  // namespace anydat::test
