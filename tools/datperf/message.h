@@ -59,39 +59,40 @@ inline std::uint64_t expected_sum(std::uint64_t size, std::uint64_t count) {
 }
 
 // RDMA fills a slot without telling anybody, so there each message ends with a byte that changes from one to the next
-// and is never 0. Bytes appear in ascending order: whoever sees the last one sees them all.
-inline std::byte tail_of(std::uint64_t sequence) {
-  return static_cast<std::byte>(1 + sequence % 255);
+// on its connection, of which it is the `turn`-th, and is never 0. Bytes appear in ascending order: whoever sees the
+// last one sees them all.
+inline std::byte tail_of(std::uint64_t turn) {
+  return static_cast<std::byte>(1 + turn % 255);
 }
 
 // A message of one word is written and read as one, as programs do with a flag or a counter: a byte written on its own
 // into a word that is read right afterwards would hold up the processor.
 inline constexpr int kTailInWord = std::endian::native == std::endian::little ? 56 : 0;  // in bits
 
-inline std::uint64_t word_of(std::uint64_t sequence) {
-  return (sequence & ~(std::uint64_t{0xff} << kTailInWord)) | std::to_integer<std::uint64_t>(tail_of(sequence))
+inline std::uint64_t word_of(std::uint64_t sequence, std::uint64_t turn) {
+  return (sequence & ~(std::uint64_t{0xff} << kTailInWord)) | std::to_integer<std::uint64_t>(tail_of(turn))
                                                                   << kTailInWord;
 }
 inline std::byte tail_of_word(std::uint64_t word) {
   return static_cast<std::byte>(word >> kTailInWord);
 }
 
-inline void stamp_slot(std::byte* slot, std::uint64_t size, std::uint64_t sequence) {
+inline void stamp_slot(std::byte* slot, std::uint64_t size, std::uint64_t sequence, std::uint64_t turn) {
   if (size == sizeof sequence) {
-    stamp(slot, size, word_of(sequence));
+    stamp(slot, size, word_of(sequence, turn));
     return;
   }
   stamp(slot, size, sequence);
-  slot[size - 1] = tail_of(sequence);
+  slot[size - 1] = tail_of(turn);
 }
 
-inline bool slot_holds(const std::byte* slot, std::uint64_t size, std::uint64_t sequence) {
+inline bool slot_holds(const std::byte* slot, std::uint64_t size, std::uint64_t sequence, std::uint64_t turn) {
   if (size == sizeof sequence) {
-    const std::uint64_t word = word_of(sequence);
+    const std::uint64_t word = word_of(sequence, turn);
     return std::memcmp(slot, &word, sizeof word) == 0;
   }
   const std::uint64_t head_bytes = size - 1 < sizeof sequence ? size - 1 : sizeof sequence;
-  return std::memcmp(slot, &sequence, head_bytes) == 0 && slot[size - 1] == tail_of(sequence);
+  return std::memcmp(slot, &sequence, head_bytes) == 0 && slot[size - 1] == tail_of(turn);
 }
 
 // Makes sure that what is found in the slot later was put there later.

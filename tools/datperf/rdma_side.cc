@@ -45,7 +45,7 @@ RdmaSide::RdmaSide(const tools::Adapter& adapter, const Params& params, Role rol
       courses_(params.endpoints) {
   if (params.op != Op::read) return;
   for (std::uint64_t i = 0; i < offered_slots_ * params.endpoints; ++i)
-    stamp_slot(offered_memory_.data() + i * sizing_.stride, params.size, i);
+    stamp_slot(offered_memory_.data() + i * sizing_.stride, params.size, i, i);
 }
 
 void RdmaSide::meet(const Report& offer) {
@@ -101,17 +101,18 @@ bool RdmaSide::spin_until(Arrived&& arrived) {
 }
 
 bool RdmaSide::await_write(std::uint32_t endpoint, std::uint64_t sequence) {
-  std::byte* slot = offered_memory_.data() + offered_offset(endpoint, courses_[endpoint].awaited++);
-  const std::byte wanted = tail_of(sequence);
+  const std::uint64_t turn = courses_[endpoint].awaited++;
+  std::byte* slot = offered_memory_.data() + offered_offset(endpoint, turn);
+  const std::byte wanted = tail_of(turn);
   if (params_.size == sizeof(std::uint64_t)) {  // one look sees it all
     const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(slot));
     std::uint64_t seen = 0;
     return spin_until([&] { return tail_of_word(seen = word.load(std::memory_order_acquire)) == wanted; }) &&
-           (seen == word_of(sequence) || corrupt());
+           (seen == word_of(sequence, turn) || corrupt());
   }
   const std::atomic_ref<std::byte> tail(slot[params_.size - 1]);
   return spin_until([&] { return tail.load(std::memory_order_acquire) == wanted; }) &&
-         (slot_holds(slot, params_.size, sequence) || corrupt());
+         (slot_holds(slot, params_.size, sequence, turn) || corrupt());
 }
 
 void RdmaSide::check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint64_t to) {
@@ -120,7 +121,7 @@ void RdmaSide::check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint
     if (number <= course.base || number == course.last) continue;  // Sends between the phases
     const std::uint64_t index = number - course.base - 1;
     const std::uint64_t there = std::uint64_t{endpoint} * offered_slots_ + (index & (offered_slots_ - 1));
-    bad_ += !slot_holds(own_memory_.data() + own_offset(endpoint, index), params_.size, there);
+    bad_ += !slot_holds(own_memory_.data() + own_offset(endpoint, index), params_.size, there, there);
   }
 }
 
@@ -137,8 +138,9 @@ bool RdmaSide::all_written(std::uint64_t count) const {
   const std::uint64_t endpoints = params_.endpoints;
   for (std::uint64_t left = std::min(count, offered_slots_ * endpoints), sequence = count - left; left > 0;
        --left, ++sequence) {
-    const std::size_t offset = offered_offset(static_cast<std::uint32_t>(sequence % endpoints), sequence / endpoints);
-    if (!slot_holds(offered_memory_.data() + offset, params_.size, sequence)) return false;
+    const std::uint64_t turn = sequence / endpoints;
+    const std::size_t offset = offered_offset(static_cast<std::uint32_t>(sequence % endpoints), turn);
+    if (!slot_holds(offered_memory_.data() + offset, params_.size, sequence, turn)) return false;
   }
   return true;
 }

@@ -3,8 +3,8 @@
 //
 // Each side offers the other a region of slots. The n-th operation of an endpoint in a phase is between slot n modulo
 // their number here and slot n modulo their number there; what it carries is a number that both sides can tell
-// beforehand. An end of a phase is a Send on each connection, which arrives behind all
-// that was written before it and completes behind all that was posted before it.
+// beforehand. An end of a phase is a Send on each connection, which arrives behind all that was written before it and
+// completes behind all that was posted before it.
 #ifndef ANYDAT_TOOLS_DATPERF_RDMA_SIDE_H
 #define ANYDAT_TOOLS_DATPERF_RDMA_SIDE_H
 
@@ -129,7 +129,7 @@ inline bool RdmaSide::prepare(std::uint32_t endpoint, std::uint64_t sequence, Tr
   transfer.cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
   transfer.flags = signalled ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
   if (params_.op == Op::write) {
-    stamp_slot(own_memory_.data() + offset, params_.size, sequence);
+    stamp_slot(own_memory_.data() + offset, params_.size, sequence, index);
   } else {
     clear_slot(own_memory_.data() + offset, params_.size);
   }

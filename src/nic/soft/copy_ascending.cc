@@ -25,7 +25,7 @@ Vectors widest_vectors() {
   return answer;
 }
 
-// These two: a multiple of 256 bytes, as copy_ascending() does. Prefetching the target gains on some machines what it
+// These two: a multiple of 256 bytes, in ascending order. Prefetching the target gains on some machines what it
 // loses on others.
 __attribute__((target("avx"))) void copy_ascending_by_32(std::byte* to, const std::byte* from, std::size_t count) {
   for (const std::byte* const end = from + count; from != end; to += 128, from += 128) {

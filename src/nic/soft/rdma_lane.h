@@ -21,7 +21,8 @@ inline constexpr std::uint64_t kCopiedInMemoryPerTurn = 4 << 20;
 // peer that is here in memory, too. What was found out about both is kept; each looks only whether it still holds.
 //
 // Its stream opens it, with the send lock of its queue pair held, under which it is used, too. It is closed by whatever
-// must come before a request that is posted from then on, and by the end of any region of ours.
+// must come before a request that is posted from then on, and by the end of any region of ours. The target's end is met
+// as on the long way (shm::RdmaUse, for a connection with a slot of its own).
 template <WorkKind kind>
 class RdmaLane {
  public:
