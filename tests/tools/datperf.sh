@@ -32,6 +32,7 @@ for op in write read; do
   measure rate --op $op --size 64 --iters 300 --endpoints 3 --srq --wait block
 done
 [ "$(json op)" = read ] || die "the JSON does not say what was measured"
+measure lat --op write --size 8 --iters 2000 --endpoints 255 # a number of a byte returns with each round of them
 measure bw --size 1MiB --iters 20
 [ "$(json op)" = send ] && [ "$(json size_bytes)" = 1048576 ] || die "the JSON does not say what was measured"
 
