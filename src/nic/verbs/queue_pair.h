@@ -107,6 +107,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
 
   // Active side.
   Status begin_attempt();
+  bool resolve_address(rdma_cm_id* id);
   void send_request(rdma_cm_id* id);
   void rejected(const CmEvent& event);
   void ask_again(ConnQual qual);
@@ -173,6 +174,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   ServicePointName reached_;
   Ending ending_;
   ConnQual service_ = 0;                 // the service point that is being asked
+  base::Nanoseconds resolve_until_ = 0;  // when to give up asking for the way to it
   std::uint64_t attempt_ = 0;            // names the parts of one request
   std::vector<std::byte> private_data_;  // of the request
   std::size_t private_data_sent_ = 0;    // parts that the other side has

@@ -14,7 +14,11 @@ namespace anydat::nic::verbs {
 
 namespace {
 
-constexpr int kResolveMs = 5000;
+constexpr base::Nanoseconds kResolve = 5 * base::kNsPerSecond;
+constexpr int kResolveRouteMs = 5000;
+// The kernel takes no notice of a neighbour whose answer comes before the question is on its list, and looks again when
+// the time of the question is over: so many short ones.
+constexpr int kResolveAddressMs = 200;
 // InfiniBand's reason for a reject by a program (volume 1, 12.6.7.2).
 constexpr int kByConsumer = 28;
 
@@ -55,17 +59,22 @@ Status VerbsQueuePair::begin_attempt() {
     return Status::no_memory;
   }
   id_.reset(id);
-  // A device reaches itself by its own address only.
-  const Address& to = is_loopback(remote_address_) ? adapter_.info().address : remote_address_;
   sockaddr_storage from_address = socket_address(adapter_.info().address, 0);
-  sockaddr_storage to_address = socket_address(to, service_);
-  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&from_address)) == 0 &&
-      rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to_address), kResolveMs) == 0) {
+  resolve_until_ = base::now_ns() + kResolve;
+  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&from_address)) == 0 && resolve_address(id)) {
     local_port_ = ntohs(rdma_get_src_port(id));
     return Status::ok;
   }
+  const Status why = errno == ENOMEM ? Status::no_memory : Status::unreachable;
   id_.reset();
-  return errno == ENOMEM ? Status::no_memory : Status::unreachable;
+  return why;
+}
+
+bool VerbsQueuePair::resolve_address(rdma_cm_id* id) {
+  // A device reaches itself by its own address only.
+  const Address& to = is_loopback(remote_address_) ? adapter_.info().address : remote_address_;
+  sockaddr_storage to_address = socket_address(to, service_);
+  return rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to_address), kResolveAddressMs) == 0;
 }
 
 void VerbsQueuePair::send_request(rdma_cm_id* id) {
@@ -220,7 +229,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (!connecting) break;
       if (adapter_.device().name() != ibv_get_device_name(event.id->verbs->device) ||
-          rdma_resolve_route(event.id, kResolveMs) != 0) {
+          rdma_resolve_route(event.id, kResolveRouteMs) != 0) {
         end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
       }
       break;
@@ -247,6 +256,9 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
       }
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
+      if (connecting && event.status == -ETIMEDOUT && base::now_ns() < resolve_until_ && resolve_address(event.id))
+        break;
+      [[fallthrough]];
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_CONNECT_ERROR:
