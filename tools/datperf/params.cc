@@ -10,7 +10,7 @@
 namespace datperf {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6461747065726632;
+constexpr std::uint64_t kMagic = 0x6461747065726633;
 constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint64_t kPage = 4096;
 // With several clients both are the same for any number of connections, so that runs with few and with many are alike.
@@ -133,6 +133,8 @@ Sizing sizing_of(const Params& params, Role role) {
   sizing.send_slots = static_cast<std::uint32_t>(sends);
   sizing.signal_every = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(sends / 4, 1, 64));
   if (lat && params.op == Op::read) sizing.signal_every = 1;  // its completion is what is waited for
+  sizing.requests = sizing.send_slots;
+  if (!lat && params.op != Op::send) sizing.requests = std::max(sizing.requests, kTransfers);
   return sizing;
 }
 

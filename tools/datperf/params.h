@@ -46,11 +46,16 @@ std::optional<Params> decode(std::span<const std::byte> bytes);
 // Latency uses few buffers, so that a message meets memory that is warm, as it would with any peer. A stream uses as
 // many as keep both sides busy, within a budget of memory that stays in a processor's cache: what is measured is the
 // way of a message, not main memory. Every buffer is a different one all the same.
+//
+// A stream of RDMA waits for no program at the other end: it has kTransfers operations under way on each endpoint at
+// least, if need be several in the same slot.
+inline constexpr std::uint32_t kTransfers = 32;
 struct Sizing {
   std::uint32_t stride = 0;        // distance between buffers: no two share a cache line
   std::uint32_t receives = 0;      // buffers posted: in the SRQ, or else at each endpoint
   std::uint32_t send_slots = 0;    // Sends in flight on each endpoint; a power of two
   std::uint32_t signal_every = 0;  // one Send of so many asks for its completion; a power of two, <= send_slots
+  std::uint32_t requests = 0;      // all that is under way on each endpoint; a power of two, >= send_slots
 };
 enum class Role { client, server };
 Sizing sizing_of(const Params& params, Role role);

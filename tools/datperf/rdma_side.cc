@@ -37,7 +37,10 @@ RdmaSide::RdmaSide(const tools::Adapter& adapter, const Params& params, Role rol
     : Side(adapter, params, role),
       slots_(rdma_slots(params)),
       offered_slots_(offered_slots(params, slots_)),
-      signal_every_(std::min<std::uint64_t>(sizing_.signal_every, slots_)),
+      per_turn_log2_(params.metric == Metric::lat || slots_ >= kTransfers ? 0 : std::countr_zero(kTransfers / slots_)),
+      per_turn_(std::uint64_t{1} << per_turn_log2_),
+      under_way_(slots_ << per_turn_log2_),
+      signal_every_(std::max(per_turn_, std::min<std::uint64_t>(sizing_.signal_every, slots_))),
       own_memory_(adapter, slots_ * params.endpoints * sizing_.stride),
       offered_memory_(adapter, offered_slots_ * params.endpoints * sizing_.stride, remote_rights_for(params.op),
                       params.shareable ? tools::Region::Kind::shareable : tools::Region::Kind::heap),
@@ -63,7 +66,7 @@ void RdmaSide::meet() {
 
 void RdmaSide::send_report_on(std::uint32_t endpoint, const Report& report) {
   Lane& lane = lanes_[endpoint];
-  while (lane.posted - lane.completed == sizing_.send_slots)
+  while (lane.posted - lane.completed == sizing_.requests)
     if (!reap<true>()) fail();
   Report full = report;
   full.rmr_context = offered_memory_.rmr_context();
@@ -117,11 +120,12 @@ bool RdmaSide::await_write(std::uint32_t endpoint, std::uint64_t sequence) {
 
 void RdmaSide::check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint64_t to) {
   const Course& course = courses_[endpoint];
-  for (std::uint64_t number = from + 1; number <= to; ++number) {
-    if (number <= course.base || number == course.last) continue;  // Sends between the phases
-    const std::uint64_t index = number - course.base - 1;
-    const std::uint64_t there = std::uint64_t{endpoint} * offered_slots_ + (index & (offered_slots_ - 1));
-    bad_ += !slot_holds(own_memory_.data() + own_offset(endpoint, index), params_.size, there, there);
+  // Without the Sends between the phases.
+  const std::uint64_t first = std::max(from, course.base) - course.base;
+  const std::uint64_t end = std::max((to == course.last ? to - 1 : to), course.base) - course.base;
+  for (std::uint64_t turn = first / per_turn_; turn * per_turn_ < end; ++turn) {
+    const std::uint64_t there = std::uint64_t{endpoint} * offered_slots_ + (turn & (offered_slots_ - 1));
+    bad_ += !slot_holds(own_memory_.data() + own_offset(endpoint, turn), params_.size, there, there);
   }
 }
 
@@ -134,13 +138,16 @@ void RdmaSide::await_finish() {
 }
 
 bool RdmaSide::all_written(std::uint64_t count) const {
-  // From the last message back to the one that was overwritten by it.
   const std::uint64_t endpoints = params_.endpoints;
-  for (std::uint64_t left = std::min(count, offered_slots_ * endpoints), sequence = count - left; left > 0;
-       --left, ++sequence) {
-    const std::uint64_t turn = sequence / endpoints;
-    const std::size_t offset = offered_offset(static_cast<std::uint32_t>(sequence % endpoints), turn);
-    if (!slot_holds(offered_memory_.data() + offset, params_.size, sequence, turn)) return false;
+  for (std::uint64_t endpoint = 0; endpoint < std::min(endpoints, count); ++endpoint) {
+    const std::uint64_t messages = (count - endpoint + endpoints - 1) / endpoints;
+    const std::uint64_t turns = (messages + per_turn_ - 1) / per_turn_;
+    // From the last one back to the one that was overwritten by it.
+    for (std::uint64_t turn = turns - std::min(turns, offered_slots_); turn < turns; ++turn) {
+      const std::size_t offset = offered_offset(static_cast<std::uint32_t>(endpoint), turn);
+      const std::uint64_t sequence = turn * per_turn_ * endpoints + endpoint;
+      if (!slot_holds(offered_memory_.data() + offset, params_.size, sequence, turn)) return false;
+    }
   }
   return true;
 }

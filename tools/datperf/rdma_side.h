@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One process's half of a run of RDMA Writes or Reads.
 //
-// Each side offers the other a region of slots. The n-th operation of an endpoint in a phase is between slot n modulo
-// their number here and slot n modulo their number there; what it carries is a number that both sides can tell
-// beforehand. An end of a phase is a Send on each connection, which arrives behind all that was written before it and
-// completes behind all that was posted before it.
+// Each side offers the other a region of slots. The operations of an endpoint in a phase take turns, each of
+// `per_turn_` in a row; those of the n-th turn are between slot n modulo their number here and slot n modulo their
+// number there. What they carry is a number that both sides can tell beforehand. A turn of several asks for the
+// completion of its last one, and only what that one did is looked at, as programs do that move much. An end of a phase
+// is a Send on each connection, which arrives behind all that was written before it and completes behind all that was
+// posted before it.
 #ifndef ANYDAT_TOOLS_DATPERF_RDMA_SIDE_H
 #define ANYDAT_TOOLS_DATPERF_RDMA_SIDE_H
 
@@ -31,8 +33,8 @@ class RdmaSide : public Side {
     DAT_DTO_COOKIE cookie;
     DAT_COMPLETION_FLAGS flags;
   };
-  // To write the message `sequence` into the peer's slot, or read the slot, whose turn it is; after waiting for a slot
-  // here. Each is posted before the next one is prepared.
+  // To write the message `sequence` into the peer's slot, or read the slot, whose turn it is; at the beginning of a
+  // turn after waiting for the slot here. Each is posted before the next one is prepared.
   template <bool kBlock>
   bool prepare(std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer);
   bool post(Transfer& transfer);
@@ -65,11 +67,11 @@ class RdmaSide : public Side {
   };
 
   void send_report_on(std::uint32_t endpoint, const Report& report);
-  std::size_t own_offset(std::uint32_t endpoint, std::uint64_t index) const {
-    return (std::size_t{endpoint} * slots_ + (index & (slots_ - 1))) * sizing_.stride;
+  std::size_t own_offset(std::uint32_t endpoint, std::uint64_t turn) const {
+    return (std::size_t{endpoint} * slots_ + (turn & (slots_ - 1))) * sizing_.stride;
   }
-  std::size_t offered_offset(std::uint32_t endpoint, std::uint64_t index) const {
-    return (std::size_t{endpoint} * offered_slots_ + (index & (offered_slots_ - 1))) * sizing_.stride;
+  std::size_t offered_offset(std::uint32_t endpoint, std::uint64_t turn) const {
+    return (std::size_t{endpoint} * offered_slots_ + (turn & (offered_slots_ - 1))) * sizing_.stride;
   }
   template <typename Arrived>
   bool spin_until(Arrived&& arrived);
@@ -79,11 +81,14 @@ class RdmaSide : public Side {
 
   const std::uint64_t slots_;          // of each endpoint in own_memory_; a power of two
   const std::uint64_t offered_slots_;  // and in offered_memory_
-  const std::uint64_t signal_every_;
-  tools::Region own_memory_;      // what our transfers take from or bring to
-  tools::Region offered_memory_;  // what the peer's transfers bring to or take from
-  tools::Region report_memory_;   // one for each endpoint
-  DAT_RMR_TRIPLET peer_{};        // the peer's offered memory
+  const int per_turn_log2_;
+  const std::uint64_t per_turn_;      // operations
+  const std::uint64_t under_way_;     // at most, on each endpoint
+  const std::uint64_t signal_every_;  // one of so many asks for its completion: at the end of a turn
+  tools::Region own_memory_;          // what our transfers take from or bring to
+  tools::Region offered_memory_;      // what the peer's transfers bring to or take from
+  tools::Region report_memory_;       // one for each endpoint
+  DAT_RMR_TRIPLET peer_{};            // the peer's offered memory
   std::vector<Course> courses_;
   std::uint64_t bad_ = 0;
 };
@@ -115,21 +120,23 @@ bool RdmaSide::settle(std::uint32_t endpoint) {
 template <bool kBlock>
 inline bool RdmaSide::prepare(std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer) {
   Lane& lane = lanes_[endpoint];
-  while (lane.posted - lane.completed == slots_)
+  while (lane.posted - lane.completed == under_way_)
     if (!reap<kBlock>()) return false;
   const std::uint64_t index = courses_[endpoint].transferred++;
-  const std::size_t offset = own_offset(endpoint, index);
+  const std::uint64_t turn = index >> per_turn_log2_;
+  const std::size_t offset = own_offset(endpoint, turn);
   const std::uint64_t number = ++lane.posted;
-  const bool signalled = (number & (signal_every_ - 1)) == 0;
+  const bool signalled = ((index + 1) & (signal_every_ - 1)) == 0;
   transfer.ep = lane.ep.get();
   transfer.here = own_memory_.at(offset, params_.size);
   transfer.there = peer_;
-  transfer.there.target_address += offered_offset(endpoint, index);
+  transfer.there.target_address += offered_offset(endpoint, turn);
   transfer.there.segment_length = params_.size;
   transfer.cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
   transfer.flags = signalled ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
+  if ((index & (per_turn_ - 1)) != 0) return true;
   if (params_.op == Op::write) {
-    stamp_slot(own_memory_.data() + offset, params_.size, sequence, index);
+    stamp_slot(own_memory_.data() + offset, params_.size, sequence, turn);
   } else {
     clear_slot(own_memory_.data() + offset, params_.size);
   }

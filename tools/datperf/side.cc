@@ -24,13 +24,14 @@ Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
   const std::uint64_t endpoints = params.endpoints;
   const std::uint64_t receives = params.srq ? sizing_.receives : sizing_.receives * endpoints;
   const std::uint64_t sends = sizing_.send_slots * endpoints;
+  const std::uint64_t requests = std::uint64_t{sizing_.requests} * endpoints;
   receive_memory_ = tools::Region(adapter, receives * sizing_.stride);
   send_memory_ = tools::Region(adapter, sends * sizing_.stride);
   if (params.clients > 1) before_ = footprint();
   // Room for everything that can be under way at once, so that no dispatcher overflows (EVM-57); each endpoint has a
   // connection's beginning and end.
   inbox_ = adapter.make_evd(count_of(receives + 2 * endpoints), DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
-  outbox_ = adapter.make_evd(count_of(sends + endpoints), DAT_EVD_DTO_FLAG);
+  outbox_ = adapter.make_evd(count_of(requests + endpoints), DAT_EVD_DTO_FLAG);
 
   if (params.srq) {
     srq_ = adapter.make_srq(count_of(receives));
@@ -43,7 +44,7 @@ Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
 
 void Side::make_endpoint(std::uint32_t index) {
   Lane& lane = lanes_[index];
-  const DAT_COUNT requests = count_of(sizing_.send_slots);
+  const DAT_COUNT requests = count_of(sizing_.requests);
   if (params_.srq) {
     lane.ep = adapter_.make_ep_with_srq(inbox_.get(), outbox_.get(), inbox_.get(), srq_.get(), requests);
     return;
