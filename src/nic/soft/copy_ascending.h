@@ -11,7 +11,8 @@ namespace anydat::nic::soft {
 std::size_t copy_ascending_wide(std::byte* to, const std::byte* from, std::size_t count);
 
 // Copies so that the bytes become visible in ascending order, the last one last (RDW-11), and aligned words of 8 bytes
-// whole: who polls the end of a buffer, or a counter in it, must not be misled.
+// whole: who polls the end of a buffer, or a counter in it, must not be misled. From 1 KiB on it is at least about as fast
+// as memcpy, so Reads use it, too.
 inline void copy_ascending(std::byte* to, const std::byte* from, std::size_t count) {
   if (count >= 64) {
     const std::size_t copied = copy_ascending_wide(to, from, count);

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 
 #include "base/fence.h"
@@ -67,11 +66,8 @@ class RdmaLane {
     if (open) [[likely]] {
       auto* const here = reinterpret_cast<std::byte*>(request.local.address);
       std::byte* const there = target_.at + (request.remote.address - target_.region.address);
-      if constexpr (kind == WorkKind::rdma_read) {
-        std::memcpy(here, there, request.length);
-      } else {
-        copy_ascending(there, here, request.length);
-      }
+      constexpr bool reads = kind == WorkKind::rdma_read;
+      copy_ascending(reads ? here : there, reads ? there : here, request.length);
     }
     target_.order.published();
     target_.use->store(0, std::memory_order_release);

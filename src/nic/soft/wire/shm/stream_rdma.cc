@@ -33,7 +33,7 @@ void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
   at += progress.bytes;
   gather(message.segments, progress.bytes, count, [&](const std::byte* local, std::size_t part) {
     if (message.kind == WorkKind::rdma_read) {
-      std::memcpy(const_cast<std::byte*>(local), at, part);
+      copy_ascending(const_cast<std::byte*>(local), at, part);
     } else {
       copy_ascending(at, local, part);
     }
