@@ -146,7 +146,8 @@ median() { # of the numbers of one name; "-" if there are none
     awk '{v[NR] = $1} END {if (!NR) print "-"; else print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}' || true
 }
 
-# row TEXT OURS UNIT PEER_TEXT PEER OPERATOR TARGET: ours divided by the peer's; OPERATOR "-" for information only.
+# row TEXT OURS UNIT PEER_TEXT PEER OPERATOR TARGET: ours divided by the peer's; OPERATOR "-" for information only. The
+# ratio counts as it is shown, in hundredths: medians of the same two programs differ by as much from one time to the next.
 row() {
   local text=$1 unit=$3 peer_text=$4 operator=$6 target=$7 ours peers ratio verdict=
   ours=$(median "$2")
@@ -156,7 +157,7 @@ row() {
     [ "$operator" = - ] || missed=$((missed + 1))
     return
   fi
-  ratio=$(awk -v a="$ours" -v b="$peers" 'BEGIN {printf "%.3f", a / b}')
+  ratio=$(awk -v a="$ours" -v b="$peers" 'BEGIN {printf "%.2f", a / b}')
   if [ "$operator" != - ]; then
     verdict="$operator $target"
     if awk -v r="$ratio" -v t="$target" -v o="$operator" 'BEGIN {exit !(o == "<=" ? r <= t : r >= t)}'; then
@@ -166,7 +167,7 @@ row() {
       missed=$((missed + 1))
     fi
   fi
-  printf '%-34s %10.2f %-6s %-22s %10.2f %8.2f  %s\n' "$text" "$ours" "$unit" "$peer_text" "$peers" "$ratio" "$verdict"
+  printf '%-34s %10.2f %-6s %-22s %10.2f %8s  %s\n' "$text" "$ours" "$unit" "$peer_text" "$peers" "$ratio" "$verdict"
 }
 
 table_head() {
