@@ -118,7 +118,7 @@ row 'RDMA Write 1024 KiB' write_heap GB/s 'ucp_put_bw, heap' ucx_write_heap '>='
 row 'RDMA Read 1024 KiB' read_heap GB/s 'ucp_get, heap' ucx_read_heap '>=' 1.0
 row 'latency 8 B, SRQ, blocking' block8 ns 'bare eventfd or futex' wake '<=' 1.3
 row 'latency 8 B, SRQ' lat8 ns 'fi_pingpong shm' fabric_lat8 - 0
-printf '%-34s %10.1f %-6s\n' 'idle server, processor time' "$idle_server" us/s
-printf '%-34s %10.1f %-6s\n' 'idle connection, both ends' "$idle_connected" us/s
+printf '%-34s %8.1f %-5s\n' 'idle server, processor time' "$idle_server" us/s
+printf '%-34s %8.1f %-5s\n' 'idle connection, both ends' "$idle_connected" us/s
 
 conclude
