@@ -72,8 +72,11 @@ bool echo(RdmaSide& side, std::uint64_t count) {
 template <bool kBlock>
 bool stream(RdmaSide& side, std::uint64_t first, std::uint64_t count) {
   Turn turn(side, first);
-  for (std::uint64_t i = 0; i < count; ++i)
-    if (!side.transfer<kBlock>(turn.next(), first + i)) return false;
+  auto* const lanes = side.lanes();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint32_t endpoint = turn.next();
+    if (!side.transfer<kBlock>(lanes[endpoint], endpoint, first + i)) return false;
+  }
   return side.bad() == 0 || side.corrupt();
 }
 

@@ -36,13 +36,23 @@ class RdmaSide : public Side {
   // To write the message `sequence` into the peer's slot, or read the slot, whose turn it is; at the beginning of a
   // turn after waiting for the slot here. Each is posted before the next one is prepared.
   template <bool kBlock>
-  bool prepare(std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer);
+  bool prepare(Lane& lane, std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer);
+  template <bool kBlock>
+  bool prepare(std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer) {
+    return prepare<kBlock>(lanes_[endpoint], endpoint, sequence, transfer);
+  }
   bool post(Transfer& transfer);
   template <bool kBlock>
-  bool transfer(std::uint32_t endpoint, std::uint64_t sequence) {
+  bool transfer(Lane& lane, std::uint32_t endpoint, std::uint64_t sequence) {
     Transfer next;
-    return prepare<kBlock>(endpoint, sequence, next) && post(next);
+    return prepare<kBlock>(lane, endpoint, sequence, next) && post(next);
   }
+  template <bool kBlock>
+  bool transfer(std::uint32_t endpoint, std::uint64_t sequence) {
+    return transfer<kBlock>(lanes_[endpoint], endpoint, sequence);
+  }
+  // By endpoint. Loops ask once: a post takes what leads to them out of the fastest cache.
+  Lane* lanes() { return lanes_.data(); }
   // Waits until all of an endpoint's transfers are complete.
   template <bool kBlock>
   bool settle(std::uint32_t endpoint);
@@ -118,8 +128,7 @@ bool RdmaSide::settle(std::uint32_t endpoint) {
 }
 
 template <bool kBlock>
-inline bool RdmaSide::prepare(std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer) {
-  Lane& lane = lanes_[endpoint];
+inline bool RdmaSide::prepare(Lane& lane, std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer) {
   while (lane.posted - lane.completed == under_way_)
     if (!reap<kBlock>()) return false;
   const std::uint64_t index = courses_[endpoint].transferred++;
