@@ -64,6 +64,25 @@ TEST_P(ReadAgain, EveryLengthArrivesWhole) {
   }
 }
 
+TEST_P(ReadAgain, LongOnesArriveWholeToo) {
+  // RDR-1, DTO-17
+  constexpr std::size_t kLong = 512 << 10;
+  const Lmr source(server.ia, server.pz, 2 * kLong), sink(client.ia, client.pz, 2 * kLong);
+  const Pair pair = make_connected_pair();
+  read_often(pair, sink, source);
+  fill_pattern(source.bytes(), 1);
+  for (const std::size_t length : {kLong - 1, kLong, kLong + 1, 2 * kLong - 13}) {
+    SCOPED_TRACE(testing::Message() << length << " bytes");
+    std::fill(sink.bytes().begin(), sink.bytes().end(), std::byte{0x77});
+    ASSERT_THAT(rdma_read(pair.client, sink.triplet(5, length), source.remote(3, length), length), Succeeds());
+    EXPECT_EQ(expect_completion(pair.client_evds.request.get()).transfered_length, length);
+    const auto read = sink.bytes().subspan(5, length), sent = source.bytes().subspan(3, length);
+    EXPECT_TRUE(std::equal(read.begin(), read.end(), sent.begin()));
+    EXPECT_EQ(sink.bytes()[4], std::byte{0x77});
+    EXPECT_EQ(sink.bytes()[5 + length], std::byte{0x77});
+  }
+}
+
 TEST_P(ReadAgain, TheSinkIsStillChecked) {
   // RDR-13, DTO-2, DTO-9, DTO-10, DTO-11, LMR-FREE-3
   const Pair pair = make_connected_pair();

@@ -8,7 +8,7 @@
 #include "base/fence.h"
 #include "base/hidden_order.h"
 #include "nic/region_table.h"
-#include "nic/soft/copy_ascending.h"
+#include "nic/soft/copy.h"
 #include "nic/types.h"
 
 namespace anydat::nic::soft {
@@ -66,8 +66,11 @@ class RdmaLane {
     if (open) [[likely]] {
       auto* const here = reinterpret_cast<std::byte*>(request.local.address);
       std::byte* const there = target_.at + (request.remote.address - target_.region.address);
-      constexpr bool reads = kind == WorkKind::rdma_read;
-      copy_ascending(reads ? here : there, reads ? there : here, request.length);
+      if constexpr (kind == WorkKind::rdma_read) {
+        copy_unordered(here, there, request.length);
+      } else {
+        copy_ascending(there, here, request.length);
+      }
     }
     target_.order.published();
     target_.use->store(0, std::memory_order_release);

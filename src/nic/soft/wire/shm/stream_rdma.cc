@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "nic/soft/adapter.h"
-#include "nic/soft/copy_ascending.h"
+#include "nic/soft/copy.h"
 #include "nic/soft/wire/shm/copy.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -33,7 +33,7 @@ void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
   at += progress.bytes;
   gather(message.segments, progress.bytes, count, [&](const std::byte* local, std::size_t part) {
     if (message.kind == WorkKind::rdma_read) {
-      copy_ascending(const_cast<std::byte*>(local), at, part);
+      copy_unordered(const_cast<std::byte*>(local), at, part);
     } else {
       copy_ascending(at, local, part);
     }

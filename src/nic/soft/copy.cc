@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic/soft/copy_ascending.h"
+#include "nic/soft/copy.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
@@ -22,6 +23,15 @@ Vectors widest_vectors() {
                                     ? Vectors::of_64_bytes
                                 : __builtin_cpu_supports("avx") ? Vectors::of_32_bytes
                                                                 : Vectors::of_16_bytes;
+  return answer;
+}
+
+bool has_fast_strings() {
+  static const bool answer = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned kEnhancedRepMovsb = 1u << 9;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kEnhancedRepMovsb) != 0;
+  }();
   return answer;
 }
 
@@ -97,6 +107,17 @@ std::size_t copy_ascending_wide(std::byte* to, const std::byte* from, std::size_
   }
 #endif
   return static_cast<std::size_t>(from - begin);
+}
+
+bool copy_by_string_instruction([[maybe_unused]] std::byte* to, [[maybe_unused]] const std::byte* from,
+                                [[maybe_unused]] std::size_t count) {
+#if defined(__x86_64__)
+  if (!has_fast_strings()) return false;
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+  return true;
+#else
+  return false;
+#endif
 }
 
 }  // namespace anydat::nic::soft
