@@ -5,7 +5,7 @@
 #
 # compare-lib.sh says how it is measured. The peer's messages are one buffer sent again and again and mostly not read;
 # ours are many buffers, each written by its sender and read by its receiver. Buffers of both lie on huge pages where the
-# system gives them. In a stream of large RDMA of ours, one operation in 16 or 32 asks for its completion, is written
+# system gives them. In a stream of large RDMA of ours, one operation in 64 or 128 asks for its completion, is written
 # anew before and looked at after; the peer looks at none. RDMA is measured five times in each run.
 #
 # UCX has two ways for RDMA. Memory that it allocated itself is mapped by both processes; for any other, such as malloc's,

@@ -97,6 +97,11 @@ std::optional<Params> decode(std::span<const std::byte> bytes) {
                 .run = wire.run};
 }
 
+std::uint32_t transfers_of(const Params& params) {
+  constexpr std::uint32_t kTransfers = 128;
+  return params.metric == Metric::lat ? 1 : std::max(kTransfers / std::bit_ceil(params.endpoints), 1u);
+}
+
 Sizing sizing_of(const Params& params, Role role) {
   const std::uint64_t bytes = std::max<std::uint64_t>(params.size, sizeof(Report));
   const std::uint64_t unit = bytes >= kPage ? kPage : kCacheLine;
@@ -134,7 +139,7 @@ Sizing sizing_of(const Params& params, Role role) {
   sizing.signal_every = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(sends / 4, 1, 64));
   if (lat && params.op == Op::read) sizing.signal_every = 1;  // its completion is what is waited for
   sizing.requests = sizing.send_slots;
-  if (!lat && params.op != Op::send) sizing.requests = std::max(sizing.requests, kTransfers);
+  if (params.op != Op::send) sizing.requests = std::max(sizing.requests, transfers_of(params));
   return sizing;
 }
 

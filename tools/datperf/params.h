@@ -47,9 +47,9 @@ std::optional<Params> decode(std::span<const std::byte> bytes);
 // many as keep both sides busy, within a budget of memory that stays in a processor's cache: what is measured is the
 // way of a message, not main memory. Every buffer is a different one all the same.
 //
-// A stream of RDMA waits for no program at the other end: it has kTransfers operations under way on each endpoint at
-// least, if need be several in the same slot.
-inline constexpr std::uint32_t kTransfers = 32;
+// A stream of RDMA waits for no program at the other end, so it has more operations under way, if need be several in
+// the same slot: so many on each endpoint at least; a power of two.
+std::uint32_t transfers_of(const Params& params);
 struct Sizing {
   std::uint32_t stride = 0;        // distance between buffers: no two share a cache line
   std::uint32_t receives = 0;      // buffers posted: in the SRQ, or else at each endpoint

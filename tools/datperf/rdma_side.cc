@@ -37,7 +37,7 @@ RdmaSide::RdmaSide(const tools::Adapter& adapter, const Params& params, Role rol
     : Side(adapter, params, role),
       slots_(rdma_slots(params)),
       offered_slots_(offered_slots(params, slots_)),
-      per_turn_log2_(params.metric == Metric::lat || slots_ >= kTransfers ? 0 : std::countr_zero(kTransfers / slots_)),
+      per_turn_log2_(std::countr_zero(std::max<std::uint64_t>(transfers_of(params) / slots_, 1))),
       per_turn_(std::uint64_t{1} << per_turn_log2_),
       under_way_(slots_ << per_turn_log2_),
       signal_every_(std::max(per_turn_, std::min<std::uint64_t>(sizing_.signal_every, slots_))),
