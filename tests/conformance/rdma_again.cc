@@ -9,10 +9,10 @@
 namespace anydat::test {
 namespace {
 
+constexpr int kOften = 1100;
+
 class RdmaAgain : public RdmaTest {
  protected:
-  static constexpr int kOften = 1100;
-
   void write_often(const Pair& pair, const Lmr& from, const Lmr& to, Caller caller = Caller::here()) {
     for (DAT_UINT64 i = 0; i < kOften; ++i) {
       require(rdma_write(pair.client, from.triplet(0, 8), to.remote(0, 8), i), "dat_ep_post_rdma_write");
@@ -36,7 +36,7 @@ class RdmaAgain : public RdmaTest {
 class ReadAgain : public RdmaTest {
  protected:
   void read_often(const Pair& pair, const Lmr& to, const Lmr& from, Caller caller = Caller::here()) {
-    for (DAT_UINT64 i = 0; i < 1100; ++i) {
+    for (DAT_UINT64 i = 0; i < kOften; ++i) {
       require(rdma_read(pair.client, to.triplet(0, 8), from.remote(0, 8), i), "dat_ep_post_rdma_read");
       expect_completion(pair.client_evds.request.get(), DAT_DTO_SUCCESS, caller);
     }
