@@ -45,11 +45,7 @@ std::optional<Params> decode(std::span<const std::byte> bytes);
 //
 // Latency uses few buffers, so that a message meets memory that is warm, as it would with any peer. A stream uses as
 // many as keep both sides busy, within a budget of memory that stays in a processor's cache: what is measured is the
-// way of a message, not main memory. Every buffer is a different one all the same.
-//
-// A stream of RDMA waits for no program at the other end, so it has more operations under way, if need be several in
-// the same slot: so many on each endpoint at least; a power of two.
-std::uint32_t transfers_of(const Params& params);
+// way of a message, not main memory. Every buffer of a Send is a different one all the same.
 struct Sizing {
   std::uint32_t stride = 0;        // distance between buffers: no two share a cache line
   std::uint32_t receives = 0;      // buffers posted: in the SRQ, or else at each endpoint
@@ -59,6 +55,9 @@ struct Sizing {
 };
 enum class Role { client, server };
 Sizing sizing_of(const Params& params, Role role);
+// How many RDMA operations each endpoint has under way at least, several of them in the same slot if need be: a stream
+// waits for no program at the other end. A power of two, the same on both sides.
+std::uint32_t transfers_of(const Params& params);
 
 // Enough repetitions for a steady median within about a second.
 std::uint64_t default_iters(Metric metric, std::uint64_t size, bool slow_path);
