@@ -34,18 +34,33 @@ jobs=${ANYDAT_TEST_JOBS:-$(nproc)}
 # A machine that runs many processes on few processors needs patience; a test that passes does not use it up.
 export ANYDAT_TEST_TIMEOUT_SCALE=${ANYDAT_TEST_TIMEOUT_SCALE:-2}
 
+# How long the tests of one part may take, in minutes: several times what they need. A part that hangs fails with the
+# names of what has not ended, instead of taking the whole run with it.
+test_limit_minutes() {
+  case $1 in
+    release) echo 35 ;;
+    *) echo 18 ;;
+  esac
+}
+
 # build_and_test PRESET: configures, builds, and runs all tests. The last lines of ctest are shown, or all of a failure.
 build_and_test() {
-  local log=build/$1.test.log
+  local log=build/$1.test.log limit
+  limit=$(test_limit_minutes "$1")
   mkdir -p build
   quietly "build/$1.configure.log" cmake --preset "$1"
   quietly "build/$1.build.log" cmake --build --preset "$1"
   # A test that fails is tried once more, so that one bad moment of the machine does not hide all other results; that it
   # needed that is shown, since it is a fault of the product until shown otherwise.
-  if ctest --preset "$1" -j "$jobs" --repeat until-pass:3 >"$log" 2>&1; then
+  if timeout --kill-after=30 "${limit}m" ctest --preset "$1" -j "$jobs" --repeat until-pass:3 >"$log" 2>&1; then
     sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \(.*\) \.*\*\*\*\(Failed\|Timeout\|Exception\).*/needed another try: \1/p' "$log"
     sed -n '/tests passed,/,$p' "$log"
     return 0
+  fi
+  if ! grep -q '^Total Test time' "$log"; then
+    say "The tests were stopped after $limit minutes. These had begun and not ended:"
+    awk '/^ *Start +[0-9]+: /{name[$2]=$3} /Test +#[0-9]+: /{sub(/^.*Test +#/, ""); sub(/:.*/, ":"); delete name[$0]}
+         END{for (n in name) print "  " name[n]}' "$log"
   fi
   grep -v ' Passed ' "$log" | tail -n 400
   say "All of it is in $log."
