@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/engine.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <new>
 
 #include "base/env.h"
-#include "base/fence.h"
 #include "base/log.h"
 
 namespace anydat::nic {
@@ -22,13 +19,6 @@ namespace {
 constexpr unsigned kLooksPerDescriptorPass = 1024;
 constexpr unsigned kRefusalsPerYield = 64;
 constexpr int kLooksPerPoll = 4;
-// Of looking in vain: the peer may be waiting for this very processor.
-constexpr base::Nanoseconds kYieldAfter = 5'000;
-
-std::uint64_t drain_eventfd(int fd) {
-  std::uint64_t count = 0;
-  return ::read(fd, &count, sizeof count) == sizeof count ? count : 0;
-}
 
 }  // namespace
 
@@ -269,224 +259,9 @@ bool Engine::take_over() {
   return looks_since_descriptors_ < kLooksPerDescriptorPass ? look_at_sources(kLooksPerPoll) : run_all();
 }
 
-bool Engine::lock_unless_notified(const Waiter& waiter) {
-  // Whoever frees an object waits, with the engine held, for its waiters to leave: they must not insist on the lock.
-  for (unsigned i = 0; !try_lock(); ++i) {
-    if (waiter.notified()) return false;
-    if (i < 100) {
-      base::cpu_relax();
-    } else {
-      sched_yield();
-    }
-  }
-  return true;
-}
-
-// True if everything is quiet and armed, so that the caller may go to sleep.
-bool Engine::arm(const Waiter& waiter) {
-  if (!lock_unless_notified(waiter)) return false;
-  armed_.store(true);
-  for (PollSource* source : sources_) source->arm();
-  // Orders our arming before the look that follows, and every peer's publishing before its look at our arming, without
-  // a fence in the peers' fast path (they register for this when they open an adapter).
-  base::remote_fence();
-  const bool progress = run_all();
-  if (progress) disarm();
-  unlock();
-  return !progress;
-}
-
 void Engine::kick_leader() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(kick_fd_.get(), &one, sizeof one);
-}
-
-WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
-  if (const WaitResult result = spin(waiter, deadline); result != WaitResult::interrupted) return result;
-  for (;;) {
-    if (waiter.notified()) return WaitResult::notified;
-    Waiter* none = nullptr;
-    const bool leads = leader_.compare_exchange_strong(none, &waiter);
-    const WaitResult result = leads ? lead(waiter, deadline, false) : follow(waiter, deadline);
-    if (leads) step_down();
-    if (waiter.notified()) return WaitResult::notified;
-    if (result != WaitResult::notified) return result;
-  }
-}
-
-void Engine::pause() {
-  Waiter waiter;  // which nobody notifies
-  wait(waiter, base::now_ns() + kTick);
-}
-
-// Answers `interrupted` when the spin brought nothing and the thread should sleep.
-WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
-  const base::Nanoseconds start = base::now_ns();
-  for (unsigned i = 0;; ++i) {
-    if (waiter.notified()) return WaitResult::notified;
-    poll();
-    if (i % 16 != 0) continue;
-    const base::Nanoseconds now = base::now_ns();
-    if (now >= deadline) return waiter.notified() ? WaitResult::notified : WaitResult::timed_out;
-    if (now - start >= spin_ns_) return WaitResult::interrupted;
-    if (now - start > kYieldAfter) sched_yield();
-  }
-}
-
-// What has woken the leader and not been all is often followed by the rest, as the parts of a message are by each
-// other. Arming and sleeping takes longer than most gaps between them.
-void Engine::linger(const Waiter& waiter, base::Nanoseconds deadline) {
-  for (base::Nanoseconds last = base::now_ns(); !waiter.notified();) {
-    const bool progress = poll();
-    const base::Nanoseconds now = base::now_ns();
-    if (progress) last = now;
-    if (now - last >= spin_ns_ || now >= deadline) return;
-    if (now - last > kYieldAfter) sched_yield();
-  }
-}
-
-WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread) {
-  leader_is_progress_thread_.store(is_progress_thread);
-  std::uint64_t seen = activity_.load(std::memory_order_relaxed);
-  std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);
-  for (;;) {
-    if (waiter.notified()) return WaitResult::notified;
-    const base::Nanoseconds now = base::now_ns();
-    if (now >= deadline) return WaitResult::timed_out;
-    const std::uint64_t activity = activity_.load(std::memory_order_relaxed);
-    const bool others_poll = activity != seen;
-    seen = activity;
-    if (is_progress_thread && (others_poll || yield_wanted_.load() || stopping_.load())) return WaitResult::notified;
-
-    base::Nanoseconds until = std::min(deadline, next_timer_.load());
-    if (others_poll) {
-      until = std::min(until, now + kTick);
-    } else if (!arm(waiter)) {
-      continue;
-    }
-    counters_.sleeps.add();
-    waiter.kick_fd_.store(kick_fd_.get());
-    int count = 0;
-    if (!waiter.notified()) {
-      const base::Nanoseconds left =
-          std::max<base::Nanoseconds>(until == base::kForever ? 0 : until - base::now_ns(), 0);
-      const timespec timeout = base::to_timespec(left);
-      pollfd bell{epoll_fd_.get(), POLLIN, 0};
-      count = ppoll(&bell, 1, until == base::kForever ? nullptr : &timeout, nullptr);
-    }
-    const bool signalled = count < 0 && errno == EINTR;
-    waiter.kick_fd_.store(-1);
-    drain_eventfd(kick_fd_.get());  // what it was for is looked at below
-    const bool others_post = posts_.load(std::memory_order_relaxed) != posts_seen;
-    bool progress = false;
-    if (lock_unless_notified(waiter)) {
-      disarm();
-      progress = run_all();
-      unlock();
-    }
-    if (is_progress_thread && others_post) return WaitResult::notified;
-    if (progress && !signalled && !is_progress_thread) {
-      linger(waiter, deadline);
-      seen = activity_.load(std::memory_order_relaxed);
-    }
-    posts_seen = posts_.load(std::memory_order_relaxed);  // with those of the calls that were put off until now
-    if (signalled) return WaitResult::interrupted;
-  }
-}
-
-WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
-  {
-    base::Guard guard(followers_lock_);
-    followers_.push_back(waiter);
-  }
-  if (leader_is_progress_thread_.load()) {
-    yield_wanted_.store(true);
-    kick_leader();
-  }
-  WaitResult result = WaitResult::notified;
-  waiter.asleep_.store(true);
-  // A leader that left before we were on the list promoted nobody.
-  while (leader_.load() != nullptr && waiter.word_.load() == Waiter::kWaiting) {
-    const auto slept = base::futex_wait(waiter.word_, Waiter::kWaiting, base::to_timespec(deadline));
-    if (slept == base::FutexResult::timed_out) result = WaitResult::timed_out;
-    if (slept == base::FutexResult::interrupted) result = WaitResult::interrupted;
-    if (result != WaitResult::notified) break;
-  }
-  waiter.asleep_.store(false);
-  bool promoted = false;
-  {
-    base::Guard guard(followers_lock_);
-    followers_.remove(waiter);
-    std::uint32_t word = Waiter::kPromoted;
-    promoted = waiter.word_.compare_exchange_strong(word, Waiter::kWaiting);
-  }
-  // Whoever leaves for good must not take a promotion along that another sleeper waits for.
-  const bool leaves = result != WaitResult::notified || waiter.notified();
-  if ((promoted || leader_.load() == nullptr) && leaves) hand_over();
-  return result;
-}
-
-void Engine::step_down() {
-  leader_is_progress_thread_.store(false);
-  leader_.store(nullptr);
-  hand_over();
-}
-
-// Requires: nobody leads, or it does no harm that somebody looks whether he should.
-void Engine::hand_over() {
-  {
-    base::Guard guard(followers_lock_);
-    for (Waiter* follower = followers_.front(); follower; follower = followers_.after(*follower)) {
-      std::uint32_t word = Waiter::kWaiting;
-      if (follower->word_.compare_exchange_strong(word, Waiter::kPromoted)) {
-        base::futex_wake(follower->word_, 1);
-        return;
-      }
-      if (word == Waiter::kPromoted) return;
-    }
-  }
-  if (progress_word_.exchange(kAwake) == kResting) base::futex_wake(progress_word_);
-}
-
-void Engine::progress_thread() {
-  Waiter waiter;  // never notified: it is kicked
-  std::uint64_t seen = activity_.load(std::memory_order_relaxed);
-  std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);
-  while (!stopping_.load()) {
-    base::Nanoseconds rest_until = 0;
-    if (leader_.load() != nullptr) {
-      rest_until = base::kForever;  // step_down() wakes us
-    } else if (const std::uint64_t activity = activity_.load(std::memory_order_relaxed),
-               posts = posts_.load(std::memory_order_relaxed);
-               activity != seen || posts != posts_seen) {
-      seen = activity;
-      posts_seen = posts;
-      rest_until = base::now_ns() + kTick / 2;  // of two rests, the first may be spoilt by its last moment
-    }
-    if (rest_until != 0) {
-      progress_word_.store(kResting);
-      if ((rest_until != base::kForever || leader_.load() != nullptr) && !stopping_.load()) {
-        base::futex_wait(progress_word_, kResting, base::to_timespec(rest_until));
-      }
-      progress_word_.store(kAwake);
-      // Whoever polls does so without us, and would only be kept from it.
-      const bool others_look = activity_.load(std::memory_order_relaxed) != seen && !pass_wanted_.load();
-      if (rest_until != base::kForever && others_look) continue;
-      if (leader_.load() == nullptr && try_lock()) {
-        const std::uint64_t posts_before = posts_.load(std::memory_order_relaxed);
-        run_all();
-        unlock();
-        posts_seen += posts_.load(std::memory_order_relaxed) - posts_before;  // the calls put off until now made them
-      }
-      continue;
-    }
-    Waiter* none = nullptr;
-    if (!leader_.compare_exchange_strong(none, &waiter)) continue;
-    yield_wanted_.store(false);
-    lead(waiter, base::kForever, true);
-    step_down();
-    seen = activity_.load(std::memory_order_relaxed) - 1;  // whoever made us leave is active
-  }
 }
 
 }  // namespace anydat::nic
