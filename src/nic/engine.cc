@@ -2,7 +2,6 @@
 #include "nic/engine.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "os/thread_signals.h"
 
 namespace anydat::nic {
 
@@ -36,10 +36,7 @@ Status Engine::start() {
   event.data.ptr = nullptr;  // the kick
   if (epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, kick_fd_.get(), &event) != 0) return Status::no_memory;
 
-  // Signals belong to the application's threads (a handler that runs here would not interrupt a blocked call).
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const os::SignalsOfOurThreads mask;
   Status status = Status::ok;
   try {
     thread_ = std::thread([this] { progress_thread(); });
@@ -48,7 +45,6 @@ Status Engine::start() {
   } catch (const std::bad_alloc&) {
     status = Status::no_memory;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return status;
 }
 
