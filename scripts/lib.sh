@@ -10,7 +10,7 @@ build_packages=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev
 verbs_packages=(libibverbs-dev librdmacm-dev pkgconf)
 # What the tests need on top.
 # shellcheck disable=SC2034  # likewise
-test_packages=(libgtest-dev libgmock-dev scdoc pkgconf dpkg-dev)
+test_packages=(libgtest-dev libgmock-dev scdoc pkgconf dpkg-dev valgrind binutils)
 
 # What the tests on RDMA devices need, which boot a QEMU guest.
 # shellcheck disable=SC2034  # likewise

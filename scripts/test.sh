@@ -13,7 +13,8 @@ Installs what is missing (Debian's packages), builds in build/, and runs these p
   asan      the same under the address and undefined-behaviour sanitizers
   tsan      the same under the thread sanitizer
   clang     the library under clang, with its thread-safety analysis as errors
-  checks    what the rooms of the library include; whether tests name every rule of the standard
+  checks    what the rooms of the library include; whether tests name every rule of the standard; whether a call of the
+            hot path needs more instructions than bench/instructions.txt says
 --quick is the part release alone.
 ANYDAT_TEST_JOBS: how many tests run at once (default: the number of processors).
 END
@@ -80,6 +81,7 @@ run_part() {
       scripts/check-arrows.sh || return 1
       # It lists the rules that no test names, and fails if there are any.
       scripts/rules.sh || return 1
+      bench/instructions.sh || return 1
       ;;
   esac
 }

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls of the hot path, one after the other, for somebody who counts what each costs: instructions.sh runs this
+// program under callgrind, which collects only inside anydat_counted() and writes one profile at the end of each of its
+// calls. Standard output names them in that order, one line each:
+//   plain post_send 16 ok
+// `late` instead of `ok` is a count to be thrown away, because the call met something else than it was meant to.
+//
+// The other side is a process of its own that runs at full speed and polls all the time, so that nobody has to be
+// woken. It is the target of everything, and sends when it is told to, through a page that both share.
+#include <anydat/anydat.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/adapter.h"
+#include "common/command_line.h"
+#include "common/connection.h"
+#include "common/error.h"
+#include "common/pause.h"
+#include "common/process.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using tools::check;
+
+constexpr int kPageFd = 3;
+constexpr int kMost = 64;
+constexpr DAT_COUNT kDepth = 2 * kMost;
+constexpr std::size_t kMessageBytes = 64;
+constexpr auto kPatience = 60s;  // the counted side is some fifty times slower than usual
+constexpr std::array kInARow = {1, 16, 64};
+
+// What the two processes share besides the adapter.
+struct Page {
+  std::atomic<std::uint64_t> qualifier;
+  std::atomic<std::uint32_t> wanted;  // orders so far
+  std::atomic<std::uint32_t> done;    // of them, carried out
+  std::atomic<std::uint32_t> received;
+  std::atomic<std::uint32_t> sends;   // what the latest order is: so many Sends
+  std::atomic<std::uint32_t> on_srq;  // on the endpoint with a shared queue
+  struct {
+    std::uint64_t address;
+    std::uint32_t context;
+  } mapped, heap;
+};
+
+// One connection and all that it needs. Messages lie in one region: those to send first, buffers to receive behind.
+struct Side {
+  Side(const tools::Adapter& adapter, bool on_srq)
+      : recv(adapter.make_evd(4 * kDepth, DAT_EVD_DTO_FLAG)),
+        request(adapter.make_evd(4 * kDepth, DAT_EVD_DTO_FLAG)),
+        connect(adapter.make_evd(8, DAT_EVD_CONNECTION_FLAG)),
+        region(adapter, 2 * kDepth * kMessageBytes) {
+    if (on_srq) srq = adapter.make_srq(kDepth);
+    ep = on_srq ? adapter.make_ep_with_srq(recv.get(), request.get(), connect.get(), srq.get(), kDepth)
+                : adapter.make_ep(recv.get(), request.get(), connect.get(), kDepth, kDepth);
+  }
+
+  std::byte* message(std::size_t index) const { return region.data() + index * kMessageBytes; }
+  std::byte* buffer(std::size_t index) const { return message(static_cast<std::size_t>(kDepth) + index); }
+
+  DAT_RETURN post_recv(std::size_t index) {
+    DAT_LMR_TRIPLET triplet = region.at((static_cast<std::size_t>(kDepth) + index) * kMessageBytes, kMessageBytes);
+    DAT_DTO_COOKIE cookie{};
+    cookie.as_64 = index;
+    return srq ? dat_srq_post_recv(srq.get(), 1, &triplet, cookie)
+               : dat_ep_post_recv(ep.get(), 1, &triplet, cookie, DAT_COMPLETION_DEFAULT_FLAG);
+  }
+
+  DAT_RETURN post_send(std::size_t index) {
+    DAT_LMR_TRIPLET triplet = region.at(index * kMessageBytes, kMessageBytes);
+    return dat_ep_post_send(ep.get(), 1, &triplet, DAT_DTO_COOKIE{}, DAT_COMPLETION_DEFAULT_FLAG);
+  }
+
+  DAT_RETURN post_rdma(bool write, const DAT_RMR_TRIPLET& target) {
+    DAT_LMR_TRIPLET triplet = region.at(0, kMessageBytes);
+    DAT_RMR_TRIPLET remote = target;
+    return (write ? dat_ep_post_rdma_write : dat_ep_post_rdma_read)(ep.get(), 1, &triplet, DAT_DTO_COOKIE{}, &remote,
+                                                                    DAT_COMPLETION_DEFAULT_FLAG);
+  }
+
+  tools::Evd recv, request, connect;
+  tools::Region region;
+  tools::Srq srq;
+  tools::Ep ep;
+};
+
+// The next event of a dispatcher, if there is one; a completion that failed ends the program.
+bool take(DAT_EVD_HANDLE evd, DAT_EVENT& event) {
+  const DAT_RETURN status = dat_evd_dequeue(evd, &event);
+  if (DAT_GET_TYPE(status) == DAT_QUEUE_EMPTY) return false;
+  check(status, "dat_evd_dequeue");
+  if (event.event_number == DAT_DTO_COMPLETION_EVENT) {
+    const auto completion = event.event_data.dto_completion_event_data.status;
+    if (completion != DAT_DTO_SUCCESS)
+      throw tools::Error(fmt::format("a transfer ended in {}", tools::completion_status_name(completion)));
+  }
+  return true;
+}
+
+void take_all(DAT_EVD_HANDLE evd, int count) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (DAT_EVENT event; count > 0;) {
+    if (take(evd, event)) {
+      --count;
+    } else if (std::chrono::steady_clock::now() > deadline) {
+      throw tools::Error("completions do not come");
+    }
+  }
+}
+
+// ---- the side that is not counted
+
+class Partner {
+ public:
+  explicit Partner(Page& page)
+      : page_(page),
+        adapter_(tools::kDefaultIa),
+        requests_(adapter_.make_evd(8, DAT_EVD_CR_FLAG)),
+        mapped_(adapter_, kMessageBytes, kRemote, tools::Region::Kind::shareable),
+        heap_(adapter_, kMessageBytes, kRemote) {
+    page_.mapped = {reinterpret_cast<std::uintptr_t>(mapped_.data()), mapped_.rmr_context()};
+    page_.heap = {reinterpret_cast<std::uintptr_t>(heap_.data()), heap_.rmr_context()};
+  }
+
+  int run() {
+    const tools::Listener listener(adapter_, requests_.get(), 0);
+    page_.qualifier.store(listener.qualifier());
+    for (const bool on_srq : {false, true}) accept(on_srq);
+    for (;;) {
+      for (const auto& side : sides_) serve(*side);
+      if (page_.wanted.load() != page_.done.load()) obey();
+    }
+  }
+
+ private:
+  static constexpr int kRemote = DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
+
+  void accept(bool on_srq) {
+    auto side = std::make_unique<Side>(adapter_, on_srq);
+    for (std::size_t i = 0; i < kDepth; ++i) check(side->post_recv(i), "posting a receive");
+    DAT_EVENT event{};
+    if (!tools::wait_event(requests_.get(), kPatience, event)) throw tools::Error("nobody connects");
+    check(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, side->ep.get(), 0, nullptr), "dat_cr_accept");
+    if (!tools::wait_event(side->connect.get(), kPatience, event)) throw tools::Error("the connection does not stand");
+    sides_.push_back(std::move(side));
+  }
+
+  void serve(Side& side) {
+    DAT_EVENT event;
+    while (take(side.recv.get(), event)) {
+      check(side.post_recv(event.event_data.dto_completion_event_data.user_cookie.as_64), "posting a receive");
+      page_.received.fetch_add(1);
+    }
+  }
+
+  void obey() {
+    Side& side = *sides_[page_.on_srq.load()];
+    const int count = static_cast<int>(page_.sends.load());
+    for (int i = 0; i < count; ++i) {
+      *side.message(static_cast<std::size_t>(i)) = std::byte{1};
+      check(side.post_send(static_cast<std::size_t>(i)), "dat_ep_post_send");
+    }
+    take_all(side.request.get(), count);
+    page_.done.fetch_add(1);
+  }
+
+  Page& page_;
+  tools::Adapter adapter_;
+  tools::Evd requests_;
+  tools::Region mapped_, heap_;
+  std::vector<std::unique_ptr<Side>> sides_;
+};
+
+// ---- the side that is counted
+
+using Target = const DAT_RMR_TRIPLET*;
+using Function = void(Side&, int count, Target, DAT_EVD_HANDLE other);
+
+// One call of the hot path, `count` times in a row.
+struct Call {
+  Function* function;
+  Side* side;
+  int count;
+  Target target;
+  DAT_EVD_HANDLE other;  // a dispatcher to which nothing ever comes
+};
+
+}  // namespace
+
+// By this name callgrind knows what to collect.
+extern "C" [[gnu::noipa]] void anydat_counted(const Call* call) {
+  call->function(*call->side, call->count, call->target, call->other);
+  asm volatile("");  // so that the call is none that never returns here
+}
+
+namespace {
+
+void post_sends(Side& side, int count, Target, DAT_EVD_HANDLE) {
+  for (int i = 0; i < count; ++i) side.post_send(static_cast<std::size_t>(i));
+}
+
+void post_recvs(Side& side, int count, Target, DAT_EVD_HANDLE) {
+  for (int i = 0; i < count; ++i) side.post_recv(static_cast<std::size_t>(i));
+}
+
+// Progress through another dispatcher, until the last message has filled its buffer. So dequeuing is not part of it.
+void arrivals(Side& side, int count, Target, DAT_EVD_HANDLE other) {
+  DAT_EVENT event;
+  const volatile std::byte* last = side.buffer(static_cast<std::size_t>(count - 1));
+  do {
+    dat_evd_dequeue(other, &event);
+  } while (*last == std::byte{0});
+}
+
+void dequeues(Side& side, int count, Target, DAT_EVD_HANDLE) {
+  DAT_EVENT event;
+  for (int i = 0; i < count; ++i) dat_evd_dequeue(side.recv.get(), &event);
+}
+
+void empty_dequeues(Side&, int count, Target, DAT_EVD_HANDLE other) {
+  DAT_EVENT event;
+  for (int i = 0; i < count; ++i) dat_evd_dequeue(other, &event);
+}
+
+void rdma_writes(Side& side, int count, Target target, DAT_EVD_HANDLE) {
+  for (int i = 0; i < count; ++i) side.post_rdma(true, *target);
+}
+
+void rdma_reads(Side& side, int count, Target target, DAT_EVD_HANDLE) {
+  for (int i = 0; i < count; ++i) side.post_rdma(false, *target);
+}
+
+class Counted {
+ public:
+  Counted(Page& page, int repetitions, const std::string& host)
+      : page_(page),
+        repetitions_(repetitions),
+        host_(host),
+        adapter_(tools::kDefaultIa),
+        other_(adapter_.make_evd(8, DAT_EVD_SOFTWARE_FLAG)) {}
+
+  void run() {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (page_.qualifier.load() == 0) {
+      if (std::chrono::steady_clock::now() > deadline) throw tools::Error("the other process does not start");
+      sched_yield();
+    }
+    mapped_ = target(page_.mapped.address, page_.mapped.context);
+    heap_ = target(page_.heap.address, page_.heap.context);
+    for (const bool on_srq : {false, true}) {
+      auto side = std::make_unique<Side>(adapter_, on_srq);
+      const tools::Peer peer = tools::resolve_peer(host_, page_.qualifier.load());
+      tools::connect(side->ep.get(), side->connect.get(), peer, kPatience, {});
+      sides_.push_back(std::move(side));
+    }
+    for (std::size_t i = 0; i < sides_.size(); ++i) count_side(i);
+    count(*sides_[0], "plain", "dequeue_empty", empty_dequeues);
+  }
+
+ private:
+  static DAT_RMR_TRIPLET target(std::uint64_t address, std::uint32_t context) {
+    DAT_RMR_TRIPLET triplet{};
+    triplet.rmr_context = context;
+    triplet.target_address = address;
+    triplet.segment_length = kMessageBytes;
+    return triplet;
+  }
+
+  void count_side(std::size_t index) {
+    Side& side = *sides_[index];
+    const char* kind = index == 0 ? "plain" : "srq";
+    for (const int in_a_row : kInARow) {
+      for (int i = 0; i <= repetitions_; ++i) {  // the first is for warming up
+        sends(side, kind, in_a_row, i > 0);
+        messages(side, index, kind, in_a_row, i > 0);
+        if (index > 0) continue;
+        rdma(side, "rdma_write", rdma_writes, mapped_, in_a_row, i > 0);
+        rdma(side, "rdma_read", rdma_reads, mapped_, in_a_row, i > 0);
+        rdma(side, "rdma_write_copied", rdma_writes, heap_, in_a_row, i > 0);
+        rdma(side, "rdma_read_copied", rdma_reads, heap_, in_a_row, i > 0);
+      }
+    }
+  }
+
+  // Everything is quiet, and what the other side has said of its progress has been read.
+  void settle() {
+    for (int i = 0; i < 20; ++i) empty_dequeues(*sides_[0], 1, nullptr, other_.get());
+  }
+
+  void go(const Call& call, bool counts, const char* kind, const char* name, bool good = true) {
+    if (!counts) return call.function(*call.side, call.count, call.target, call.other);
+    anydat_counted(&call);
+    fmt::print("{} {} {} {}\n", kind, name, call.count, good ? "ok" : "late");
+  }
+
+  void count(Side& side, const char* kind, const char* name, Function* function) {
+    for (int i = 0; i < repetitions_; ++i) go({function, &side, 1, nullptr, other_.get()}, true, kind, name);
+  }
+
+  void sends(Side& side, const char* kind, int in_a_row, bool counts) {
+    settle();
+    const std::uint32_t before = page_.received.load();
+    go({post_sends, &side, in_a_row, nullptr, other_.get()}, counts, kind, "post_send");
+    take_all(side.request.get(), in_a_row);
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (page_.received.load() - before != static_cast<std::uint32_t>(in_a_row)) {
+      settle();
+      if (std::chrono::steady_clock::now() > deadline) throw tools::Error("Sends do not arrive");
+    }
+  }
+
+  void messages(Side& side, std::size_t index, const char* kind, int in_a_row, bool counts) {
+    settle();
+    for (int i = 0; i < in_a_row; ++i) *side.buffer(static_cast<std::size_t>(i)) = std::byte{0};
+    go({post_recvs, &side, in_a_row, nullptr, other_.get()}, counts, kind, side.srq ? "srq_post_recv" : "post_recv");
+    settle();
+    page_.on_srq.store(static_cast<std::uint32_t>(index));
+    page_.sends.store(static_cast<std::uint32_t>(in_a_row));
+    const std::uint32_t order = page_.wanted.fetch_add(1) + 1;
+    // No call meanwhile: it would be the one that lets the messages in. Nor any sleep, in which the library's own
+    // thread would; should it all the same, the first buffer tells.
+    while (page_.done.load() != order) tools::pause();
+    const volatile std::byte* first = side.buffer(0);
+    const bool in_time = *first == std::byte{0};
+    go({arrivals, &side, in_a_row, nullptr, other_.get()}, counts, kind, "arrival", in_time);
+    settle();
+    go({dequeues, &side, in_a_row, nullptr, other_.get()}, counts, kind, "dequeue");
+  }
+
+  void rdma(Side& side, const char* name, Function* function, const DAT_RMR_TRIPLET& target, int in_a_row,
+            bool counts) {
+    settle();
+    go({function, &side, in_a_row, &target, other_.get()}, counts, "plain", name);
+    take_all(side.request.get(), in_a_row);
+  }
+
+  Page& page_;
+  int repetitions_;
+  std::string host_;
+  tools::Adapter adapter_;
+  tools::Evd other_;
+  DAT_RMR_TRIPLET mapped_{}, heap_{};
+  std::vector<std::unique_ptr<Side>> sides_;
+};
+
+Page& map_page(int fd) {
+  void* memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) tools::fail_errno("mapping a page");
+  return *static_cast<Page*>(memory);
+}
+
+// By its name, because /proc/self/exe is the simulator's own program under one.
+pid_t start_partner(int page_fd) {
+  std::array<char, 4096> name{};
+  if (readlink("/proc/self/exe", name.data(), name.size() - 1) < 0) tools::fail_errno("reading /proc/self/exe");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, page_fd, kPageFd);
+  char option[] = "--partner";
+  std::array<char*, 3> arguments{name.data(), option, nullptr};
+  pid_t pid = -1;
+  errno = posix_spawn(&pid, name.data(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (errno != 0) tools::fail_errno("starting the other process");
+  return pid;
+}
+
+int count_all(int repetitions, const std::string& host) {
+  const tools::Fd fd(memfd_create("page", MFD_CLOEXEC));
+  if (fd.get() < 0 || ftruncate(fd.get(), sizeof(Page)) != 0) tools::fail_errno("making a page");
+  Page& page = map_page(fd.get());
+  const pid_t partner = start_partner(fd.get());
+  int result = tools::kExitOk;
+  try {
+    Counted(page, repetitions, host).run();
+  } catch (const tools::Error& error) {
+    fmt::print(stderr, "instructions: {}\n", error.what());
+    result = tools::kExitFailed;
+  }
+  kill(partner, SIGKILL);
+  tools::exit_code_of(partner);
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool partner = false;
+  int repetitions = 5;
+  std::string host = "localhost";
+  CLI::App app("The calls of the hot path for instructions.sh to count", "instructions");
+  app.add_flag("--partner", partner, "Be the other side (used by the program itself)")->group("");
+  app.add_option("--repetitions", repetitions, "How often each is called")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_option("--to", host, "The address by which it reaches itself")->capture_default_str();
+  return tools::run_tool(app, argc, argv, [&] {
+    if (!partner) return count_all(repetitions, host);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return Partner(map_page(kPageFd)).run();
+  });
+}
