@@ -9,6 +9,7 @@
 #include "nic/adapter.h"
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/queue_pair.h"
+#include "nic/soft/strangers.h"
 
 namespace anydat::nic::soft {
 
@@ -64,6 +65,7 @@ class SoftAdapter final : public Adapter {
   Status open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters, std::unique_ptr<Stream>& stream);
   Status open_tcp_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
                          std::unique_ptr<Stream>& stream);
+  Strangers& strangers() { return strangers_; }
   const std::string& scope() const { return scope_; }
   // The scopes that a service point reachable at a local address may have. Empty if the address is not of this host.
   std::vector<std::string> scopes_of(const Address& address) const;
@@ -83,6 +85,7 @@ class SoftAdapter final : public Adapter {
   Engine engine_;
   RegionTable regions_;
   std::unordered_set<SoftQueuePair*> queue_pairs_;  // with the engine held
+  Strangers strangers_;                             // likewise
   std::unique_ptr<shm::Fabric> shm_;
   std::unique_ptr<iwarp::Fabric> iwarp_;  // null: TCP is not wanted
   DeliveryBatch batch_;                   // with the engine held

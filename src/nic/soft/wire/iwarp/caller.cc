@@ -37,8 +37,13 @@ void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> pri
 
 // ---- somebody who has called
 
-Caller::Caller(Fabric& fabric, base::UniqueFd socket, ConnQual qual)
-    : fabric_(fabric), socket_(std::move(socket)), qual_(qual), patience_([this] { fabric_.finished(*this); }) {}
+Caller::Caller(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual)
+    : Stranger(fabric.adapter().strangers(), source, Stage::silent),
+      fabric_(fabric),
+      socket_(std::move(socket)),
+      source_(source),
+      qual_(qual),
+      patience_([this] { fabric_.finished(*this); }) {}
 
 Caller::~Caller() {
   if (watched_ && socket_) fabric_.engine().unwatch(socket_.get(), *this);
@@ -48,8 +53,18 @@ Caller::~Caller() {
 bool Caller::begin() {
   prepare(socket_.get(), fabric_.adapter());
   watched_ = fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
-  if (watched_) fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
-  return watched_;
+  if (!watched_) return false;
+  fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
+  // Who has said what it wants already is not one of those that are turned out for the next caller.
+  ready(EPOLLIN);
+  return true;
+}
+
+void Caller::turn_out() {
+  fabric_.engine().unwatch(socket_.get(), *this);
+  watched_ = false;
+  socket_.reset();
+  fabric_.finished(*this);
 }
 
 void Caller::ready(std::uint32_t) {
@@ -71,6 +86,7 @@ bool Caller::hear() {
     if (count < 0 && errno == EAGAIN) return true;
     if (count <= 0) return false;
     count_ += static_cast<std::size_t>(count);
+    enter(Stage::talking);
     switch (parse_start_up(std::span(heard_).first(count_), false, frame, frame_bytes)) {
       case Parsed::incomplete:
         continue;
@@ -92,7 +108,8 @@ bool Caller::hear() {
 void Caller::ask(const StartUp& frame) {
   fabric_.engine().unwatch(socket_.get(), *this);
   watched_ = false;
-  auto request = std::make_unique<TcpRequest>(fabric_, std::move(socket_), qual_, frame);
+  leave();
+  auto request = std::make_unique<TcpRequest>(fabric_, std::move(socket_), source_, qual_, frame);
   if (!request->complete()) return;
   ListenerEvents* to = fabric_.listener(qual_);
   if (frame.markers) {
@@ -106,8 +123,14 @@ void Caller::ask(const StartUp& frame) {
 
 // ---- a request
 
-TcpRequest::TcpRequest(Fabric& fabric, base::UniqueFd socket, ConnQual qual, const StartUp& asked)
-    : fabric_(fabric), socket_(std::move(socket)), qual_(qual), asked_(asked), data_bytes_(asked.private_data.size()) {
+TcpRequest::TcpRequest(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual,
+                       const StartUp& asked)
+    : Stranger(fabric.adapter().strangers(), source, Stage::asking),
+      fabric_(fabric),
+      socket_(std::move(socket)),
+      qual_(qual),
+      asked_(asked),
+      data_bytes_(asked.private_data.size()) {
   std::copy(asked.private_data.begin(), asked.private_data.end(), data_.begin());
   asked_.private_data = {};
   if (!ends_of(socket_.get(), local_, remote_)) socket_.reset();  // it has gone already
@@ -124,7 +147,8 @@ std::uint64_t TcpRequest::remote_port() const {
 void TcpRequest::turn_away(std::span<const std::byte> private_data) {
   if (!socket_) return;
   send_rejection(socket_.get(), asked_, private_data);
-  fabric_.part(std::move(socket_), Transmitter(fabric_.chunks()));
+  leave();
+  fabric_.part(std::move(socket_), Transmitter(fabric_.chunks()), Stranger::Stage::leaving, remote_);
 }
 
 void TcpRequest::reject() {
@@ -139,7 +163,8 @@ Status TcpRequest::hand_off(ConnQual qual) {
   if (ListenerEvents* to = fabric_.listener(qual)) {
     StartUp asked = asked_;
     asked.private_data = private_data();
-    fabric_.deliver(std::make_unique<TcpRequest>(fabric_, std::move(socket_), qual, asked), *to);
+    leave();
+    fabric_.deliver(std::make_unique<TcpRequest>(fabric_, std::move(socket_), remote_, qual, asked), *to);
     return Status::ok;
   }
   // Another process, or another instance of the adapter: the active side asks there itself, once it is known that
@@ -155,6 +180,7 @@ void TcpRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   TcpStream& its = *stream;
   its.prepare_to_accept(asked_, remote_, private_data);
   soft.begin_accept(std::move(stream), local_, qual_, remote_, port_of(remote_));
+  leave();
   its.accept(std::move(socket_));
 }
 

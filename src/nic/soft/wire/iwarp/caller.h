@@ -8,6 +8,7 @@
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/refusal.h"
+#include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -18,12 +19,13 @@ class Fabric;
 void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> private_data);
 
 // Somebody who has called and not yet said what he wants. Nobody may take for ever.
-class Caller final : public FdHandler {
+class Caller final : public FdHandler, public Stranger {
  public:
-  Caller(Fabric& fabric, base::UniqueFd socket, ConnQual qual);
+  Caller(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual);
   ~Caller() override;
   bool begin();
   void ready(std::uint32_t events) override;
+  void turn_out() override;
 
  private:
   bool hear();  // false: it is over
@@ -31,6 +33,7 @@ class Caller final : public FdHandler {
 
   Fabric& fabric_;
   base::UniqueFd socket_;
+  const Address source_;
   const ConnQual qual_;
   std::array<std::byte, kStartUpBytesMax> heard_;
   std::size_t count_ = 0;
@@ -39,9 +42,9 @@ class Caller final : public FdHandler {
 };
 
 // A connection request that has no answer yet. With the engine held.
-class TcpRequest final : public ConnectionRequest {
+class TcpRequest final : public ConnectionRequest, public Stranger {
  public:
-  TcpRequest(Fabric& fabric, base::UniqueFd socket, ConnQual qual, const StartUp& asked);
+  TcpRequest(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual, const StartUp& asked);
   ~TcpRequest() override;
   bool complete() const { return static_cast<bool>(socket_); }
 
@@ -53,6 +56,7 @@ class TcpRequest final : public ConnectionRequest {
   void reject() override;
   Status hand_off(ConnQual qual) override;
   void refuse();
+  void turn_out() override { socket_.reset(); }
 
  private:
   void answer(const StartUp& frame);

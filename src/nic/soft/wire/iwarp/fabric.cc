@@ -18,8 +18,6 @@ namespace anydat::nic::soft::iwarp {
 
 namespace {
 
-// Callers that may be in the middle of a set-up at once.
-constexpr std::size_t kCallersMax = 4096;
 // A look at a socket is a system call. While nothing comes, other sources are not slowed down by one each time.
 constexpr unsigned kVainLooksMax = 20'000;
 constexpr unsigned kLookSeldom = 64;
@@ -216,9 +214,8 @@ void Fabric::look_for_silence() {
 
 // ---- set-ups and ends
 
-void Fabric::called(base::UniqueFd socket, ConnQual qual) {
-  if (callers_.size() >= kCallersMax) return;
-  if (!callers_.add(std::make_unique<Caller>(*this, std::move(socket), qual)).begin()) callers_.drop_newest();
+void Fabric::called(base::UniqueFd socket, const Address& source, ConnQual qual) {
+  if (!callers_.add(std::make_unique<Caller>(*this, std::move(socket), source, qual)).begin()) callers_.drop_newest();
 }
 
 void Fabric::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
@@ -226,9 +223,9 @@ void Fabric::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
   if (!to.on_request(request) && request) static_cast<TcpRequest&>(*request).refuse();
 }
 
-void Fabric::part(base::UniqueFd socket, Transmitter rest) {
+void Fabric::part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source) {
   try {
-    farewells_.add(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest))).begin();
+    farewells_.add(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest), stage, source)).begin();
   } catch (const std::bad_alloc&) {
     // The peer finds the connection cut.
   }

@@ -13,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/soft/finishing.h"
+#include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/chunk.h"
 
 namespace anydat::nic::soft {
@@ -66,11 +67,12 @@ class Fabric final : public PollSource, public FdHandler {
   void forget(Turn& turn);
 
   // For set-ups and ends.
-  void called(base::UniqueFd socket, ConnQual qual);
+  void called(base::UniqueFd socket, const Address& source, ConnQual qual);
   void finished(Caller& caller);
   void deliver(std::unique_ptr<TcpRequest> request, ListenerEvents& to);
   // Sees to it that what is in line still goes out, and then closes the socket.
-  void part(base::UniqueFd socket, Transmitter rest);
+  void part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage = Stranger::Stage::parting,
+            const Address& source = {});
   void finished(Farewell& farewell);
 
   // PollSource, FdHandler

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -20,8 +21,12 @@ constexpr base::Nanoseconds kHurry = 200'000'000;
 
 }  // namespace
 
-Farewell::Farewell(Fabric& fabric, base::UniqueFd socket, Transmitter rest)
-    : fabric_(fabric), socket_(std::move(socket)), rest_(std::move(rest)), patience_([this] {
+Farewell::Farewell(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stage stage, const Address& source)
+    : Stranger(fabric.adapter().strangers(), source, stage),
+      fabric_(fabric),
+      socket_(std::move(socket)),
+      rest_(std::move(rest)),
+      patience_([this] {
         // A peer that does not even read is told the hard way.
         const linger at_once{1, 0};
         setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -44,6 +49,13 @@ void Farewell::begin() {
     return;
   }
   fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
+}
+
+void Farewell::turn_out() {
+  if (watched_) fabric_.engine().unwatch(socket_.get(), *this);
+  watched_ = false;
+  socket_.reset();
+  fabric_.finished(*this);
 }
 
 bool Farewell::go_on() {

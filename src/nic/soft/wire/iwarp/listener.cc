@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Service points: sockets that listen.
 #include <netinet/in.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -9,7 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "nic/soft/accepting_socket.h"
+#include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/caller.h"
 #include "nic/soft/wire/iwarp/fabric.h"
@@ -19,47 +18,15 @@ namespace anydat::nic::soft::iwarp {
 
 namespace {
 
-// One address of a service point.
-class Port final : public FdHandler {
- public:
-  Port(Fabric& fabric, ConnQual qual, base::UniqueFd socket)
-      : fabric_(fabric), qual_(qual), socket_(std::move(socket)) {}
-  ~Port() override { stop(); }
-  bool begin() {
-    listens_ = socket_ && fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
-    return listens_;
-  }
-  // The socket stays bound.
-  void stop() {
-    if (!listens_) return;
-    listens_ = false;
-    fabric_.engine().unwatch(socket_.get(), *this);
-    shutdown(socket_.get(), SHUT_RD);
-  }
-  void ready(std::uint32_t) override {
-    socket_.accept_some([this](base::UniqueFd caller) {
-      try {
-        fabric_.called(std::move(caller), qual_);
-      } catch (const std::bad_alloc&) {
-        base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
-      }
-    });
-  }
-
- private:
-  Fabric& fabric_;
-  const ConnQual qual_;
-  AcceptingSocket socket_;
-  bool listens_ = false;
-};
-
 class TcpListener final : public Listener {
  public:
   TcpListener(Fabric& fabric, ConnQual qual) : fabric_(fabric), qual_(qual) {}
   ~TcpListener() override { stop(); }
   ConnQual qual() const override { return qual_; }
   bool add(base::UniqueFd socket) {
-    ports_.push_back(std::make_unique<Port>(fabric_, qual_, std::move(socket)));
+    ports_.push_back(std::make_unique<Acceptor>(
+        fabric_.engine(), fabric_.adapter().strangers(), std::move(socket),
+        [this](base::UniqueFd caller, const Address& source) { called(std::move(caller), source); }));
     return ports_.back()->begin();
   }
   void begin(ListenerEvents& events) {
@@ -74,9 +41,17 @@ class TcpListener final : public Listener {
   }
 
  private:
+  void called(base::UniqueFd caller, const Address& source) {
+    try {
+      fabric_.called(std::move(caller), source, qual_);
+    } catch (const std::bad_alloc&) {
+      base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
+    }
+  }
+
   Fabric& fabric_;
   const ConnQual qual_;
-  std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<std::unique_ptr<Acceptor>> ports_;  // one for each address
   bool listens_ = false;
 };
 

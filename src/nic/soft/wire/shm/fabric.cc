@@ -13,7 +13,7 @@
 #include "base/fence.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "nic/soft/accepting_socket.h"
+#include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/request.h"
@@ -23,29 +23,24 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-// Peers in the middle of a handshake that may keep us waiting at once.
-constexpr std::size_t kWelcomesMax = 1024;
-
-class ShmListener final : public Listener, public FdHandler {
+class ShmListener final : public Listener {
  public:
   ShmListener(Fabric& fabric, ConnQual qual, base::UniqueFd socket)
-      : fabric_(fabric), qual_(qual), socket_(std::move(socket)) {}
+      : fabric_(fabric),
+        qual_(qual),
+        acceptor_(fabric.engine(), fabric.adapter().strangers(), std::move(socket),
+                  [this](base::UniqueFd caller, const Address&) { called(std::move(caller)); }) {}
   ~ShmListener() override { leave(); }
   bool begin(ListenerEvents& events) {
     fabric_.add_listener(qual_, events);
-    return socket_ && fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
+    return acceptor_.begin();
   }
   ConnQual qual() const override { return qual_; }
   void stop() override {
     // Who called before this is answered by the attempts' next step: nobody listens. Later ones find a dead socket, but
     // the name is still taken.
-    shutdown(socket_.get(), SHUT_RD);
-    ready(0);
+    acceptor_.take_all_and_stop();
     leave();
-  }
-
-  void ready(std::uint32_t) override {
-    socket_.accept_some([this](base::UniqueFd caller) { called(std::move(caller)); });
   }
 
  private:
@@ -65,12 +60,12 @@ class ShmListener final : public Listener, public FdHandler {
     if (stopped_) return;
     stopped_ = true;
     fabric_.remove_listener(qual_);
-    fabric_.engine().unwatch(socket_.get(), *this);
+    acceptor_.stop();
   }
 
   Fabric& fabric_;
   const ConnQual qual_;
-  AcceptingSocket socket_;
+  Acceptor acceptor_;
   bool stopped_ = false;
 };
 
@@ -274,7 +269,6 @@ void Fabric::deliver(std::unique_ptr<ShmRequest> given, ListenerEvents& to) {
 }
 
 void Fabric::welcome(base::UniqueFd socket) {
-  if (welcomes_.size() >= kWelcomesMax) return;
   if (!welcomes_.add(std::make_unique<Welcome>(*this, std::move(socket))).begin()) welcomes_.drop_newest();
 }
 

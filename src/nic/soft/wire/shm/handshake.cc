@@ -299,7 +299,10 @@ void Attempt::give_up() {
 // ---- the listening side
 
 Welcome::Welcome(Fabric& fabric, base::UniqueFd socket)
-    : fabric_(fabric), socket_(std::move(socket)), patience_([this] { fabric_.finished(*this); }) {}
+    : Stranger(fabric.adapter().strangers(), {}, Stage::silent),
+      fabric_(fabric),
+      socket_(std::move(socket)),
+      patience_([this] { fabric_.finished(*this); }) {}
 
 Welcome::~Welcome() {
   if (socket_) fabric_.engine().unwatch(socket_.get(), *this);
@@ -307,8 +310,17 @@ Welcome::~Welcome() {
 }
 
 bool Welcome::begin() {
+  if (!fabric_.engine().watch(socket_.get(), EPOLLIN, *this)) return false;
   fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
-  return fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
+  // Who has said what it wants already is not one of those that are turned out for the next caller.
+  ready(EPOLLIN);
+  return true;
+}
+
+void Welcome::turn_out() {
+  fabric_.engine().unwatch(socket_.get(), *this);
+  socket_.reset();
+  fabric_.finished(*this);
 }
 
 void Welcome::ready(std::uint32_t) {
@@ -316,6 +328,7 @@ void Welcome::ready(std::uint32_t) {
   Descriptors descriptors;
   const Heard heard = receive_greeting(socket_.get(), greeting, descriptors);
   if (heard == Heard::nothing_yet) return;
+  enter(Stage::talking);
   bool goes_on = false;
   try {
     goes_on = heard == Heard::greeting && step(greeting, descriptors.segment.get(), descriptors.regions.get());
@@ -343,6 +356,7 @@ bool Welcome::step(const Greeting& greeting, int segment, int regions) {
   const int fds[kDescriptors] = {fd.get(), fabric_.adapter().regions().descriptor()};
   if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attached), fds)) return false;
   fabric_.engine().unwatch(socket_.get(), *this);
+  leave();
   fabric_.add_link({.socket = std::move(socket_),
                     .inbound = std::move(inbound),
                     .outbound = std::move(outbound),

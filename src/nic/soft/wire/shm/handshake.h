@@ -10,6 +10,7 @@
 
 #include "base/unique_fd.h"
 #include "nic/engine.h"
+#include "nic/soft/strangers.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/segment.h"
@@ -62,12 +63,13 @@ class Attempt final : public FdHandler {
 };
 
 // The listening side of one socket.
-class Welcome final : public FdHandler {
+class Welcome final : public FdHandler, public Stranger {
  public:
   Welcome(Fabric& fabric, base::UniqueFd socket);
   ~Welcome() override;
   bool begin();
   void ready(std::uint32_t events) override;
+  void turn_out() override;
 
  private:
   bool step(const Greeting& greeting, int segment, int regions);

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/acceptor.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace anydat::nic::soft {
+
+namespace {
+
+// From a lack of descriptors to the next attempt.
+constexpr base::Nanoseconds kPause = 20'000'000;
+
+// Of sockets that are not IP, nothing.
+base::UniqueFd accept_from(int socket, Address& source) {
+  sockaddr_storage any{};
+  socklen_t size = sizeof any;
+  base::UniqueFd caller(accept4(socket, reinterpret_cast<sockaddr*>(&any), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  source = {};
+  if (!caller) return caller;
+  if (any.ss_family == AF_INET) {
+    source.v4 = reinterpret_cast<const sockaddr_in&>(any);
+  } else if (any.ss_family == AF_INET6) {
+    source.v6 = reinterpret_cast<const sockaddr_in6&>(any);
+    if (IN6_IS_ADDR_V4MAPPED(&source.v6.sin6_addr)) {
+      in_addr inside;
+      std::copy_n(&source.v6.sin6_addr.s6_addr[12], sizeof inside, reinterpret_cast<std::uint8_t*>(&inside));
+      source = {};
+      source.v4.sin_family = AF_INET;
+      source.v4.sin_addr = inside;
+    }
+  }
+  return caller;
+}
+
+}  // namespace
+
+Acceptor::Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, Taker taker)
+    : engine_(engine),
+      strangers_(strangers),
+      socket_(std::move(socket)),
+      taker_(std::move(taker)),
+      pause_timer_([this] { resume(); }) {
+  keep_spare();
+}
+
+bool Acceptor::begin() {
+  listens_ = socket_ && spare_ && engine_.watch(socket_.get(), EPOLLIN, *this);
+  return listens_;
+}
+
+void Acceptor::stop() {
+  if (!listens_) return;
+  listens_ = false;
+  engine_.cancel_timer(pause_timer_);
+  engine_.unwatch(socket_.get(), *this);
+  shutdown(socket_.get(), SHUT_RD);
+}
+
+void Acceptor::take_all_and_stop() {
+  if (!listens_) return;
+  // Nobody can call any longer, so this comes to an end.
+  shutdown(socket_.get(), SHUT_RD);
+  while (listens_ && accept_one(true) == Outcome::taken) {
+  }
+  stop();
+}
+
+void Acceptor::keep_spare() {
+  if (!spare_ && socket_) spare_.reset(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+}
+
+Acceptor::Outcome Acceptor::turn_away() {
+  if (!spare_) return Outcome::no_room;
+  spare_.reset();
+  Address source;
+  const base::UniqueFd caller = accept_from(socket_.get(), source);
+  const int error = errno;
+  return caller ? Outcome::taken : error == EAGAIN ? Outcome::nobody : Outcome::no_room;
+}
+
+Acceptor::Outcome Acceptor::accept_one(bool room_or_not) {
+  if (!strangers_.make_room() && !room_or_not) return Outcome::no_room;
+  Address source;
+  base::UniqueFd caller = accept_from(socket_.get(), source);
+  if (caller) {
+    taker_(std::move(caller), source);
+    return Outcome::taken;
+  }
+  switch (errno) {
+    case EAGAIN:
+    case EINVAL:  // it has been shut down
+      return Outcome::nobody;
+    case EMFILE:
+    case ENFILE: {
+      const Outcome outcome = turn_away();
+      keep_spare();  // the one that was turned away has left its place
+      return outcome;
+    }
+    // A signal, or a caller that has gone again: Linux tells what has become of its connection.
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return Outcome::taken;
+    default:
+      return Outcome::no_room;
+  }
+}
+
+void Acceptor::ready(std::uint32_t) {
+  for (int i = 0; i < kCallersPerTurn && listens_; ++i) {
+    switch (accept_one(false)) {
+      case Outcome::taken:
+        continue;
+      case Outcome::nobody:
+        return;
+      case Outcome::no_room:
+        pause();
+        return;
+    }
+  }
+}
+
+void Acceptor::pause() {
+  engine_.change_watch(socket_.get(), 0, *this);
+  engine_.set_timer(pause_timer_, base::now_ns() + kPause);
+}
+
+void Acceptor::resume() {
+  keep_spare();
+  engine_.change_watch(socket_.get(), EPOLLIN, *this);
+}
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/strangers.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "base/log.h"
+#include "base/random.h"
+
+namespace anydat::nic::soft {
+
+namespace {
+
+// One descriptor of so many is for strangers.
+constexpr rlim_t kPart = 4;
+constexpr std::size_t kShareMin = 4;
+constexpr std::size_t kShareMax = 4096;
+// An honest peer says what it wants with its first segments, and closes as soon as it is refused.
+constexpr base::Nanoseconds kTimeToTalk = base::kNsPerSecond;
+constexpr base::Nanoseconds kTimeToLeave = 100'000'000;
+
+}  // namespace
+
+constinit std::atomic<std::size_t> Strangers::all_in_process_{0};
+
+// ---- one of them
+
+Stranger::Stranger(Strangers& all, const Address& source, Stage stage)
+    : all_(all), source_(all.number_of(source)), stage_(stage), since_(base::now_ns()) {
+  all_.at(stage_).push_back(*this);
+  if (stage_ != Stage::parting) ++all_.count_of_[source_];
+  Strangers::all_in_process_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Stranger::~Stranger() {
+  leave();
+}
+
+void Stranger::enter(Stage stage) {
+  if (!counted_ || stage == stage_) return;
+  all_.at(stage_).remove(*this);
+  stage_ = stage;
+  since_ = base::now_ns();
+  all_.at(stage_).push_back(*this);
+}
+
+void Stranger::leave() {
+  if (!counted_) return;
+  counted_ = false;
+  all_.at(stage_).remove(*this);
+  if (stage_ != Stage::parting) --all_.count_of_[source_];
+  // A child that has started anew may see objects of its parent end.
+  std::size_t count = Strangers::all_in_process_.load(std::memory_order_relaxed);
+  while (count > 0 && !Strangers::all_in_process_.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
+  }
+}
+
+// ---- all of them
+
+Strangers::Strangers() {
+  base::fill_random(std::as_writable_bytes(std::span(&secret_, 1)));
+}
+
+std::size_t Strangers::share() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kShareMin;
+  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / kPart, kShareMin, kShareMax));
+}
+
+// A host chooses freely among the 2^64 addresses of its IPv6 network: that network is one source.
+std::uint16_t Strangers::number_of(const Address& source) const {
+  std::uint64_t name = 0;
+  if (source.generic.sa_family == AF_INET) {
+    name = source.v4.sin_addr.s_addr;
+  } else if (source.generic.sa_family == AF_INET6) {
+    std::memcpy(&name, &source.v6.sin6_addr, sizeof name);
+  }
+  name = (name ^ secret_) * 0x9e3779b97f4a7c15u;
+  name ^= name >> 29;
+  name = (name ^ secret_ >> 7) * 0xbf58476d1ce4e5b9u;
+  return static_cast<std::uint16_t>(name >> 54);
+}
+
+Stranger* Strangers::of_busiest_source(Stranger::Stage stage, base::Nanoseconds before) {
+  List& list = at(stage);
+  Stranger* found = nullptr;
+  for (Stranger* one = list.front(); one && one->since_ <= before; one = list.after(*one)) {
+    if (!found || count_of_[one->source_] > count_of_[found->source_]) found = one;
+  }
+  return found;
+}
+
+bool Strangers::make_room() {
+  using Stage = Stranger::Stage;
+  const std::size_t share = Strangers::share();
+  while (all_in_process_.load(std::memory_order_relaxed) >= share) {
+    if (!warned_) {
+      base::log(base::LogLevel::warn,
+                "{} sockets are open to callers that are not connected, a quarter of RLIMIT_NOFILE: the longest silent "
+                "ones are closed",
+                share);
+      warned_ = true;
+    }
+    const base::Nanoseconds now = base::now_ns();
+    Stranger* victim = of_busiest_source(Stage::silent, now);
+    if (!victim) victim = of_busiest_source(Stage::leaving, now - kTimeToLeave);
+    if (!victim) victim = of_busiest_source(Stage::talking, now - kTimeToTalk);
+    if (!victim) return false;
+    victim->turn_out();
+    victim->leave();
+  }
+  return true;
+}
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The descriptors that strangers hold: sockets that are not a connection yet, or no longer one.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "nic/types.h"
+
+namespace anydat::nic::soft {
+
+class Strangers;
+
+// One such socket, from its accept to the moment when it is a connection's, or closed. Whatever owns it derives from
+// this. With the engine held.
+class Stranger {
+ public:
+  enum class Stage : std::uint8_t {
+    silent,   // has called and said nothing
+    talking,  // has said something, but not all
+    asking,   // the program has the request and owes the answer
+    leaving,  // has been refused, and the answer is on its way
+    parting,  // was a connection, and its last words are on their way
+  };
+
+  // `source`: where it comes from; nothing for this host's own.
+  Stranger(Strangers& all, const Address& source, Stage stage);
+  virtual ~Stranger();
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  void enter(Stage stage);  // neither from nor to parting
+  // Its socket is no stranger's any longer.
+  void leave();
+  Stage stage() const { return stage_; }
+
+  // Its socket is wanted for somebody else, and is closed when this returns.
+  virtual void turn_out() = 0;
+
+ private:
+  friend class Strangers;
+  Strangers& all_;
+  const std::uint16_t source_;
+  Stage stage_;
+  bool counted_ = true;
+  base::Nanoseconds since_;  // in this stage
+  base::ListLinks<Stranger> place_;
+};
+
+// All of one adapter. They have a share of the descriptors that the process may open, RLIMIT_NOFILE, so that the rest
+// is left to the program and to its connections. The share is one for all adapters of the process.
+//
+// For a newcomer beyond the share somebody has to go: of the sources with the most sockets, who has sent nothing and
+// has been there longest; then who has not come to an end for long. An address that calls again and again so drives out
+// itself, and nobody else. With the engine held.
+class Strangers {
+ public:
+  Strangers();
+  ~Strangers() = default;
+  Strangers(const Strangers&) = delete;
+  Strangers& operator=(const Strangers&) = delete;
+
+  // Sees to it that there is room for one more. False: there is none at the moment, and nobody can be turned out.
+  bool make_room();
+
+  // In the child of a fork: nothing of what was counted is there.
+  static void start_anew() { all_in_process_.store(0); }
+
+ private:
+  friend class Stranger;
+  using List = base::List<Stranger, &Stranger::place_>;
+  static constexpr std::size_t kStages = 5;
+  // Sources are told apart by a number that they cannot foresee. Two that have the same one share what they may have.
+  static constexpr std::size_t kSources = 1024;
+
+  static std::size_t share();
+  List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
+  std::uint16_t number_of(const Address& source) const;
+  Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before);
+
+  static std::atomic<std::size_t> all_in_process_;
+
+  std::uint64_t secret_ = 0;
+  std::array<List, kStages> stages_;
+  std::array<std::uint32_t, kSources> count_of_{};
+  bool warned_ = false;
+};
+
+}  // namespace anydat::nic::soft
