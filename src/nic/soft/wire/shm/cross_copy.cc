@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 #include "base/random.h"
 
@@ -71,13 +70,6 @@ bool can_reach(pid_t pid, const SegmentHeader& segment) {
   const iovec here{&seen, sizeof seen};
   const iovec there{reinterpret_cast<void*>(segment.probe_address), sizeof seen};
   return process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof seen && seen == segment.probe_value;
-}
-
-bool has_memory(pid_t pid) {
-  char byte = 0;
-  const iovec here{&byte, 1};
-  const iovec there{&byte, 1};  // whether anything is there does not matter
-  return process_vm_readv(pid, &here, 1, &there, 1, 0) >= 0 || errno != ESRCH;
 }
 
 bool copy_from(pid_t pid, std::span<const nic::Segment> to, std::span<const MemoryBody::Span> from, CopyRange range) {

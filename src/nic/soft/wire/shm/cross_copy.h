@@ -21,9 +21,6 @@ void offer_probe(SegmentHeader& header);
 // Can we read (and, by the same permission, write) the memory of process `pid`, and is it the one that made `segment`?
 bool can_reach(pid_t pid, const SegmentHeader& segment);
 
-// False once the process has ended, also while its parent has not waited for it.
-bool has_memory(pid_t pid);
-
 struct CopyRange {
   std::uint64_t offset;
   std::uint64_t count;

@@ -31,6 +31,7 @@ constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
 Link::Link(Fabric& fabric, Parts parts)
     : fabric_(fabric),
       socket_(std::move(parts.socket)),
+      process_(socket_.get()),
       inbound_(std::move(parts.inbound)),
       outbound_(std::move(parts.outbound)),
       regions_(std::move(parts.regions)),
@@ -43,11 +44,8 @@ Link::Link(Fabric& fabric, Parts parts)
       }),
       cut_timer_([this] { fail("it does not let go of memory"); }) {
   rx_.attach(inbound_);
-  ucred peer_process{};
-  socklen_t length = sizeof peer_process;
-  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer_process, &length) == 0) peer_pid_ = peer_process.pid;
-  reaches_peer_ = fabric_.adapter().config().cross_copy && can_reach(peer_pid_, outbound_.header());
-  within_process_ = reaches_peer_ && peer_pid_ == getpid();
+  reaches_peer_ = fabric_.adapter().config().cross_copy && can_reach(process_.pid(), outbound_.header());
+  within_process_ = reaches_peer_ && process_.pid() == getpid();
   base::Guard guard(tx_lock_);
   tx_.attach(outbound_);
 }
@@ -55,9 +53,13 @@ Link::Link(Fabric& fabric, Parts parts)
 Link::~Link() = default;
 
 bool Link::start() {
-  fabric_.engine().add_source(*this);
-  if (fabric_.engine().watch(socket_.get(), EPOLLIN, *this)) return true;
-  fabric_.engine().remove_source(*this);
+  Engine& engine = fabric_.engine();
+  engine.add_source(*this);
+  if (engine.watch(socket_.get(), EPOLLIN, *this)) {
+    if (process_.descriptor() < 0 || engine.watch(process_.descriptor(), EPOLLIN, death_watch_)) return true;
+    engine.unwatch(socket_.get(), *this);
+  }
+  engine.remove_source(*this);
   return false;
 }
 
@@ -198,10 +200,8 @@ void Link::hang_up() {
   socket_.reset();
 }
 
-// A process that has died but has not been waited for by its parent, which may be this one, still takes signals. It has
-// no memory, though.
 bool Link::peer_gone() const {
-  return peer_pid_ <= 0 || !has_memory(peer_pid_);
+  return os::peer_has_hung_up(socket_.get(), process_.descriptor());
 }
 
 // Half a second is far more than any stretch takes, but for a peer that is stopped in the middle of one.
@@ -237,7 +237,7 @@ void Link::wait_for_users(std::uint32_t key) {
   if (!in_use_for_long(key)) return;
   base::log(base::LogLevel::warn,
             "process {} was stopped while it used memory that is being freed; what it still does cannot be prevented",
-            peer_pid_);
+            process_.pid());
   fabric_.engine().set_timer(cut_timer_, base::now_ns());
 }
 
@@ -454,7 +454,11 @@ void Link::fail(const char* why) {
   inbound_.header().rdma_over.store(1);
   fence_rdma_users(inbound_.header());
   in_use_for_long(0);
+  // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
+  outbound_.header().rdma_over.store(1);
+  for (ShmStream* stream : streams_) stream->let_posts_end();
   fabric_.engine().unwatch(socket_.get(), *this);
+  if (process_.descriptor() >= 0) fabric_.engine().unwatch(process_.descriptor(), death_watch_);
   fabric_.engine().remove_source(*this);
   fabric_.engine().cancel_timer(unused_timer_);
   fabric_.engine().cancel_timer(cut_timer_);

@@ -20,6 +20,7 @@
 #include "nic/soft/wire/shm/mapped.h"
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
+#include "os/peer_process.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -94,7 +95,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
 
   // Copying directly between the two processes (cross_copy.h, transfer.h).
   bool reaches_peer() const { return reaches_peer_; }
-  pid_t peer_pid() const { return peer_pid_; }
+  pid_t peer_pid() const { return process_.pid(); }
   bool within_process() const { return within_process_; }  // the peer is this process
   const Segment& outbound() const { return outbound_; }
   SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
@@ -113,7 +114,9 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
     base::Guard guard(tx_lock_);
     return leaves_.try_withdraw(inbound_.header(), leaf, word);
   }
-  bool peer_gone() const;  // the process at the other end has ended
+  // The process at the other end has ended or has given the link up: it copies nothing any more. A process gives a link
+  // up after its own copies. With the engine, or inside a post that has found RDMA not over.
+  bool peer_gone() const;
   RegionView peer_regions() const { return regions_.view(); }
   // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
   // Both after a fence of the peer, if has_rdma_lanes().
@@ -168,9 +171,18 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   void hear(std::span<const std::byte> datagram, int fd);
   void fail(const char* why);
 
+  // The death of a process shows at the link's socket, unless a child of it has inherited the socket.
+  struct DeathWatch final : FdHandler {
+    explicit DeathWatch(Link& whose) : link(whose) {}
+    void ready(std::uint32_t) override { link.fail(nullptr); }
+    Link& link;
+  };
+
   Fabric& fabric_;
   base::SpinLock bell_lock_;  // who rings is still in a post when the link fails
   base::UniqueFd socket_;     // given up under bell_lock_
+  os::PeerProcess process_;   // fixed by the constructor
+  DeathWatch death_watch_{*this};
   Segment inbound_;
   Segment outbound_;
   const PeerRegions regions_;
@@ -184,8 +196,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool starved_ = false;         // a message to the peer is lost for want of memory
   bool looking_ = false;         // within poll()
   bool asked_for_room_ = false;  // by this poll()
-  pid_t peer_pid_ = 0;           // fixed by the constructor, like the next
-  bool reaches_peer_ = false;
+  bool reaches_peer_ = false;    // fixed by the constructor, like the next
   bool within_process_ = false;
 
   RingReader rx_;

@@ -102,8 +102,7 @@ ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& lar
   };
   // Both processors copy: messages are pulled and pushed turn and turn about. A lone one is pulled, which saves a hop.
   if (can_pull && busy(Large::Way::pull) <= busy(Large::Way::push)) return Large::Way::pull;
-  // A writer whose process we cannot name (another PID namespace) could not be waited for (withdraw()).
-  if (body.can_push != 0 && link_->peer_pid() > 0) {
+  if (body.can_push != 0) {
     MemoryBody target{};
     std::uint64_t left = body.length;
     for (const nic::Segment& segment : large.message->buffer.all()) {
@@ -253,7 +252,7 @@ void ShmStream::delivered(std::uint32_t cells) {
 
 // Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in
 // the middle has written all it ever will; and no peer writes on a link that it has given up, for it has one lock for
-// both.
+// both. Both show as the end of the link, also where the peer's process has no number here (another PID namespace).
 bool ShmStream::withdraw(const Large& large) {
   if (large.way != Large::Way::push || large.done) return true;
   for (unsigned tries = 0; !link_->try_withdraw_leave(large.memory.leaf, large.memory.leave); ++tries) {

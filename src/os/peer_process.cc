@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "os/peer_process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace anydat::os {
+
+namespace {
+
+#ifndef SO_PEERPIDFD
+constexpr int SO_PEERPIDFD = 77;
+#endif
+
+// Before Linux 6.5 there is the number only. That the number has not come to mean another process since the socket was
+// connected is known if the other end is still open after the descriptor has been opened.
+int open_descriptor(int socket, pid_t pid) {
+  int descriptor = -1;
+  socklen_t length = sizeof descriptor;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &descriptor, &length) == 0) return descriptor;
+  if (pid <= 0) return -1;
+  descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (descriptor >= 0 && peer_has_hung_up(socket, -1)) {
+    close(descriptor);
+    return -1;
+  }
+  return descriptor;
+}
+
+// The last number in the line NSpid of /proc/PID/task/TID/status: how a thread is called in its own namespace.
+pid_t innermost_number(const char* status_path) {
+  base::UniqueFd file(open(status_path, O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> text;
+  const ssize_t count = file ? read(file.get(), text.data(), text.size()) : -1;
+  if (count <= 0) return 0;
+  const std::string_view status(text.data(), static_cast<std::size_t>(count));
+  const std::size_t line = status.find("\nNSpid:");
+  if (line == std::string_view::npos) return 0;
+  const std::string_view numbers = status.substr(line + 1, status.find('\n', line + 1) - line - 1);
+  const std::string_view last = numbers.substr(numbers.find_last_of(" \t") + 1);
+  pid_t number = 0;
+  std::from_chars(last.data(), last.data() + last.size(), number);
+  return number;
+}
+
+// The peer may live in a namespace below this one, where its threads have other numbers. It is looked for by name.
+pid_t find_thread(pid_t process, pid_t as_it_says) {
+  std::array<char, 64> path;
+  std::snprintf(path.data(), path.size(), "/proc/%d/task", process);
+  DIR* const tasks = opendir(path.data());
+  if (!tasks) return 0;
+  pid_t found = 0;
+  while (const dirent* entry = found == 0 ? readdir(tasks) : nullptr) {
+    const pid_t thread = std::atoi(entry->d_name);
+    if (thread <= 0) continue;
+    std::snprintf(path.data(), path.size(), "/proc/%d/task/%d/status", process, thread);
+    if (innermost_number(path.data()) == as_it_says) found = thread;
+  }
+  closedir(tasks);
+  return found;
+}
+
+}  // namespace
+
+PeerProcess::PeerProcess(int socket) {
+  struct {
+    pid_t pid;
+    uid_t user;
+    gid_t group;
+  } peer{};
+  socklen_t length = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0) pid_ = peer.pid;
+  descriptor_.reset(open_descriptor(socket, pid_));
+}
+
+pid_t PeerProcess::thread(pid_t as_it_says) const {
+  if (pid_ <= 0 || as_it_says <= 0) return 0;
+  // Signal 0 is none; the call says whether the process has that thread.
+  if (syscall(SYS_tgkill, pid_, as_it_says, 0) == 0) return as_it_says;
+  return find_thread(pid_, as_it_says);
+}
+
+bool peer_has_hung_up(int socket, int process) {
+  std::array<pollfd, 2> both{{{socket, POLLRDHUP, 0}, {process, POLLIN, 0}}};
+  const int ready = poll(both.data(), process >= 0 ? 2 : 1, 0);
+  return ready > 0 && ((both[0].revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) != 0 || both[1].revents != 0);
+}
+
+}  // namespace anydat::os

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The process at the other end of a local socket.
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/unique_fd.h"
+
+namespace anydat::os {
+
+class PeerProcess {
+ public:
+  PeerProcess() = default;
+  // The process that connected the socket, or that listened for it.
+  explicit PeerProcess(int socket);
+
+  // Its number here. 0: it has none in this PID namespace, which says nothing about whether it lives.
+  pid_t pid() const { return pid_; }
+  // Becomes readable when the process has ended, all of its threads; -1 if the kernel gives no such descriptor. It
+  // tells also where a child of the process still holds the other end of the socket.
+  int descriptor() const { return descriptor_.get(); }
+
+  // One of its threads, by the number that the process itself calls it by, as it is called here. 0: it has no such
+  // thread that can be named from here.
+  pid_t thread(pid_t as_it_says) const;
+
+ private:
+  base::UniqueFd descriptor_;
+  pid_t pid_ = 0;
+};
+
+// Whether the other end of a local socket has been closed or the process behind `process` has ended. A descriptor of -1
+// is left out.
+bool peer_has_hung_up(int socket, int process);
+
+}  // namespace anydat::os

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "neighbour.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "payload.h"
+#include "support/dat_fixture.h"
+
+namespace anydat::test {
+namespace {
+
+constexpr std::byte kFilled{0xEE};
+constexpr int kChannel = 3;  // to the test
+constexpr const char* kLevelVariable = "ANYDAT_TEST_NEIGHBOUR_LEVEL";
+
+// In the same place in every program that this one executes without randomized addresses, and zero there at first.
+alignas(4096) std::array<std::byte, kNeighbourBytes> memory;
+
+// What needs a privilege is to be refused to the superuser as to anybody.
+void give_up_looking_into_others() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> sets{};
+  if (::syscall(SYS_capget, &header, sets.data()) != 0) return;
+  sets[0].effective &= ~(1u << CAP_SYS_PTRACE);
+  ::syscall(SYS_capset, &header, sets.data());
+}
+
+void write_file(const char* path, const std::string& text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  const bool written = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  if (!written) throw std::runtime_error(fmt::format("cannot write {}", path));
+}
+
+// The caller goes on as a process of another PID namespace, with the same user; who called waits for it.
+void enter_pid_namespace() {
+  const uid_t user = ::geteuid();
+  const gid_t group = ::getegid();
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) throw std::runtime_error("no namespaces");
+  write_file("/proc/self/setgroups", "deny");
+  write_file("/proc/self/uid_map", fmt::format("{} {} 1", user, user));
+  write_file("/proc/self/gid_map", fmt::format("{} {} 1", group, group));
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("no process");
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return;
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+class Player {
+ public:
+  explicit Player(RoleContext& context) : context_(context) {}
+
+  std::string listen(std::istream&) { return std::to_string(side_.listen()); }
+
+  std::string connect(std::istream& in) {
+    DAT_CONN_QUAL qualifier = 0;
+    in >> qualifier;
+    post_receive();
+    require(dat_ep_connect(ep_.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                           DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    return {};
+  }
+
+  std::string accept(std::istream&) {
+    post_receive();
+    const auto request = expect_event(side_.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+    require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, ep_.get(), 0, nullptr), "dat_cr_accept");
+    return {};
+  }
+
+  std::string offer(std::istream&) {
+    expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    return fmt::format("{} {}", region_->rmr_context(), reinterpret_cast<std::uintptr_t>(memory.data()));
+  }
+
+  std::string aim(std::istream& in) {
+    unsigned long long context = 0, address = 0;
+    in >> context >> address;
+    remote_.rmr_context = static_cast<DAT_RMR_CONTEXT>(context);
+    remote_.target_address = address;
+    return {};
+  }
+
+  std::string send(std::istream& in) {
+    fill_message(source_.bytes(), seed_from(in), 0);
+    DAT_LMR_TRIPLET from = source_.triplet();
+    require(dat_ep_post_send(ep_.get(), 1, &from, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+    expect_success(side_.request.get());
+    return {};
+  }
+
+  std::string receive(std::istream& in) {
+    expect_success(side_.recv.get());
+    if (!is_message(sink_.bytes(), seed_from(in), 0)) throw std::runtime_error("another message has arrived");
+    post_receive();
+    return {};
+  }
+
+  std::string write(std::istream& in) {
+    fill_message(source_.bytes(), seed_from(in), 1);
+    post_write(kNeighbourBytes);
+    expect_success(side_.request.get());
+    return {};
+  }
+
+  std::string read(std::istream& in) {
+    std::fill(source_.bytes().begin(), source_.bytes().end(), std::byte{0});
+    DAT_LMR_TRIPLET to = source_.triplet();
+    remote_.segment_length = kNeighbourBytes;
+    require(dat_ep_post_rdma_read(ep_.get(), 1, &to, {}, &remote_, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_read");
+    expect_success(side_.request.get());
+    if (!is_message(source_.bytes(), seed_from(in), 1)) throw std::runtime_error("other bytes have been read");
+    return {};
+  }
+
+  std::string holds(std::istream& in) { return is_message(memory, seed_from(in), 1) ? "yes" : "no"; }
+
+  std::string write_endlessly(std::istream& in) {
+    std::size_t bytes = 0;
+    in >> bytes;
+    std::fill(source_.bytes().begin(), source_.bytes().end(), std::byte{0x11});
+    post_write(bytes);
+    expect_success(side_.request.get());
+    context_.parent.say("ok");
+    while (true) {
+      post_write(bytes);
+      // Only a call that may not sleep keeps at it.
+      std::optional<DAT_EVENT> event;
+      if (!eventually([&] { return (event = poll_event(side_.request.get())).has_value(); })) {
+        throw std::runtime_error("a Write does not complete");
+      }
+      const auto status = event->event_data.dto_completion_event_data.status;
+      if (status != DAT_DTO_SUCCESS) return std::to_string(status);
+    }
+  }
+
+  std::string free_and_fill(std::istream&) {
+    if (!eventually([] { return memory[0] != std::byte{0}; })) throw std::runtime_error("nothing is written");
+    require(region_->free(), "dat_lmr_free");
+    std::fill(memory.begin(), memory.end(), kFilled);
+    return {};
+  }
+
+  std::string touched(std::istream&) {
+    return std::to_string(std::count_if(memory.begin(), memory.end(), [](std::byte b) { return b != kFilled; }));
+  }
+
+  std::string hide(std::istream&) {
+    if (::prctl(PR_SET_DUMPABLE, 0) != 0) throw std::runtime_error("PR_SET_DUMPABLE");
+    return {};
+  }
+
+  std::string leave_a_child(std::istream&) {
+    // Not fork(): that would tell the library.
+    if (::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) == 0) {
+      pollfd test{.fd = kChannel, .events = 0, .revents = 0};
+      ::poll(&test, 1, 60'000);  // until the test has hung up
+      ::_exit(0);
+    }
+    return {};
+  }
+
+  std::string execute(std::istream&) {
+    ::setenv(kLevelVariable, "next-program", 1);
+    ::fcntl(kChannel, F_SETFD, 0);
+    ::execl("/proc/self/exe", "/proc/self/exe", nullptr);
+    throw std::runtime_error("execl");
+  }
+
+  std::string connection_event(std::istream&) {
+    const auto event = wait_event(side_.connect.get());
+    return event ? event_name(event->event_number) : "nothing";
+  }
+
+ private:
+  static std::uint64_t seed_from(std::istream& in) {
+    std::uint64_t seed = 0;
+    in >> seed;
+    return seed;
+  }
+  static void expect_success(DAT_EVD_HANDLE evd) {
+    const auto event = expect_event(evd, DAT_DTO_COMPLETION_EVENT);
+    const auto status = event.event_data.dto_completion_event_data.status;
+    if (status != DAT_DTO_SUCCESS) throw std::runtime_error(fmt::format("a completion has status {}", int(status)));
+  }
+  static DAT_EP_ATTR large() {
+    DAT_EP_ATTR attr = default_ep_attr();
+    attr.max_message_size = attr.max_rdma_size = kNeighbourBytes;
+    return attr;
+  }
+  void post_receive() {
+    DAT_LMR_TRIPLET to = sink_.triplet();
+    require(dat_ep_post_recv(ep_.get(), 1, &to, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  }
+  void post_write(std::size_t bytes) {
+    DAT_LMR_TRIPLET from = source_.triplet(0, bytes);
+    remote_.segment_length = bytes;
+    require(dat_ep_post_rdma_write(ep_.get(), 1, &from, {}, &remote_, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_write");
+  }
+
+  RoleContext& context_;
+  Side side_{context_.wire};
+  Ep ep_{side_, large()};
+  Lmr source_{side_.ia, side_.pz, kNeighbourBytes};
+  Lmr sink_{side_.ia, side_.pz, kNeighbourBytes};
+  std::optional<Lmr> region_{std::in_place, side_.ia, side_.pz, std::span<std::byte>(memory)};
+  DAT_RMR_TRIPLET remote_{};
+};
+
+// The program that another one has executed in its place: it has not asked anybody to write into its memory.
+void play_next_program(RoleContext& context) {
+  context.parent.say("ok");
+  while (context.parent.hear(std::chrono::hours(1)) == "touched") {
+    context.parent.say("ok " + std::to_string(std::count_if(memory.begin(), memory.end(),
+                                                            [](std::byte b) { return b != std::byte{0}; })));
+  }
+}
+
+void play(RoleContext& context) {
+  using Command = std::string (Player::*)(std::istream&);
+  const std::map<std::string, Command> commands{
+      {"listen", &Player::listen},
+      {"connect", &Player::connect},
+      {"accept", &Player::accept},
+      {"offer", &Player::offer},
+      {"aim", &Player::aim},
+      {"send", &Player::send},
+      {"receive", &Player::receive},
+      {"write", &Player::write},
+      {"read", &Player::read},
+      {"holds", &Player::holds},
+      {"write-endlessly", &Player::write_endlessly},
+      {"free-and-fill", &Player::free_and_fill},
+      {"touched", &Player::touched},
+      {"hide", &Player::hide},
+      {"leave-a-child", &Player::leave_a_child},
+      {"execute", &Player::execute},
+      {"connection-event", &Player::connection_event},
+  };
+  try {
+    Player player(context);
+    while (true) {
+      std::istringstream in(context.parent.hear(std::chrono::hours(1)));
+      std::string name;
+      in >> name;
+      context.parent.say("ok " + (player.*commands.at(name))(in));
+    }
+  } catch (const std::exception& error) {
+    context.parent.say(error.what());
+  }
+}
+
+void play_neighbour(RoleContext& context) {
+  const char* const level = std::getenv(kLevelVariable);
+  if (level != nullptr && std::string_view(level) == "next-program") {
+    play_next_program(context);
+    return;
+  }
+  const auto in = [&](std::string_view circumstance) {
+    const auto& all = context.arguments;
+    return std::find(all.begin(), all.end(), circumstance) != all.end();
+  };
+  if (in("fixed-addresses") && level == nullptr) {
+    ::setenv(kLevelVariable, "fixed", 1);
+    ::personality(ADDR_NO_RANDOMIZE);
+    ::fcntl(kChannel, F_SETFD, 0);
+    ::execl("/proc/self/exe", "/proc/self/exe", nullptr);
+    throw std::runtime_error("execl");
+  }
+  give_up_looking_into_others();
+  if (in("pid-namespace")) {
+    try {
+      enter_pid_namespace();
+    } catch (const std::exception& error) {
+      context.parent.say(error.what());
+      return;
+    }
+  }
+  context.parent.say("ok");
+  if (in("main-thread-gone")) {
+    std::thread([&context] {
+      play(context);
+      ::_exit(0);
+    }).detach();
+    // What pthread_exit() comes to; it would first unwind what lies above, whose objects the other thread uses.
+    ::syscall(SYS_exit, 0);
+  }
+  play(context);
+  ::_exit(0);
+}
+
+const Role kNeighbour("neighbour", play_neighbour);
+
+}  // namespace
+
+Neighbour::Neighbour(const Wire& wire, std::vector<std::string> circumstances)
+    : process_("neighbour", wire, circumstances) {
+  command_ = "begin";
+  answer();
+}
+
+void Neighbour::post(const std::string& command) {
+  command_ = command;
+  process_.channel().say(command);
+}
+
+std::string Neighbour::answer() {
+  const std::string answer = process_.channel().hear(4 * patience());
+  if (answer == "ok") return {};
+  if (!answer.starts_with("ok ")) {
+    throw std::runtime_error(fmt::format("told to {}, the neighbour answered: {}", command_, answer));
+  }
+  return answer.substr(3);
+}
+
+std::string Neighbour::tell(const std::string& command) {
+  post(command);
+  return answer();
+}
+
+void Neighbour::connect_to(Neighbour& other) {
+  const std::string qualifier = other.tell("listen");
+  tell("connect " + qualifier);
+  other.tell("accept");
+  const std::string ours = tell("offer");
+  const std::string theirs = other.tell("offer");
+  tell("aim " + theirs);
+  other.tell("aim " + ours);
+}
+
+void Neighbour::send(int seed) {
+  tell(fmt::format("send {}", seed));
+}
+void Neighbour::receive(int seed) {
+  tell(fmt::format("receive {}", seed));
+}
+void Neighbour::write(int seed) {
+  tell(fmt::format("write {}", seed));
+}
+void Neighbour::read(int seed) {
+  tell(fmt::format("read {}", seed));
+}
+bool Neighbour::holds(int seed) {
+  return tell(fmt::format("holds {}", seed)) == "yes";
+}
+void Neighbour::write_endlessly(std::size_t bytes) {
+  tell(fmt::format("write-endlessly {}", bytes));
+}
+std::string Neighbour::end_of_writing() {
+  return answer();
+}
+void Neighbour::free_and_fill() {
+  tell("free-and-fill");
+}
+std::size_t Neighbour::touched() {
+  return std::stoul(tell("touched"));
+}
+void Neighbour::hide() {
+  tell("hide");
+}
+void Neighbour::leave_a_child() {
+  tell("leave-a-child");
+}
+void Neighbour::execute() {
+  tell("execute");
+}
+std::string Neighbour::connection_event() {
+  return tell("connection-event");
+}
+
+void Neighbour::stop() {
+  ::kill(process_.pid(), SIGSTOP);
+  process_.wait_until_stopped();
+}
+
+void Neighbour::resume() {
+  process_.resume();
+}
+
+}  // namespace anydat::test
