@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/engine.h"
 
-#include <sched.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@ namespace anydat::nic {
 
 namespace {
 
-constexpr unsigned kLooksPerDescriptorPass = 1024;
 constexpr unsigned kRefusalsPerYield = 64;
 constexpr int kLooksPerPoll = 4;
 
@@ -206,15 +204,14 @@ bool Engine::look_at_sources(int looks) {
     }
   } while (++done < looks && !progress);
   counters_.polls.add(static_cast<std::uint64_t>(done));
-  looks_since_descriptors_ += static_cast<unsigned>(done);
   return progress;
 }
 
 bool Engine::run_all() {
   bool progress = look_at_sources(1);
-  looks_since_descriptors_ = 0;
   progress |= run_descriptors();
   if (!timers_.empty()) progress |= run_timers();
+  clock_.looked();
   return progress;
 }
 
@@ -228,22 +225,24 @@ bool Engine::poll() {
   if (!try_lock()) {
     // Its holder may be waiting for this very processor, with something of ours in hand.
     static thread_local unsigned refused = 0;
-    if (++refused % kRefusalsPerYield == 0) sched_yield();
+    if (++refused % kRefusalsPerYield == 0) os::step_aside();
     return false;
   }
-  const bool progress = take_over();
+  const Pass pass = take_over();
   unlock();
-  return progress;
+  if (pass.gives_way) [[unlikely]]
+    clock_.give_way();
+  return pass.progress;
 }
 
 bool Engine::look() {
   lock();
-  const bool progress = take_over();
+  const Pass pass = take_over();
   unlock();
-  return progress;
+  return pass.progress;
 }
 
-bool Engine::take_over() {
+Engine::Pass Engine::take_over() {
   activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (armed_.load(std::memory_order_relaxed)) [[unlikely]] {
     // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
@@ -252,7 +251,8 @@ bool Engine::take_over() {
     kick_leader();
   }
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
-  return looks_since_descriptors_ < kLooksPerDescriptorPass ? look_at_sources(kLooksPerPoll) : run_all();
+  const bool progress = clock_.pass_begins() ? run_all() : look_at_sources(kLooksPerPoll);
+  return {progress, clock_.pass_ends(progress)};
 }
 
 void Engine::kick_leader() {

@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/unique_fd.h"
+#include "nic/poll_clock.h"
 #include "nic/types.h"
 #include "nic/waiter.h"
 
@@ -114,7 +115,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
       unlock_after_work();
   }
 
-  // Makes progress if there is any to make and no other thread is at it. Never blocks. True if there was any.
+  // Makes progress if there is any to make and no other thread is at it. Never blocks, but lets others have the
+  // processor when it has been called in vain for some time. True if there was any.
   bool poll();
 
   // The same, but waits for another thread that is at it. For threads that do not hold the engine.
@@ -206,7 +208,11 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Tells threads apart. An address of its own costs nothing to find out, unlike pthread_self().
   static const void* this_thread() { return __builtin_thread_pointer(); }
 
-  bool take_over() ANYDAT_REQUIRES(this);
+  struct Pass {
+    bool progress;
+    bool gives_way;  // once the engine is released
+  };
+  Pass take_over() ANYDAT_REQUIRES(this);
   bool look_at_sources(int looks) ANYDAT_REQUIRES(this);
   bool run_all() ANYDAT_REQUIRES(this);
   void unlock_after_work();
@@ -241,7 +247,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   std::list<Call> deferred_;
   Timer::Queue timers_;
   std::atomic<bool> armed_{false};  // written with the engine held
-  unsigned looks_since_descriptors_ = 0;
+  PollClock clock_;
   Counters counters_;
 
   std::atomic<base::Nanoseconds> next_timer_{base::kForever};

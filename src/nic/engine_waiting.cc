@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How threads wait for the engine's adapter: they spin, then one leads and the others follow. The progress thread, too.
 #include <poll.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,8 +28,11 @@ bool Engine::lock_unless_notified(const Waiter& waiter) {
     if (waiter.notified()) return false;
     if (i < 100) {
       base::cpu_relax();
+    } else if (i < 150) {
+      os::step_aside();
     } else {
-      sched_yield();
+      // The holder may be preempted by a thread that outranks us both.
+      os::sleep_for(50'000);
     }
   }
   return true;
@@ -78,7 +80,7 @@ WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
     const base::Nanoseconds now = base::now_ns();
     if (now >= deadline) return waiter.notified() ? WaitResult::notified : WaitResult::timed_out;
     if (now - start >= spin_ns_) return WaitResult::interrupted;
-    if (now - start > kYieldAfter) sched_yield();
+    if (now - start > kYieldAfter) os::yield();
   }
 }
 
@@ -90,7 +92,7 @@ void Engine::linger(const Waiter& waiter, base::Nanoseconds deadline) {
     const base::Nanoseconds now = base::now_ns();
     if (progress) last = now;
     if (now - last >= spin_ns_ || now >= deadline) return;
-    if (now - last > kYieldAfter) sched_yield();
+    if (now - last > kYieldAfter) os::yield();
   }
 }
 

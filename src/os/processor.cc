@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "os/processor.h"
+
+#include <sched.h>
+#include <time.h>
+
+namespace anydat::os {
+
+namespace {
+
+// Long enough for a thread that is switched to and back to do something in between.
+constexpr base::Nanoseconds kAside = 20'000;
+
+bool in_real_time() {
+  const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
+}  // namespace
+
+void yield() {
+  sched_yield();
+}
+
+void step_aside() {
+  if (in_real_time()) {
+    sleep_for(kAside);
+  } else {
+    sched_yield();
+  }
+}
+
+void sleep_for(base::Nanoseconds time) {
+  const timespec left = base::to_timespec(time);
+  nanosleep(&left, nullptr);
+}
+
+}  // namespace anydat::os
