@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -94,7 +96,11 @@ std::optional<Backing> find_backing(std::uint64_t address, std::uint64_t length)
   return Backing{std::move(fd), file->offset};
 }
 
+// Memory files have huge pages, too, with the same seals: but there need not be one to give when the memory is touched,
+// which ends the process that does.
 bool cannot_shrink_below(int fd, std::uint64_t bytes) {
+  struct statfs system;
+  if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) return false;
   struct stat status;
   const int seals = fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0 &&

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "hostile_attacks.h"
+#include "nic/region_table.h"
 
 namespace anydat::test {
 namespace {
@@ -149,6 +150,16 @@ const std::vector<Attack>& attacks_on_descriptors() {
          [](HostileTarget& target, Random&, Kept&) {
            const Fd segment = make_segment({});
            attach_with(target, {segment.get()});
+         }},
+        // There need not be a huge page to give when the memory is touched.
+        {"ARegionTableOfHugePages",
+         [](HostileTarget& target, Random&, Kept&) {
+           const Fd segment = make_segment({});
+           const Fd huge(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+           if (!huge) return;  // this kernel has none
+           ASSERT_EQ(::ftruncate(huge.get(), nic::RegionView::kBytes), 0);
+           ASSERT_EQ(::fcntl(huge.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+           attach_with(target, {segment.get(), huge.get()});
          }},
         {"ASegmentAndThenAnother",
          [](HostileTarget& target, Random&, Kept&) {

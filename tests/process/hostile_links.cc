@@ -402,6 +402,18 @@ void endless_bells(HostileTarget& target, Random& random, Kept&) {
   }
 }
 
+// A bell brings the descriptor of a memory to be mapped, one; what comes with it besides is closed.
+void descriptors_with_bells(HostileTarget& target, Random&, Kept&) {
+  Connected link = connected(target);
+  const Fd descriptor = make_segment({});
+  const int fd = descriptor.get();
+  for (int i = 0; i < 50; ++i) {
+    for (const auto& fds : {std::vector{fd, fd}, std::vector{fd, fd, fd}, std::vector<int>(200, fd)}) {
+      link.peer.send_bytes(bytes_of(shm::MappingBody{}), fds);
+    }
+  }
+}
+
 void empty_bell(HostileTarget& target, Random&, Kept&) {
   Connected link = connected(target);
   link.peer.send_bytes({});
@@ -509,6 +521,7 @@ const std::vector<Attack>& attacks_on_links() {
       {"SendsBeforeReady", sends_before_ready},
       {"LiesAboutReading", lies_about_reading},
       {"EndlessBells", endless_bells},
+      {"DescriptorsWithBells", descriptors_with_bells},
       {"EmptyBell", empty_bell},
       {"FlipsFlags", flips_flags},
       {"ChangesItsMind", changes_its_mind},

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -16,6 +17,7 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
+#include "os/passed_descriptors.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -35,53 +37,21 @@ socklen_t fill_address(sockaddr_un& address, const std::string& name) {
 
 // The descriptors that travel with a greeting: of a segment and of a region table.
 constexpr std::size_t kDescriptors = 2;
-struct Descriptors {
-  base::UniqueFd segment;
-  base::UniqueFd regions;
-};
+using Descriptors = std::array<base::UniqueFd, kDescriptors>;
 
 bool send_greeting(int socket, Greeting greeting, std::span<const int> fds = {}) {
   greeting.magic = kMagic;
   greeting.version = kVersion;
-  iovec part{&greeting, sizeof greeting};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptors * sizeof(int))] = {};
-  if (!fds.empty()) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-  }
-  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof greeting);
+  return os::send_with_descriptors(socket, std::as_bytes(std::span(&greeting, 1)), fds);
 }
 
 enum class Heard : std::uint8_t { nothing_yet, greeting, hangup };
 
 Heard receive_greeting(int socket, Greeting& greeting, Descriptors& descriptors) {
-  iovec part{&greeting, sizeof greeting};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Heard::nothing_yet;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header && count >= 0; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    // Whatever descriptors came are ours now; what is too many is closed right here.
-    for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
-      int received = -1;
-      std::memcpy(&received, CMSG_DATA(header) + offset, sizeof received);
-      (descriptors.segment ? descriptors.regions : descriptors.segment).reset(received);
-    }
-  }
-  const bool whole = count == static_cast<ssize_t>(sizeof greeting) && (message.msg_flags & MSG_TRUNC) == 0;
+  const os::Arrived arrived =
+      os::receive_with_descriptors(socket, std::as_writable_bytes(std::span(&greeting, 1)), descriptors);
+  if (arrived.what == os::Arrival::nothing_yet) return Heard::nothing_yet;
+  const bool whole = arrived.what == os::Arrival::datagram && arrived.bytes == sizeof greeting && !arrived.cut_short;
   return whole && greeting.magic == kMagic && greeting.version == kVersion ? Heard::greeting : Heard::hangup;
 }
 
@@ -207,7 +177,7 @@ void Attempt::ready(std::uint32_t) {
       break;
   }
   try {
-    heard(greeting, descriptors.segment.get(), descriptors.regions.get());
+    heard(greeting, descriptors[0].get(), descriptors[1].get());
   } catch (const std::bad_alloc&) {
     give_up();
   }
@@ -331,7 +301,7 @@ void Welcome::ready(std::uint32_t) {
   enter(Stage::talking);
   bool goes_on = false;
   try {
-    goes_on = heard == Heard::greeting && step(greeting, descriptors.segment.get(), descriptors.regions.get());
+    goes_on = heard == Heard::greeting && step(greeting, descriptors[0].get(), descriptors[1].get());
   } catch (const std::bad_alloc&) {
     base::log(base::LogLevel::warn, "a local caller was turned away: no memory for a link");
   }

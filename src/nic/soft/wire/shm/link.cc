@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <new>
 
@@ -16,6 +17,7 @@
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
+#include "os/passed_descriptors.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -362,27 +364,14 @@ void Link::disarm() {
 void Link::ready(std::uint32_t) {
   std::array<std::byte, 64> datagram;
   for (int i = 0; i < 64; ++i) {
-    iovec part{datagram.data(), datagram.size()};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    const ssize_t count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (count > 0) {
-      base::UniqueFd fd;
-      if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
-        int received = -1;
-        std::memcpy(&received, CMSG_DATA(header), sizeof received);
-        fd.reset(received);
-      }
-      if (fd) hear(std::span(datagram).first(static_cast<std::size_t>(count)), fd.get());
-      continue;
+    std::array<base::UniqueFd, 1> fd;
+    const os::Arrived arrived = os::receive_with_descriptors(socket_.get(), datagram, fd);
+    if (arrived.what == os::Arrival::nothing_yet) return;
+    if (arrived.what == os::Arrival::hangup) {
+      fail(nullptr);
+      return;
     }
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    fail(nullptr);
-    return;
+    if (fd[0]) hear(std::span(datagram).first(arrived.bytes), fd[0].get());
   }
 }
 
@@ -408,21 +397,9 @@ void Link::show(std::uint32_t key) {
   if (!backing) return;
   MappingBody body{region->address, region->length, backing->offset, key,
                    (region->rights & access::kRemoteWrite) != 0 ? 1u : 0u};
-  iovec part{&body, sizeof body};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
   const int fd = backing->fd.get();
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
   // If the socket is full, the peer does without.
-  [[maybe_unused]] const auto sent = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  os::send_with_descriptors(socket_.get(), std::as_bytes(std::span(&body, 1)), std::span(&fd, 1));
 }
 
 void Link::region_gone(std::uint32_t key) {

@@ -7,6 +7,7 @@
 
 #include <new>
 
+#include "base/shareable.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 
 namespace anydat::nic::soft::shm {
@@ -45,9 +46,8 @@ Segment Segment::create(base::UniqueFd& fd) {
 }
 
 Segment Segment::attach(int fd) {
+  if (!base::cannot_shrink_below(fd, kSegmentBytes)) return {};
   struct stat status;
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return {};
   if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kSegmentBytes)) return {};
   Segment segment(map(fd), fd);
   if (!segment) return {};

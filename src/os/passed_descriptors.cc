@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "os/passed_descriptors.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+namespace anydat::os {
+
+namespace {
+
+constexpr std::size_t kDescriptorsMax = 4;
+
+}  // namespace
+
+bool send_with_descriptors(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
+  assert(descriptors.size() <= kDescriptorsMax);
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))] = {};
+  if (!descriptors.empty()) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+  }
+  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
+
+Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<base::UniqueFd> wanted) {
+  assert(wanted.size() <= kDescriptorsMax);
+  iovec part{room.data(), room.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))];
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
+  // Those for which the room above is too small the kernel has closed.
+  std::size_t taken = 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(header) + offset, sizeof number);
+      base::UniqueFd descriptor(number);
+      if (taken < wanted.size()) wanted[taken++] = std::move(descriptor);
+    }
+  }
+  if (count == 0) return {Arrival::hangup};
+  return {Arrival::datagram, static_cast<std::size_t>(count), (message.msg_flags & MSG_TRUNC) != 0};
+}
+
+}  // namespace anydat::os
