@@ -70,6 +70,11 @@ void MpaPeer::reset() {
   socket_.reset();
 }
 
+void MpaPeer::hold_little() {
+  const int bytes = 64 << 10;
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
 // ---- set-up
 
 namespace {

@@ -32,6 +32,7 @@ class MpaPeer {
   std::size_t send_what_goes(std::span<const std::byte> bytes);
   void stop_sending();  // as a process that ends in order
   void reset();         // as one that does not
+  void hold_little();   // of what it has not read: its window is small, however fast it reads
 
   // ---- set-up
   struct Greeting {

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "nic/budget.h"
+
 namespace anydat::nic::soft {
 
 namespace {
@@ -119,7 +121,7 @@ Acceptor::Outcome Acceptor::accept_one(bool room_or_not) {
 }
 
 void Acceptor::ready(std::uint32_t) {
-  for (int i = 0; i < kCallersPerTurn && listens_; ++i) {
+  for (int i = 0; i < budget::kCallersPerTurn && listens_; ++i) {
     switch (accept_one(false)) {
       case Outcome::taken:
         continue;

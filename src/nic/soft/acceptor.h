@@ -33,7 +33,6 @@ class Acceptor final : public FdHandler {
 
  private:
   enum class Outcome : std::uint8_t { taken, nobody, no_room };
-  static constexpr int kCallersPerTurn = 64;
 
   Outcome accept_one(bool room_or_not);
   Outcome turn_away();

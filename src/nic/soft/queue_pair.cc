@@ -12,20 +12,13 @@
 
 namespace anydat::nic::soft {
 
-namespace {
-
-// How long what one side still owes the other may hold up an orderly end (EP-DISC-18).
-constexpr base::Nanoseconds kLinger = 2 * base::kNsPerSecond;
-
-}  // namespace
-
 SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events)
     : adapter_(adapter),
       regions_(adapter.regions()),
       events_(events),
       shared_(shared),
       not_ready_timer_([this] { not_ready_timed_out(); }),
-      linger_timer_([this] { finish_draining(); }),
+      linger_timer_([this] { look_whether_to_linger(); }),
       deadline_timer_([this] {
         if (state() != State::connecting && state() != State::accepting) return;
         stream_->close(CloseReason::abrupt);
@@ -181,7 +174,7 @@ void SoftQueuePair::disconnect(bool graceful) {
       if (send_idle()) {
         finish_draining();
       } else {
-        adapter_.engine().set_timer(linger_timer_, base::now_ns() + kLinger);
+        linger();
       }
       return;
     case State::draining:
@@ -197,6 +190,38 @@ void SoftQueuePair::disconnect(bool graceful) {
   }
   stream_->close(CloseReason::abrupt);
   end({Ending::Report::closed});
+}
+
+// An orderly end waits for what one side still owes the other, as long as there is progress and for a minute at most
+// (EP-DISC-18).
+void SoftQueuePair::linger() {
+  const base::Nanoseconds now = base::now_ns();
+  linger_patience_ = Patience(kEndIdle, kEndTotal, now);
+  owed_ = owed();
+  adapter_.engine().set_timer(linger_timer_, linger_patience_.next_look(now));
+}
+
+void SoftQueuePair::look_whether_to_linger() {
+  const base::Nanoseconds now = base::now_ns();
+  const Owed before = std::exchange(owed_, owed());
+  if (owed_ != before) linger_patience_.progress(now);
+  if (linger_patience_.over(now)) {
+    finish_draining();
+  } else {
+    adapter_.engine().set_timer(linger_timer_, linger_patience_.next_look(now));
+  }
+}
+
+SoftQueuePair::Owed SoftQueuePair::owed() {
+  Owed now;
+  now.untaken = stream_->untaken();
+  now.received = counters_.receives.get();
+  base::Guard guard(send_lock_);
+  now.sent = sends_.first();
+  if (!sends_.all_sent() && sends_.at(sends_.unsent()).kind != WorkKind::bind) {
+    now.handed = sends_.at(sends_.unsent()).rdma.progress.bytes;
+  }
+  return now;
 }
 
 // Ends an orderly end: all is sent, all is received, or whoever had to do his part took too long.
@@ -227,7 +252,7 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
     case CloseReason::graceful:
       peer_closing_ = true;
       if (state() == State::connected && (stream_->holds_messages() || !incoming_.empty())) {
-        adapter_.engine().set_timer(linger_timer_, base::now_ns() + kLinger);
+        linger();
         return;
       }
       finish_draining();

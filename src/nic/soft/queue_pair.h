@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/patience.h"
 #include "nic/soft/byte_ranges.h"
 #include "nic/soft/rdma_lane.h"
 #include "nic/soft/receive_pool.h"
@@ -239,6 +240,17 @@ class SoftQueuePair final : public QueuePair {
                       std::size_t count);
   static std::size_t pieces_of(std::span<const Segment> segments, std::uint64_t offset, std::size_t count,
                                std::span<iovec> pieces);
+  void linger();
+  void look_whether_to_linger();
+  // What one side still owes the other while the connection ends in order: any difference is progress.
+  struct Owed {
+    std::uint64_t sent = 0;      // requests that are done
+    std::uint64_t handed = 0;    // bytes of the next one that its stream has
+    std::uint64_t untaken = 0;   // as Stream::untaken()
+    std::uint64_t received = 0;  // messages
+    friend bool operator==(const Owed&, const Owed&) = default;
+  };
+  Owed owed();
   void finish_draining();
   void test_watermarks();
   void not_ready_timed_out();
@@ -285,6 +297,8 @@ class SoftQueuePair final : public QueuePair {
   bool waits_for_receive_ = false;
   base::Nanoseconds waits_since_ = 0;
   Timer not_ready_timer_;
+  Owed owed_;
+  Patience linger_patience_{0, 0, 0};
   Timer linger_timer_;
   Timer deadline_timer_;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -44,6 +45,8 @@ class Stream {
   virtual void resume_receiving() = 0;
   // Something of this connection has arrived and is not delivered.
   virtual bool holds_messages() const = 0;
+  // What the peer has not taken of what it was sent, as far as that can be told. A change is a sign of life.
+  virtual std::size_t untaken() { return 0; }
   // A memory region has been removed: work that needs it fails now. False while the peer is in the middle of writing
   // into what is no region any more; only a connection that is over can be in that state.
   virtual bool memory_changed() = 0;

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/caller.h"
-#include "nic/soft/wire/iwarp/farewell.h"
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
 
@@ -44,8 +43,12 @@ Status Fabric::start() {
 
 void Fabric::shut_down() {
   callers_.clear();
-  for (const auto& farewell : farewells_) farewell->hurry();
-  farewells_.clear();
+  try {
+    partings_.wait();
+  } catch (const std::bad_alloc&) {
+    // Peers find their connections cut.
+  }
+  partings_.clear();
   sweep();
   engine().cancel_timer(sweep_timer_);
   engine().cancel_timer(silence_timer_);
@@ -225,7 +228,7 @@ void Fabric::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
 
 void Fabric::part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source) {
   try {
-    farewells_.add(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest), stage, source)).begin();
+    partings_.add(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest), stage, source));
   } catch (const std::bad_alloc&) {
     // The peer finds the connection cut.
   }
@@ -236,12 +239,12 @@ void Fabric::finished(Caller& caller) {
 }
 
 void Fabric::finished(Farewell& farewell) {
-  if (farewells_.finished(farewell)) engine().set_timer(sweep_timer_, base::now_ns());
+  if (partings_.finished(farewell)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 void Fabric::sweep() {
   callers_.sweep();
-  farewells_.sweep();
+  partings_.sweep();
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -15,6 +15,7 @@
 #include "nic/soft/finishing.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/chunk.h"
+#include "nic/soft/wire/iwarp/partings.h"
 
 namespace anydat::nic::soft {
 class SoftAdapter;
@@ -23,7 +24,6 @@ class SoftAdapter;
 namespace anydat::nic::soft::iwarp {
 
 class Caller;
-class Farewell;
 class TcpRequest;
 class TcpStream;
 class Transmitter;
@@ -110,7 +110,7 @@ class Fabric final : public PollSource, public FdHandler {
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
   // Those that are over stay until nobody can be in a call of them.
   Finishing<Caller> callers_;
-  Finishing<Farewell> farewells_;
+  Partings partings_;
   std::atomic<std::uint64_t> passes_{0};
 
   Timer silence_timer_;

@@ -5,57 +5,53 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/fabric.h"
+#include "nic/soft/wire/iwarp/sockets.h"
 
 namespace anydat::nic::soft::iwarp {
-
-namespace {
-
-constexpr base::Nanoseconds kPatience = 2 * base::kNsPerSecond;
-// When the adapter closes, all that is under way shall arrive, but nobody waits long for it.
-constexpr base::Nanoseconds kHurry = 200'000'000;
-
-}  // namespace
 
 Farewell::Farewell(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stage stage, const Address& source)
     : Stranger(fabric.adapter().strangers(), source, stage),
       fabric_(fabric),
       socket_(std::move(socket)),
       rest_(std::move(rest)),
-      patience_([this] {
-        // A peer that does not even read is told the hard way.
-        const linger at_once{1, 0};
-        setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-        fabric_.finished(*this);
+      unheard_(stage == Stage::parting ? budget::kUnheardOfPeer : budget::kUnheardOfStranger),
+      patience_(kEndIdle, kEndTotal, base::now_ns()),
+      timer_([this] {
+        const base::Nanoseconds now = base::now_ns();
+        look(now);
+        if (!over_) fabric_.engine().set_timer(timer_, patience_.next_look(now));
       }) {}
 
 Farewell::~Farewell() {
   if (watched_) fabric_.engine().unwatch(socket_.get(), *this);
-  fabric_.engine().cancel_timer(patience_);
+  fabric_.engine().cancel_timer(timer_);
 }
 
 void Farewell::begin() {
   if (!go_on()) {
-    fabric_.finished(*this);
+    finish();
     return;
   }
+  untaken_ = untaken();
   watched_ = fabric_.engine().watch(socket_.get(), said_ ? EPOLLIN : EPOLLIN | EPOLLOUT, *this);
   if (!watched_) {
-    fabric_.finished(*this);
+    finish();
     return;
   }
-  fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
+  fabric_.engine().set_timer(timer_, patience_.next_look(base::now_ns()));
 }
 
 void Farewell::turn_out() {
   if (watched_) fabric_.engine().unwatch(socket_.get(), *this);
   watched_ = false;
   socket_.reset();
-  fabric_.finished(*this);
+  finish();
 }
 
 bool Farewell::go_on() {
@@ -65,32 +61,60 @@ bool Farewell::go_on() {
     said_ = true;
     shutdown(socket_.get(), SHUT_WR);
   }
-  // Whatever the peer still says is heard and forgotten.
-  std::array<std::byte, 4096> unheard;
-  for (;;) {
-    const ssize_t count = recv(socket_.get(), unheard.data(), unheard.size(), MSG_DONTWAIT);
-    if (count > 0 || (count < 0 && errno == EINTR)) continue;
-    return count < 0 && errno == EAGAIN;
+  return hear();
+}
+
+// Whatever the peer still says is heard and forgotten: a part of it each time, since the descriptor says that there is
+// more until there is not.
+bool Farewell::hear() {
+  const ssize_t count = discard_now(socket_.get(), std::min(budget::kUnheardPerTurn, unheard_ + 1));
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  if (count == 0) return false;
+  if (static_cast<std::size_t>(count) > unheard_) {
+    reset_on_close(socket_.get());
+    return false;
   }
+  unheard_ -= static_cast<std::size_t>(count);
+  return true;
 }
 
 void Farewell::ready(std::uint32_t) {
   const bool was_said = said_;
   if (!go_on()) {
-    fabric_.finished(*this);
+    finish();
   } else if (said_ && !was_said) {
     fabric_.engine().change_watch(socket_.get(), EPOLLIN, *this);
   }
 }
 
-void Farewell::hurry() {
-  const base::Nanoseconds end = base::now_ns() + kHurry;
-  while (go_on()) {
-    const base::Nanoseconds left = end - base::now_ns();
-    if (left <= 0) return;
-    pollfd entry{socket_.get(), static_cast<short>(said_ ? POLLIN : POLLIN | POLLOUT), 0};
-    ::poll(&entry, 1, static_cast<int>(left / 1'000'000 + 1));
-  }
+// What the peer's host has not acknowledged, the end of the stream among it, whether the socket has it already or not.
+std::size_t Farewell::untaken() const {
+  return rest_.waiting() + unacknowledged(socket_.get()) + (said_ ? 0 : 1);
+}
+
+bool Farewell::progressed() {
+  const std::size_t before = std::exchange(untaken_, untaken());
+  return untaken_ < before;
+}
+
+void Farewell::look(base::Nanoseconds now) {
+  if (over_) return;
+  if (progressed()) patience_.progress(now);
+  if (patience_.over(now)) cut();
+}
+
+void Farewell::cut() {
+  if (untaken() > 0) reset_on_close(socket_.get());
+  finish();
+}
+
+short Farewell::awaits() const {
+  return said_ ? POLLIN : POLLIN | POLLOUT;
+}
+
+void Farewell::finish() {
+  over_ = true;
+  fabric_.finished(*this);
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/iwarp/sockets.h"
 
+#include <linux/sockios.h>
 #include <linux/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -106,6 +108,20 @@ ssize_t receive_now(int fd, std::span<iovec> pieces) {
 
 ssize_t send_now(int fd, std::span<iovec> pieces) {
   return call_with(SYS_sendmsg, fd, pieces, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+ssize_t discard_now(int fd, std::size_t bytes) {
+  return syscall(SYS_recvfrom, fd, nullptr, bytes, MSG_DONTWAIT | MSG_TRUNC, nullptr, nullptr);
+}
+
+std::size_t unacknowledged(int fd) {
+  int bytes = 0;
+  return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+void reset_on_close(int fd) {
+  const linger at_once{1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 bool silent_for(int fd, base::Nanoseconds time) {

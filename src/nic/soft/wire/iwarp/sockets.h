@@ -41,6 +41,12 @@ ssize_t receive_now(int fd, std::span<std::byte> room);
 ssize_t receive_now(int fd, std::span<iovec> pieces);
 ssize_t send_now(int fd, std::span<const std::byte> bytes);
 ssize_t send_now(int fd, std::span<iovec> pieces);
+// Takes bytes off what has arrived without looking at them; otherwise as receive_now().
+ssize_t discard_now(int fd, std::size_t bytes);
+// What the host at the other end has not acknowledged yet, the end of the stream being one more byte.
+std::size_t unacknowledged(int fd);
+// Closing it will be a reset, which frees at once what the peer has not taken.
+void reset_on_close(int fd);
 // Has the host at the other end owed an answer for that long?
 bool silent_for(int fd, base::Nanoseconds time);
 

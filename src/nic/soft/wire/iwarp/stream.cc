@@ -306,6 +306,11 @@ bool TcpStream::let_go() {
   return true;
 }
 
+std::size_t TcpStream::untaken() {
+  base::Guard guard(tx_lock_);
+  return out_.waiting() + (socket_ ? unacknowledged(socket_.get()) : 0);
+}
+
 // A region went away: what is arriving in it can go no further (LMR-FREE-8).
 bool TcpStream::memory_changed() {
   if (current_ && !closed_) {

@@ -44,6 +44,7 @@ class TcpStream final : public Stream {
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
   void resume_receiving() override;
   bool holds_messages() const override { return stuck_ || !parked_.empty(); }
+  std::size_t untaken() override;
   bool memory_changed() override;
   bool let_go() override;
   void close(CloseReason reason) override;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one table of what a peer may have of a turn, and strangers of an adapter. Whoever serves a peer stops when the
+// turn's budget is used up and comes back when the others have had theirs, so that none of them decides by how much it
+// sends how long the others wait. docs/concurrency.md has the table in words.
+#pragma once
+
+#include <cstddef>
+
+namespace anydat::nic::budget {
+
+// Those who call at a listening socket, of one socket in one turn.
+inline constexpr int kCallersPerTurn = 64;
+
+// A TCP socket whose connection is over is read until the peer has hung up, too, so that TCP does not throw away what
+// the peer has not read yet. In one turn, and in all: a peer that has been told that it is over has no more to say than
+// the sockets hold, and one that was never let in should not have said anything.
+inline constexpr std::size_t kUnheardPerTurn = 64 << 10;
+inline constexpr std::size_t kUnheardOfPeer = 64 << 20;
+inline constexpr std::size_t kUnheardOfStranger = 256 << 10;
+// Such sockets of peers at once; with one more the oldest is reset. Strangers have a share of the descriptors.
+inline constexpr std::size_t kPartingPeers = 4096;
+
+}  // namespace anydat::nic::budget
