@@ -106,6 +106,30 @@ TEST_P(RspTest, RejectedEndpointIsFreeForAnyUse) {
   connect_pair(client, caller.get(), ep.get());
 }
 
+TEST_P(RspTest, IsStillReservedAfterARequestThatFoundNoRoom) {
+  // RSP-CREATE-2, EP-SM-24, EVM-57: the request is refused, and the next one is the one.
+  const Evd requests(server.ia, static_cast<DAT_EVD_FLAGS>(DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG), 2);
+  const OwnEvds evds(server), client_evds(client);
+  const Ep ep(server.ia, server.pz, evds, default_ep_attr());
+  const Rsp rsp(server, ep.get(), requests.get());
+  DAT_EVENT filler{};
+  filler.event_number = DAT_SOFTWARE_EVENT;
+  for (int i = 0; i < requests.qlen(); ++i) ASSERT_THAT(dat_evd_post_se(requests.get(), &filler), Succeeds());
+  const Ep caller(client.ia, client.pz, client_evds, default_ep_attr());
+  ASSERT_THAT(try_connect(caller.get(), rsp.qualifier()), Succeeds());
+  expect_connection_event(client_evds.connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED, caller.get());
+  EXPECT_EQ(ep.state(), DAT_EP_STATE_RESERVED);
+  EXPECT_THAT(try_connect(ep.get(), rsp.qualifier()), HasType(DAT_INVALID_STATE));
+  ASSERT_EQ(drain(requests.get()), requests.qlen());
+  ASSERT_THAT(dat_ep_reset(caller.get()), Succeeds());
+  ASSERT_THAT(try_connect(caller.get(), rsp.qualifier()), Succeeds());
+  const auto request = expect_request(requests.get());
+  EXPECT_EQ(query_request(request.cr_handle).local_ep_handle, ep.get());
+  ASSERT_THAT(dat_cr_accept(request.cr_handle, DAT_HANDLE_NULL, 0, nullptr), Succeeds());
+  expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, ep.get());
+  expect_connection_event(client_evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, caller.get());
+}
+
 TEST_P(RspTest, ChecksItsArguments) {
   // RSP-CREATE-8, GEN-2, GEN-12
   const Ep ep(server);

@@ -110,6 +110,29 @@ TEST_P(EpConnect, InfiniteTimeoutDoesNotExpire) {
   expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
+TEST_P(EpConnect, ADeadlineEndsWithItsAttempt) {
+  // EP-CONN-8, EP-CONN-9, EP-RESET-1: it does not reach the next attempt of the endpoint.
+  constexpr DAT_TIMEOUT kTimeout = 150'000;
+  const OwnEvds evds(client), control_evds(client);
+  const Ep ep(client.ia, client.pz, evds, default_ep_attr());
+  const Ep control(client.ia, client.pz, control_evds, default_ep_attr());
+  const DAT_CONN_QUAL nobody = unused_qualifier(server);
+  ASSERT_THAT(try_connect(ep.get(), nobody, kTimeout), Succeeds());
+  const auto outcome = wait_event(evds.connect.get());
+  ASSERT_TRUE(outcome);
+  ASSERT_THAT(dat_ep_reset(ep.get()), Succeeds());
+  ASSERT_THAT(try_connect(ep.get(), server.listen(), DAT_TIMEOUT_INFINITE), Succeeds());
+  const DAT_CR_HANDLE request = expect_request(server.requests.get()).cr_handle;
+  // By the end of a time that began later, the first has passed.
+  ASSERT_THAT(try_connect(control.get(), server.listen(), kTimeout), Succeeds());
+  expect_event(control_evds.connect.get(), DAT_CONNECTION_EVENT_TIMED_OUT);
+  EXPECT_FALSE(poll_event(evds.connect.get()));
+  EXPECT_EQ(ep.state(), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+  const Ep passive(server);
+  ASSERT_THAT(dat_cr_accept(request, passive.get(), 0, nullptr), Succeeds());
+  expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, ep.get());
+}
+
 TEST_P(EpConnect, ZeroTimeoutIsInvalid) {
   // EP-CONN-8, EP-CONN-16
   const OwnEvds evds(client);

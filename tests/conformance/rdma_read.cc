@@ -181,6 +181,19 @@ TEST_P(RdmaRead, FromATargetThatAllowsNoneFails) {
   expect_terminal_event(pair.server_evds.connect.get(), pair.server.get());
 }
 
+TEST_P(RdmaRead, OfAnEndpointThatMayHaveNoneUnderWayFailsLocally) {
+  // STAT-5: the endpoint contradicts itself, and its peer has nothing to do with it.
+  DAT_EP_ATTR none = default_ep_attr();
+  none.max_rdma_read_out = 0;
+  const Pair pair = make_connected_pair(default_ep_attr(), none);
+  if (pair.client.query().ep_attr.max_rdma_read_out != 0) GTEST_SKIP() << "the adapter has given it some all the same";
+  const DAT_RETURN rc = rdma_read(pair.client, local.triplet(0, 8), target.remote(0, 8), 7);
+  if (rc != DAT_SUCCESS) GTEST_SKIP() << "the adapter refuses the post: " << describe(rc);
+  EXPECT_EQ(expect_completion(pair.client_evds.request.get(), DAT_DTO_ERR_LOCAL_EP).user_cookie.as_64, 7u);
+  expect_connection_event(pair.client_evds.connect.get(), DAT_CONNECTION_EVENT_BROKEN, pair.client.get());
+  expect_terminal_event(pair.server_evds.connect.get(), pair.server.get());
+}
+
 TEST_P(RdmaRead, WorksInBothDirectionsAtOnce) {
   // RDR-1, DTO-45
   const Pair pair = make_connected_pair();

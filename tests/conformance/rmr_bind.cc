@@ -267,6 +267,51 @@ TEST_P(RmrBind, UsesTheRegionWhileBound) {
   EXPECT_THAT(second.free(), Succeeds());
 }
 
+TEST_P(RmrBind, ARefusedFreeLeavesTheRegionAsItWas) {
+  // LMR-FREE-1: whoever uses it, through the window or by its own context, here or there, still can.
+  const Pair pair = make_connected_pair();
+  Lmr region(server.ia, server.pz, 64);
+  const Rmr rmr(server.pz);
+  const DAT_RMR_CONTEXT window = bind(pair, rmr, region.triplet());
+  ASSERT_THAT(region.free(), HasSubtype(DAT_INVALID_STATE_LMR_IN_USE));
+  for (const Rdma kind : kBothRdma) {
+    expect_granted(kind, window, region.bytes().data(), 64);
+    expect_granted(kind, region.rmr_context(), region.bytes().data(), 64);
+  }
+  post_recv(pair.client, client_buffers, 0);
+  DAT_LMR_TRIPLET source = region.triplet();
+  ASSERT_THAT(dat_ep_post_send(pair.server.get(), 1, &source, cookie(1), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  expect_completion(pair.server_evds.request.get());
+  expect_completion(pair.client_evds.recv.get());
+  DAT_LMR_PARAM param{};
+  EXPECT_THAT(dat_lmr_query(region.get(), DAT_LMR_FIELD_ALL, &param), Succeeds());
+  unbind(pair, rmr);
+  EXPECT_THAT(region.free(), Succeeds());
+}
+
+TEST_P(RmrBind, FlushedBindsUseUpNoContexts) {
+  // RMR-BIND-13: there are as many afterwards as before.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "it takes a million calls";
+#endif
+  const auto most = static_cast<DAT_UINT64>(client.ia.attributes().max_rmrs);
+  if (most > 2'000'000 || client.ia.attributes().max_rmrs <= 0) GTEST_SKIP() << "too many contexts to use them up";
+  const Pair pair = make_connected_pair();
+  const Rmr rmr(server.pz);
+  ASSERT_THAT(dat_ep_disconnect(pair.server.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  expect_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  const DAT_LMR_TRIPLET segment = memory.triplet();
+  DAT_EVENT event;
+  for (DAT_UINT64 i = 0; i <= most; ++i) {
+    DAT_RMR_CONTEXT context = 0;
+    ASSERT_EQ(dat_rmr_bind(rmr.get(), &segment, kRemoteRead, pair.server.get(), rmr_cookie(i),
+                           DAT_COMPLETION_DEFAULT_FLAG, &context),
+              DAT_SUCCESS)
+        << "bind " << i;
+    ASSERT_EQ(dat_evd_dequeue(pair.server_evds.request.get(), &event), DAT_SUCCESS) << "bind " << i;
+  }
+}
+
 TEST_P(RmrBind, ChecksItsHandles) {
   // RMR-BIND-17, GEN-2, GEN-12
   const Pair pair = make_connected_pair();

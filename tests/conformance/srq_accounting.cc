@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The counts of an SRQ: chapter 1.2 of the rules.
+#include <anydat/anydat.h>
+
+#include <array>
+#include <string_view>
+
 #include "srq_fixture.h"
 #include "support/properties.h"
 #include "support/waiter.h"
@@ -47,6 +52,61 @@ TEST_P(SrqAccountingHolding, OutstandingIsTheSumOfItsThreeParts) {
   EXPECT_EQ(counts(srq), (Counts{.available = 2, .outstanding = 7})) << "2 on the SRQ, 5 unreaped";
   expect_completions(server.recv.get(), 5);
   EXPECT_EQ(counts(srq), (Counts{.available = 2, .outstanding = 2}));
+}
+
+// One of an object's counters (docs/counters.md).
+std::uint64_t counter(DAT_HANDLE object, std::string_view name) {
+  std::array<ANYDAT_COUNTER, 32> counters;
+  DAT_COUNT count = 0;
+  require(anydat_get_counters(object, static_cast<DAT_COUNT>(counters.size()), counters.data(), &count),
+          "anydat_get_counters");
+  for (const ANYDAT_COUNTER& one : std::span(counters).first(static_cast<std::size_t>(count))) {
+    if (name == one.name) return one.value;
+  }
+  throw std::runtime_error("no such counter");
+}
+
+TEST_P(SrqAccounting, CountersTellWhatHasHappened) {
+  // The tables of docs/counters.md, with traffic whose every number is known.
+  const Srq srq(server.ia, server.pz, 10);
+  const Connection connection = connect_pair(server, srq, client);
+  EXPECT_EQ(counter(srq.get(), "lowest_available"), 10u);
+  buffers.post(srq, 0, 3);
+  for (DAT_UINT64 i = 0; i < 2; ++i) pass_message(connection, i);
+  EXPECT_EQ(counter(srq.get(), "times_empty"), 0u);
+  EXPECT_EQ(counter(srq.get(), "empty_ns"), 0u);
+  EXPECT_EQ(counter(srq.get(), "lowest_available"), 1u);
+  pass_message(connection, 2);
+  EXPECT_EQ(counter(srq.get(), "times_empty"), 1u);
+  EXPECT_EQ(counter(srq.get(), "empty_ns"), 0u) << "the spell is not over";
+  buffers.post(srq, 0, 1);
+  EXPECT_GT(counter(srq.get(), "empty_ns"), 0u);
+  pass_message(connection, 3);
+  EXPECT_EQ(counter(srq.get(), "times_empty"), 2u) << "also one that ends at once";
+  EXPECT_EQ(counter(srq.get(), "lowest_available"), 0u);
+  EXPECT_EQ(counter(srq.get(), "posted"), 4u);
+  EXPECT_EQ(counter(srq.get(), "taken"), 4u);
+  EXPECT_EQ(counter(srq.get(), "reaped"), 4u);
+  EXPECT_EQ(counter(srq.get(), "low_watermark_events"), 0u);
+  buffers.post(srq, 0, 2);
+  ASSERT_THAT(dat_srq_set_lw(srq.get(), 2), Succeeds());
+  send(connection.client, 4);
+  expect_low_watermark(server, srq);
+  EXPECT_EQ(counter(srq.get(), "low_watermark_events"), 1u);
+  // One that is not reaped yet.
+  EXPECT_EQ(counter(srq.get(), "taken"), 5u);
+  EXPECT_EQ(counter(srq.get(), "reaped"), 4u);
+  expect_completion(server.recv.get());
+  EXPECT_EQ(counter(srq.get(), "reaped"), 5u);
+  // The endpoints and a dispatcher have counted the same messages, of 32 bytes each.
+  EXPECT_EQ(counter(connection.server.get(), "receives"), 5u);
+  EXPECT_EQ(counter(connection.server.get(), "receive_bytes"), 5u * 32);
+  EXPECT_EQ(counter(connection.server.get(), "buffer_waits"), 0u);
+  EXPECT_EQ(counter(connection.client.get(), "sends"), 5u);
+  EXPECT_EQ(counter(connection.client.get(), "send_bytes"), 5u * 32);
+  EXPECT_EQ(counter(server.recv.get(), "events"), 5u);
+  EXPECT_EQ(counter(server.recv.get(), "most_queued"), 1u);
+  EXPECT_EQ(counter(server.recv.get(), "overflows"), 0u);
 }
 
 TEST_P(SrqAccounting, FailedPostChangesNeitherCount) {

@@ -292,6 +292,42 @@ TEST_P(Shareable, IsReadOnlyWhereTheRegionIs) {
   EXPECT_EQ(ask("end"), "well");
 }
 
+TEST_P(Shareable, IsOpenToItsLastByteAndNotOneFurther) {
+  // RDW-6, RDR-6, RDW-8: also where the bytes behind it are mapped with it, and when the same has succeeded before.
+  for (const bool reads : {false, true}) {
+    for (const std::size_t bytes : {8u, 5000u}) {
+      for (const std::int64_t offset : {std::int64_t{-1}, static_cast<std::int64_t>(kBytes - bytes + 1)}) {
+        SCOPED_TRACE(testing::Message() << (reads ? "read of " : "write of ") << bytes << " at " << offset);
+        ep_ = Ep(side_, large_rdma());
+        start("library");
+        established();
+        if (maps()) {
+          EXPECT_TRUE(becomes_mapped());
+        }
+        write_and_read(1);
+        const auto post = [&](std::uint64_t at) {
+          DAT_LMR_TRIPLET local = local_.triplet(0, bytes);
+          DAT_RMR_TRIPLET remote = remote_;
+          remote.target_address += at;
+          remote.segment_length = bytes;
+          require((reads ? dat_ep_post_rdma_read : dat_ep_post_rdma_write)(ep_.get(), 1, &local, {}, &remote,
+                                                                           DAT_COMPLETION_DEFAULT_FLAG),
+                  "RDMA");
+        };
+        std::copy_n(local_.bytes().begin() + static_cast<std::ptrdiff_t>(kBytes - bytes), bytes,
+                    local_.bytes().begin());
+        post(kBytes - bytes);
+        expect_completion(side_.request.get());
+        post(static_cast<std::uint64_t>(offset));
+        expect_completion(side_.request.get(), DAT_DTO_ERR_REMOTE_ACCESS);
+        expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+        EXPECT_EQ(ask("1"), "yes") << "what lies in the region is as it was";
+        EXPECT_EQ(ask("end"), "well");
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Wires, Shareable, testing::ValuesIn(all_wires()), wire_name);
 
 TEST(ShareableMemory, IsGivenInPagesOfZeros) {

@@ -319,6 +319,39 @@ TEST_F(OutOfOrder, ACutGivesEveryBufferBackOnce) {
   EXPECT_EQ(srq.outstanding(), 6);
 }
 
+TEST_F(OutOfOrder, ReceivesComeBackInTheirOrderWhicheverMessagesHadBegun) {
+  // DTO-41
+  begin(11);
+  make_buffers(6);
+  const Connection pair = connect_plain();
+  for (int i = 0; i < 6; ++i) post_to_ep(pair.server, i);
+  for (int number = 1; number <= 4; ++number) send(pair, 0, number, 50);
+  network->deliver_where(is_first_of({4, 2}));
+  network->cut(queue_pair_of(pair.server));
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  for (DAT_UINT64 i = 0; i < 6; ++i) {
+    EXPECT_EQ(expect_completion(server.recv.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, i);
+  }
+  EXPECT_FALSE(poll_event(server.recv.get()));
+}
+
+TEST_F(OutOfOrder, APeerThatHasLeftInOrderAndIsLostThenHasNotBrokenTheConnection) {
+  // EP-DISC-4, EVT-24
+  begin(12);
+  make_buffers(1);
+  const Srq srq(server.ia, server.pz, 1);  // and no buffer on it, so that the message keeps the connection up
+  const Connection pair = connect(srq);
+  send(pair, 0, 1, 50);
+  network->run();
+  ASSERT_EQ(dat_ep_disconnect(pair.client.get(), DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+  network->run();
+  EXPECT_EQ(pair.server.state(), DAT_EP_STATE_CONNECTED);
+  network->cut(queue_pair_of(pair.server));
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
 TEST_F(OutOfOrder, WritesComeInAnyOrder) {
   begin(10, 3);
   make_buffers(1);

@@ -297,6 +297,72 @@ TEST_F(TcpChecks, ADamagedByteAnywhereIsFoundByTheCrc) {
   }
 }
 
+// The same behind good messages, which a receiver may take a shorter way with.
+TEST_F(TcpChecks, ADamagedByteBehindGoodMessagesIsFoundByTheCrc) {
+  constexpr std::uint32_t kGood = 3;
+  const Bytes payload = hex("'twenty-one bytes here'");
+  std::size_t frame_bytes = 8;
+  for (std::size_t at = 2; at < frame_bytes; at += 3) {  // the length, header, payload and CRC each have their turn
+    for (const bool in_one_piece : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "byte " << at << (in_one_piece ? ", in one piece" : ", alone"));
+      MpaPeer peer(target.port());
+      const Ep ep = meet(peer, {.crc = true});
+      Bytes bytes;
+      for (std::uint32_t sequence = 1; sequence <= kGood; ++sequence) {
+        const Bytes good = peer.frame(MpaPeer::segment(send_header(sequence), payload));
+        bytes.insert(bytes.end(), good.begin(), good.end());
+      }
+      Bytes damaged = peer.frame(MpaPeer::segment(send_header(kGood + 1), payload));
+      frame_bytes = damaged.size();
+      damaged[at] ^= std::byte{0x20};
+      if (in_one_piece) {
+        bytes.insert(bytes.end(), damaged.begin(), damaged.end());
+        peer.send(bytes);
+      }
+      if (!in_one_piece) peer.send(bytes);
+      for (std::uint32_t i = 0; i < kGood; ++i) EXPECT_EQ(target.expect_message(ep), payload.size());
+      if (!in_one_piece) peer.send(damaged);
+      ASSERT_TRUE(peer.hear_last_words());
+      EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
+      while (const auto event = poll_event(target.side().recv.get())) {
+        EXPECT_NE(event->event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS)
+            << "the damaged one is delivered";
+        target.post(event->event_data.dto_completion_event_data.user_cookie);
+      }
+    }
+  }
+  target.expect_unharmed();
+}
+
+// DTO-41: a message that has half arrived has the oldest receive, which comes back first.
+TEST_F(TcpChecks, ReceivesComeBackInOrderWhenAMessageHasHalfArrived) {
+  constexpr DAT_UINT64 kReceives = 3;
+  Side& side = target.side();
+  const Evd recv(side.ia, DAT_EVD_DTO_FLAG);
+  const Lmr memory(side.ia, side.pz, kReceives * 64);
+  MpaPeer peer(target.port());
+  peer.greet();
+  const DAT_EVENT request = expect_event(side.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+  const Ep ep(side.ia, side.pz, {.recv = recv.get(), .request = side.request.get(), .connect = side.connect.get()},
+              default_ep_attr());
+  for (DAT_UINT64 i = 0; i < kReceives; ++i) {
+    DAT_LMR_TRIPLET segment = memory.triplet(i * 64, 64);
+    DAT_DTO_COOKIE cookie{};
+    cookie.as_64 = i;
+    require(dat_ep_post_recv(ep.get(), 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  }
+  require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, ep.get(), 0, nullptr), "dat_cr_accept");
+  target.expect_established(ep);
+  ASSERT_TRUE(peer.hear_answer());
+  peer.send_segment(send_header(1, 0, false), repeat(20));
+  peer.stop_sending();
+  EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
+  for (DAT_UINT64 i = 0; i < kReceives; ++i) {
+    EXPECT_EQ(expect_completion(recv.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, i);
+  }
+  EXPECT_FALSE(poll_event(recv.get()));
+}
+
 // RFC 5042, section 6: a peer that asks for more Reads at once than it was told it may.
 TEST_F(TcpChecks, MoreReadsThanAgreedOnEndTheConnection) {
   MpaPeer peer(target.port());
