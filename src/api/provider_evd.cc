@@ -93,8 +93,16 @@ DAT_RETURN cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask, DAT_CNO
 
 DAT_RETURN cno_free(DAT_CNO_HANDLE cno_handle) {
   ANYDAT_OBJECT(Cno, cno, cno_handle, "dat_cno_free", DAT_INVALID_HANDLE_CNO);
-  base::Guard guard(cno->ia().engine());
-  return cno->free();
+  // What an agent is given is the program's again afterwards, so none may be running. It may need the engine to get on,
+  // and may close the instance.
+  const std::shared_ptr<dapl::AgentThread> agents = cno->ia().agents();
+  const std::uint64_t number = cno->number();
+  {
+    base::Guard guard(cno->ia().engine());
+    if (const DAT_RETURN rc = cno->free(); rc != DAT_SUCCESS) return rc;
+  }
+  agents->finish(number);
+  return DAT_SUCCESS;
 }
 
 DAT_RETURN cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {

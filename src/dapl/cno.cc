@@ -21,15 +21,21 @@ DAT_OS_WAIT_PROXY_AGENT normal(const DAT_OS_WAIT_PROXY_AGENT& agent) {
   return agent.proxy_agent_func ? agent : kNoAgent;
 }
 
+// The thread that calls agents is there before one is set.
+bool ready_for(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent) {
+  return !agent.proxy_agent_func || ia.agents()->start();
+}
+
 }  // namespace
 
 Cno::Cno(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent)
-    : Object(ia, kType), agent_(normal(agent)), next_call_(1), agent_kick_{[this] { run_agents(); }} {}
+    : Object(ia, kType), number_(ia.next_cno()), agent_(normal(agent)), next_call_(1) {}
 
 Cno::~Cno() = default;
 
 DAT_RETURN Cno::create(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent, DAT_CNO_HANDLE* handle) {
   if (!handle) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_cno_create: cno_handle is NULL");
+  if (!ready_for(ia, agent)) return ia.out_of("dat_cno_create", "threads", DAT_RESOURCE_MEMORY);
   base::Guard guard(ia.engine());
   Cno* cno = ia.adopt(std::make_unique<Cno>(ia, agent));
   if (!cno) return ia.out_of("dat_cno_create", "CNOs", DAT_RESOURCE_MEMORY);
@@ -38,7 +44,8 @@ DAT_RETURN Cno::create(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent, DAT_CNO_HAN
 }
 
 DAT_RETURN Cno::modify_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
-  std::list<nic::Engine::Call> call(1);
+  if (!ready_for(ia(), agent)) return ia().out_of("dat_cno_modify_agent", "threads", DAT_RESOURCE_MEMORY);
+  std::list<AgentThread::Call> call(1);
   base::Guard guard(lock_);
   agent_ = normal(agent);
   next_call_.swap(call);
@@ -71,16 +78,9 @@ void Cno::trigger(Evd& evd) {
 // CNO-AGT-2: it leaves the CNO before it is called.
 void Cno::take_agent_locked(DAT_EVD_HANDLE evd) {
   if (!agent_.proxy_agent_func) return;
-  next_call_.front() = {agent_.proxy_agent_func, agent_.instance_data, evd};
-  due_.splice(due_.end(), next_call_);
+  next_call_.front() = {agent_.proxy_agent_func, agent_.instance_data, evd, number_};
   agent_ = kNoAgent;
-  ia().engine().queue_kick(agent_kick_);
-}
-
-// With the engine held: the calls themselves are put off until it is released.
-void Cno::run_agents() {
-  base::Guard guard(lock_);
-  ia().engine().defer(due_);
+  ia().agents()->submit(next_call_);
 }
 
 void Cno::attach() {
@@ -166,8 +166,6 @@ void Cno::shut_down() {
     }
     sched_yield();
   }
-  run_agents();
-  ia().engine().cancel_kick(agent_kick_);
 }
 
 }  // namespace anydat::dapl

@@ -4,6 +4,7 @@
 #include <list>
 
 #include "base/lock.h"
+#include "dapl/agent_thread.h"
 #include "dapl/object.h"
 #include "nic/engine.h"
 
@@ -26,9 +27,10 @@ class Cno final : public Object {
   DAT_RETURN modify_agent(const DAT_OS_WAIT_PROXY_AGENT& agent);
   DAT_RETURN query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param);
   DAT_RETURN wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd);
-  DAT_RETURN free();  // (engine)
+  DAT_RETURN free();  // (engine) what follows is the caller's: AgentThread::finish(number())
+  std::uint64_t number() const { return number_; }
 
-  // For EVDs. trigger() is called under the EVD's lock; the agent runs later, with no lock held (CNO-AGT-7).
+  // For EVDs. trigger() is called under the EVD's lock; the agent is called in a thread of its own (CNO-AGT-7).
   void trigger(Evd& evd);
   void attach();            // (engine)
   void detach(Evd* freed);  // (engine) `freed`: the EVD goes for good, rather than elsewhere
@@ -42,10 +44,10 @@ class Cno final : public Object {
   };
 
   void release_all(bool call_agent);
-  void run_agents();
   void take_agent_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
 
-  std::uint32_t evds_ = 0;  // associated; with the engine
+  const std::uint64_t number_;  // which no other CNO of the instance has had
+  std::uint32_t evds_ = 0;      // associated; with the engine
 
   base::SpinLock lock_;
   DAT_OS_WAIT_PROXY_AGENT agent_ ANYDAT_GUARDED_BY(lock_);
@@ -53,10 +55,8 @@ class Cno final : public Object {
   DAT_EVD_HANDLE latched_evd_ ANYDAT_GUARDED_BY(lock_) = DAT_HANDLE_NULL;
   std::list<Sleeper*> sleepers_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t inside_ ANYDAT_GUARDED_BY(lock_) = 0;  // threads in wait()
-  // Calls of agents that are to be made, and room for that of the present one, so that a trigger allocates nothing.
-  std::list<nic::Engine::Call> due_ ANYDAT_GUARDED_BY(lock_);
-  std::list<nic::Engine::Call> next_call_ ANYDAT_GUARDED_BY(lock_);
-  nic::Engine::Kick agent_kick_;
+  // Room for the call of the present agent, so that a trigger allocates nothing.
+  std::list<AgentThread::Call> next_call_ ANYDAT_GUARDED_BY(lock_);
 };
 
 }  // namespace anydat::dapl

@@ -216,6 +216,12 @@ DAT_RETURN Ia::close(Ia& ia, DAT_CLOSE_FLAGS flags) {
   }
   HandleTable::instance().remove(ia.slot_);
   ia.destroy_everything();
+  // An agent that is just calling may wait for the engine, and finds its objects dead but still there.
+  ia.agents_->close();
+  {
+    base::Guard guard(ia.engine());
+    ia.resting_.clear();
+  }
   log_counters(ia);
   delete &ia;
   return DAT_SUCCESS;
@@ -240,6 +246,7 @@ bool Ia::anything_of_the_consumers() const {
 void Ia::destroy_everything() {
   for (;; engine().pause()) {
     base::Guard guard(engine());
+    closing_ = true;
     for (const DAT_HANDLE_TYPE type : {DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CR}) retire_all(type);
     // The program may use the memory of its buffers for other things as soon as we return.
     bool quiet = true;
@@ -250,7 +257,6 @@ void Ia::destroy_everything() {
           DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO}) {
       retire_all(type);
     }
-    resting_.clear();
     return;
   }
 }
@@ -312,7 +318,7 @@ void Ia::retire(Object& object) {
   }
   auto& list = objects_[object.type()];
   resting_.splice(resting_.end(), list, object.place_);
-  if (resting_.size() <= kRestingMax) return;
+  if (resting_.size() <= kRestingMax || closing_) return;
   const auto oldest = std::find_if(resting_.begin(), resting_.end(), [](auto& resting) { return !resting->in_use(); });
   if (oldest != resting_.end()) resting_.erase(oldest);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "dapl/agent_thread.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
 
@@ -93,6 +94,9 @@ class Ia final : public Object {
   void for_each_evd(const std::function<void(Evd&)>& f);
   // A copy of the address that lasts as long as the IA.
   DAT_IA_ADDRESS_PTR lasting(const nic::Address& address);
+  // (engine) A number for a CNO.
+  std::uint64_t next_cno() { return ++last_cno_; }
+  const std::shared_ptr<AgentThread>& agents() const { return agents_; }
   nic::ZoneId next_zone() { return ++last_zone_; }
 
   // The LMR with this context, or null.
@@ -120,6 +124,7 @@ class Ia final : public Object {
   nic::Address address_;
   std::unique_ptr<nic::Adapter> nic_;
   nic::Engine* engine_;
+  const std::shared_ptr<AgentThread> agents_ = std::make_shared<AgentThread>();
   std::string receiver_not_ready_;  // the text of its attribute
   std::vector<DAT_NAMED_ATTR> provider_attributes_;
 
@@ -129,6 +134,8 @@ class Ia final : public Object {
   std::unordered_map<DAT_LMR_CONTEXT, Lmr*> lmrs_;
   std::list<nic::Address> addresses_;
   nic::ZoneId last_zone_ = nic::kNoZone;
+  std::uint64_t last_cno_ = 0;
+  bool closing_ = false;
 
   // Written under the lock of async EVDs in ia.cc, since instances share them, and under async_lock_, under which it is
   // used: its owner may close meanwhile.

@@ -58,11 +58,8 @@ void Engine::stop() {
 void Engine::unlock_after_work() ANYDAT_NO_ANALYSIS {
   do {
     run_kicks();
-    std::list<Call> calls;
-    calls.swap(deferred_);
     owner_.store(nullptr, std::memory_order_relaxed);
     mutex_.unlock();
-    for (const Call& call : calls) call.function(call.first, call.second);
   } while (kicks_pending_.load() && try_lock());  // as in unlock()
 }
 

@@ -7,7 +7,6 @@
 #include <cassert>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <span>
 #include <thread>
@@ -103,9 +102,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Objects reach their engine by many ways, which the compiler cannot tell to be one lock: what must be called with
   // the engine held checks it when it is called.
   void assert_held() const ANYDAT_ASSERT_CAPABILITY(this) { assert(held()); }
-  // Also does what was put off until now: kicks that came meanwhile, and deferred work with the lock released.
+  // Also runs the kicks that came meanwhile.
   void unlock() ANYDAT_RELEASE() ANYDAT_NO_ANALYSIS {
-    if (kicks_pending_.load(std::memory_order_relaxed) || !deferred_.empty()) [[unlikely]]
+    if (kicks_pending_.load(std::memory_order_relaxed)) [[unlikely]]
       return unlock_after_work();
     owner_.store(nullptr, std::memory_order_relaxed);
     mutex_.unlock();
@@ -174,17 +173,6 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   }
   void cancel_kick(Kick& kick);
 
-  // Makes the calls once the engine is released, in the same thread.
-  struct Call {
-    void (*function)(void*, void*);
-    void* first;
-    void* second;
-  };
-  void defer(std::list<Call>& calls) {
-    assert_held();
-    deferred_.splice(deferred_.end(), calls);
-  }
-
   void add_source(PollSource& source);  // may throw std::bad_alloc
   void remove_source(PollSource& source);
   // False when the system has no room for another descriptor.
@@ -244,7 +232,6 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // With the engine held, from here to counters_.
   std::vector<PollSource*> sources_;
   std::span<epoll_event> ready_;  // what the descriptors have brought and is not handled yet
-  std::list<Call> deferred_;
   Timer::Queue timers_;
   std::atomic<bool> armed_{false};  // written with the engine held
   PollClock clock_;

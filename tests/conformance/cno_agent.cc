@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // OS wait proxy agents: the agent rules of section 8 of part 1.
+#include <anydat/anydat.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "evd_fixture.h"
 
 namespace anydat::test {
@@ -131,6 +136,30 @@ TEST_P(CnoAgent, MayDequeueSetItselfAndPost) {
   EXPECT_EQ(chain.failures, 0);
 }
 
+// CNO-AGT-7: it sets itself again and posts the event that calls it next, and is still not called within itself,
+// whatever the number of such events: its stack is that of one call.
+TEST_P(CnoAgent, IsNeverCalledWithinItself) {
+  struct Chain {
+    DAT_CNO_HANDLE cno;
+    DAT_EVD_HANDLE evd;
+    std::atomic<int> links = 0;
+    std::atomic<int> depth = 0;
+    std::atomic<int> most = 0;
+    static void follow(DAT_PVOID data, DAT_EVD_HANDLE) {
+      auto* chain = static_cast<Chain*>(data);
+      chain->most = std::max<int>(chain->most, ++chain->depth);
+      dat_cno_modify_agent(chain->cno, {data, follow});
+      if (++chain->links < 200) try_post(chain->evd);
+      drain(chain->evd);
+      --chain->depth;
+    }
+  } chain{.cno = cno.get(), .evd = noting.get()};
+  ASSERT_THAT(dat_cno_modify_agent(cno.get(), {&chain, Chain::follow}), Succeeds());
+  post(noting.get());
+  EXPECT_TRUE(eventually([&] { return chain.links >= 200 && chain.depth == 0; })) << chain.links;
+  EXPECT_EQ(chain.most, 1);
+}
+
 // CNO-AGT-7: whichever thread it runs in, the others get on, also the one that posts.
 TEST_P(CnoAgent, OthersMayWorkWhileItRuns) {
   struct Gate {
@@ -227,7 +256,94 @@ TEST_P(CnoAgent, IsCalledForEventsOfTheAdapter) {
   ASSERT_THAT(dat_evd_modify_cno(ia.async_evd(), DAT_HANDLE_NULL), Succeeds());
 }
 
+// CNO-FREE-3, GEN-11: the data of an agent is the program's again when the CNO has been freed, also if the agent has
+// only just begun.
+TEST_P(CnoAgent, IsOverWhenTheCnoHasBeenFreed) {
+  struct Stay {
+    std::atomic<bool> inside = false;
+    std::atomic<bool> over = false;
+    static void in(DAT_PVOID data, DAT_EVD_HANDLE) {
+      auto* own = static_cast<Stay*>(data);
+      own->inside = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      own->over = true;
+    }
+  } stay;
+  Cno gone(ia, {&stay, Stay::in});
+  Evd triggering(ia, DAT_EVD_SOFTWARE_FLAG, 4, gone.get());
+  std::thread poster([&] { post(triggering.get()); });
+  EXPECT_TRUE(eventually([&] { return stay.inside.load(); }));
+  ASSERT_THAT(dat_evd_modify_cno(triggering.get(), DAT_HANDLE_NULL), Succeeds());
+  ASSERT_THAT(gone.free(), Succeeds());
+  EXPECT_TRUE(stay.over);
+  poster.join();
+}
+
+// CNO-AGT-7 does not ask for it, but an agent may free its own CNO.
+TEST_P(CnoAgent, MayFreeItsCno) {
+  struct Last {
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+    std::atomic<int> done = 0;
+    std::atomic<DAT_RETURN> rc = DAT_SUCCESS;
+    static void call(DAT_PVOID data, DAT_EVD_HANDLE) {
+      auto* own = static_cast<Last*>(data);
+      dat_evd_modify_cno(own->evd, DAT_HANDLE_NULL);
+      own->rc = dat_cno_free(own->cno);
+      ++own->done;
+    }
+  } last;
+  Cno freed(ia, {&last, Last::call});
+  Evd triggering(ia, DAT_EVD_SOFTWARE_FLAG, 4, freed.get());
+  last.evd = triggering.get();
+  last.cno = freed.release();
+  post(triggering.get());
+  EXPECT_TRUE(eventually([&] { return last.done == 1; }));
+  EXPECT_THAT(last.rc.load(), Succeeds());
+}
+
+// How often a thread has slept on behalf of the adapter.
+DAT_UINT64 sleeps_of(const Ia& ia) {
+  ANYDAT_COUNTER counters[16];
+  DAT_COUNT count = 0;
+  require(anydat_get_counters(ia.get(), 16, counters, &count), "anydat_get_counters");
+  const auto* const row = std::find_if(
+      counters, counters + count, [](const ANYDAT_COUNTER& counter) { return !std::strcmp(counter.name, "sleeps"); });
+  return row == counters + count ? 0 : row->value;
+}
+
+// Returns when nobody drives the adapter any more and all its threads sleep for good, which is longer than the 2 ms for
+// which they look after one another.
+void wait_until_it_sleeps(const Ia& ia) {
+  for (DAT_UINT64 before = 0, now = sleeps_of(ia); before != now; before = std::exchange(now, sleeps_of(ia))) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+using CnoAgentOfPosts = MessageTest;
+
+// CNO-AGT-1, EVM-33: a request that completes while it is being posted calls the agent, although the program does not
+// look and the adapter sleeps.
+TEST_P(CnoAgentOfPosts, IsCalledForACompletionInsideThePost) {
+  const Connection connection = connect_pair(server, client);
+  CountingAgent agent;
+  Cno cno(client.ia);
+  ASSERT_THAT(dat_evd_modify_cno(client.request.get(), cno.get()), Succeeds());
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_THAT(dat_cno_modify_agent(cno.get(), agent.agent()), Succeeds());
+    post_recv(connection.server, i);
+    wait_until_it_sleeps(client.ia);
+    send(connection.client, i);
+    ASSERT_TRUE(agent.eventually_called(i + 1)) << "of post " << i;
+    EXPECT_EQ(agent.last_evd(), client.request.get());
+  }
+  expect_completions(client.request.get(), 5);
+  expect_completions(server.recv.get(), 5);
+  ASSERT_THAT(dat_evd_modify_cno(client.request.get(), DAT_HANDLE_NULL), Succeeds());
+}
+
 ANYDAT_OVER_ALL_WIRES(CnoAgent);
+ANYDAT_OVER_ALL_WIRES(CnoAgentOfPosts);
 
 }  // namespace
 }  // namespace anydat::test

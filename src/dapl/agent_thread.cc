@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dapl/agent_thread.h"
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "os/thread_signals.h"
+
+namespace anydat::dapl {
+
+bool AgentThread::start() {
+  base::Guard guard(start_lock_);
+  if (thread_.joinable()) return true;
+  const os::SignalsOfOurThreads mask;
+  try {
+    thread_ = std::thread([self = shared_from_this()] { self->run(); });
+  } catch (const std::system_error&) {
+    return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+void AgentThread::submit(std::list<Call>& call) {
+  {
+    base::Guard guard(lock_);
+    due_.splice(due_.end(), call);
+  }
+  if (bed_.exchange(kAwake) == kAsleep) base::futex_wake(bed_);
+}
+
+// False if none is due.
+bool AgentThread::make_next_call() {
+  std::list<Call> next;
+  std::uint64_t outer = 0;
+  {
+    base::Guard guard(lock_);
+    if (due_.empty()) return false;
+    next.splice(next.begin(), due_, due_.begin());
+    outer = running_;
+    running_ = next.front().cno;
+  }
+  const Call& call = next.front();
+  call.function(call.instance_data, call.evd);
+  {
+    base::Guard guard(lock_);
+    running_ = outer;
+  }
+  ended_.fetch_add(1);
+  base::futex_wake(ended_);
+  return true;
+}
+
+void AgentThread::run() {
+  runner_.store(this_thread());
+  for (;;) {
+    bed_.store(kAsleep);
+    if (make_next_call()) continue;
+    {
+      base::Guard guard(lock_);
+      if (closing_) return;
+    }
+    // Whoever submits or closes after the looks above wakes the bed first.
+    base::futex_wait(bed_, kAsleep, base::kNever);
+  }
+}
+
+bool AgentThread::has_calls_locked(std::uint64_t cno) const {
+  return running_ == cno || std::any_of(due_.begin(), due_.end(), [cno](const Call& call) { return call.cno == cno; });
+}
+
+void AgentThread::finish(std::uint64_t cno) {
+  if (runner_.load() == this_thread()) {
+    std::list<Call> dropped;
+    base::Guard guard(lock_);
+    for (auto call = due_.begin(); call != due_.end();) {
+      const auto next = std::next(call);
+      if (call->cno == cno) dropped.splice(dropped.end(), due_, call);
+      call = next;
+    }
+    return;
+  }
+  for (;;) {
+    const std::uint32_t ended = ended_.load();
+    {
+      base::Guard guard(lock_);
+      if (!has_calls_locked(cno)) return;
+    }
+    base::futex_wait(ended_, ended, base::kNever);
+  }
+}
+
+void AgentThread::close() {
+  const bool by_an_agent = runner_.load() == this_thread();
+  if (by_an_agent) {
+    while (make_next_call()) {
+    }
+  }
+  {
+    base::Guard guard(lock_);
+    closing_ = true;
+  }
+  if (bed_.exchange(kAwake) == kAsleep) base::futex_wake(bed_);
+  if (!thread_.joinable()) return;
+  if (by_an_agent) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+}  // namespace anydat::dapl
