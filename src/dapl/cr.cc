@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/cr.h"
 
+#include <algorithm>
 #include <new>
 
 #include "dapl/ep.h"
@@ -8,14 +9,16 @@
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/private_data.h"
+#include "dapl/qualifier.h"
 #include "dapl/ranges.h"
-#include "dapl/service_point.h"
 
 namespace anydat::dapl {
 
 DAT_RETURN Cr::query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
   if (const DAT_RETURN rc = check_query("dat_cr_query", mask, DAT_CR_FIELD_ALL, param)) return rc;
-  const std::span<const std::byte> data = request_->private_data();
+  // Peers that are no DAT programs may send more than any DAT program can (ATTR-1).
+  std::span<const std::byte> data = request_->private_data();
+  data = data.first(std::min<std::size_t>(data.size(), ia().nic().info().private_data_max));
   param->remote_ia_address_ptr = const_cast<DAT_IA_ADDRESS_PTR>(&request_->remote_address().generic);
   param->remote_port_qual = request_->remote_port();
   param->private_data_size = static_cast<DAT_COUNT>(data.size());
@@ -67,10 +70,7 @@ DAT_RETURN Cr::reject() {
 
 DAT_RETURN Cr::handoff(DAT_CONN_QUAL qual) {
   const char* call = "dat_cr_handoff";
-  if (qual == 0 || qual > ServicePoint::kQualMax) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: handoff {} is not between 1 and {}", call,
-                static_cast<std::uint64_t>(qual), static_cast<std::uint64_t>(ServicePoint::kQualMax));
-  }
+  if (const DAT_RETURN rc = check_qualifier(call, ia().nic(), qual, DAT_INVALID_ARG2)) return rc;
   switch (request_->hand_off(qual)) {
     case nic::Status::ok:
       break;

@@ -17,7 +17,7 @@ class Cr final : public Object {
 
   // `ep`: the endpoint that goes with the request (made by the provider, or the one of an RSP), or null.
   Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep)
-      : Object(ia, kType), request_(std::move(request)), ep_(ep) {}
+      : Object(ia, kType), local_address_(request->local_address()), request_(std::move(request)), ep_(ep) {}
 
   DAT_RETURN query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param);
   DAT_RETURN accept(DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const void* private_data);
@@ -26,6 +26,9 @@ class Cr final : public Object {
   void shut_down();  // refuses an unanswered request and lets its endpoint go
 
   nic::ConnectionRequest& request() { return *request_; }
+  // The address that was called. An event names it by this pointer, which outlives the answer to the request by as long
+  // as freed objects rest. Callers choose it, among all of 127/8 for instance, so that nobody keeps it for longer.
+  DAT_IA_ADDRESS_PTR local_address() { return &local_address_.generic; }
   // Gives the request back, unanswered, for a queue that has no room for it, and lets go of the endpoint.
   std::unique_ptr<nic::ConnectionRequest> give_back() {
     ep_ = nullptr;
@@ -35,6 +38,7 @@ class Cr final : public Object {
  private:
   void release_endpoint();
 
+  nic::Address local_address_;
   std::unique_ptr<nic::ConnectionRequest> request_;
   Ep* ep_;
 };

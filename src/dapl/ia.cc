@@ -369,13 +369,6 @@ void Ia::post_async(const Object& object, DAT_EVENT_NUMBER number, DAT_COUNT rea
   evd->push(event);
 }
 
-DAT_IA_ADDRESS_PTR Ia::lasting(const nic::Address& address) {
-  const auto same = [&](const nic::Address& known) { return std::memcmp(&known, &address, sizeof address) == 0; };
-  auto found = std::find_if(addresses_.begin(), addresses_.end(), same);
-  if (found == addresses_.end()) found = addresses_.insert(addresses_.end(), address);
-  return &found->generic;
-}
-
 DAT_RETURN Ia::query(DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK attr_mask, DAT_IA_ATTR* attr,
                      DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider) {
   if (attr_mask != 0) {

@@ -92,8 +92,6 @@ class Ia final : public Object {
 
   // Calls f(Evd&) for each EVD of the instance.
   void for_each_evd(const std::function<void(Evd&)>& f);
-  // A copy of the address that lasts as long as the IA.
-  DAT_IA_ADDRESS_PTR lasting(const nic::Address& address);
   // (engine) A number for a CNO.
   std::uint64_t next_cno() { return ++last_cno_; }
   const std::shared_ptr<AgentThread>& agents() const { return agents_; }
@@ -132,7 +130,6 @@ class Ia final : public Object {
   std::array<std::list<std::unique_ptr<Object>>, DAT_HANDLE_TYPE_SRQ + 1> objects_;
   std::list<std::unique_ptr<Object>> resting_;
   std::unordered_map<DAT_LMR_CONTEXT, Lmr*> lmrs_;
-  std::list<nic::Address> addresses_;
   nic::ZoneId last_zone_ = nic::kNoZone;
   std::uint64_t last_cno_ = 0;
   bool closing_ = false;

@@ -8,6 +8,7 @@
 #include "dapl/error.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
+#include "dapl/qualifier.h"
 #include "dapl/ranges.h"
 
 namespace anydat::dapl {
@@ -20,11 +21,7 @@ ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, Evd& evd) : Object(ia, 
   evd_.set_streams(counts);
 }
 
-DAT_RETURN ServicePoint::check(const char* call, DAT_CONN_QUAL qual, const Evd& evd, DAT_RETURN qual_subtype) {
-  if (qual == 0 || qual > kQualMax) {
-    return fail(DAT_INVALID_PARAMETER, qual_subtype, "{}: conn_qual {} is not between 1 and {}", call,
-                static_cast<std::uint64_t>(qual), static_cast<std::uint64_t>(kQualMax));
-  }
+DAT_RETURN ServicePoint::check(const char* call, const Evd& evd) {
   if (!evd.carries(DAT_EVD_CR_FLAG)) {
     return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR, "{}: the EVD lacks DAT_EVD_CR_FLAG", call);
   }
@@ -79,12 +76,12 @@ bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep
   event.evd_handle = evd_.handle();
   DAT_CR_ARRIVAL_EVENT_DATA& data = event.event_data.cr_arrival_event_data;
   data.sp_handle.psp_handle = handle();
-  data.local_ia_address_ptr = ia().lasting(request->local_address());
   data.conn_qual = qual_;
   if (ep) ep->offer(*request, qual_);
   Cr* cr = ia().adopt(std::make_unique<Cr>(ia(), std::move(request), ep));
   if (cr) {
     data.cr_handle = cr->handle();
+    data.local_ia_address_ptr = cr->local_address();
     if (evd_.push_request(event)) {
       request_delivered();
       return true;
@@ -119,7 +116,10 @@ DAT_RETURN Psp::create(Ia& ia, DAT_CONN_QUAL qual, DAT_CONN_QUAL* any, Evd& evd,
                 static_cast<unsigned>(flags));
   }
   base::Guard guard(ia.engine());
-  if (const DAT_RETURN rc = check(call, any ? kQualMax : qual, evd, DAT_INVALID_ARG2)) return rc;
+  if (!any) {
+    if (const DAT_RETURN rc = check_qualifier(call, ia.nic(), qual, DAT_INVALID_ARG2)) return rc;
+  }
+  if (const DAT_RETURN rc = check(call, evd)) return rc;
   Psp* psp = ia.adopt(std::make_unique<Psp>(ia, evd, flags));
   if (!psp) return ia.out_of(call, "service points", DAT_RESOURCE_DEVICE);
   if (const DAT_RETURN rc = psp->listen(call, any ? 0 : qual)) {
@@ -157,7 +157,8 @@ DAT_RETURN Rsp::create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_RSP_HAN
   const char* call = "dat_rsp_create";
   if (!handle) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5, "{}: rsp_handle is NULL", call);
   base::Guard guard(ia.engine());
-  if (const DAT_RETURN rc = check(call, qual, evd, DAT_INVALID_ARG2)) return rc;
+  if (const DAT_RETURN rc = check_qualifier(call, ia.nic(), qual, DAT_INVALID_ARG2)) return rc;
+  if (const DAT_RETURN rc = check(call, evd)) return rc;
   if (ep && ep->state() != DAT_EP_STATE_UNCONNECTED) return ep->wrong_state(call);
   Rsp* rsp = ia.adopt(std::make_unique<Rsp>(ia, evd, ep));
   if (!rsp) return ia.out_of(call, "service points", DAT_RESOURCE_DEVICE);

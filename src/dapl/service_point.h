@@ -15,8 +15,6 @@ class Evd;
 // CRs and events. With the engine held.
 class ServicePoint : public Object, public nic::ListenerEvents {
  public:
-  static constexpr DAT_CONN_QUAL kQualMax = 65535;  // the qualifier is a TCP port
-
   bool on_request(std::unique_ptr<nic::ConnectionRequest>& request) override;
   void shut_down();
   ~ServicePoint() override { leave_evd(); }
@@ -31,7 +29,7 @@ class ServicePoint : public Object, public nic::ListenerEvents {
   virtual void request_delivered() {}
   // Makes the request a CR and an event. False: no room; the endpoint is gone if it is null afterwards.
   bool announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep);
-  static DAT_RETURN check(const char* call, DAT_CONN_QUAL qual, const Evd& evd, DAT_RETURN qual_subtype);
+  static DAT_RETURN check(const char* call, const Evd& evd);
 
   void leave_evd();
 

@@ -47,6 +47,21 @@ TEST_F(TcpSetUp, AGoodRequestIsAccepted) {
   target.expect_unharmed();
 }
 
+// MPA leaves room for 512 bytes, and programs expect no more than max_private_data_size (ATTR-1).
+TEST_F(TcpSetUp, TheProgramSeesNoMorePrivateDataThanItWasTold) {
+  DAT_PROVIDER_ATTR attr{};
+  require(dat_ia_query(target.side().ia.get(), nullptr, 0, nullptr, DAT_PROVIDER_FIELD_ALL, &attr), "dat_ia_query");
+  ASSERT_EQ(attr.max_private_data_size, 256);
+  MpaPeer peer(target.port());
+  peer.greet({.private_data = repeat(512, 7)});
+  const DAT_EVENT request = expect_event(target.side().requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+  const DAT_CR_HANDLE cr = request.event_data.cr_arrival_event_data.cr_handle;
+  DAT_CR_PARAM param{};
+  require(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), "dat_cr_query");
+  EXPECT_EQ(param.private_data_size, attr.max_private_data_size);
+  require(dat_cr_reject(cr), "dat_cr_reject");
+}
+
 TEST_F(TcpSetUp, AnotherProtocolIsTurnedAway) {
   expect_turned_away(hex("'GET / HTTP/1.1' 0d 0a 0d 0a"));
   for (const std::size_t at : {0u, 1u, 7u, 15u}) {

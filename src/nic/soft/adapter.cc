@@ -180,12 +180,6 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
     if (!local || !iwarp_) return local;
     std::unique_ptr<Listener> tcp = iwarp_->listen(local->qual(), events, status);
     if (tcp) return std::make_unique<BothListeners>(std::move(local), std::move(tcp));
-    if (status == Status::denied && config_.wire == SoftConfig::Wire::automatic) {
-      base::log(base::LogLevel::warn, "TCP port {} needs a privilege: only this host reaches the service point",
-                local->qual());
-      status = Status::ok;
-      return local;
-    }
     if (status != Status::in_use) return nullptr;
   }
   if (qual == 0) status = Status::none_free;

@@ -200,6 +200,7 @@ Status VerbsListener::listen(ConnQual qual) {
   id_.reset(id);
   sockaddr_storage address = socket_address(adapter_.info().address, qual);
   if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 || rdma_listen(id, kBacklog) != 0) {
+    if (errno == EACCES || errno == EPERM) return Status::denied;
     if (errno == EADDRINUSE) return qual == 0 ? Status::none_free : Status::in_use;
     return errno == EADDRNOTAVAIL && qual == 0 ? Status::none_free : Status::failed;
   }
