@@ -11,6 +11,17 @@ namespace anydat::nic::budget {
 // Those who call at a listening socket, of one socket in one turn.
 inline constexpr int kCallersPerTurn = 64;
 
+// One TCP connection, in one turn. It ends earlier where others wait: after the first message, or after so many bytes of
+// what is longer.
+inline constexpr int kReadsPerTurn = 16;
+inline constexpr std::size_t kReadPerTurn = 512 << 10;
+inline constexpr std::size_t kReadWhileOthersWait = 64 << 10;
+// The other direction: what the engine sends for one connection, of its program's posts and in answer to Reads.
+inline constexpr std::size_t kSentPerTurn = 1 << 20;
+inline constexpr std::size_t kSentWhileOthersWait = 128 << 10;
+// Sockets that epoll names, in one pass.
+inline constexpr std::size_t kReadyPerPass = 64;
+
 // A TCP socket whose connection is over is read until the peer has hung up, too, so that TCP does not throw away what
 // the peer has not read yet. In one turn, and in all: a peer that has been told that it is over has no more to say than
 // the sockets hold, and one that was never let in should not have said anything.

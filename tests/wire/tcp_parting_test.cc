@@ -35,7 +35,7 @@ class TcpParting : public TcpTest {
 // A host that was never let in is heard until it has its rejection, not for as long as it likes.
 TEST_F(TcpParting, AStrangerThatFloodsAfterItsRejectionIsCutOff) {
   MpaPeer peer(target.port());
-  peer.greet({.markers = true});  // which are not to be had
+  peer.greet({.markers = true});            // which are not to be had
   constexpr std::size_t kMost = 96u << 20;  // many times what the sockets in between hold
   EXPECT_LT(flood(peer, kMost), kMost);
   EXPECT_TRUE(peer.hung_up());

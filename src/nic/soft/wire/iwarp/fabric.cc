@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/iwarp/fabric.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
-#include <array>
 #include <new>
+#include <utility>
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
@@ -64,6 +62,16 @@ Engine& Fabric::engine() const {
 ListenerEvents* Fabric::listener(ConnQual qual) const {
   const auto found = listeners_.find(qual);
   return found != listeners_.end() ? found->second : nullptr;
+}
+
+std::vector<std::byte> Fabric::take_spare() {
+  return spares_ > 0 ? std::move(spare_[--spares_]) : std::vector<std::byte>{};
+}
+
+void Fabric::give_spare(std::vector<std::byte> memory) noexcept {
+  if (memory.capacity() == 0 || spares_ == spare_.size()) return;
+  memory.clear();
+  spare_[spares_++] = std::move(memory);
 }
 
 // ---- whose turn it is
@@ -125,13 +133,13 @@ void Fabric::forget(Turn& turn) {
 bool Fabric::run_turns() {
   if (!somebody_waits_.load(std::memory_order_relaxed)) return false;
   somebody_waits_.exchange(false);
-  std::size_t count = 0;
   {
     base::Guard guard(turns_lock_);
-    count = turns_.size();
+    turns_left_ = turns_.size();
   }
   bool progress = false;
-  for (; count > 0; --count) {
+  while (turns_left_ > 0) {
+    --turns_left_;
     Turn* turn = nullptr;
     {
       base::Guard guard(turns_lock_);
@@ -140,6 +148,7 @@ bool Fabric::run_turns() {
     if (!turn) break;
     progress |= turn->stream.turn();
   }
+  turns_left_ = 0;
   return progress;
 }
 
@@ -147,6 +156,7 @@ bool Fabric::poll() {
   passes_.store(passes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const bool progress = run_turns();
   if (streams_.empty()) return progress;
+  if (!ready_.empty()) return look_at_all() || progress;
   ++looks_;
   if (vain_looks_ >= kVainLooksMax && looks_ % kLookSeldom != 0) return progress;
   return look() || progress;
@@ -154,9 +164,16 @@ bool Fabric::poll() {
 
 bool Fabric::look() {
   const unsigned seldom = hushed_ ? kLooksPerLookAtOthers : kLooksPerLookAtAll;
-  bool progress = hot_ && hot_->receive();
-  if (progress && ++streak_ == kStreak) hush(true);
-  if (!progress && (!hot_ || looks_ % seldom == 0)) progress = look_at_all();
+  bool progress = false;
+  // Something has come for the hot one: before it is looked at again all others have their turn. That is done with the
+  // next look, while an answer to what has come is perhaps under way already.
+  const bool others_first = std::exchange(owes_others_, false);
+  if (others_first) progress = look_at_all();
+  if (hot_ && !hot_->wants_turn() && hot_->receive()) {
+    progress = owes_others_ = true;
+    if (++streak_ == kStreak) hush(true);
+  }
+  if (!progress && !others_first && (!hot_ || looks_ % seldom == 0)) progress = look_at_all();
   vain_looks_ = progress ? 0 : vain_looks_ + 1;
   return progress;
 }
@@ -181,12 +198,28 @@ void Fabric::hush(bool on) {
   epoll_ctl(epoll_fd_.get(), EPOLL_CTL_MOD, hot_->socket(), &event);
 }
 
+void Fabric::fetch_ready() {
+  const int count = epoll_wait(epoll_fd_.get(), events_.data(), static_cast<int>(events_.size()), 0);
+  ready_ = std::span(events_).first(static_cast<std::size_t>(std::max(count, 0)));
+}
+
+// Of others that only have something to send it is not told apart: they are few, and their turn is short.
+bool Fabric::others_wait(const Turn& its, bool look) {
+  if (turns_left_ > 0) return true;
+  if (somebody_waits_.load(std::memory_order_relaxed)) {
+    base::Guard guard(turns_lock_);
+    if (turns_.size() > (its.place.listed() ? 1u : 0u)) return true;
+  }
+  if (ready_.empty() && look) fetch_ready();
+  return std::any_of(ready_.begin(), ready_.end(),
+                     [&](const epoll_event& event) { return event.data.ptr && event.data.ptr != &its.stream; });
+}
+
 bool Fabric::look_at_all() {
-  std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
-  ready_ = std::span(events).first(static_cast<std::size_t>(std::max(count, 0)));
+  if (ready_.empty()) fetch_ready();
   bool progress = false;
-  while (!ready_.empty()) {
+  // Those who are told may find more, which is for the next pass.
+  for (std::size_t i = 0; i < events_.size() && !ready_.empty(); ++i) {
     const epoll_event event = ready_.front();
     ready_ = ready_.subspan(1);
     auto* stream = static_cast<TcpStream*>(event.data.ptr);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <sys/epoll.h>
+
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -12,6 +15,7 @@
 #include "base/lock.h"
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
+#include "nic/budget.h"
 #include "nic/soft/finishing.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/chunk.h"
@@ -44,8 +48,10 @@ class Fabric final : public PollSource, public FdHandler {
   ChunkPool& chunks() { return chunks_; }
   // What has arrived is read into here, if it has no better place. One for all, since one thread reads at a time.
   std::span<std::byte> staging() { return {staging_.get(), kStagingBytes}; }
-  std::size_t& parked() { return parked_; }           // bytes of messages that wait for buffers, of all connections
-  std::vector<std::byte>& spare() { return spare_; }  // memory for whoever has to keep what was in staging()
+  std::size_t& parked() { return parked_; }  // bytes of messages that wait for buffers, of all connections
+  // Memory for whoever has to keep what was in staging().
+  std::vector<std::byte> take_spare();
+  void give_spare(std::vector<std::byte> memory) noexcept;
   std::uint64_t passes() const { return passes_.load(std::memory_order_relaxed); }
 
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
@@ -65,6 +71,8 @@ class Fabric final : public PollSource, public FdHandler {
   void come_back(Turn& turn);          // the next pass calls stream.turn()
   void come_back_in_time(Turn& turn);  // the same, for threads that do not hold the engine: it may be a while
   void forget(Turn& turn);
+  // Whether any other stream waits for its turn while that one has its own. Looks at the sockets if `look`.
+  bool others_wait(const Turn& its, bool look);
 
   // For set-ups and ends.
   void called(base::UniqueFd socket, const Address& source, ConnQual qual);
@@ -90,6 +98,7 @@ class Fabric final : public PollSource, public FdHandler {
   void heat(TcpStream& stream);
   void hush(bool on);
   bool look_at_all();
+  void fetch_ready();
   void sweep();
   base::Nanoseconds silence_interval() const;
   void look_for_silence();
@@ -103,10 +112,14 @@ class Fabric final : public PollSource, public FdHandler {
   unsigned streak_ = 0;                     // arrivals for it since anything came for another
   bool hushed_ = false;                     // epoll is not told of its arrivals
   std::size_t parked_ = 0;
-  std::vector<std::byte> spare_;
+  std::array<std::vector<std::byte>, 32> spare_;
+  std::size_t spares_ = 0;
   unsigned looks_ = 0;
-  unsigned vain_looks_ = 0;  // in a row
-  std::span<struct epoll_event> ready_;
+  unsigned vain_looks_ = 0;   // in a row
+  bool owes_others_ = false;  // the hot one has had its turn
+  std::array<epoll_event, budget::kReadyPerPass> events_;
+  std::span<epoll_event> ready_;  // of those, which have not been told yet
+  std::size_t turns_left_ = 0;    // of those whose turn it is
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
   // Those that are over stay until nobody can be in a call of them.
   Finishing<Caller> callers_;

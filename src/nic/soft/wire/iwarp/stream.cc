@@ -84,7 +84,7 @@ void TcpStream::ready(std::uint32_t events) {
     hung_up_ = true;
     look_past();
   }
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_) receive();
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_ && !more_to_read_) receive();
 }
 
 bool TcpStream::turn() {

@@ -54,6 +54,7 @@ class TcpStream final : public Stream {
   void ready(std::uint32_t events);
   bool turn();     // goes on with what waited for its turn; true if anything moved
   bool receive();  // true if anything came
+  bool wants_turn() const { return more_to_read_; }
   void look_for_silence(base::Nanoseconds limit);
 
  private:
@@ -128,6 +129,7 @@ class TcpStream final : public Stream {
   bool make_room() ANYDAT_REQUIRES(tx_lock_);
   void ask_for_answer() ANYDAT_REQUIRES(tx_lock_);
   void push_out() ANYDAT_REQUIRES(tx_lock_);
+  std::uint64_t share_of_pass() ANYDAT_REQUIRES(tx_lock_);
   void answer_completed();
   void delivered_up_to(std::uint32_t sequence);
   bool one_delivered(std::uint32_t sequence);
@@ -137,6 +139,7 @@ class TcpStream final : public Stream {
 
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
+  void come_again();
   std::size_t staged_bytes(bool directly) const;
   std::span<const std::byte> consume(std::span<const std::byte> bytes);
   std::size_t deliver_whole(std::span<const std::byte> bytes);
@@ -169,9 +172,9 @@ class TcpStream final : public Stream {
   void patience_ended();
   void look_past();
   void go_on();
+  void take_held();
   void hold(std::span<const std::byte> bytes);
   void drop_held();
-  void give_back(std::vector<std::byte> memory);
   void deliver_parked();
   void drop_parked();
 
@@ -183,8 +186,11 @@ class TcpStream final : public Stream {
   // With the engine held.
   Phase phase_ = Phase::idle;
   bool active_ = false;
-  bool closed_ = false;  // nothing that arrives counts any more
-  bool more_to_read_ = false;
+  bool closed_ = false;        // nothing that arrives counts any more
+  bool more_to_read_ = false;  // and a turn for it is on the list
+  bool turn_over_ = false;     // what has been read and not delivered waits for the next
+  bool message_over_ = false;  // just now
+  bool asked_for_others_ = false;
   bool said_goodbye_ = false;  // the peer
   bool hung_up_ = false;       // the peer has, but there may be more to read
   bool ended_ = false;         // and there is not
@@ -217,6 +223,8 @@ class TcpStream final : public Stream {
   bool may_send_ ANYDAT_GUARDED_BY(tx_lock_) = false;
   bool somebody_waits_ ANYDAT_GUARDED_BY(tx_lock_) = false;  // a request was told to come again
   std::uint64_t last_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which something went out at once
+  std::uint64_t sent_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which the engine has sent so much
+  std::uint64_t sent_in_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
   std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
   std::uint32_t request_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
   std::uint32_t next_sink_ ANYDAT_GUARDED_BY(tx_lock_);

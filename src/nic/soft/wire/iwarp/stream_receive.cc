@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/big_endian.h"
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
@@ -15,9 +17,6 @@ namespace anydat::nic::soft::iwarp {
 
 namespace {
 
-// Of one connection in one turn.
-constexpr int kReadsPerTurn = 16;
-constexpr std::size_t kReadPerTurn = 512 << 10;
 // The payload of segments from this size on is read straight to its place, but for so little that it is not worth it.
 constexpr std::size_t kLargeSegment = 8 << 10;
 constexpr std::size_t kDirectMin = 1024;
@@ -31,8 +30,19 @@ constexpr std::size_t kStagedOfSegments = 64 << 10;
 bool TcpStream::receive() {
   bool any = false;
   more_to_read_ = false;
+  turn_over_ = false;
+  asked_for_others_ = false;
+  if (!held_.empty() && !closed_ && !waits_for_buffers()) {
+    any = true;
+    or_break([this] { take_held(); });
+    if (owes_word_) confirm();
+    if (turn_over_ && !closed_) {
+      come_again();
+      return any;
+    }
+  }
   std::size_t total = 0;
-  for (int i = 0; i < kReadsPerTurn && total < kReadPerTurn; ++i) {
+  for (int i = 0; i < budget::kReadsPerTurn && total < budget::kReadPerTurn; ++i) {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
     if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
     if (waits_for_buffers()) return any;
@@ -52,12 +62,20 @@ bool TcpStream::receive() {
     fabric_.adapter().batch().flush();
     if (owes_word_) confirm();
     total += static_cast<std::size_t>(count);
+    if (turn_over_ || (total >= budget::kReadWhileOthersWait && fabric_.others_wait(turn_, true))) {
+      if (!closed_) come_again();
+      return any;
+    }
     // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
     if (static_cast<std::size_t>(count) < wanted && !hung_up_) return any;
   }
+  come_again();
+  return any;
+}
+
+void TcpStream::come_again() {
   more_to_read_ = true;
   fabric_.come_back(turn_);
-  return any;
 }
 
 // What recv(2) says. `wanted`: how much there was room for.
@@ -93,9 +111,10 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
     }
     landed(placed);
   }
+  asked_for_others_ = false;
   or_break([&] {
     const std::span<const std::byte> rest = consume(staging.first(static_cast<std::size_t>(count) - placed));
-    if (stuck_ && !closed_) hold(rest);
+    if ((stuck_ || turn_over_) && !closed_) hold(rest);
   });
   return count;
 }
@@ -116,15 +135,25 @@ std::size_t TcpStream::staged_bytes(bool directly) const {
   }
 }
 
-// Answers what it could not take yet, which is nothing unless a segment is stuck.
+// Answers what it could not take yet, which is nothing unless a segment is stuck or the turn is over. It is over with
+// the first message if others wait; whether they do is looked at once for what has been read at once.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
   if (phase_ == Phase::asking) bytes = answer_arrived(bytes);
+  message_over_ = false;
   while (!bytes.empty() && !closed_ && !stuck_) {
+    if (message_over_) {
+      message_over_ = false;
+      if (fabric_.others_wait(turn_, !std::exchange(asked_for_others_, true))) {
+        turn_over_ = true;
+        break;
+      }
+    }
     switch (step_) {
       case Step::front:
         if (front_have_ == 0) {
           if (const std::size_t taken = deliver_whole(bytes); taken > 0) {
             bytes = bytes.subspan(taken);
+            message_over_ = true;
             continue;
           }
           fabric_.adapter().batch().flush();
@@ -262,6 +291,7 @@ std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> by
     first_frame();
   } else {
     end_segment();
+    message_over_ = segment_.last;
     front_have_ = 0;
   }
   return bytes.subspan(part);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/stream.h"
 
@@ -14,8 +15,6 @@ namespace {
 constexpr std::uint64_t kSmallMax = 4096;
 // In line, before the socket is asked to take it.
 constexpr std::size_t kLineMax = ChunkPool::kUsual;
-// Of one message in one turn: its queue pair's other posts wait meanwhile.
-constexpr std::uint64_t kSentPerTurn = 1 << 20;
 
 SendOutcome never(Progress& progress, WorkStatus status) {
   progress.failure = status;
@@ -58,6 +57,16 @@ void TcpStream::push_out() {
   }
 }
 
+// How much the engine may still send for this connection in this pass.
+std::uint64_t TcpStream::share_of_pass() {
+  if (const std::uint64_t pass = fabric_.passes(); pass != sent_pass_) {
+    sent_pass_ = pass;
+    sent_in_pass_ = 0;
+  }
+  const std::uint64_t most = fabric_.others_wait(turn_, false) ? budget::kSentWhileOthersWait : budget::kSentPerTurn;
+  return most - std::min(most, sent_in_pass_);
+}
+
 // Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again.
 bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
   const std::size_t payload_max = out_.ulpdu_max() - segment_header_bytes(first.opcode);
@@ -70,8 +79,15 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
       return true;
     }
   } else {
-    progress.bytes = out_.send({first, message.segments, message.length}, progress.bytes, kSentPerTurn);
-    if (progress.bytes == message.length) return true;
+    // A thread that posts sends for itself. The engine does for all, so each connection has a share of it.
+    const bool shared = fabric_.engine().held();
+    const std::uint64_t limit = shared ? share_of_pass() : budget::kSentPerTurn;
+    if (limit > 0) {
+      const std::uint64_t before = progress.bytes;
+      progress.bytes = out_.send({first, message.segments, message.length}, before, limit);
+      if (shared) sent_in_pass_ += progress.bytes - before;
+      if (progress.bytes == message.length) return true;
+    }
   }
   somebody_waits_ = true;
   if (!out_.blocked() || out_.broken()) fabric_.come_back(turn_);
@@ -224,8 +240,11 @@ bool TcpStream::serve_reads() {
         whole = out_.append(first, {&source, 1}, request.bytes);
         if (whole) push_out();
       } else {
-        const std::uint64_t offset = out_.send({first, {&source, 1}, request.bytes}, read.offset, kSentPerTurn);
+        const std::uint64_t limit = share_of_pass();
+        const std::uint64_t offset =
+            limit > 0 ? out_.send({first, {&source, 1}, request.bytes}, read.offset, limit) : read.offset;
         moved |= offset != read.offset;
+        sent_in_pass_ += offset - read.offset;
         read.offset = static_cast<std::uint32_t>(offset);
         whole = offset == request.bytes;
       }

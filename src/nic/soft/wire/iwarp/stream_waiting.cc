@@ -71,37 +71,38 @@ void TcpStream::look_past() {
   fabric_.come_back(turn_);
 }
 
-// What was read behind a segment that is stuck.
+// What was read behind a segment that is stuck, or behind the last message of this turn.
 void TcpStream::hold(std::span<const std::byte> bytes) {
-  if (held_.capacity() == 0) held_.swap(fabric_.spare());
+  if (held_.capacity() == 0) held_ = fabric_.take_spare();
   held_.assign(bytes.begin(), bytes.end());
   held_from_ = 0;
 }
 
 void TcpStream::drop_held() {
   held_from_ = 0;
-  give_back(std::exchange(held_, {}));
-}
-
-void TcpStream::give_back(std::vector<std::byte> memory) {
-  memory.clear();
-  if (fabric_.spare().capacity() == 0) fabric_.spare().swap(memory);
+  fabric_.give_spare(std::exchange(held_, {}));
 }
 
 // The segment that was stuck has another chance, and what is held behind it.
 void TcpStream::go_on() {
   stuck_ = false;
+  enter_segment();
+  if (!stuck_ && !closed_) take_held();
+}
+
+// What was read before and could not be delivered then.
+void TcpStream::take_held() {
+  turn_over_ = false;
   // The end of the connection drops what is held, and may come while it is being read.
   std::vector<std::byte> held = std::exchange(held_, {});
-  std::size_t from = std::exchange(held_from_, 0);
-  enter_segment();
-  if (!stuck_ && !closed_) from = held.size() - consume(std::span<const std::byte>(held).subspan(from)).size();
+  const std::size_t from = std::exchange(held_from_, 0);
+  const std::size_t rest = consume(std::span<const std::byte>(held).subspan(from)).size();
   fabric_.adapter().batch().flush();
-  if (stuck_ && !closed_) {
+  if (rest > 0 && (stuck_ || turn_over_) && !closed_) {
+    held_from_ = held.size() - rest;
     held_ = std::move(held);
-    held_from_ = from;
   } else {
-    give_back(std::move(held));
+    fabric_.give_spare(std::move(held));
   }
 }
 

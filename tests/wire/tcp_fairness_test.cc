@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections over TCP that share an adapter: what one of them does to the others.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/big_endian.h"
+#include "support/peer_process.h"
+#include "wire/tcp_test.h"
+
+namespace anydat::test {
+namespace {
+
+using namespace nic::soft::iwarp;
+
+// ---- one message of each before the second of any
+
+constexpr int kPeers = 3;
+constexpr int kMessages = 200;  // of each
+constexpr std::size_t kBytes = 40;
+
+// A program that stands still while its peers send, and then says in which order their messages have come.
+void play_receiver(RoleContext& context) {
+  Side side(context.wire);
+  const Lmr memory(side.ia, side.pz, kBytes);
+  const Srq srq(side.ia, side.pz, kPeers * kMessages);
+  for (int i = 0; i < kPeers * kMessages; ++i) {
+    DAT_LMR_TRIPLET segment = memory.triplet();
+    require(dat_srq_post_recv(srq.get(), 1, &segment, {}), "dat_srq_post_recv");
+  }
+  context.parent.say(std::to_string(side.listen()));
+  std::vector<Ep> eps;
+  std::map<DAT_EP_HANDLE, char> names;
+  for (int i = 0; i < kPeers; ++i) {
+    const DAT_EVENT request = expect_event(side.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+    eps.emplace_back(side, srq);
+    names[eps.back().get()] = static_cast<char>('a' + i);
+    require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, eps.back().get(), 0, nullptr),
+            "dat_cr_accept");
+    expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    context.parent.say("next");
+  }
+  context.parent.hear();
+  raise(SIGSTOP);
+  std::string order;
+  for (int i = 0; i < kPeers * kMessages; ++i) {
+    const DAT_DTO_COMPLETION_EVENT_DATA dto = expect_completion(side.recv.get());
+    order += names[dto.ep_handle];
+  }
+  context.parent.say(order);
+  context.parent.hear();
+  for (const Ep& ep : eps) dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG);
+}
+const Role kReceiver("tcp_receiver_that_stops", play_receiver);
+
+TEST(TcpFairness, OneMessageOfEachIsDeliveredBeforeTheSecondOfAny) {
+  PeerProcess receiver("tcp_receiver_that_stops", tcp_wire());
+  const DAT_CONN_QUAL port = std::stoul(receiver.channel().hear());
+  std::vector<std::unique_ptr<MpaPeer>> peers;
+  for (int i = 0; i < kPeers; ++i) {
+    peers.push_back(std::make_unique<MpaPeer>(port));
+    peers.back()->greet({});
+    ASSERT_TRUE(peers.back()->hear_answer());
+    EXPECT_EQ(receiver.channel().hear(), "next");
+  }
+  receiver.channel().say("stop");
+  receiver.wait_until_stopped();
+  for (const auto& peer : peers) {
+    Bytes all;
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      all = all + peer->frame(MpaPeer::segment(send_header(kFirstSequence + i), repeat(kBytes)));
+    }
+    peer->send(all);
+  }
+  receiver.resume();
+  const std::string order = receiver.channel().hear();
+  peers.clear();
+  receiver.channel().say("done");
+  EXPECT_EQ(receiver.wait_exit(), 0);
+  ASSERT_EQ(order.size(), std::size_t{kPeers * kMessages});
+  std::map<char, int> delivered{{'a', 0}, {'b', 0}, {'c', 0}};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    ++delivered[order[i]];
+    const auto [least, most] = std::ranges::minmax(std::vector<int>{delivered['a'], delivered['b'], delivered['c']});
+    ASSERT_LE(most - least, 1) << "after " << i << " messages: " << order.substr(0, i + 1);
+  }
+}
+
+// ---- a busy one and one that says something now and then
+
+class TcpFairnessOfBytes : public TcpTest {};
+
+// How much of a stream of RDMA Writes is carried out between the moment when another connection's message is there and
+// the moment when its program has it. Bytes are counted and no time is measured, so that it does not matter how fast
+// the machine is.
+TEST_F(TcpFairnessOfBytes, AStreamOfWritesDoesNotHoldUpAnothersMessages) {
+  alignas(8) static std::byte memory[8];
+  const Lmr open(target.side().ia, target.side().pz, memory);
+  const auto carried_out = [] {
+    return __builtin_bswap64(__atomic_load_n(reinterpret_cast<const std::uint64_t*>(memory), __ATOMIC_RELAXED));
+  };
+  MpaPeer quiet(target.port());
+  const Ep quiet_ep = meet(quiet);
+  MpaPeer busy(target.port());
+  const Ep busy_ep = meet(busy);
+  // Small ones, which take longer to carry out than to send, so that there are always more. Each says which it is.
+  SegmentHeader header;
+  header.opcode = Opcode::write;
+  header.last = true;
+  header.stag = open.rmr_context();
+  header.tagged_offset = reinterpret_cast<std::uintptr_t>(memory);
+  Bytes writes;
+  const Bytes frame = busy.frame(MpaPeer::segment(header, repeat(sizeof memory)));
+  for (int i = 0; i < 4096; ++i) writes.insert(writes.end(), frame.begin(), frame.end());
+  std::atomic<bool> over{false};
+  std::thread writer([&] {
+    for (std::uint64_t number = 0; !over; busy.send(writes)) {
+      for (std::size_t at = kFrameLengthBytes + kTaggedHeaderBytes; at < writes.size(); at += frame.size()) {
+        base::store_big(&writes[at], ++number);
+      }
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return carried_out() > 0; }));
+  std::vector<std::uint64_t> passed;
+  for (int i = 0; i < 100; ++i) {
+    // The engine is looked at by this thread alone, in poll_event().
+    const std::uint64_t before = carried_out();
+    quiet.send_message(repeat(40));
+    std::optional<DAT_EVENT> event;
+    EXPECT_TRUE(eventually([&] { return (event = poll_event(target.side().recv.get())).has_value(); }));
+    if (!event) break;
+    passed.push_back((carried_out() - before) * frame.size());
+    target.post(event->event_data.dto_completion_event_data.user_cookie);
+    // The busy one is ahead again.
+    const std::uint64_t now = carried_out();
+    EXPECT_TRUE(eventually([&] { return poll_event(target.side().recv.get()), carried_out() > now + 1000; }));
+  }
+  over = true;
+  writer.join();
+  std::ranges::sort(passed);
+  ASSERT_EQ(passed.size(), 100u);
+  EXPECT_LT(passed[50], 160u << 10);
+  EXPECT_LT(passed[90], 500u << 10);
+  quiet.stop_sending();
+  target.expect_end(quiet_ep);
+  require(dat_ep_disconnect(busy_ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+  target.expect_end(busy_ep);
+  target.expect_unharmed();
+}
+
+}  // namespace
+}  // namespace anydat::test
