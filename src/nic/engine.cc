@@ -43,6 +43,9 @@ Status Engine::start() {
   } catch (const std::bad_alloc&) {
     status = Status::no_memory;
   }
+  while (status == Status::ok && thread_id_.load() == 0) {
+    base::futex_wait(thread_id_, 0, base::to_timespec(base::kForever));
+  }
   return status;
 }
 

@@ -86,6 +86,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   Engine& operator=(const Engine&) = delete;
 
   Status start();
+  // The progress thread's number, as this process calls it. The thread is there from start() to stop(), whatever the
+  // program does with its own.
+  std::uint32_t thread_id() const { return thread_id_.load(std::memory_order_relaxed); }
   void stop();  // The progress thread is gone afterwards. Requires: no thread in wait().
 
   void lock() ANYDAT_ACQUIRE() ANYDAT_NO_ANALYSIS {
@@ -228,6 +231,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   base::UniqueFd epoll_fd_;                  // fixed by start()
   base::UniqueFd kick_fd_;                   // fixed by start(); an eventfd that gets the leader out of poll(2)
   std::thread thread_;
+  std::atomic<std::uint32_t> thread_id_{0};  // fixed by start()
 
   // With the engine held, from here to counters_.
   std::vector<PollSource*> sources_;

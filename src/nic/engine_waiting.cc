@@ -200,6 +200,8 @@ void Engine::hand_over() {
 }
 
 void Engine::progress_thread() {
+  thread_id_.store(static_cast<std::uint32_t>(::gettid()));
+  base::futex_wake(thread_id_);
   Waiter waiter;  // never notified: it is kicked
   std::uint64_t seen = activity_.load(std::memory_order_relaxed);
   std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);

@@ -54,6 +54,9 @@ pid_t innermost_number(const char* status_path) {
   return number;
 }
 
+// A peer with more of them costs no more.
+constexpr int kThreadsLookedAt = 1024;
+
 // The peer may live in a namespace below this one, where its threads have other numbers. It is looked for by name.
 pid_t find_thread(pid_t process, pid_t as_it_says) {
   std::array<char, 64> path;
@@ -61,7 +64,8 @@ pid_t find_thread(pid_t process, pid_t as_it_says) {
   DIR* const tasks = opendir(path.data());
   if (!tasks) return 0;
   pid_t found = 0;
-  while (const dirent* entry = found == 0 ? readdir(tasks) : nullptr) {
+  int left = kThreadsLookedAt;
+  while (const dirent* entry = found == 0 && left-- > 0 ? readdir(tasks) : nullptr) {
     const pid_t thread = std::atoi(entry->d_name);
     if (thread <= 0) continue;
     std::snprintf(path.data(), path.size(), "/proc/%d/task/%d/status", process, thread);

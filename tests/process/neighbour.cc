@@ -17,7 +17,9 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <future>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -36,6 +38,8 @@ constexpr const char* kLevelVariable = "ANYDAT_TEST_NEIGHBOUR_LEVEL";
 
 // In the same place in every program that this one executes without randomized addresses, and zero there at first.
 alignas(4096) std::array<std::byte, kNeighbourBytes> memory;
+
+std::promise<void> main_thread_may_end;
 
 // What needs a privilege is to be refused to the superuser as to anybody.
 void give_up_looking_into_others() {
@@ -117,9 +121,13 @@ class Player {
     return {};
   }
 
-  std::string receive(std::istream& in) {
+  std::string receive_last(std::istream& in) {
     expect_success(side_.recv.get());
     if (!is_message(sink_.bytes(), seed_from(in), 0)) throw std::runtime_error("another message has arrived");
+    return {};
+  }
+  std::string receive(std::istream& in) {
+    receive_last(in);
     post_receive();
     return {};
   }
@@ -139,6 +147,50 @@ class Player {
             "dat_ep_post_rdma_read");
     expect_success(side_.request.get());
     if (!is_message(source_.bytes(), seed_from(in), 1)) throw std::runtime_error("other bytes have been read");
+    return {};
+  }
+
+  // Several messages under way at once.
+  std::string post_sends(std::istream& in) {
+    int count = 0;
+    in >> count;
+    const std::uint64_t seed = seed_from(in);
+    many_.emplace(side_.ia, side_.pz, static_cast<std::size_t>(count) * kNeighbourBytes);
+    for (int i = 0; i < count; ++i) {
+      const std::size_t offset = static_cast<std::size_t>(i) * kNeighbourBytes;
+      fill_message(many_->bytes().subspan(offset, kNeighbourBytes), seed, static_cast<std::uint64_t>(i));
+      DAT_LMR_TRIPLET from = many_->triplet(offset, kNeighbourBytes);
+      require(dat_ep_post_send(ep_.get(), 1, &from, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+    }
+    return {};
+  }
+  std::string await_sent(std::istream& in) {
+    int count = 0;
+    in >> count;
+    for (int i = 0; i < count; ++i) expect_success(side_.request.get());
+    return {};
+  }
+  std::string post_receives(std::istream& in) {
+    int count = 0;
+    in >> count;
+    many_.emplace(side_.ia, side_.pz, static_cast<std::size_t>(count) * kNeighbourBytes);
+    for (int i = 0; i < count; ++i) {
+      DAT_LMR_TRIPLET to = many_->triplet(static_cast<std::size_t>(i) * kNeighbourBytes, kNeighbourBytes);
+      require(dat_ep_post_recv(ep_.get(), 1, &to, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+    }
+    arrived_ = 0;
+    return {};
+  }
+  std::string receive_some(std::istream& in) {
+    int count = 0;
+    in >> count;
+    const std::uint64_t seed = seed_from(in);
+    for (int i = 0; i < count; ++i, ++arrived_) {
+      expect_success(side_.recv.get());
+      if (!is_message(many_->bytes().subspan(arrived_ * kNeighbourBytes, kNeighbourBytes), seed, arrived_)) {
+        throw std::runtime_error(fmt::format("message {} is another one", arrived_));
+      }
+    }
     return {};
   }
 
@@ -170,12 +222,30 @@ class Player {
     return {};
   }
 
+  std::string clear(std::istream&) {
+    std::fill(memory.begin(), memory.end(), std::byte{0});
+    return {};
+  }
+
   std::string touched(std::istream&) {
     return std::to_string(std::count_if(memory.begin(), memory.end(), [](std::byte b) { return b != kFilled; }));
   }
 
   std::string hide(std::istream&) {
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) throw std::runtime_error("PR_SET_DUMPABLE");
+    return {};
+  }
+
+  std::string end_main_thread(std::istream&) {
+    main_thread_may_end.set_value();
+    const std::string status = fmt::format("/proc/self/task/{}/stat", ::getpid());
+    const bool ended = eventually([&] {
+      std::ifstream file(status);
+      std::string words;
+      std::getline(file, words);
+      return words.find(") Z") != std::string::npos;
+    });
+    if (!ended) throw std::runtime_error("the main thread does not end");
     return {};
   }
 
@@ -235,6 +305,8 @@ class Player {
   Lmr sink_{side_.ia, side_.pz, kNeighbourBytes};
   std::optional<Lmr> region_{std::in_place, side_.ia, side_.pz, std::span<std::byte>(memory)};
   DAT_RMR_TRIPLET remote_{};
+  std::optional<Lmr> many_;
+  std::size_t arrived_ = 0;
 };
 
 // The program that another one has executed in its place: it has not asked anybody to write into its memory.
@@ -256,9 +328,16 @@ void play(RoleContext& context) {
       {"aim", &Player::aim},
       {"send", &Player::send},
       {"receive", &Player::receive},
+      {"receive-last", &Player::receive_last},
+      {"clear", &Player::clear},
+      {"end-main-thread", &Player::end_main_thread},
       {"write", &Player::write},
       {"read", &Player::read},
       {"holds", &Player::holds},
+      {"post-sends", &Player::post_sends},
+      {"await-sent", &Player::await_sent},
+      {"post-receives", &Player::post_receives},
+      {"receive-some", &Player::receive_some},
       {"write-endlessly", &Player::write_endlessly},
       {"free-and-fill", &Player::free_and_fill},
       {"touched", &Player::touched},
@@ -307,11 +386,12 @@ void play_neighbour(RoleContext& context) {
     }
   }
   context.parent.say("ok");
-  if (in("main-thread-gone")) {
+  if (in("main-thread-ends")) {
     std::thread([&context] {
       play(context);
       ::_exit(0);
     }).detach();
+    main_thread_may_end.get_future().wait();
     // What pthread_exit() comes to; it would first unwind what lies above, whose objects the other thread uses.
     ::syscall(SYS_exit, 0);
   }

@@ -19,8 +19,8 @@ inline constexpr std::size_t kNeighbourBytes = std::size_t{1} << 20;
 
 class Neighbour {
  public:
-  // Circumstances: any of "pid-namespace" (it lives in one of its own), "main-thread-gone" (its first thread has
-  // ended), "fixed-addresses" (a program that it executes has its memory at the same place).
+  // Circumstances: any of "pid-namespace" (it lives in one of its own), "main-thread-ends" (its first thread
+  // does, when it is told so), "fixed-addresses" (a program that it executes has its memory at the same place).
   explicit Neighbour(const Wire& wire, std::vector<std::string> circumstances = {});
 
   // Connects it to the other one. Each offers its memory, and aims at the other's.

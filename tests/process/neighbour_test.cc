@@ -94,6 +94,63 @@ TEST_P(Neighbours, DeathIsNoticedAlthoughAChildHoldsAllDescriptors) {
   EXPECT_EQ(first_->connection_event(), event_name(DAT_CONNECTION_EVENT_BROKEN));
 }
 
+// As by pthread_exit() in main(): the process has a number that no thread of it answers to any more.
+TEST_P(Neighbours, ExchangeWhenAMainThreadHasEnded) {
+  start({"main-thread-ends"}, {"main-thread-ends"});
+  exchange(10);
+  second_->tell("end-main-thread");
+  exchange(20);
+  first_->tell("end-main-thread");
+  exchange(30);
+}
+
+// A program that drops its privileges: no other process may look into it from then on.
+TEST_P(Neighbours, ExchangeOnceTheyMayNotLookIntoEachOtherAnyMore) {
+  start({}, {});
+  exchange(10);
+  first_->hide();
+  exchange(20);
+  second_->hide();
+  exchange(30);
+}
+
+// The same with messages that have been offered to be read or written directly, and are not any more.
+TEST_P(Neighbours, LoseNothingWhenTheyMayNotLookIntoEachOtherAnyMore) {
+  start({}, {});
+  first_->send(1);
+  second_->tell("receive-last 1");
+  first_->tell("post-sends 12 5");
+  first_->hide();
+  second_->hide();
+  second_->tell("post-receives 12");
+  second_->tell("receive-some 12 5");
+  first_->tell("await-sent 12");
+}
+
+TEST_P(Neighbours, WritesGoOnWhenTheirTargetMayNotBeLookedIntoAnyMore) {
+  start({}, {});
+  first_->write_endlessly(kNeighbourBytes);
+  second_->hide();
+  second_->tell("clear");
+  second_->free_and_fill();
+  EXPECT_EQ(first_->end_of_writing(), std::to_string(DAT_DTO_ERR_REMOTE_ACCESS));
+  EXPECT_EQ(second_->touched(), 0u);
+}
+
+// The writer is stopped in the middle of its Writes, so that it goes on with them before it looks at anything else.
+TEST_P(Neighbours, NothingIsWrittenIntoTheProgramThatIsExecuted) {
+  for (int round = 0; round < 5 && !HasFailure(); ++round) {
+    start({}, {"fixed-addresses"});
+    first_->write_endlessly(kNeighbourBytes);
+    first_->stop();
+    second_->execute();
+    first_->resume();
+    first_->end_of_writing();
+    EXPECT_EQ(second_->touched(), 0u) << "bytes of the next program were overwritten";
+    EXPECT_EQ(first_->connection_event(), event_name(DAT_CONNECTION_EVENT_BROKEN));
+  }
+}
+
 std::vector<Wire> local_wires() {
   std::vector<Wire> wires;
   for (const Wire& wire : all_wires()) {

@@ -169,6 +169,7 @@ void RawPeer::show_memory(const RawSegment& inbound) const {
   if (!offers_memory_) return;
   inbound.header().probe_address = reinterpret_cast<std::uint64_t>(&probe);
   inbound.header().probe_value = probe;
+  inbound.header().probe_thread = static_cast<std::uint32_t>(::getpid());
 }
 
 bool RawPeer::shake_hands() {

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "base/random.h"
+#include "os/peer_process.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -39,45 +41,15 @@ std::size_t add(std::span<iovec> vector, std::size_t used, std::uint64_t address
   return used + 1;
 }
 
-template <typename Call>
-bool copy(pid_t pid, std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range,
-          Call&& call) {
-  while (range.count > 0) {
-    Vector here, there;
-    std::size_t here_count = 0, there_count = 0;
-    CopyRange left = range;
-    for (const nic::Segment& segment : local) here_count = add(here, here_count, segment.address, segment.length, left);
-    left = range;
-    for (const MemoryBody::Span& span : remote) there_count = add(there, there_count, span.address, span.length, left);
-    const ssize_t moved = call(pid, here.data(), here_count, there.data(), there_count, 0);
-    if (moved <= 0) return false;
-    range.offset += static_cast<std::uint64_t>(moved);
-    range.count -= std::min(range.count, static_cast<std::uint64_t>(moved));
-  }
-  return true;
-}
+// A number that is given up comes back after all others have been used. No machine does that in this time.
+constexpr base::Nanoseconds kLookAfter = 1'000'000;
 
 }  // namespace
 
-void offer_probe(SegmentHeader& header) {
+void offer_probe(SegmentHeader& header, std::uint32_t thread) {
   header.probe_address = reinterpret_cast<std::uint64_t>(&probe());
   header.probe_value = probe();
-}
-
-bool can_reach(pid_t pid, const SegmentHeader& segment) {
-  if (pid <= 0) return false;
-  std::uint64_t seen = 0;
-  const iovec here{&seen, sizeof seen};
-  const iovec there{reinterpret_cast<void*>(segment.probe_address), sizeof seen};
-  return process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof seen && seen == segment.probe_value;
-}
-
-bool copy_from(pid_t pid, std::span<const nic::Segment> to, std::span<const MemoryBody::Span> from, CopyRange range) {
-  return copy(pid, to, from, range, process_vm_readv);
-}
-
-bool copy_to(pid_t pid, std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to, CopyRange range) {
-  return copy(pid, from, to, range, process_vm_writev);
+  header.probe_thread = thread;
 }
 
 bool CopyBatch::add(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range) {
@@ -90,8 +62,74 @@ bool CopyBatch::add(std::span<const nic::Segment> local, std::span<const MemoryB
   return true;
 }
 
-bool CopyBatch::copy_from(pid_t pid) const {
-  return process_vm_readv(pid, local_.data(), locals_, remote_.data(), remotes_, 0) == static_cast<ssize_t>(bytes_);
+void PeerMemory::attach(int socket, const os::PeerProcess& process, const SegmentHeader& segment) {
+  socket_ = socket;
+  process_ = process.descriptor();
+  // The peer may change what it has written there at any moment: each word is read once.
+  const std::uint64_t address = segment.probe_address;
+  const std::uint64_t value = segment.probe_value;
+  const pid_t thread = process.thread(static_cast<pid_t>(segment.probe_thread));
+  if (thread <= 0) return;
+  std::uint64_t seen = 0;
+  const iovec here{&seen, sizeof seen};
+  const iovec there{reinterpret_cast<void*>(address), sizeof seen};
+  if (process_vm_readv(thread, &here, 1, &there, 1, 0) == sizeof seen && seen == value) thread_.store(thread);
+}
+
+bool PeerMemory::link_stands() {
+  const base::Nanoseconds now = base::now_ns();
+  if (now - looked_.load(std::memory_order_relaxed) < kLookAfter) return true;
+  if (os::peer_has_hung_up(socket_, process_)) return false;
+  looked_.store(now, std::memory_order_relaxed);
+  return true;
+}
+
+CopyOutcome PeerMemory::failed(int error) {
+  if (error == EFAULT) return CopyOutcome::no_memory_there;
+  if (os::peer_has_hung_up(socket_, process_)) return CopyOutcome::peer_gone;
+  thread_.store(0);
+  return CopyOutcome::not_reachable;
+}
+
+template <typename Call>
+CopyOutcome PeerMemory::copy(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote,
+                             CopyRange range, Call&& call) {
+  const pid_t thread = thread_.load(std::memory_order_relaxed);
+  if (thread <= 0) return CopyOutcome::not_reachable;
+  if (!link_stands()) return CopyOutcome::peer_gone;
+  while (range.count > 0) {
+    Vector here, there;
+    std::size_t here_count = 0, there_count = 0;
+    CopyRange left = range;
+    for (const nic::Segment& segment : local) here_count = add(here, here_count, segment.address, segment.length, left);
+    left = range;
+    for (const MemoryBody::Span& span : remote) there_count = add(there, there_count, span.address, span.length, left);
+    const ssize_t moved = call(thread, here.data(), here_count, there.data(), there_count, 0);
+    if (moved <= 0) return failed(moved < 0 ? errno : EFAULT);
+    range.offset += static_cast<std::uint64_t>(moved);
+    range.count -= std::min(range.count, static_cast<std::uint64_t>(moved));
+  }
+  return CopyOutcome::copied;
+}
+
+CopyOutcome PeerMemory::copy_from(std::span<const nic::Segment> to, std::span<const MemoryBody::Span> from,
+                                  CopyRange range) {
+  return copy(to, from, range, process_vm_readv);
+}
+
+CopyOutcome PeerMemory::copy_to(std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to,
+                                CopyRange range) {
+  return copy(from, to, range, process_vm_writev);
+}
+
+CopyOutcome PeerMemory::copy_from(const CopyBatch& batch) {
+  const pid_t thread = thread_.load(std::memory_order_relaxed);
+  if (thread <= 0) return CopyOutcome::not_reachable;
+  if (!link_stands()) return CopyOutcome::peer_gone;
+  const ssize_t moved =
+      process_vm_readv(thread, batch.local_.data(), batch.locals_, batch.remote_.data(), batch.remotes_, 0);
+  if (moved == static_cast<ssize_t>(batch.bytes_)) return CopyOutcome::copied;
+  return failed(moved < 0 ? errno : EFAULT);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -1,49 +1,89 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copying between the memory of two processes in one step, by the kernel. It may be forbidden (another PID namespace, a
-// security policy), so it is tried out before it is relied on.
+// security policy), so it is tried out before it is relied on; and it may become so at any moment (a program that drops
+// its privileges), so there is another way for everything.
 #pragma once
 
 #include <sys/types.h>
 #include <sys/uio.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <span>
 
+#include "base/clock.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/types.h"
 
+namespace anydat::os {
+class PeerProcess;
+}
+
 namespace anydat::nic::soft::shm {
 
-// Announces in our own segment what a peer can try to read.
-void offer_probe(SegmentHeader& header);
-
-// Can we read (and, by the same permission, write) the memory of process `pid`, and is it the one that made `segment`?
-bool can_reach(pid_t pid, const SegmentHeader& segment);
+// Announces in our own segment what a peer can try to read, and the thread of ours by which it reaches us.
+void offer_probe(SegmentHeader& header, std::uint32_t thread);
 
 struct CopyRange {
   std::uint64_t offset;
   std::uint64_t count;
 };
 
-// Copies the range of a message between local segments and remote spans. False if the memory is not there any more.
-bool copy_from(pid_t pid, std::span<const nic::Segment> to, std::span<const MemoryBody::Span> from, CopyRange range);
-bool copy_to(pid_t pid, std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to, CopyRange range);
+enum class CopyOutcome : std::uint8_t {
+  copied,
+  no_memory_there,  // the addresses are not the peer's to give
+  not_reachable,    // the kernel does not let us any more, though the peer lives: another way is needed from now on
+  peer_gone,
+};
 
 // Ranges of several messages, in one call of the kernel. Each call has a price of its own, whatever it moves.
 class CopyBatch {
  public:
   // False if there is no room left for it; nothing has changed then.
   bool add(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range);
-  bool copy_from(pid_t pid) const;  // false if not all of it could be copied
 
  private:
+  friend class PeerMemory;
   static constexpr std::size_t kPieces = 160;
   std::array<iovec, kPieces> local_;
   std::array<iovec, kPieces> remote_;
   std::size_t locals_ = 0;
   std::size_t remotes_ = 0;
   std::uint64_t bytes_ = 0;
+};
+
+// The memory of a link's peer, as far as the kernel lets us reach it.
+//
+// The kernel is given the number of the peer's progress thread, not that of its process. That thread is there as long
+// as the peer's adapter, also when the program has ended its first thread. And execve(2) ends it before the process
+// becomes another program: that program's memory is never reached, because no thread of it has the number. Should the
+// number come to be another thread's, the link has ended long before; so the end of the link is looked for before a
+// copy, too, if the last look was a while ago.
+class PeerMemory {
+ public:
+  // Tries it out. `socket` is the link's, `segment` the one that the peer has made. Both outlive this.
+  void attach(int socket, const os::PeerProcess& process, const SegmentHeader& segment);
+
+  // False once it has turned out that the kernel does not let us. From any thread.
+  bool reachable() const { return thread_.load(std::memory_order_relaxed) > 0; }
+
+  // Copies the range of a message between local segments and remote spans. From any thread, while the link stands.
+  CopyOutcome copy_from(std::span<const nic::Segment> to, std::span<const MemoryBody::Span> from, CopyRange range);
+  CopyOutcome copy_to(std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to, CopyRange range);
+  CopyOutcome copy_from(const CopyBatch& batch);  // all of it or not
+
+ private:
+  template <typename Call>
+  CopyOutcome copy(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range,
+                   Call&& call);
+  bool link_stands();
+  CopyOutcome failed(int error);
+
+  int socket_ = -1;
+  int process_ = -1;
+  std::atomic<pid_t> thread_{0};
+  std::atomic<base::Nanoseconds> looked_{0};  // when the link was last seen to stand
 };
 
 }  // namespace anydat::nic::soft::shm

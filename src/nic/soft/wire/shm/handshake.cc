@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/passed_descriptors.h"
@@ -67,6 +68,13 @@ NodeId node_of(const Greeting& greeting) {
   NodeId node;
   std::copy(std::begin(greeting.node), std::end(greeting.node), node.begin());
   return node;
+}
+
+// To receive by, for the peer to copy from or to our memory.
+Segment make_segment(const Fabric& fabric, base::UniqueFd& fd) {
+  Segment segment = Segment::create(fd);
+  if (segment) offer_probe(segment.header(), fabric.engine().thread_id());
+  return segment;
 }
 
 }  // namespace
@@ -208,7 +216,7 @@ void Attempt::welcomed(const Greeting& greeting) {
     return;
   }
   base::UniqueFd fd;
-  inbound_ = Segment::create(fd);
+  inbound_ = make_segment(fabric_, fd);
   state_ = State::attaching;
   const int fds[kDescriptors] = {fd.get(), fabric_.adapter().regions().descriptor()};
   if (!inbound_ || !send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attach), fds)) give_up();
@@ -321,7 +329,7 @@ bool Welcome::step(const Greeting& greeting, int segment, int regions) {
   Segment outbound = Segment::attach(segment);
   PeerRegions peer_regions(regions);
   base::UniqueFd fd;
-  Segment inbound = Segment::create(fd);
+  Segment inbound = make_segment(fabric_, fd);
   if (!outbound || !peer_regions || !inbound) return false;
   const int fds[kDescriptors] = {fd.get(), fabric_.adapter().regions().descriptor()};
   if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attached), fds)) return false;

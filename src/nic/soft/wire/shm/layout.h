@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -67,9 +67,11 @@ struct SegmentHeader {
   // Set by the sender when it lacks room; the receiver clears it and rings the sender if that one sleeps.
   alignas(64) std::atomic<std::uint32_t> room_wanted;
 
-  // For trying out cross-process copy: `probe_address` holds `probe_value` in the memory of the segment's maker.
+  // For trying out cross-process copy: `probe_address` holds `probe_value` in the memory of the segment's maker, which
+  // is to be reached by the number of this thread of its (cross_copy.h).
   alignas(64) std::uint64_t probe_address;
   std::uint64_t probe_value;
+  std::uint32_t probe_thread;
 
   // Leaves to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
   alignas(64) std::atomic<std::uint64_t> leaves[kLeafCount];
@@ -94,7 +96,7 @@ enum class CellKind : std::uint8_t {
   push,      // body: MemoryBody; aux: the announced message that its sender may write into that memory
   pushed,    // aux: the announced message that has been written there
   pulled,    // aux: the announced message that its receiver has read for itself
-  piece,     // body: PieceBody; `length` bytes of the oldest message that comes in pieces are in the bulk ring
+  piece,     // body: PieceBody; aux: the announced message of which `length` bytes are in the bulk ring
   credit,    // aux: cells that have been delivered
   connect,   // body: ConnectBody
   accept,    // body: AcceptBody
@@ -113,8 +115,10 @@ enum class CellKind : std::uint8_t {
   // Regions that both sides map; of the link, not of a connection.
   map,    // aux: key of a region whose memory the sender would like to map; a MappingBody over the socket may answer
   unmap,  // aux: key of a region of the sender that has gone
+
+  cannot_push,  // aux: the announced message that its sender was to write, and cannot any more. It waits again
 };
-inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::unmap);
+inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::cannot_push);
 
 enum class RejectReason : std::uint32_t { by_consumer, nobody_listens, backlog_full };
 

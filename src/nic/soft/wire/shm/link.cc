@@ -46,8 +46,8 @@ Link::Link(Fabric& fabric, Parts parts)
       }),
       cut_timer_([this] { fail("it does not let go of memory"); }) {
   rx_.attach(inbound_);
-  reaches_peer_ = fabric_.adapter().config().cross_copy && can_reach(process_.pid(), outbound_.header());
-  within_process_ = reaches_peer_ && process_.pid() == getpid();
+  if (fabric_.adapter().config().cross_copy) peer_memory_.attach(socket_.get(), process_, outbound_.header());
+  within_process_ = reaches_peer() && process_.pid() == getpid();
   base::Guard guard(tx_lock_);
   tx_.attach(outbound_);
 }

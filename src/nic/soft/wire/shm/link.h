@@ -17,6 +17,7 @@
 #include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/region_table.h"
+#include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/mapped.h"
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
@@ -81,7 +82,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   // position. False if there is no room; asked again as above.
   template <typename Body, typename Fill>
   bool try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
-                      std::uint32_t length, Body body, Fill&& fill);
+                      std::uint32_t length, std::uint32_t aux, Body body, Fill&& fill);
 
   // A stream's place among those that want to go on.
   struct Turn {
@@ -94,8 +95,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   void come_back(ShmStream& stream);
 
   // Copying directly between the two processes (cross_copy.h, transfer.h).
-  bool reaches_peer() const { return reaches_peer_; }
-  pid_t peer_pid() const { return process_.pid(); }
+  bool reaches_peer() const { return peer_memory_.reachable(); }
+  PeerMemory& peer_memory() { return peer_memory_; }
   bool within_process() const { return within_process_; }  // the peer is this process
   const Segment& outbound() const { return outbound_; }
   SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
@@ -196,8 +197,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool starved_ = false;         // a message to the peer is lost for want of memory
   bool looking_ = false;         // within poll()
   bool asked_for_room_ = false;  // by this poll()
-  bool reaches_peer_ = false;    // fixed by the constructor, like the next
-  bool within_process_ = false;
+  bool within_process_ = false;  // fixed by the constructor
+  PeerMemory peer_memory_;
 
   RingReader rx_;
   std::vector<ShmStream*> streams_;
@@ -236,7 +237,7 @@ bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::u
 
 template <typename Body, typename Fill>
 bool Link::try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
-                          std::uint32_t length, Body body, Fill&& fill) {
+                          std::uint32_t length, std::uint32_t aux, Body body, Fill&& fill) {
   static_assert(sizeof(Body) <= kCellBytes - kCellHeaderBytes);
   {
     base::Guard guard(tx_lock_);
@@ -249,7 +250,7 @@ bool Link::try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, 
     fill(bulk);
     tx_.commit_bulk(length, body.position);
     std::memcpy(to, &body, sizeof body);
-    tx_.publish(kind, flags, 1, length, connection, 0);
+    tx_.publish(kind, flags, 1, length, connection, aux);
     ++sent_;
   }
   ring_if_wanted();

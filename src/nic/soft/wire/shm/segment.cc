@@ -8,7 +8,6 @@
 #include <new>
 
 #include "base/shareable.h"
-#include "nic/soft/wire/shm/cross_copy.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -41,7 +40,6 @@ Segment Segment::create(base::UniqueFd& fd) {
   header->magic = kMagic;
   header->version = kVersion;
   header->segment_bytes = kSegmentBytes;
-  offer_probe(*header);
   return Segment(memory, fd.get());
 }
 

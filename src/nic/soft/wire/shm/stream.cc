@@ -79,6 +79,8 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
       return connected && pulled_arrived(view.aux);
     case CellKind::pushed:
       return connected && pushed_arrived(view.aux);
+    case CellKind::cannot_push:
+      return connected && cannot_push_arrived(view.aux);
     case CellKind::get:
       return connected && get_arrived(view);
     case CellKind::done:

@@ -122,7 +122,7 @@ class ShmStream final : public Stream {
   bool send_pieces();
   bool push_some();
   enum class Step : std::uint8_t { moved, no_room, unusable };
-  Step send_piece(Announced& entry, std::uint64_t& length);
+  Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
   // RDMA: stream_rdma.cc
   template <WorkKind kind>
@@ -135,7 +135,7 @@ class ShmStream final : public Stream {
   template <WorkKind kind>
   void open_lane(const SendRequest& message, const Region& region, std::byte* at);
   std::byte* reach(const RemoteSegment& remote);
-  bool copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const;
+  CopyOutcome copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const;
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool get_arrived(const CellView& view);
   bool serve_reads();
@@ -146,8 +146,11 @@ class ShmStream final : public Stream {
   bool announce_arrived(const CellView& view);
   bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
   Large::Way choose_way(const AnnounceBody& body, Large& large);
-  void part_arrived(const std::byte* bytes, std::size_t count);
+  void part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count);
   bool pushed_arrived(std::uint32_t sequence);
+  bool cannot_push_arrived(std::uint32_t sequence);
+  void take_in_pieces(Large& large);
+  Large* pushed(std::uint32_t sequence);
   bool pull_some();
   void finish_large();
   bool withdraw(const Large& large);

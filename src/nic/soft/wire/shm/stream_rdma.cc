@@ -114,10 +114,17 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     copy_part(message, at, progress);
   } else {
     const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
-    if (!copy(message, progress.bytes, count)) {
-      return link_->peer_gone() ? later() : fail(progress, WorkStatus::remote_access);
+    switch (copy(message, progress.bytes, count)) {
+      case CopyOutcome::copied:
+        progress.bytes += count;
+        break;
+      case CopyOutcome::no_memory_there:
+        return fail(progress, WorkStatus::remote_access);
+      case CopyOutcome::not_reachable:
+        return rdma_by_peer(message, progress);
+      case CopyOutcome::peer_gone:
+        return later();
     }
-    progress.bytes += count;
   }
   if (progress.bytes != message.length) return later();
   if (at) queue_pair_.count_rdma_in_memory();
@@ -161,15 +168,16 @@ SendOutcome ShmStream::later() {
   return SendOutcome::blocked;
 }
 
-bool ShmStream::copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const {
+CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const {
   const bool reads = message.kind == WorkKind::rdma_read;
   // The kernel's copy ascends, but within one span the processor may let later bytes be seen first. The end is a span
   // of its own, so that it comes last (RDW-11).
   const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
   const MemoryBody::Span spans[] = {{message.remote.address, message.length - tail},
                                     {message.remote.address + message.length - tail, tail}};
-  return reads ? copy_from(link_->peer_pid(), message.segments, spans, {offset, count})
-               : copy_to(link_->peer_pid(), message.segments, spans, {offset, count});
+  PeerMemory& peer = link_->peer_memory();
+  return reads ? peer.copy_from(message.segments, spans, {offset, count})
+               : peer.copy_to(message.segments, spans, {offset, count});
 }
 
 // ---- by the other side
@@ -182,7 +190,8 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   queue_pair_.close_lanes();
   const RemoteSegment& remote = message.remote;
   if (message.kind == WorkKind::rdma_read) {
-    const GetBody body{remote.address, message.length, remote.key};
+    // What this side has read before it could no longer is not asked for again.
+    const GetBody body{remote.address + progress.bytes, message.length - progress.bytes, remote.key};
     const bool sent = link_->try_send(*this, CellKind::get, 0, remote_, sizeof body, 0,
                                       [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
     return sent ? SendOutcome::pending : SendOutcome::blocked;
@@ -193,7 +202,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
     if (last) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send_piece() has returned
     const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
     const bool sent = link_->try_send_piece(
-        *this, CellKind::put, last ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), body,
+        *this, CellKind::put, last ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), 0, body,
         [&](std::byte* to) { gather_streaming(to, message.segments, progress.bytes, count); });
     if (!sent) {
       if (last) puts_under_way_.fetch_sub(1);
@@ -250,7 +259,7 @@ bool ShmStream::serve_reads() {
     if (!opens(request.key, request.address, request.length, access::kRemoteRead)) return moved;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, request.length - read.offset);
     const nic::Segment source{0, 0, request.address, request.length};
-    const bool sent = link_->try_send_piece(*this, CellKind::got, 0, remote_, static_cast<std::uint32_t>(count),
+    const bool sent = link_->try_send_piece(*this, CellKind::got, 0, remote_, static_cast<std::uint32_t>(count), 0,
                                             PieceBody{}, [&](std::byte* to) {
                                               gather_streaming(to, {&source, 1}, read.offset, count);
                                             });

@@ -120,11 +120,17 @@ ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& lar
   return can_pull ? Large::Way::pull : Large::Way::pieces;
 }
 
-bool ShmStream::pushed_arrived(std::uint32_t sequence) {
+// A message that the peer is to write.
+ShmStream::Large* ShmStream::pushed(std::uint32_t sequence) {
   const auto large = std::find_if(large_.begin(), large_.end(), [&](const Large& entry) {
     return entry.sequence == sequence && entry.way == Large::Way::push && !entry.done;
   });
-  if (large == large_.end()) return false;
+  return large != large_.end() ? &*large : nullptr;
+}
+
+bool ShmStream::pushed_arrived(std::uint32_t sequence) {
+  Large* const large = pushed(sequence);
+  if (!large) return false;
   if (!withdraw(*large)) {
     violated("it says that it has written, and goes on writing");
     return true;
@@ -133,6 +139,24 @@ bool ShmStream::pushed_arrived(std::uint32_t sequence) {
   large->done = true;
   finish_large();
   return true;
+}
+
+bool ShmStream::cannot_push_arrived(std::uint32_t sequence) {
+  Large* const large = pushed(sequence);
+  if (!large) return false;
+  if (withdraw(*large)) {
+    take_in_pieces(*large);
+  } else {
+    violated("it says that it cannot write, and goes on writing");
+  }
+  return true;
+}
+
+// From its first byte on, by the one way that is open to any two processes.
+void ShmStream::take_in_pieces(Large& large) {
+  large.way = Large::Way::pieces;
+  large.message->placed = 0;
+  link_->send_control(CellKind::grant, remote_, large.sequence);
 }
 
 void ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
@@ -145,13 +169,14 @@ void ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
       if (!queue_pair_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");
       return;
     default:
-      part_arrived(bytes, view.length);
+      part_arrived(view.aux, bytes, view.length);
   }
 }
 
-void ShmStream::part_arrived(const std::byte* bytes, std::size_t count) {
-  const auto large = std::find_if(large_.begin(), large_.end(),
-                                  [](const Large& entry) { return entry.way == Large::Way::pieces && !entry.done; });
+void ShmStream::part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count) {
+  const auto large = std::find_if(large_.begin(), large_.end(), [&](const Large& entry) {
+    return entry.sequence == sequence && entry.way == Large::Way::pieces && !entry.done;
+  });
   if (large == large_.end() || count > large->message->length - large->message->placed) {
     violated("it sent bytes that nobody asked for");
     return;
@@ -187,12 +212,19 @@ bool ShmStream::pull_some() {
     if (message.placed + count < message.length) break;
   }
   if (messages == 0 || closed_) return false;
-  const bool copied = batch.copy_from(link_->peer_pid());
+  const CopyOutcome outcome = link_->peer_memory().copy_from(batch);
+  if (outcome == CopyOutcome::peer_gone) return false;
+  if (outcome == CopyOutcome::not_reachable) {
+    for (Large& large : large_) {
+      if (large.way == Large::Way::pull && !large.done) take_in_pieces(large);
+    }
+    return true;
+  }
   for (std::size_t i = 0; i < messages; ++i) {
     Large& large = *pulled[i];
     // What was read counts only if it was still the sender's to give; else the end of the connection is on its way.
     if (!leave_stands(link_->outbound_header(), large.memory.leaf, large.memory.leave)) break;
-    if (!copied) {
+    if (outcome == CopyOutcome::no_memory_there) {
       violated("it announced memory that it does not have");
       return false;
     }

@@ -78,7 +78,8 @@ bool ShmStream::describe(const SendRequest& message, AnnounceBody& body, Announc
   body.length = message.length;
   body.can_push = link_->reaches_peer() ? 1 : 0;
   MemoryBody& memory = body.memory;
-  if (!link_->reaches_peer()) return false;
+  // The peer may be able to reach us where we do not reach it.
+  if (!fabric_.adapter().config().cross_copy) return false;
   for (const nic::Segment& segment : message.segments) {
     if (segment.length == 0) continue;
     if (memory.span_count == kSpansMax) {
@@ -148,15 +149,15 @@ void ShmStream::finish(Announced& entry, WorkStatus status) {
   if (!closed_) queue_pair_.pump();
 }
 
-ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint64_t& length) {
+ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length) {
   Step step = Step::unusable;
   queue_pair_.with_request(entry.number, [&](const SendRequest& message) {
     length = message.length;
     if (!queue_pair_.usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
-    const bool sent =
-        link_->try_send_piece(*this, CellKind::piece, 0, remote_, static_cast<std::uint32_t>(count), PieceBody{},
-                              [&](std::byte* to) { gather_streaming(to, message.segments, entry.offset, count); });
+    const bool sent = link_->try_send_piece(
+        *this, CellKind::piece, 0, remote_, static_cast<std::uint32_t>(count), sequence, PieceBody{},
+        [&](std::byte* to) { gather_streaming(to, message.segments, entry.offset, count); });
     step = sent ? Step::moved : Step::no_room;
     if (sent) entry.offset += count;
   });
@@ -170,7 +171,7 @@ bool ShmStream::send_pieces() {
     Announced* entry = first_in(Announced::State::pieces, sequence);
     if (!entry) return false;
     std::uint64_t length = 0;
-    switch (send_piece(*entry, length)) {
+    switch (send_piece(*entry, sequence, length)) {
       case Step::moved:
         if (entry->offset == length) finish(*entry, WorkStatus::success);
         break;
@@ -190,7 +191,8 @@ bool ShmStream::push_some() {
   std::uint32_t sequence = 0;
   Announced* entry = closed_ ? nullptr : first_in(Announced::State::pushing, sequence);
   if (!entry) return false;
-  bool usable_memory = false, copied = false;
+  bool usable_memory = false, withdrawn = false;
+  CopyOutcome outcome = CopyOutcome::copied;
   std::uint64_t length = 0;
   queue_pair_.with_request(entry->number, [&](const SendRequest& message) {
     length = message.length;
@@ -198,17 +200,33 @@ bool ShmStream::push_some() {
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
     SegmentHeader& header = link_->outbound_header();
-    if (!begin_writing(header, entry->target.leaf, entry->target.leave)) return;  // withdrawn: its end is near
-    copied = copy_to(link_->peer_pid(), message.segments, {entry->target.spans, entry->target.span_count},
-                     {entry->offset, count});
+    withdrawn = !begin_writing(header, entry->target.leaf, entry->target.leave);
+    if (withdrawn) return;
+    outcome = link_->peer_memory().copy_to(message.segments, {entry->target.spans, entry->target.span_count},
+                                           {entry->offset, count});
     end_writing(header, entry->target.leaf, entry->target.leave);
-    if (copied) entry->offset += count;
+    if (outcome == CopyOutcome::copied) entry->offset += count;
   });
   if (!usable_memory) {
     finish(*entry, WorkStatus::local_protection);
     return false;
   }
-  if (!copied) return false;
+  if (withdrawn) return false;  // its end is near
+  switch (outcome) {
+    case CopyOutcome::copied:
+      break;
+    case CopyOutcome::not_reachable:
+      entry->offset = 0;
+      entry->state.store(Announced::State::waiting);
+      link_->send_control(CellKind::cannot_push, remote_, sequence);
+      link_->come_back(*this);
+      return true;
+    case CopyOutcome::no_memory_there:
+      violated("it asked for a message at a place that it does not have");
+      return false;
+    case CopyOutcome::peer_gone:
+      return false;
+  }
   if (entry->offset == length) {
     link_->send_control(CellKind::pushed, remote_, sequence);
     finish(*entry, WorkStatus::success);
