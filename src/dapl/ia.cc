@@ -163,6 +163,10 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
       evd->set_streams(counts);
     }
   }
+  {
+    base::Guard guard(ia->engine());
+    ia->nic().report_to(ia.get());
+  }
   if (creates) *async_evd = evd->handle();
   if (elsewhere) *async_evd = DAT_EVD_OUT_OF_SCOPE;  // IA-OPEN-17
   *handle = ia.release()->handle();
@@ -257,6 +261,7 @@ void Ia::destroy_everything() {
           DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO}) {
       retire_all(type);
     }
+    nic().report_to(nullptr);
     return;
   }
 }
@@ -367,6 +372,16 @@ void Ia::post_async(const Object& object, DAT_EVENT_NUMBER number, DAT_COUNT rea
   event.event_data.asynch_error_event_data.dat_handle = object.handle();
   event.event_data.asynch_error_event_data.reason = reason;
   evd->push(event);
+}
+
+// EVT-34, EVT-35.
+void Ia::on_failure() {
+  post_async(*this, DAT_ASYNC_ERROR_IA_CATASTROPHIC, DAT_IA_CATASTROPHIC_ERROR);
+}
+
+// The adapter lives, so it is not the event of a catastrophe.
+void Ia::on_fault() {
+  post_async(*this, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_IA_OTHER_ERROR);
 }
 
 DAT_RETURN Ia::query(DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK attr_mask, DAT_IA_ATTR* attr,

@@ -48,7 +48,7 @@ struct Limits {
 // Thread safety: the adapter's engine is the lock of all object lists; limits, name and NIC are fixed after open().
 // Freed objects stay in memory for a while (resting_): a thread that is wrongly still inside a call on one (THR-5)
 // finds it dead instead of finding other data.
-class Ia final : public Object {
+class Ia final : public Object, public nic::AdapterEvents {
  public:
   static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_IA;
 
@@ -89,6 +89,9 @@ class Ia final : public Object {
 
   // An async event about `object` to the async EVD, if there is one (IA-OPEN-18). From any thread, engine held or not.
   void post_async(const Object& object, DAT_EVENT_NUMBER number, DAT_COUNT reason);
+
+  void on_failure() override;
+  void on_fault() override;
 
   // Calls f(Evd&) for each EVD of the instance.
   void for_each_evd(const std::function<void(Evd&)>& f);

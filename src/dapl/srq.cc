@@ -131,6 +131,10 @@ void Srq::on_low_watermark() {
   ia().post_async(*this, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_SRQ_LOW_WATERMARK_EVENT);
 }
 
+void Srq::on_fault() {
+  ia().post_async(*this, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_SRQ_OTHER_ERROR);  // EVT-34
+}
+
 DAT_RETURN Srq::free() {
   if (endpoints_ > 0) {
     return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE, "dat_srq_free: {} endpoints still use it", endpoints_);

@@ -37,6 +37,7 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
   DAT_COUNT endpoints() const { return endpoints_; }
 
   void on_low_watermark() override;
+  void on_fault() override;
 
  private:
   DAT_RETURN post_any_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie);

@@ -93,6 +93,9 @@ class QueuePairEvents {
 class ReceiveQueueEvents {
  public:
   virtual ~ReceiveQueueEvents() = default;
+  // The NIC's queue has failed, with the connections that used it. What was posted and had not completed is posted
+  // still.
+  virtual void on_fault() = 0;
   // The armed low watermark was undercut. May come from a thread that does not hold the engine.
   virtual void on_low_watermark() = 0;
 };
@@ -301,9 +304,22 @@ struct RegionKeys {
   std::uint32_t remote = 0;
 };
 
+// What befalls an adapter by itself.
+class AdapterEvents {
+ public:
+  virtual ~AdapterEvents() = default;
+  // It has failed as a whole: its connections are over, and there will be no others.
+  virtual void on_failure() = 0;
+  // A part of it has failed. The connections that needed it have ended, the others go on.
+  virtual void on_fault() = 0;
+};
+
 class Adapter {
  public:
   virtual ~Adapter() = default;
+
+  // Who is told from now on; null: nobody.
+  void report_to(AdapterEvents* events) { events_ = events; }
 
   // None of these three needs the engine held.
   virtual const AdapterInfo& info() const = 0;
@@ -328,6 +344,9 @@ class Adapter {
                                                              ReceiveQueueEvents& events) = 0;
   // qual 0 picks one. On failure the result is null and `status` tells why.
   virtual std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status) = 0;
+
+ protected:
+  AdapterEvents* events_ = nullptr;  // with the engine held
 };
 
 }  // namespace anydat::nic

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For scripts on the host: puts what was built into an initramfs of the guest's. Source it after scripts/lib.sh.
 
-# stage GUEST_FOLDER BUILD_FOLDER IMAGE FILE...: the tools, the library with its module, the tests of conformance, and
-# more files. Where the guest or the module is missing it says so and ends with 77, which counts as skipped.
+# stage GUEST_FOLDER BUILD_FOLDER IMAGE FILE...: the tools, the library with its module, the tests of conformance
+# or those that $staged_tests names, and more files. Where the guest or the module is missing it says so and ends with 77,
+# which counts as skipped.
 stage() {
   local guest=$1 build=$2 image=$3 folder file
   shift 3
@@ -12,7 +13,7 @@ stage() {
   folder=$(mktemp -d)
   chmod 755 "$folder"
   mkdir -p "$folder/bin" "$folder/lib/anydat"
-  for file in datinfo datping datperf tests/conformance_tests; do
+  for file in datinfo datping datperf "${staged_tests:-tests/conformance_tests}"; do
     [ ! -x "$build/bin/$file" ] || cp "$build/bin/$file" "$folder/bin/"
   done
   cp -L "$build/src/libdat.so.1" "$folder/lib/"

@@ -321,29 +321,95 @@ void VerbsAdapter::cm_events() {
 void VerbsAdapter::device_events() {
   ibv_async_event event{};
   while (ibv_get_async_event(device_->context(), &event) == 0) {
-    ibv_ack_async_event(&event);
+    // What it is about lives until the event is acknowledged; whoever destroys it waits for that.
+    void* context = nullptr;
+    int port = 0;
     switch (event.event_type) {
-      case IBV_EVENT_SRQ_LIMIT_REACHED:
-        // Completions that are there already may tell the same.
-        drain();
-        static_cast<SharedQueue*>(event.element.srq->srq_context)->pool().device_undercut();
-        break;
       case IBV_EVENT_QP_FATAL:
       case IBV_EVENT_QP_REQ_ERR:
       case IBV_EVENT_QP_ACCESS_ERR:
       case IBV_EVENT_COMM_EST:
-        // Null if it belongs to nobody any more.
-        if (auto* const queue_pair = static_cast<VerbsQueuePair*>(event.element.qp->qp_context)) {
-          queue_pair->device_event(event.event_type);
-        }
+        context = event.element.qp->qp_context;  // null if it belongs to nobody any more
         break;
-      case IBV_EVENT_DEVICE_FATAL:
-        device_gone();
+      case IBV_EVENT_CQ_ERR:
+        context = event.element.cq->cq_context;
+        break;
+      case IBV_EVENT_SRQ_ERR:
+      case IBV_EVENT_SRQ_LIMIT_REACHED:
+        context = event.element.srq->srq_context;
+        break;
+      case IBV_EVENT_PORT_ERR:
+      case IBV_EVENT_PORT_ACTIVE:
+        port = event.element.port_num;
         break;
       default:
         break;
     }
+    ibv_ack_async_event(&event);
+    device_event(event.event_type, context, port);
   }
+}
+
+void VerbsAdapter::device_event(ibv_event_type type, void* context, int port) {
+  switch (type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+      if (context) static_cast<VerbsQueuePair*>(context)->device_event(type);
+      break;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      // Completions that are there already may tell the same.
+      drain();
+      static_cast<SharedQueue*>(context)->pool().device_undercut();
+      break;
+    case IBV_EVENT_CQ_ERR:
+      completion_queue_failed(*static_cast<Cq*>(context));
+      break;
+    case IBV_EVENT_SRQ_ERR:
+      shared_queue_failed(*static_cast<SharedQueue*>(context));
+      break;
+    case IBV_EVENT_PORT_ERR:
+      // A port that comes back in time has cost nothing. What cannot be sent meanwhile fails by itself, and ends its
+      // connection.
+      base::log(base::LogLevel::warn, "{}: port {} is down", info_.name, port);
+      break;
+    case IBV_EVENT_PORT_ACTIVE:
+      base::log(base::LogLevel::info, "{}: port {} is up", info_.name, port);
+      break;
+    case IBV_EVENT_DEVICE_FATAL:
+      device_gone();
+      break;
+    default:
+      break;
+  }
+}
+
+// Ends the connections of all queue pairs for which `concerned` is true. What the device has given back counts first.
+template <typename Concerned>
+void VerbsAdapter::lose_queue_pairs(Concerned concerned) {
+  drain();
+  for (std::size_t i = 0; i < by_tag_.size(); ++i) {
+    VerbsQueuePair* const queue_pair = by_tag_[i].queue_pair;
+    if (queue_pair && concerned(*queue_pair)) queue_pair->lost_by_device();
+  }
+}
+
+void VerbsAdapter::completion_queue_failed(Cq& cq) {
+  base::log(base::LogLevel::error,
+            "{}: a completion queue of the device has failed; the connections that it serves break", info_.name);
+  cq.fail();
+  SharedQueue* const shared = cq.shared();
+  lose_queue_pairs([&](const VerbsQueuePair& queue_pair) { return queue_pair.uses(&cq); });
+  if (shared) return shared->failed();
+  if (events_) events_->on_fault();
+}
+
+void VerbsAdapter::shared_queue_failed(SharedQueue& shared) {
+  base::log(base::LogLevel::error,
+            "{}: a shared receive queue of the device has failed; the connections that use it break", info_.name);
+  lose_queue_pairs([&](const VerbsQueuePair& queue_pair) { return queue_pair.uses(shared); });
+  shared.failed();
 }
 
 void VerbsAdapter::abandon(AbandonedAttempt attempt) {
@@ -360,6 +426,7 @@ void VerbsAdapter::drop(AbandonedAttempt& attempt) {
   attempt.queue_pair.reset();
   if (attempt.cq) completion_queues_.release(std::exchange(attempt.cq, nullptr), attempt.cq_room);
   attempt.pd.reset();
+  if (attempt.shared && std::exchange(attempt.counted, false)) attempt.shared->detach();
 }
 
 void VerbsAdapter::drop_abandoned(const SharedQueue* shared) {
@@ -386,6 +453,7 @@ void VerbsAdapter::device_gone() {
     if (by_tag_[i].queue_pair) by_tag_[i].queue_pair->device_gone();
   }
   for (AbandonedAttempt& attempt : std::exchange(abandoned_.attempts, {})) drop(attempt);
+  if (events_) events_->on_failure();
 }
 
 }  // namespace anydat::nic::verbs

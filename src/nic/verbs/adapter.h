@@ -27,7 +27,8 @@ struct AbandonedAttempt {
   PdPtr pd;
   Cq* cq;  // null: none
   std::uint32_t cq_room;
-  const SharedQueue* shared;
+  SharedQueue* shared;
+  bool counted = false;  // among those that receive from it
 };
 
 // The hardware NIC: one RDMA device, opened once for each adapter. Progress is polling its completion queues, and three
@@ -107,6 +108,11 @@ class VerbsAdapter final : public Adapter, public PollSource {
   void completion_notices() { completion_queues_.take_notices(); }
   void cm_events();
   void device_events();
+  void device_event(ibv_event_type type, void* context, int port);
+  void completion_queue_failed(Cq& cq);
+  void shared_queue_failed(SharedQueue& shared);
+  template <typename Concerned>
+  void lose_queue_pairs(Concerned concerned);
   void read_receiver_not_ready();
 
   std::unique_ptr<Device> device_;

@@ -20,7 +20,7 @@ class Cq {
  public:
   Cq(CqPtr cq, SharedQueue* shared) : cq_(std::move(cq)), shared_(shared) {}
   ibv_cq* get() const { return cq_.get(); }
-  std::uint32_t room() const { return static_cast<std::uint32_t>(cq_->cqe) - used_; }
+  std::uint32_t room() const { return failed_ ? 0 : static_cast<std::uint32_t>(cq_->cqe) - used_; }
   void use(std::uint32_t count) { used_ += count; }
   void release(std::uint32_t count) { used_ -= count; }
   bool unused() const { return used_ == 0; }
@@ -28,15 +28,19 @@ class Cq {
 
   // Makes the device say on the completion channel when something comes.
   void arm() {
-    if (!armed_) armed_ = ibv_req_notify_cq(cq_.get(), 0) == 0;
+    if (!armed_ && !failed_) armed_ = ibv_req_notify_cq(cq_.get(), 0) == 0;
   }
   void said_so() { armed_ = false; }
+
+  // The device says that it is of no use any more. It goes with the last queue pair that has it.
+  void fail() { failed_ = true; }
 
  private:
   CqPtr cq_;
   SharedQueue* const shared_;
   std::uint32_t used_ = 0;
   bool armed_ = false;
+  bool failed_ = false;
 };
 
 // All completion queues of an adapter. Queue pairs share them: each takes as much room as it may have work under way.

@@ -104,6 +104,7 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) {
 VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
   Device& device = adapter_.device();
   if (adapter_.gone()) return Made::connection_over;
+  if (shared_ && !shared_->device_queue()) return Made::no_memory;
   pd_ = device.zone(zone_);
   // A Read with more segments than the device scatters to is several of its requests.
   const std::uint32_t parts = limits_.send_segments > device.read_segments() ? std::max(limits_.send_segments, 1u) : 1;
@@ -128,6 +129,7 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
     QpPtr made(ibv_create_qp(pd_.get(), &attributes));
     if (!made) continue;
     adapter_.note_number(made->qp_num, *this);
+    if (shared_) shared_->attach();
     base::Guard guard(send_lock_);
     qp_ = std::move(made);
     inline_max_ = std::min(attributes.cap.max_inline_data, inline_max);
@@ -175,6 +177,7 @@ void VerbsQueuePair::remove_queue_pair() {
     // What it had taken from a shared queue comes back with the last completions.
     adapter_.drain();
     adapter_.forget_number(number);
+    if (shared_) shared_->detach();
   }
   if (own_) own_->detach();
   if (cq_) adapter_.completion_queues().release(std::exchange(cq_, nullptr), cq_room_);
@@ -287,13 +290,14 @@ void VerbsQueuePair::end_now(Ending ending) {
 // Over iWARP the kernel destroys what belongs to an attempt only when the other side has answered, for which it may
 // wait for many seconds. So may not the adapter.
 void VerbsQueuePair::abandon_attempt() {
-  AbandonedAttempt attempt{std::move(id_), {}, std::move(pd_), std::exchange(cq_, nullptr), cq_room_, shared_};
+  AbandonedAttempt attempt{std::move(id_), {}, std::move(pd_), std::exchange(cq_, nullptr), cq_room_, shared_, false};
   if (own_) own_->close();
   {
     base::Guard guard(send_lock_);
     attempt.queue_pair = std::move(qp_);
   }
   if (attempt.queue_pair) {
+    attempt.counted = shared_ != nullptr;
     // In this state it does not connect any more, so that nothing is written to the memory of its receives.
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_ERR;
@@ -383,7 +387,16 @@ void VerbsQueuePair::device_event(ibv_event_type type) {
   }
 }
 
+bool VerbsQueuePair::uses(const Cq* cq) const {
+  return qp_ && (cq == cq_ || (shared_ && cq == &shared_->completions()));
+}
+
 void VerbsQueuePair::device_gone() {
+  lost_by_device();
+  id_.reset();  // for which the kernel waits
+}
+
+void VerbsQueuePair::lost_by_device() {
   switch (state()) {
     case State::connecting:
       end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
@@ -402,7 +415,6 @@ void VerbsQueuePair::device_gone() {
     case State::closed:
       break;
   }
-  id_.reset();  // for which the kernel waits
 }
 
 }  // namespace anydat::nic::verbs

@@ -79,6 +79,11 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void completion_lost(const Completion& completion);
   void device_event(ibv_event_type type);
   void device_gone();
+  // Whether its work is completed there; null: nowhere.
+  bool uses(const Cq* cq) const;
+  bool uses(const SharedQueue& shared) const { return qp_ && shared_ == &shared; }
+  // Something of the device that it needs has failed: nothing that is under way will complete.
+  void lost_by_device();
 
  private:
   // What the consumer is told about the end of a connection or an attempt.

@@ -3,29 +3,40 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "nic/verbs/adapter.h"
 
 namespace anydat::nic::verbs {
 
 SharedQueue::SharedQueue(VerbsAdapter& adapter, ReceiveQueueEvents& events)
-    : adapter_(adapter), pool_(adapter.device(), ReceivePool::Use::shared, &events) {}
+    : adapter_(adapter), pool_(adapter.device(), ReceivePool::Use::shared, &events), events_(events) {}
 
 SharedQueue::~SharedQueue() {
+  failed_ = false;  // nothing takes its place
   adapter_.drop_abandoned(this);
+  remove_device_queue();
+}
+
+void SharedQueue::remove_device_queue() {
   pool_.detach();
   srq_.reset();
   // What is still on its completion queue belongs to queue pairs that have gone.
-  if (cq_) adapter_.completion_queues().release_own(cq_);
+  if (cq_) adapter_.completion_queues().release_own(std::exchange(cq_, nullptr));
 }
 
 Status SharedQueue::init(std::uint32_t depth, std::uint32_t segments, ZoneId zone) {
   if (const Status status = pool_.init(depth, segments); status != Status::ok) return status;
   pd_ = adapter_.device().zone(zone);
-  if (!pd_) return Status::no_memory;
+  segments_ = std::max(segments, 1u);
+  return pd_ ? make_device_queue() : Status::no_memory;
+}
+
+Status SharedQueue::make_device_queue() {
+  const std::uint32_t depth = pool_.counts().depth;
   ibv_srq_init_attr attributes{};
   attributes.srq_context = this;
   attributes.attr.max_wr = depth;
-  attributes.attr.max_sge = std::max(segments, 1u);
+  attributes.attr.max_sge = segments_;
   srq_.reset(ibv_create_srq(pd_.get(), &attributes));
   if (!srq_) return Status::no_memory;
   cq_ = adapter_.completion_queues().create_own(depth, *this);
@@ -34,11 +45,33 @@ Status SharedQueue::init(std::uint32_t depth, std::uint32_t segments, ZoneId zon
   return Status::ok;
 }
 
+void SharedQueue::failed() {
+  // It gets no more; what it has comes back when nobody fills it any longer.
+  pool_.close();
+  failed_ = true;
+  adapter_.drop_abandoned(this);
+  if (queue_pairs_ == 0) replace();
+  events_.on_fault();
+}
+
+void SharedQueue::detach() {
+  if (--queue_pairs_ == 0 && failed_) replace();
+}
+
+void SharedQueue::replace() {
+  failed_ = false;
+  remove_device_queue();
+  if (adapter_.gone() || make_device_queue() == Status::ok) return;
+  remove_device_queue();
+  base::log(base::LogLevel::error, "{}: no other shared receive queue can be had for one that has failed",
+            adapter_.info().name);
+}
+
 // The pool follows every rule of resizing; the device's queue only has to be as large for the sake of speed, and it
 // stays as it is where the device cannot do it.
 Status SharedQueue::resize(std::uint32_t depth) {
   if (const Status status = pool_.resize(depth); status != Status::ok) return status;
-  if (depth <= pool_.room()) return Status::ok;
+  if (depth <= pool_.room() || !srq_ || failed_) return Status::ok;
   ibv_srq_attr attributes{};
   attributes.max_wr = depth;
   if (ibv_modify_srq(srq_.get(), &attributes, IBV_SRQ_MAX_WR) != 0) return Status::ok;

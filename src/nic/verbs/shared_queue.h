@@ -23,15 +23,31 @@ class SharedQueue final : public ReceiveQueue {
   const Counters& counters() const override { return const_cast<ReceivePool&>(pool_).counters(); }
 
   ReceivePool& pool() { return pool_; }
+  // Null after a fault, until those who had it before have gone.
   ibv_srq* device_queue() const { return srq_.get(); }
   Cq& completions() const { return *cq_; }
 
+  // Each queue pair of the device that receives from it, from its making to its end.
+  void attach() { ++queue_pairs_; }
+  void detach();
+  // The device's queue, or its completions, are of no use any more, and their queue pairs have been told. When the last
+  // of these has gone, another queue takes its place and gets what it had.
+  void failed();
+
  private:
+  Status make_device_queue();
+  void remove_device_queue();
+  void replace();
+
   VerbsAdapter& adapter_;
   ReceivePool pool_;
+  ReceiveQueueEvents& events_;
+  std::uint32_t segments_ = 1;
   PdPtr pd_;
   Cq* cq_ = nullptr;
   SrqPtr srq_;
+  std::uint32_t queue_pairs_ = 0;
+  bool failed_ = false;
 };
 
 }  // namespace anydat::nic::verbs
