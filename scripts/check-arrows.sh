@@ -19,8 +19,8 @@ src/nic	base/ os/ nic/*	^(dat|anydat|infiniband|rdma)/	the seam has plain types 
 src/nic/soft	base/ os/ nic/* nic/soft/	^(dat|anydat|infiniband|rdma)/	the software NIC reports through the interfaces of nic/adapter.h
 src/nic/soft/wire/shm	base/ os/ nic/* nic/soft/* nic/soft/wire/shm/	^(dat|anydat|infiniband|rdma)/	wires do not know each other: what they share belongs into nic/soft
 src/nic/soft/wire/iwarp	base/ os/ nic/* nic/soft/* nic/soft/wire/iwarp/	^(dat|anydat|infiniband|rdma)/	wires do not know each other: what they share belongs into nic/soft
-src/nic/soft/wire/iwarp/format	base/ nic/* nic/soft/wire/iwarp/format/	^(dat|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the format is bytes in, values out: sockets belong into nic/soft/wire/iwarp
-src/nic/soft/wire/sim	base/ nic/* nic/soft/* nic/soft/wire/sim/ nic/soft/wire/iwarp/format/	^(dat|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the simulated network is in one process: it has no sockets and knows no other wire
+src/nic/soft/wire/iwarp/format	base/ os/ nic/* nic/soft/wire/iwarp/format/	^(dat|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the format is bytes in, values out: sockets belong into nic/soft/wire/iwarp
+src/nic/soft/wire/sim	base/ os/ nic/* nic/soft/* nic/soft/wire/sim/ nic/soft/wire/iwarp/format/	^(dat|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the simulated network is in one process: it has no sockets and knows no other wire
 src/nic/verbs	base/ os/ nic/* nic/verbs/	^(dat|anydat)/	the hardware NIC reports through the interfaces of nic/adapter.h
 src/dapl	base/ os/ nic/* dapl/ version.h	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|sys/eventfd|netdb)	DAT objects ask the NIC through nic/adapter.h and know no socket, no verbs and no caller
 src/registry	base/ os/ nic/* nic/soft/* nic/verbs/* dapl/error.h registry/ version.h	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	the registry finds providers: talking to a peer belongs into a NIC

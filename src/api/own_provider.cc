@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/provider.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "dapl/ia.h"
@@ -31,11 +32,11 @@ struct OwnName {
   DAT_PROVIDER table;
 };
 
-base::Mutex names_lock;
-std::list<OwnName>& names() {
-  static auto* const list = new std::list<OwnName>;
-  return *list;
-}
+struct OwnNames {
+  base::Mutex lock;
+  std::list<OwnName> list ANYDAT_GUARDED_BY(lock);
+};
+constinit base::PerProcess<OwnNames> own_names;
 
 DAT_RETURN open_adapter(const OwnName& name, const std::string& adapter, DAT_COUNT async_min_qlen,
                         DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
@@ -43,14 +44,16 @@ DAT_RETURN open_adapter(const OwnName& name, const std::string& adapter, DAT_COU
                         name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
 }
 
-OwnName* find_name_locked(const Tuple& tuple) ANYDAT_REQUIRES(names_lock) {
-  const auto found = std::find_if(names().begin(), names().end(), [&](const OwnName& n) { return n.tuple == tuple; });
-  return found != names().end() ? &*found : nullptr;
+OwnName* find_name_locked(OwnNames& names, const Tuple& tuple) ANYDAT_REQUIRES(names.lock) {
+  const auto found =
+      std::find_if(names.list.begin(), names.list.end(), [&](const OwnName& n) { return n.tuple == tuple; });
+  return found != names.list.end() ? &*found : nullptr;
 }
 
 OwnName* find_name(const Tuple& tuple) {
-  base::Guard guard(names_lock);
-  return find_name_locked(tuple);
+  OwnNames& names = *own_names;
+  base::Guard guard(names.lock);
+  return find_name_locked(names, tuple);
 }
 
 // What stands in ia_open_func. The function is given only the name, but the instance must report the version and the
@@ -67,7 +70,7 @@ DAT_RETURN open_name(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_
     }
     std::string adapter;
     {
-      base::Guard guard(names_lock);
+      base::Guard guard(own_names->lock);
       adapter = own->adapter;
     }
     return open_adapter(*own, adapter, async_min_qlen, async_evd, ia);
@@ -86,9 +89,10 @@ constexpr std::array<std::array<DAT_IA_OPEN_FUNC, 2>, DAT_VERSION_MINOR + 1> kOp
 // The one of that tuple, which is made if need be and stands for the adapter of the same name at first.
 // Requires: an API version of ours.
 OwnName& own_name(const Tuple& tuple) {
-  base::Guard guard(names_lock);
-  if (OwnName* known = find_name_locked(tuple)) return *known;
-  OwnName& made = names().emplace_back(OwnName{tuple, tuple.name, {}});
+  OwnNames& names = *own_names;
+  base::Guard guard(names.lock);
+  if (OwnName* known = find_name_locked(names, tuple)) return *known;
+  OwnName& made = names.list.emplace_back(OwnName{tuple, tuple.name, {}});
   made.table =
       make_provider_table(made.tuple.name.c_str(), kOpenFunctions[tuple.minor][tuple.thread_safe == DAT_FALSE ? 0 : 1]);
   return made;
@@ -118,7 +122,7 @@ void register_name(const Tuple& tuple, const std::string& instance_data, const D
   stay_loaded();
   OwnName& own = own_name(tuple);
   {
-    base::Guard guard(names_lock);
+    base::Guard guard(own_names->lock);
     own.adapter = adapter;
   }
   // The call goes to whichever registry the process uses: the linker binds it to the first library that has it.

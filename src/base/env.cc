@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
-#include <mutex>
 
 #include "base/log.h"
 
@@ -104,16 +104,15 @@ std::string env_complaint(std::string_view name, std::string_view value) {
 }
 
 void warn_of_environment() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    for (char** entry = environ; entry && *entry; ++entry) {
-      const std::string_view text = *entry;
-      const std::size_t end = text.find('=');
-      if (end == std::string_view::npos) continue;
-      const std::string complaint = env_complaint(text.substr(0, end), text.substr(end + 1));
-      if (!complaint.empty()) log(LogLevel::warn, "{}", complaint);
-    }
-  });
+  static constinit std::atomic<bool> warned{false};
+  if (warned.exchange(true)) return;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t end = text.find('=');
+    if (end == std::string_view::npos) continue;
+    const std::string complaint = env_complaint(text.substr(0, end), text.substr(end + 1));
+    if (!complaint.empty()) log(LogLevel::warn, "{}", complaint);
+  }
 }
 
 }  // namespace anydat::base

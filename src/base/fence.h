@@ -28,8 +28,7 @@ inline void compiler_fence() {
 
 // Lets remote_fence() reach this process. False: this kernel has no such thing, so fences must be one's own.
 inline bool allow_remote_fences() {
-  static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-  return registered;
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
 // When it returns, each thread of each process that allows it has been through a full fence, as has the caller. Takes

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/env.h"
+#include "base/fork.h"
 
 namespace anydat::base {
 
@@ -26,8 +27,9 @@ LogLevel read_level() {
 }  // namespace
 
 LogLevel log_level() {
-  static const LogLevel level = read_level();
-  return level;
+  constexpr int kUnknown = -1;
+  static constinit Computed<int, kUnknown> level;
+  return static_cast<LogLevel>(level.get([] { return static_cast<int>(read_level()); }));
 }
 
 bool log_enabled(LogLevel level) {

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/memory_map.h"
 
@@ -25,12 +26,26 @@ struct Allocation {
   UniqueFd fd;
 };
 
-Mutex lock;
-// Never destroyed: allocations may outlive static destructors.
-std::map<std::uint64_t, Allocation>& allocations() {
-  static auto* const all = new std::map<std::uint64_t, Allocation>;
-  return *all;
-}
+// The child of a fork has the memory, too, and may go on sharing it: the list is the parent's, and no fork comes while
+// it changes. Only the lock may have been held.
+class Allocations {
+ public:
+  using Map = std::map<std::uint64_t, Allocation>;
+  // With the lock. May throw std::bad_alloc.
+  Map& map() {
+    if (!map_) {
+      map_ = new Map;  // never destroyed: allocations may outlive static destructors
+      after_fork_.enlist();
+    }
+    return *map_;
+  }
+  Mutex lock;
+
+ private:
+  Map* map_ = nullptr;
+  AfterFork after_fork_{[](void* self) { std::construct_at(&static_cast<Allocations*>(self)->lock); }, this};
+};
+constinit Allocations all;
 
 UniqueFd open_file(const FileRange& file) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"), closedir);
@@ -62,25 +77,29 @@ void* allocate_shareable(std::size_t bytes) {
   }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) return nullptr;
-  Guard guard(lock);
-  allocations().emplace(reinterpret_cast<std::uint64_t>(memory), Allocation{bytes, std::move(fd)});
+  fd.keep_in_child();
+  Guard guard(all.lock);
+  const ForkHeldOff held_off;
+  all.map().emplace(reinterpret_cast<std::uint64_t>(memory), Allocation{bytes, std::move(fd)});
   return memory;
 }
 
 bool free_shareable(void* address) {
-  Guard guard(lock);
-  const auto found = allocations().find(reinterpret_cast<std::uint64_t>(address));
-  if (found == allocations().end()) return false;
+  Guard guard(all.lock);
+  const auto found = all.map().find(reinterpret_cast<std::uint64_t>(address));
+  if (found == all.map().end()) return false;
   munmap(address, found->second.bytes);
-  allocations().erase(found);
+  found->second.fd.reset();
+  const ForkHeldOff held_off;
+  all.map().erase(found);
   return true;
 }
 
 std::optional<Backing> find_backing(std::uint64_t address, std::uint64_t length) {
   {
-    Guard guard(lock);
-    auto after = allocations().upper_bound(address);
-    if (after != allocations().begin()) {
+    Guard guard(all.lock);
+    auto after = all.map().upper_bound(address);
+    if (after != all.map().begin()) {
       const auto& [start, allocation] = *--after;
       if (address - start < allocation.bytes && length <= allocation.bytes - (address - start)) {
         UniqueFd fd(fcntl(allocation.fd.get(), F_DUPFD_CLOEXEC, 0));

@@ -1,48 +1,69 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/handle.h"
 
-#include <sys/mman.h>
+#include <memory>
 
-#include <new>
+#include "os/mapping.h"
 
 namespace anydat::dapl {
 
 namespace {
+
 // A freed handle rests until this many others have been freed after it (GEN-4).
 constexpr std::size_t kRestingMin = 16384;
+// Chunks that are tried, and given back, because their place is taken.
+constexpr std::size_t kTries = 8;
+
+// Never destroyed: programs call DAT from their own static destructors.
+constinit HandleTable table;
+
 }  // namespace
 
+constinit std::array<HandleSlot, HandleTable::kFirst> HandleTable::first_{};
+constinit std::array<std::atomic<std::uintptr_t>, HandleTable::kPlaces> HandleTable::chunks_{};
+
 HandleTable& HandleTable::instance() {
-  // Never destroyed: programs call DAT from their own static destructors.
-  static HandleTable* const table = new HandleTable;
-  return *table;
+  return table;
 }
 
-HandleTable::HandleTable() {
-  base::Guard guard(lock_);
-  reserve();
-}
-
-bool HandleTable::reserve() {
-  void* memory = mmap(nullptr, kSlotsMax * sizeof(HandleSlot), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  base_.store(reinterpret_cast<std::uintptr_t>(memory), std::memory_order_relaxed);
-  bytes_.store(kSlotsMax * sizeof(HandleSlot), std::memory_order_relaxed);
-  return true;
+bool HandleTable::add_chunk() {
+  if (slots_ == 0) {
+    after_fork_.enlist();
+    fresh_ = first_.data();
+    fresh_count_ = slots_ = kFirst;
+    return true;
+  }
+  if (slots_ + kSlotsPerChunk > kSlotsMax) return false;
+  std::array<void*, kTries> taken{};
+  std::size_t tries = 0;
+  for (; tries < kTries; ++tries) {
+    void* const memory = os::map_private_aligned(kChunkBytes);
+    if (!memory) break;
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    if (place_of(address).load(std::memory_order_relaxed) == 0) {
+      place_of(address).store(address, std::memory_order_relaxed);
+      fresh_ = static_cast<HandleSlot*>(memory);
+      fresh_count_ = kSlotsPerChunk;
+      slots_ += kSlotsPerChunk;
+      break;
+    }
+    taken[tries] = memory;
+  }
+  for (void* memory : taken) os::unmap(memory, kChunkBytes);
+  return fresh_count_ > 0;
 }
 
 HandleSlot* HandleTable::add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object& object) {
   base::Guard guard(lock_);
   HandleSlot* slot = nullptr;
-  // Address space that was short when the table was made may be there now.
-  if (bytes() == 0 && !reserve()) return nullptr;
-  if (free_.size() > kRestingMin || used_ == kSlotsMax) {
-    if (free_.empty()) return nullptr;
-    slot = free_.front();
-    free_.pop_front();
+  if (free_count_ <= kRestingMin && (fresh_count_ > 0 || add_chunk())) {
+    slot = fresh_++;
+    --fresh_count_;
   } else {
-    slot = reinterpret_cast<HandleSlot*>(base_.load(std::memory_order_relaxed)) + used_++;
+    if (!free_first_) return nullptr;
+    slot = free_first_;
+    free_first_ = slot->next_free;
+    --free_count_;
   }
   slot->provider = &provider;
   slot->type.store(type, std::memory_order_relaxed);
@@ -54,10 +75,35 @@ HandleSlot* HandleTable::add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type,
 void HandleTable::remove(HandleSlot* slot) {
   base::Guard guard(lock_);
   slot->object.store(nullptr, std::memory_order_release);
-  try {
-    free_.push_back(slot);
-  } catch (const std::bad_alloc&) {
-    // It is not used again.
+  put_free(slot);
+}
+
+void HandleTable::put_free(HandleSlot* slot) {
+  slot->next_free = nullptr;
+  (free_first_ ? free_last_->next_free : free_first_) = slot;
+  free_last_ = slot;
+  ++free_count_;
+}
+
+// The list of free slots may be half changed, so it is made again from what the slots say.
+void HandleTable::begin_anew(void* of) {
+  auto& self = *static_cast<HandleTable*>(of);
+  std::construct_at(&self.lock_);
+  base::Guard guard(self.lock_);
+  self.free_first_ = nullptr;
+  self.free_count_ = 0;
+  const auto reset = [&self](HandleSlot* slots, std::size_t count) ANYDAT_NO_ANALYSIS {
+    for (HandleSlot* slot = slots; slot != slots + count; ++slot) {
+      if (!slot->provider) return;  // this one and the rest have never been used
+      slot->object.store(nullptr, std::memory_order_relaxed);
+      self.put_free(slot);
+    }
+  };
+  reset(first_.data(), kFirst);
+  if (self.slots_ <= kFirst) return;
+  for (const std::atomic<std::uintptr_t>& chunk : chunks_) {
+    const std::uintptr_t address = chunk.load(std::memory_order_relaxed);
+    if (address != 0) reset(reinterpret_cast<HandleSlot*>(address), kSlotsPerChunk);
   }
 }
 

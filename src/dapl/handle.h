@@ -5,10 +5,12 @@
 // dat_registry.h needs the types of udat.h.
 #include <dat/dat_registry.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 
+#include "base/fork.h"
 #include "base/lock.h"
 
 namespace anydat::dapl {
@@ -23,46 +25,68 @@ struct alignas(64) HandleSlot {
   std::atomic<Object*> object;  // null: free
   std::atomic<std::uint32_t> type;
   std::atomic<std::uint64_t> context;  // the consumer's (CTX-SET-1)
+  HandleSlot* next_free;               // with the table's lock
 };
 
-// All handles of the process, in one range of addresses, so that any value a program passes can be checked.
+// All handles of the process, so that any value a program passes can be checked. The first ones lie in the library's
+// own memory, more in chunks that are made as they are needed: a program that opens an adapter and makes a few objects
+// is not to pay for a million.
 //
 // Thread safety: any thread may call anything; lookups take no lock.
+// After a fork no handle is live in the child, and all slots that were used are free there.
 class HandleTable {
  public:
+  constexpr HandleTable() = default;
   static HandleTable& instance();
 
-  // Null when the table is full.
+  // Null when the table is full, or there is no memory for more.
   HandleSlot* add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object& object);
   void remove(HandleSlot* slot);
 
   // The slot of a live object, or null.
   static HandleSlot* find(DAT_HANDLE handle) {
-    const auto address = reinterpret_cast<std::uintptr_t>(handle);
-    const std::uintptr_t offset = address - base_.load(std::memory_order_relaxed);
-    if (offset >= bytes() || offset % sizeof(HandleSlot) != 0) return nullptr;
-    auto* slot = reinterpret_cast<HandleSlot*>(address);
+    if (!owns(handle) || reinterpret_cast<std::uintptr_t>(handle) % sizeof(HandleSlot) != 0) return nullptr;
+    auto* slot = static_cast<HandleSlot*>(handle);
     return slot->object.load(std::memory_order_acquire) ? slot : nullptr;
   }
   // Ours, live or not.
   static bool owns(DAT_HANDLE handle) {
-    return reinterpret_cast<std::uintptr_t>(handle) - base_.load(std::memory_order_relaxed) < bytes();
+    const auto address = reinterpret_cast<std::uintptr_t>(handle);
+    if (address - reinterpret_cast<std::uintptr_t>(first_.data()) < sizeof first_) [[likely]]
+      return true;
+    const std::uintptr_t chunk = address / kChunkBytes * kChunkBytes;
+    return chunk != 0 && place_of(chunk).load(std::memory_order_relaxed) == chunk;
   }
 
  private:
-  HandleTable();
-  bool reserve() ANYDAT_REQUIRES(lock_);
-  static std::size_t bytes() { return bytes_.load(std::memory_order_relaxed); }
-
   static constexpr std::size_t kSlotsMax = 1u << 22;
+  static constexpr std::size_t kFirst = 1024;
+  static constexpr std::size_t kChunkBytes = 64 * 1024;  // and a chunk's address is a multiple of that
+  static constexpr std::size_t kSlotsPerChunk = kChunkBytes / sizeof(HandleSlot);
+  // Room for twice as many chunks as there may be. Each has one place where it can be; the system gives addresses out
+  // one after the other, so that two chunks hardly ever want the same.
+  static constexpr std::size_t kPlaces = 2 * kSlotsMax / kSlotsPerChunk;
 
-  // The range. Without one, no address is in it. Whoever has a handle has seen both written. Every call looks at them,
-  // so they are found without asking for the table.
-  static inline constinit std::atomic<std::uintptr_t> base_{0};
-  static inline constinit std::atomic<std::size_t> bytes_{0};
+  static std::atomic<std::uintptr_t>& place_of(std::uintptr_t chunk) { return chunks_[chunk / kChunkBytes % kPlaces]; }
+  bool add_chunk() ANYDAT_REQUIRES(lock_);
+  void put_free(HandleSlot* slot) ANYDAT_REQUIRES(lock_);
+  static void begin_anew(void* table);
+
+  // Whoever has a handle has seen its chunk written. Every call looks at them, so they are found without asking for the
+  // table.
+  [[gnu::visibility("hidden")]] static constinit std::array<HandleSlot, kFirst> first_;
+  [[gnu::visibility("hidden")]] static constinit std::array<std::atomic<std::uintptr_t>, kPlaces> chunks_;
+
   base::SpinLock lock_;
-  std::size_t used_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::deque<HandleSlot*> free_ ANYDAT_GUARDED_BY(lock_);
+  // Slots that have never been used: of the newest chunk, or of the first ones.
+  HandleSlot* fresh_ ANYDAT_GUARDED_BY(lock_) = nullptr;
+  std::size_t fresh_count_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::size_t slots_ ANYDAT_GUARDED_BY(lock_) = 0;
+  // Those that are free again, the longest free first.
+  HandleSlot* free_first_ ANYDAT_GUARDED_BY(lock_) = nullptr;
+  HandleSlot* free_last_ ANYDAT_GUARDED_BY(lock_) = nullptr;
+  std::size_t free_count_ ANYDAT_GUARDED_BY(lock_) = 0;
+  base::AfterFork after_fork_{begin_anew, this};
 };
 
 }  // namespace anydat::dapl

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/env.h"
+#include "base/fork.h"
 #include "dapl/cno.h"
 #include "dapl/counters.h"
 #include "dapl/cr.h"
@@ -31,10 +32,13 @@ constexpr std::size_t kRestingMax = 64;
 
 // Instances may share an async EVD (IA-OPEN-3), whose owner may close first (ruling A40): who uses which is one matter
 // of the whole process.
-base::Mutex async_evds_lock;
+struct Instances {
+  base::Mutex lock;
+  std::list<Ia*> list;
+};
+constinit base::PerProcess<Instances> all_instances;
 std::list<Ia*>& instances() {
-  static auto* const list = new std::list<Ia*>;
-  return *list;
+  return all_instances->list;
 }
 
 void copy_name(char (&to)[DAT_NAME_MAX_LENGTH], const std::string& from) {
@@ -146,7 +150,7 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
     }
   }
   {
-    base::Guard guard(async_evds_lock);
+    base::Guard guard(all_instances->lock);
     // Its owner may have closed since we looked.
     if (owner && std::find(instances().begin(), instances().end(), owner) == instances().end()) {
       HandleTable::instance().remove(ia->slot_);
@@ -180,7 +184,7 @@ DAT_RETURN Ia::close(Ia& ia, DAT_CLOSE_FLAGS flags) {
   }
   Evd* borrowed = nullptr;
   {
-    base::Guard guard(async_evds_lock);
+    base::Guard guard(all_instances->lock);
     Evd* own = ia.async_evd_.load();
     if (ia.owns_async_evd_) {
       const bool others = std::any_of(instances().begin(), instances().end(),

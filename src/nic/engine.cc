@@ -26,8 +26,8 @@ Engine::~Engine() {
 
 Status Engine::start() {
   spin_ns_ = base::env_number(base::EnvVar::spin_us).value_or(50) * 1000;
-  epoll_fd_.reset(epoll_create1(EPOLL_CLOEXEC));
-  kick_fd_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_fd_ = base::UniqueFd::of([] { return epoll_create1(EPOLL_CLOEXEC); });
+  kick_fd_ = base::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   if (!epoll_fd_ || !kick_fd_) return Status::no_memory;
   epoll_event event{};
   event.events = EPOLLIN;

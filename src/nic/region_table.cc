@@ -7,6 +7,7 @@
 #include <cassert>
 
 #include "base/shareable.h"
+#include "os/mapping.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -48,10 +49,11 @@ class History {
 RegionTable::RegionTable(std::uint32_t regions_max) : regions_max_(regions_max) {
   assert(regions_max < kRegionsMax);
   // Fresh pages are zero, which is what a free entry holds, and cost nothing until they are used.
-  base::UniqueFd fd(memfd_create("anydat-regions", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  base::UniqueFd fd =
+      base::UniqueFd::of([] { return memfd_create("anydat-regions", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
   if (!fd || ftruncate(fd.get(), RegionView::kBytes) != 0) return;
-  void* memory = mmap(nullptr, RegionView::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
-  if (memory == MAP_FAILED) return;
+  void* memory = os::map_shared(fd.get(), RegionView::kBytes, true);
+  if (!memory) return;
   entries_ = static_cast<RegionEntry*>(memory);
   // Nobody else writes it; a kernel too old for that seal leaves it to the peers' good manners.
   fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
@@ -59,7 +61,7 @@ RegionTable::RegionTable(std::uint32_t regions_max) : regions_max_(regions_max) 
 }
 
 RegionTable::~RegionTable() {
-  if (entries_) munmap(entries_, RegionView::kBytes);
+  os::unmap(entries_, RegionView::kBytes);
 }
 
 std::uint32_t RegionTable::pick_slot() {
@@ -130,12 +132,11 @@ void RegionTable::remove(std::uint32_t key) {
 
 PeerRegions::PeerRegions(int fd) {
   if (!base::cannot_shrink_below(fd, RegionView::kBytes)) return;
-  void* memory = mmap(nullptr, RegionView::kBytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (memory != MAP_FAILED) entries_ = static_cast<const RegionEntry*>(memory);
+  entries_ = static_cast<const RegionEntry*>(os::map_shared(fd, RegionView::kBytes, false));
 }
 
 PeerRegions::~PeerRegions() {
-  if (entries_) munmap(const_cast<RegionEntry*>(entries_), RegionView::kBytes);
+  os::unmap(const_cast<RegionEntry*>(entries_), RegionView::kBytes);
 }
 
 }  // namespace anydat::nic

@@ -44,6 +44,7 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
   alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))];
   message.msg_control = control;
   message.msg_controllen = sizeof control;
+  const base::ForkHeldOff held_off;  // until the descriptors have owners
   const ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
   // Those for which the room above is too small the kernel has closed.

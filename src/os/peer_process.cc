@@ -85,7 +85,7 @@ PeerProcess::PeerProcess(int socket) {
   } peer{};
   socklen_t length = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0) pid_ = peer.pid;
-  descriptor_.reset(open_descriptor(socket, pid_));
+  descriptor_ = base::UniqueFd::of([&] { return open_descriptor(socket, pid_); });
 }
 
 pid_t PeerProcess::thread(pid_t as_it_says) const {

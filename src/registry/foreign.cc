@@ -52,10 +52,12 @@ bool read_word_by_pipe(const void* address, std::uintptr_t& word) {
          ::read(out.get(), &word, sizeof word) == static_cast<ssize_t>(sizeof word);
 }
 
+constinit base::PerProcess<ForeignTables> ForeignTables::instance_;
+
+ForeignTables::ForeignTables() : generation_(std::uint64_t{base::forks()} << 48 | 1) {}
+
 ForeignTables& ForeignTables::instance() {
-  // Never destroyed: programs call DAT from their own static destructors.
-  static auto* const tables = new ForeignTables;
-  return *tables;
+  return *instance_;
 }
 
 ForeignTable* ForeignTables::add(const DAT_PROVIDER* provider, bool has_version_1_2) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/fork.h"
 #include "base/lock.h"
 
 namespace anydat::registry {
@@ -55,9 +56,13 @@ class ForeignTables {
   void forget_handles() { generation_.fetch_add(1); }
 
  private:
+  friend class base::PerProcess<ForeignTables>;
+  ForeignTables();
   ForeignTable* look_up(DAT_HANDLE handle);
 
-  std::atomic<std::uint64_t> generation_{1};
+  static base::PerProcess<ForeignTables> instance_;
+  // What a thread remembers from before a fork is of another generation.
+  std::atomic<std::uint64_t> generation_;
   std::atomic<std::size_t> known_count_{0};
   base::Mutex lock_;
   std::deque<ForeignTable> tables_ ANYDAT_GUARDED_BY(lock_);

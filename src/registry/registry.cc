@@ -73,11 +73,12 @@ class Registry::Work {
   const bool nested_;  // in work of the same thread
 };
 
+// Made by the first call, which may come before this library's constructors have run (REG-ADD-10). The child of a fork
+// reads the static registry again, and knows no Provider that has registered itself with its parent.
+constinit base::PerProcess<Registry> Registry::instance_;
+
 Registry& Registry::instance() {
-  // Never destroyed: programs and Providers call DAT from their own destructors. Made by the first call, which may come
-  // before this library's constructors have run (REG-ADD-10).
-  static auto* const registry = new Registry;
-  return *registry;
+  return *instance_;
 }
 
 Registry::Registry() : static_(read_static_registry()) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/lock.h"
 #include "registry/foreign.h"
 #include "registry/library.h"
@@ -83,6 +84,7 @@ class Registry {
   }
 
  private:
+  friend class base::PerProcess<Registry>;
   Registry();
 
   // An entry of the static registry and what has become of it.
@@ -129,6 +131,8 @@ class Registry {
   void erase(Registration& registration) ANYDAT_REQUIRES(lock_);
   void end_use(Registration& registration) ANYDAT_REQUIRES(lock_);
   void end(const Instance& instance) ANYDAT_REQUIRES(lock_);
+
+  static base::PerProcess<Registry> instance_;
 
   const StaticRegistry static_;
   base::Mutex lock_;

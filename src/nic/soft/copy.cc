@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/copy.h"
 
+#include "base/fork.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -15,24 +17,27 @@ namespace {
 
 constexpr std::size_t kWideCopyFrom = 1024;
 
-enum class Vectors : std::uint8_t { of_16_bytes, of_32_bytes, of_64_bytes };
+enum class Vectors : std::uint8_t { unknown, of_16_bytes, of_32_bytes, of_64_bytes };
 
 Vectors widest_vectors() {
   // The first processors with vectors of 64 bytes slow down for long when they use them; those that have BITALG do not.
-  static const Vectors answer = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bitalg")
-                                    ? Vectors::of_64_bytes
-                                : __builtin_cpu_supports("avx") ? Vectors::of_32_bytes
-                                                                : Vectors::of_16_bytes;
-  return answer;
+  static constinit base::Computed<Vectors, Vectors::unknown> answer;
+  return answer.get([] {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bitalg")) return Vectors::of_64_bytes;
+    return __builtin_cpu_supports("avx") ? Vectors::of_32_bytes : Vectors::of_16_bytes;
+  });
 }
 
+enum class FastStrings : std::uint8_t { unknown, no, yes };
+
 bool has_fast_strings() {
-  static const bool answer = [] {
+  static constinit base::Computed<FastStrings, FastStrings::unknown> answer;
+  return answer.get([] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     constexpr unsigned kEnhancedRepMovsb = 1u << 9;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kEnhancedRepMovsb) != 0;
-  }();
-  return answer;
+    const bool has = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kEnhancedRepMovsb) != 0;
+    return has ? FastStrings::yes : FastStrings::no;
+  }) == FastStrings::yes;
 }
 
 // These two: a multiple of 256 bytes, in ascending order. Prefetching the target gains on some machines what it

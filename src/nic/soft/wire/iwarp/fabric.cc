@@ -33,7 +33,7 @@ Fabric::Fabric(SoftAdapter& adapter)
 Fabric::~Fabric() = default;
 
 Status Fabric::start() {
-  epoll_fd_.reset(epoll_create1(EPOLL_CLOEXEC));
+  epoll_fd_ = base::UniqueFd::of([] { return epoll_create1(EPOLL_CLOEXEC); });
   if (!epoll_fd_ || !engine().watch(epoll_fd_.get(), EPOLLIN, *this)) return Status::no_memory;
   engine().add_source(*this);
   return Status::ok;

@@ -58,7 +58,8 @@ class TcpListener final : public Listener {
 // Adapters of one user may share a port, as long as each listens at addresses of its own or one at all of them: whose
 // the qualifier is has been settled before.
 base::UniqueFd listen_at(const Address& address, int& error) {
-  base::UniqueFd socket(::socket(address.generic.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  base::UniqueFd socket = base::UniqueFd::of(
+      [&] { return ::socket(address.generic.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   const int on = 1, off = 0;
   if (socket) {
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -136,7 +136,7 @@ bool silent_for(int fd, base::Nanoseconds time) {
 namespace {
 
 base::UniqueFd open_for(const Address& remote, int type) {
-  return base::UniqueFd(::socket(remote.generic.sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return base::UniqueFd::of([&] { return ::socket(remote.generic.sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
 }
 
 // EADDRNOTAVAIL is what connect(2) says both when no address of ours suits the remote one and when every port is taken,

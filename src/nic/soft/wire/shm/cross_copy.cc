@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/fork.h"
 #include "base/random.h"
 #include "os/peer_process.h"
 
@@ -16,14 +17,14 @@ namespace anydat::nic::soft::shm {
 namespace {
 
 // Random, so that a process that happens to have something at the address is not taken for the right one.
-const std::uint64_t& probe() {
-  static const std::uint64_t value = [] {
-    std::uint64_t random = 0;
-    base::fill_random(std::as_writable_bytes(std::span(&random, 1)));
-    return random | 1;
-  }();
-  return value;
-}
+struct Probe {
+  Probe() {
+    base::fill_random(std::as_writable_bytes(std::span(&value, 1)));
+    value |= 1;
+  }
+  std::uint64_t value = 0;
+};
+constinit base::PerProcess<Probe> probe;
 
 using Vector = std::array<iovec, 64>;
 
@@ -47,8 +48,8 @@ constexpr base::Nanoseconds kLookAfter = 1'000'000;
 }  // namespace
 
 void offer_probe(SegmentHeader& header, std::uint32_t thread) {
-  header.probe_address = reinterpret_cast<std::uint64_t>(&probe());
-  header.probe_value = probe();
+  header.probe_address = reinterpret_cast<std::uint64_t>(&probe->value);
+  header.probe_value = probe->value;
   header.probe_thread = thread;
 }
 

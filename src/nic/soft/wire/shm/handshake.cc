@@ -90,7 +90,8 @@ bool same_user(int socket) {
 }
 
 base::UniqueFd listen_at(const std::string& name, int& error) {
-  base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  base::UniqueFd socket =
+      base::UniqueFd::of([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   sockaddr_un address;
   const socklen_t length = fill_address(address, name);
   if (socket && bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
@@ -102,7 +103,8 @@ base::UniqueFd listen_at(const std::string& name, int& error) {
 }
 
 Status probe_listener(const std::string& name) {
-  const base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const base::UniqueFd socket =
+      base::UniqueFd::of([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!socket) return Status::no_memory;
   sockaddr_un address;
   const socklen_t length = fill_address(address, name);
@@ -142,7 +144,8 @@ void Attempt::drop_socket() {
 
 void Attempt::try_next() {
   while (!names_.empty()) {
-    base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    base::UniqueFd socket =
+        base::UniqueFd::of([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
     if (!socket) break;
     sockaddr_un address;
     const socklen_t length = fill_address(address, names_.front());

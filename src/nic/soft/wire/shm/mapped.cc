@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/shareable.h"
+#include "os/mapping.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -14,7 +15,7 @@ MappedRegions::~MappedRegions() {
   Table* table = table_.load();
   if (!table) return;
   for (const Entry& entry : *table) {
-    if (entry.pages) munmap(entry.pages, entry.page_bytes);
+    os::unmap(entry.pages, entry.page_bytes);
   }
   delete table;
 }
@@ -52,9 +53,8 @@ void MappedRegions::add(const MappingBody& mapping, int fd, RegionView regions) 
   if (!base::cannot_shrink_below(fd, mapping.offset + mapping.length)) return;
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t lead = mapping.offset % page;
-  const int rights = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* pages = mmap(nullptr, lead + mapping.length, rights, MAP_SHARED, fd, static_cast<off_t>(mapping.offset - lead));
-  if (pages == MAP_FAILED) return;
+  void* pages = os::map_shared(fd, lead + mapping.length, writable, mapping.offset - lead);
+  if (!pages) return;
   entry.mapped = {*region, static_cast<std::byte*>(pages) + lead};
   entry.pages = pages;
   entry.page_bytes = lead + mapping.length;
@@ -74,7 +74,7 @@ bool MappedRegions::close(std::uint32_t key) {
 
 void MappedRegions::give_back(std::uint32_t key) {
   Entry& entry = (*table_.load())[key % kEntries];
-  munmap(entry.pages, entry.page_bytes);
+  os::unmap(entry.pages, entry.page_bytes);
   entry.pages = nullptr;
 }
 

@@ -8,17 +8,13 @@
 #include <new>
 
 #include "base/shareable.h"
+#include "os/mapping.h"
 
 namespace anydat::nic::soft::shm {
 
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-void* map(int fd) {
-  void* memory = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
 
 }  // namespace
 
@@ -28,13 +24,13 @@ Segment::Segment(void* memory, int fd) : memory_(memory) {
 }
 
 Segment::~Segment() {
-  if (memory_) munmap(memory_, kSegmentBytes);
+  os::unmap(memory_, kSegmentBytes);
 }
 
 Segment Segment::create(base::UniqueFd& fd) {
-  fd.reset(memfd_create("anydat", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  fd = base::UniqueFd::of([] { return memfd_create("anydat", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
   if (!fd || ftruncate(fd.get(), kSegmentBytes) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return {};
-  void* memory = map(fd.get());
+  void* memory = os::map_shared(fd.get(), kSegmentBytes, true);
   if (!memory) return {};
   auto* header = new (memory) SegmentHeader{};
   header->magic = kMagic;
@@ -47,7 +43,7 @@ Segment Segment::attach(int fd) {
   if (!base::cannot_shrink_below(fd, kSegmentBytes)) return {};
   struct stat status;
   if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kSegmentBytes)) return {};
-  Segment segment(map(fd), fd);
+  Segment segment(os::map_shared(fd, kSegmentBytes, true), fd);
   if (!segment) return {};
   const SegmentHeader& header = segment.header();
   if (header.magic != kMagic || header.version != kVersion || header.segment_bytes != kSegmentBytes) return {};

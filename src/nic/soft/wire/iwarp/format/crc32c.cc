@@ -36,8 +36,7 @@ std::uint32_t crc32c_by_table(std::uint32_t crc, std::span<const std::byte> byte
 #ifdef __x86_64__
 
 bool processor_has_crc32c() {
-  static const bool has = __builtin_cpu_supports("sse4.2") != 0;
-  return has;
+  return __builtin_cpu_supports("sse4.2") != 0;
 }
 
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(std::uint32_t crc,
