@@ -20,6 +20,7 @@ using Subject = registry::ForeignCall::Subject;
 
 template <auto ours, typename... Rest>
 inline DAT_RETURN redirect_to_ours(DAT_HANDLE handle, Rest... rest) {
+  [[maybe_unused]] const api::Uncancelled<ours> uncancelled;
   try {
     return ours(handle, rest...);
   } catch (const std::bad_alloc&) {

@@ -12,6 +12,7 @@
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/srq.h"
+#include "os/cancel.h"
 
 namespace anydat {
 
@@ -61,6 +62,7 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_alloc_shareable(DAT_VLE
   const char* call = "anydat_alloc_shareable";
   if (size == 0) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "{}: size is 0", call);
   if (!address) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: address is NULL", call);
+  const os::CancelOff off;
   void* memory = nullptr;
   try {
     memory = base::allocate_shareable(size);
@@ -75,6 +77,7 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_alloc_shareable(DAT_VLE
 }
 
 __attribute__((visibility("default"))) DAT_RETURN anydat_free_shareable(void* address) {
+  const os::CancelOff off;
   if (base::free_shareable(address)) return DAT_SUCCESS;
   return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1,
                     "anydat_free_shareable: {} is not what anydat_alloc_shareable gave", address);

@@ -15,6 +15,7 @@ struct Guarded;
 template <typename... Arguments, DAT_RETURN (*function)(Arguments...)>
 struct Guarded<function> {
   static DAT_RETURN call(Arguments... arguments) {
+    [[maybe_unused]] const Uncancelled<function> uncancelled;
     try {
       return function(arguments...);
     } catch (const std::bad_alloc&) {

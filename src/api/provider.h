@@ -7,8 +7,11 @@
 #include <dat/dat_registry.h>
 #include <dat/udat.h>
 
+#include <type_traits>
+
 #include "dapl/error.h"
 #include "dapl/object.h"
+#include "os/cancel.h"
 
 namespace anydat::api {
 
@@ -100,5 +103,42 @@ DAT_RETURN srq_post_recv(DAT_SRQ_HANDLE, DAT_COUNT, DAT_LMR_TRIPLET*, DAT_DTO_CO
 DAT_RETURN srq_query(DAT_SRQ_HANDLE, DAT_SRQ_PARAM_MASK, DAT_SRQ_PARAM*);
 DAT_RETURN srq_resize(DAT_SRQ_HANDLE, DAT_COUNT);
 DAT_RETURN srq_set_lw(DAT_SRQ_HANDLE, DAT_COUNT);
+
+// Whether no way from the call leads to a cancellation point. Those for which cancelling is not switched off at the
+// edge, because that would cost too much: what they do uses system calls that are none (os/uncancelled.h), and the two
+// waits switch it off by themselves.
+template <auto call>
+inline constexpr bool kMeetsNoCancellation = false;
+template <>
+inline constexpr bool kMeetsNoCancellation<set_consumer_context> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<get_consumer_context> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<get_handle_type> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<cno_wait> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<evd_wait> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<evd_dequeue> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<evd_post_se> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<ep_post_send> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<ep_post_recv> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<ep_post_rdma_read> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<ep_post_rdma_write> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<rmr_bind> = true;
+template <>
+inline constexpr bool kMeetsNoCancellation<srq_post_recv> = true;
+
+// For the length of a call.
+struct Nothing {};
+template <auto call>
+using Uncancelled = std::conditional_t<kMeetsNoCancellation<call>, Nothing, os::CancelOff>;
 
 }  // namespace anydat::api

@@ -10,6 +10,7 @@
 #include "api/own_provider.h"
 #include "api/provider.h"
 #include "dapl/handle.h"
+#include "os/cancel.h"
 #include "registry/registry.h"
 
 namespace anydat {
@@ -26,6 +27,7 @@ DAT_RETURN registry_call(const char* name, Function function) {
   if (registry::finalised()) {
     return dapl::fail(DAT_INVALID_STATE, DAT_NO_SUBTYPE, "{}: the library has been finalised", name);
   }
+  const os::CancelOff off;
   try {
     return function();
   } catch (const std::bad_alloc&) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -47,7 +49,8 @@ class ANYDAT_CAPABILITY("mutex") SpinLock {
       } else {
         // The holder was preempted by a thread that outranks us both; yielding alone would never let it run.
         const timespec pause{0, 50'000};
-        nanosleep(&pause, nullptr);
+        // Not nanosleep(): that is a cancellation point.
+        syscall(SYS_nanosleep, &pause, nullptr);
       }
     }
   }

@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <fmt/format.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -45,7 +46,7 @@ void log_line(LogLevel level, std::string_view sentence) {
     return;  // a line that is longer than the buffer on the stack
   }
   // One write, so lines of several processes do not mix. A log line that cannot be written is nobody's error.
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  [[maybe_unused]] const auto written = syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
 }
 
 void log_with(LogLevel level, fmt::string_view format, fmt::format_args args) {

@@ -16,7 +16,7 @@ struct Close {
 };
 
 std::unique_ptr<std::FILE, Close> open_map() {
-  return std::unique_ptr<std::FILE, Close>(std::fopen("/proc/self/maps", "re"));
+  return std::unique_ptr<std::FILE, Close>(std::fopen("/proc/self/maps", "rec"));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/random.h"
 
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <random>
 
@@ -9,7 +10,7 @@ namespace anydat::base {
 
 void fill_random(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = getrandom(bytes.data(), bytes.size(), 0);
+    const ssize_t count = syscall(SYS_getrandom, bytes.data(), bytes.size(), 0);
     if (count <= 0) break;
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <utility>
@@ -39,7 +40,7 @@ class UniqueFd {
     if (fd_ >= 0) {
       const ForkHeldOff held_off;
       Descriptors::forget(fd_);
-      ::close(fd_);
+      syscall(SYS_close, fd_);  // not close(), which is a cancellation point
     }
     fd_ = fd;
     if (fd_ >= 0) Descriptors::note(fd_);

@@ -9,6 +9,7 @@
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/ranges.h"
+#include "os/cancel.h"
 
 namespace anydat::dapl {
 
@@ -62,17 +63,21 @@ DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
 
 void Cno::trigger(Evd& evd) {
   base::Guard guard(lock_);
+  wake_one_locked(evd.handle());
+  take_agent_locked(evd.handle());
+}
+
+void Cno::wake_one_locked(DAT_EVD_HANDLE evd) {
   if (sleepers_.empty()) {
     latched_ = true;
-    latched_evd_ = evd.handle();
-  } else {
-    Sleeper* sleeper = sleepers_.front();
-    sleepers_.pop_front();
-    sleeper->evd = evd.handle();
-    sleeper->released = true;
-    sleeper->waiter.notify();
+    latched_evd_ = evd;
+    return;
   }
-  take_agent_locked(evd.handle());
+  Sleeper* sleeper = sleepers_.front();
+  sleepers_.pop_front();
+  sleeper->evd = evd;
+  sleeper->released = true;
+  sleeper->waiter.notify();
 }
 
 // CNO-AGT-2: it leaves the CNO before it is called.
@@ -116,7 +121,8 @@ DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
                                          ? base::kForever
                                          : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
   if (timeout == 0) engine.poll();
-  Sleeper sleeper;
+  const os::CancelOff off;
+  Sleeper sleeper(off.was_on());
   {
     base::Guard guard(lock_);
     if (latched_) {
@@ -131,7 +137,16 @@ DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
     sleepers_.push_back(&sleeper);
     ++inside_;
   }
-  const nic::WaitResult result = engine.wait(sleeper.waiter, deadline);
+  nic::WaitResult result = nic::WaitResult::notified;
+  try {
+    result = engine.wait(sleeper.waiter, deadline);
+  } catch (...) {  // the thread was cancelled
+    base::Guard guard(lock_);
+    --inside_;
+    sleepers_.remove(&sleeper);
+    if (sleeper.released && sleeper.evd != DAT_HANDLE_NULL) wake_one_locked(sleeper.evd);  // a trigger is not lost
+    throw;
+  }
   base::Guard guard(lock_);
   --inside_;
   if (sleeper.released) {  // CNO-WAIT-14: also if the time ran out at that moment

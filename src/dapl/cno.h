@@ -38,12 +38,14 @@ class Cno final : public Object {
 
  private:
   struct Sleeper {
+    explicit Sleeper(bool cancellable) : waiter(cancellable) {}
     nic::Waiter waiter;
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     bool released = false;
   };
 
   void release_all(bool call_agent);
+  void wake_one_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
   void take_agent_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
 
   const std::uint64_t number_;  // which no other CNO of the instance has had

@@ -12,6 +12,7 @@
 #include "dapl/error.h"
 #include "dapl/ia.h"
 #include "dapl/ranges.h"
+#include "os/cancel.h"
 
 namespace anydat::dapl {
 
@@ -332,7 +333,8 @@ DAT_RETURN Evd::block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event
                                          ? base::kForever
                                          : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
   const auto wanted = static_cast<std::uint32_t>(threshold);
-  nic::Waiter waiter;
+  const os::CancelOff off;
+  nic::Waiter waiter(off.was_on());
   bool registered = false;
   nic::WaitResult result = nic::WaitResult::notified;
   for (;;) {
@@ -371,7 +373,15 @@ DAT_RETURN Evd::block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event
       }
       waiter.rearm();
     }
-    result = engine.wait(waiter, deadline);
+    try {
+      result = engine.wait(waiter, deadline);
+    } catch (...) {  // the thread was cancelled
+      base::Guard guard(lock_);
+      waiter_ = nullptr;
+      // What it was woken for is somebody else's now.
+      if (enabled_ && cno_ && count_.load(std::memory_order_relaxed) >= wanted) cno_->trigger(*this);
+      throw;
+    }
   }
 }
 

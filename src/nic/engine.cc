@@ -9,7 +9,9 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "os/cancel.h"
 #include "os/thread_signals.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic {
 
@@ -166,6 +168,8 @@ void Engine::cancel_timer(Timer& timer) {
 
 bool Engine::run_timers() {
   bool any = false;
+  if (timers_.begin()->first > base::now_ns()) return false;
+  const os::CancelOff off;  // they may call what we have not written
   while (!timers_.empty() && timers_.begin()->first <= base::now_ns()) {
     Timer& timer = *timers_.begin()->second;
     cancel_timer(timer);
@@ -177,9 +181,11 @@ bool Engine::run_timers() {
 
 bool Engine::run_descriptors() {
   std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
+  const int count = os::uncancelled::epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
   bool progress = false;
-  ready_ = std::span(events).first(static_cast<std::size_t>(std::max(count, 0)));
+  if (count <= 0) return false;
+  const os::CancelOff off;  // the handlers may call what we have not written
+  ready_ = std::span(events).first(static_cast<std::size_t>(count));
   while (!ready_.empty()) {
     const epoll_event event = ready_.front();
     ready_ = ready_.subspan(1);
@@ -256,8 +262,7 @@ Engine::Pass Engine::take_over() {
 }
 
 void Engine::kick_leader() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(kick_fd_.get(), &one, sizeof one);
+  os::uncancelled::ring(kick_fd_.get());
 }
 
 }  // namespace anydat::nic

@@ -124,7 +124,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // The same, but waits for another thread that is at it. For threads that do not hold the engine.
   bool look();
 
-  // Blocks until the waiter is notified, the absolute time `deadline`, or a signal. Spins first.
+  // Blocks until the waiter is notified, the absolute time `deadline`, or a signal. Spins first. The caller's CancelOff
+  // is around it.
   WaitResult wait(Waiter& waiter, base::Nanoseconds deadline);
 
   // For a call that waits for a peer and polls for it: drives the adapter for a moment, or sleeps.
@@ -220,6 +221,15 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void linger(const Waiter& waiter, base::Nanoseconds deadline);
   WaitResult lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread);
   WaitResult follow(Waiter& waiter, base::Nanoseconds deadline);
+  void stop_following(Waiter& waiter, bool for_good);
+  // For the length of a scope; the thread that leads may be cancelled.
+  struct Leadership {
+    explicit Leadership(Engine& engine) : engine_(engine) {}
+    ~Leadership() { engine_.step_down(); }
+    Leadership(const Leadership&) = delete;
+    Leadership& operator=(const Leadership&) = delete;
+    Engine& engine_;
+  };
   void step_down();
   void hand_over();
   void kick_leader();

@@ -7,6 +7,8 @@
 
 #include "base/fence.h"
 #include "nic/engine.h"
+#include "os/cancel.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic {
 
@@ -17,7 +19,7 @@ constexpr base::Nanoseconds kYieldAfter = 5'000;
 
 std::uint64_t drain_eventfd(int fd) {
   std::uint64_t count = 0;
-  return ::read(fd, &count, sizeof count) == sizeof count ? count : 0;
+  return os::uncancelled::read(fd, &count, sizeof count) == sizeof count ? count : 0;
 }
 
 }  // namespace
@@ -58,8 +60,13 @@ WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
     if (waiter.notified()) return WaitResult::notified;
     Waiter* none = nullptr;
     const bool leads = leader_.compare_exchange_strong(none, &waiter);
-    const WaitResult result = leads ? lead(waiter, deadline, false) : follow(waiter, deadline);
-    if (leads) step_down();
+    WaitResult result = WaitResult::notified;
+    if (leads) {
+      const Leadership leadership(*this);
+      result = lead(waiter, deadline, false);
+    } else {
+      result = follow(waiter, deadline);
+    }
     if (waiter.notified()) return WaitResult::notified;
     if (result != WaitResult::notified) return result;
   }
@@ -123,7 +130,13 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
           std::max<base::Nanoseconds>(until == base::kForever ? 0 : until - base::now_ns(), 0);
       const timespec timeout = base::to_timespec(left);
       pollfd bell{epoll_fd_.get(), POLLIN, 0};
-      count = ppoll(&bell, 1, until == base::kForever ? nullptr : &timeout, nullptr);
+      try {
+        const os::CancelOn point(waiter.cancellable_);
+        count = ppoll(&bell, 1, until == base::kForever ? nullptr : &timeout, nullptr);
+      } catch (...) {  // the thread was cancelled
+        waiter.kick_fd_.store(-1);
+        throw;
+      }
     }
     const bool signalled = count < 0 && errno == EINTR;
     waiter.kick_fd_.store(-1);
@@ -156,13 +169,24 @@ WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
   }
   WaitResult result = WaitResult::notified;
   waiter.asleep_.store(true);
-  // A leader that left before we were on the list promoted nobody.
-  while (leader_.load() != nullptr && waiter.word_.load() == Waiter::kWaiting) {
-    const auto slept = base::futex_wait(waiter.word_, Waiter::kWaiting, base::to_timespec(deadline));
-    if (slept == base::FutexResult::timed_out) result = WaitResult::timed_out;
-    if (slept == base::FutexResult::interrupted) result = WaitResult::interrupted;
-    if (result != WaitResult::notified) break;
+  try {
+    const os::CancelOn point(waiter.cancellable_);
+    // A leader that left before we were on the list promoted nobody.
+    while (leader_.load() != nullptr && waiter.word_.load() == Waiter::kWaiting) {
+      const os::Nap::End end = waiter.nap_.sleep(deadline);
+      if (end == os::Nap::End::timed_out) result = WaitResult::timed_out;
+      if (end == os::Nap::End::interrupted) result = WaitResult::interrupted;
+      if (result != WaitResult::notified) break;
+    }
+  } catch (...) {  // the thread was cancelled
+    stop_following(waiter, true);
+    throw;
   }
+  stop_following(waiter, result != WaitResult::notified);
+  return result;
+}
+
+void Engine::stop_following(Waiter& waiter, bool for_good) {
   waiter.asleep_.store(false);
   bool promoted = false;
   {
@@ -172,9 +196,7 @@ WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
     promoted = waiter.word_.compare_exchange_strong(word, Waiter::kWaiting);
   }
   // Whoever leaves for good must not take a promotion along that another sleeper waits for.
-  const bool leaves = result != WaitResult::notified || waiter.notified();
-  if ((promoted || leader_.load() == nullptr) && leaves) hand_over();
-  return result;
+  if ((promoted || leader_.load() == nullptr) && (for_good || waiter.notified())) hand_over();
 }
 
 void Engine::step_down() {
@@ -190,7 +212,7 @@ void Engine::hand_over() {
     for (Waiter* follower = followers_.front(); follower; follower = followers_.after(*follower)) {
       std::uint32_t word = Waiter::kWaiting;
       if (follower->word_.compare_exchange_strong(word, Waiter::kPromoted)) {
-        base::futex_wake(follower->word_, 1);
+        follower->nap_.wake();
         return;
       }
       if (word == Waiter::kPromoted) return;
@@ -236,8 +258,10 @@ void Engine::progress_thread() {
     Waiter* none = nullptr;
     if (!leader_.compare_exchange_strong(none, &waiter)) continue;
     yield_wanted_.store(false);
-    lead(waiter, base::kForever, true);
-    step_down();
+    {
+      const Leadership leadership(*this);
+      lead(waiter, base::kForever, true);
+    }
     seen = activity_.load(std::memory_order_relaxed) - 1;  // whoever made us leave is active
   }
 }

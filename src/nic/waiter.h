@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 
-#include "base/futex.h"
 #include "base/list.h"
+#include "os/nap.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic {
 
 enum class WaitResult : std::uint8_t { notified, timed_out, interrupted };
 
-// One thread that sleeps in Engine::wait() until somebody notifies it. It sleeps on a futex, or, while it drives the
-// adapter for everybody, in poll(2); notify() knows how to get it out of either.
+// One thread that sleeps in Engine::wait() until somebody notifies it. It sleeps in a bed of its own, or, while it
+// drives the adapter for everybody, in poll(2); notify() knows how to get it out of either.
 //
 // Thread safety: notify() may be called by any thread, as long as the caller keeps the object alive meanwhile (the
 // owner unregisters the waiter under the lock that notifiers hold).
 class Waiter {
  public:
+  // Cancellable: a thread that is cancelled in its sleep ends there, and unwinds (os/cancel.h).
+  explicit Waiter(bool cancellable = false) : cancellable_(cancellable) {}
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
   void notify() {
     if (word_.exchange(kNotified) == kNotified) return;
     const int fd = kick_fd_.load();
     if (fd >= 0) {
-      const std::uint64_t one = 1;
-      // The counter of the eventfd cannot overflow by our kicks, and a full one would wake the sleeper as well.
-      [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
+      os::uncancelled::ring(fd);
     } else if (asleep_.load()) {
-      base::futex_wake(word_, 1);
+      nap_.wake();
     }
   }
   bool notified() const { return word_.load() == kNotified; }  // as the members below demand
@@ -47,6 +49,8 @@ class Waiter {
   std::atomic<std::uint32_t> word_{kWaiting};
   std::atomic<bool> asleep_{false};
   std::atomic<int> kick_fd_{-1};
+  os::Nap nap_;
+  const bool cancellable_;
   base::ListLinks<Waiter> follower_;
 };
 

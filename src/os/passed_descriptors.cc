@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/passed_descriptors.h"
+#include "os/uncancelled.h"
 
 #include <sys/socket.h>
 
@@ -32,7 +33,7 @@ bool send_with_descriptors(int socket, std::span<const std::byte> bytes, std::sp
     header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
     std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
   }
-  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  return uncancelled::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
 Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<base::UniqueFd> wanted) {
@@ -45,7 +46,7 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const base::ForkHeldOff held_off;  // until the descriptors have owners
-  const ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const ssize_t count = uncancelled::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
   // Those for which the room above is too small the kernel has closed.
   std::size_t taken = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/peer_process.h"
+#include "os/uncancelled.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -32,7 +33,7 @@ int open_descriptor(int socket, pid_t pid) {
   if (pid <= 0) return -1;
   descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (descriptor >= 0 && peer_has_hung_up(socket, -1)) {
-    close(descriptor);
+    uncancelled::close(descriptor);
     return -1;
   }
   return descriptor;
@@ -40,9 +41,9 @@ int open_descriptor(int socket, pid_t pid) {
 
 // The last number in the line NSpid of /proc/PID/task/TID/status: how a thread is called in its own namespace.
 pid_t innermost_number(const char* status_path) {
-  base::UniqueFd file(open(status_path, O_RDONLY | O_CLOEXEC));
+  base::UniqueFd file(uncancelled::open(status_path, O_RDONLY | O_CLOEXEC));
   std::array<char, 4096> text;
-  const ssize_t count = file ? read(file.get(), text.data(), text.size()) : -1;
+  const ssize_t count = file ? uncancelled::read(file.get(), text.data(), text.size()) : -1;
   if (count <= 0) return 0;
   const std::string_view status(text.data(), static_cast<std::size_t>(count));
   const std::size_t line = status.find("\nNSpid:");
@@ -97,7 +98,7 @@ pid_t PeerProcess::thread(pid_t as_it_says) const {
 
 bool peer_has_hung_up(int socket, int process) {
   std::array<pollfd, 2> both{{{socket, POLLRDHUP, 0}, {process, POLLIN, 0}}};
-  const int ready = poll(both.data(), process >= 0 ? 2 : 1, 0);
+  const int ready = uncancelled::poll(both.data(), process >= 0 ? 2 : 1, 0);
   return ready > 0 && ((both[0].revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) != 0 || both[1].revents != 0);
 }
 

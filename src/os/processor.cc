@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/processor.h"
+#include "os/uncancelled.h"
 
 #include <sched.h>
 #include <time.h>
@@ -32,7 +33,7 @@ void step_aside() {
 
 void sleep_for(base::Nanoseconds time) {
   const timespec left = base::to_timespec(time);
-  nanosleep(&left, nullptr);
+  uncancelled::nanosleep(&left);
 }
 
 }  // namespace anydat::os

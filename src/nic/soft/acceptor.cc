@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "nic/budget.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic::soft {
 
@@ -22,8 +23,9 @@ constexpr base::Nanoseconds kPause = 20'000'000;
 base::UniqueFd accept_from(int socket, Address& source) {
   sockaddr_storage any{};
   socklen_t size = sizeof any;
-  base::UniqueFd caller = base::UniqueFd::of(
-      [&] { return accept4(socket, reinterpret_cast<sockaddr*>(&any), &size, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+  base::UniqueFd caller = base::UniqueFd::of([&] {
+    return os::uncancelled::accept4(socket, reinterpret_cast<sockaddr*>(&any), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  });
   source = {};
   if (!caller) return caller;
   if (any.ss_family == AF_INET) {

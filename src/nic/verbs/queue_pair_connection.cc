@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Setting connections up, from either side. With the engine held.
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <span>
 
+#include "base/random.h"
 #include "nic/refusal.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
@@ -24,7 +24,7 @@ constexpr int kByConsumer = 28;
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
-  [[maybe_unused]] const auto read = getrandom(&number, sizeof number, 0);
+  base::fill_random(std::as_writable_bytes(std::span(&number, 1)));
   return number;
 }
 

@@ -16,6 +16,7 @@
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/iwarp/terms.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -81,7 +82,7 @@ bool Caller::hear() {
       wanted = kStartUpHeaderBytes + base::load_big<std::uint16_t>(heard_.data() + kStartUpHeaderBytes - 2);
     }
     const std::span<std::byte> room = std::span(heard_).first(std::min(wanted, heard_.size())).subspan(count_);
-    const ssize_t count = recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
+    const ssize_t count = os::uncancelled::recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return true;
     if (count <= 0) return false;

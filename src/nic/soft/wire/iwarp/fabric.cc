@@ -10,6 +10,7 @@
 #include "nic/soft/wire/iwarp/caller.h"
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::iwarp {
 

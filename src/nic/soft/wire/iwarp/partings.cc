@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic/budget.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -29,7 +30,7 @@ void Partings::wait() {
   while (!all.empty()) {
     entries.clear();
     for (const Farewell* farewell : all) entries.push_back({farewell->socket(), farewell->awaits(), 0});
-    ::poll(entries.data(), entries.size(), static_cast<int>((next_look - now) / 1'000'000 + 1));
+    os::uncancelled::poll(entries.data(), entries.size(), static_cast<int>((next_look - now) / 1'000'000 + 1));
     now = base::now_ns();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].revents != 0) all[i]->ready(0);

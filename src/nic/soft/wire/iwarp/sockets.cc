@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "nic/soft/adapter.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -144,7 +145,7 @@ base::UniqueFd open_for(const Address& remote, int type) {
 bool has_address_for(const Address& from, const Address& remote) {
   const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
   return probe && bind(probe.get(), &from.generic, size_of(from)) == 0 &&
-         ::connect(probe.get(), &remote.generic, size_of(remote)) == 0;
+         os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0;
 }
 
 Call outcome_of(base::UniqueFd socket, int error, const Address& from, const Address& remote) {
@@ -185,7 +186,7 @@ Call call_from_range(const SoftAdapter& adapter, const Address& from, const Addr
       if (errno != EADDRINUSE && errno != EACCES) return {Status::unreachable, {}};
       continue;
     }
-    const int error = ::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
+    const int error = os::uncancelled::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
     if (error != EADDRNOTAVAIL) return outcome_of(std::move(socket), error, from, remote);
     if (!knows_address && !has_address_for(from, remote)) return {Status::unreachable, {}};
     knows_address = true;
@@ -214,7 +215,7 @@ Call call(const SoftAdapter& adapter, const Address& remote) {
     set_option(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     if (bind(socket.get(), &from.generic, size_of(from)) != 0) return {Status::unreachable, {}};
   }
-  const int error = ::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
+  const int error = os::uncancelled::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
   return outcome_of(std::move(socket), error, from, remote);
 }
 

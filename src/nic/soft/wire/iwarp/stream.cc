@@ -4,17 +4,17 @@
 
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <random>
+#include <span>
 
 #include "base/big_endian.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/wire/iwarp/caller.h"
@@ -26,7 +26,7 @@ namespace {
 
 std::uint32_t unpredictable() {
   std::uint32_t number = 0;
-  if (getrandom(&number, sizeof number, 0) != sizeof number) number = std::random_device{}();
+  base::fill_random(std::as_writable_bytes(std::span(&number, 1)));
   return number;
 }
 

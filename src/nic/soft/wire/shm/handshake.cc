@@ -19,6 +19,7 @@
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/passed_descriptors.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -108,7 +109,7 @@ Status probe_listener(const std::string& name) {
   if (!socket) return Status::no_memory;
   sockaddr_un address;
   const socklen_t length = fill_address(address, name);
-  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0) {
+  if (os::uncancelled::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0) {
     return same_user(socket.get()) ? Status::ok : Status::unreachable;
   }
   return errno == EAGAIN ? Status::ok : Status::unreachable;  // EAGAIN: too many are calling there
@@ -149,7 +150,7 @@ void Attempt::try_next() {
     if (!socket) break;
     sockaddr_un address;
     const socklen_t length = fill_address(address, names_.front());
-    if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
+    if (os::uncancelled::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
       if (errno == EAGAIN) {  // its backlog is full; the connection's own time-out bounds this
         fabric_.engine().set_timer(retry_timer_, base::now_ns() + kBacklogRetry);
         return;

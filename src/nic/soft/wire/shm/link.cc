@@ -18,6 +18,7 @@
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/passed_descriptors.h"
+#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -194,7 +195,7 @@ void Link::ring() {
   base::Guard guard(bell_lock_);
   if (!socket_) return;
   // A socket that is full of bells wakes the peer all the same.
-  [[maybe_unused]] const auto sent = ::send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  [[maybe_unused]] const auto sent = os::uncancelled::send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Link::hang_up() {
@@ -219,7 +220,7 @@ bool Link::in_use_for_long(std::uint32_t key) const {
     if (since == 0) since = base::now_ns();
     if (base::now_ns() - since > kPatience) return true;
     const timespec pause{0, 20'000};
-    nanosleep(&pause, nullptr);
+    os::uncancelled::nanosleep(&pause);
   }
   return false;
 }
