@@ -49,7 +49,7 @@ bool read_word_by_pipe(const void* address, std::uintptr_t& word) {
   // The kernel looks at the memory, and says EFAULT where we would get a signal. Not write(): a sanitizer's would look
   // at it too.
   return syscall(SYS_write, in.get(), address, sizeof word) == static_cast<long>(sizeof word) &&
-         ::read(out.get(), &word, sizeof word) == static_cast<ssize_t>(sizeof word);
+         syscall(SYS_read, out.get(), &word, sizeof word) == static_cast<long>(sizeof word);
 }
 
 constinit base::PerProcess<ForeignTables> ForeignTables::instance_;

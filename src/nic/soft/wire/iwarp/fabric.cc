@@ -200,7 +200,7 @@ void Fabric::hush(bool on) {
 }
 
 void Fabric::fetch_ready() {
-  const int count = epoll_wait(epoll_fd_.get(), events_.data(), static_cast<int>(events_.size()), 0);
+  const int count = os::uncancelled::epoll_wait(epoll_fd_.get(), events_.data(), static_cast<int>(events_.size()), 0);
   ready_ = std::span(events_).first(static_cast<std::size_t>(std::max(count, 0)));
 }
 
