@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 
+#include "base/file_limit.h"
 #include "base/fork.h"
 #include "base/lock.h"
 #include "base/memory_map.h"
@@ -70,6 +71,7 @@ void* allocate_shareable(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   if (bytes == 0 || bytes > SIZE_MAX - page) return nullptr;
   bytes = (bytes + page - 1) / page * page;
+  if (!file_may_have(bytes)) return nullptr;
   UniqueFd fd(memfd_create("anydat-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

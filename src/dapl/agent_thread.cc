@@ -2,10 +2,12 @@
 #include "dapl/agent_thread.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <new>
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/futex.h"
 #include "os/thread_signals.h"
 
@@ -45,7 +47,11 @@ bool AgentThread::make_next_call() {
     running_ = next.front().cno;
   }
   const Call& call = next.front();
+  const std::uint32_t forks = base::forks();
   call.function(call.instance_data, call.evd);
+  // The agent has forked and come back in the child, whose only thread is this one. There is nothing left for it to do:
+  // the process ends as one whose last thread has ended.
+  if (base::forks() != forks) std::exit(0);
   {
     base::Guard guard(lock_);
     running_ = outer;

@@ -39,9 +39,7 @@ Status Engine::start() {
   const os::SignalsOfOurThreads mask;
   Status status = Status::ok;
   try {
-    thread_ = std::thread([this] { progress_thread(); });
-  } catch (const std::system_error&) {
-    status = Status::no_memory;
+    if (!thread_.start([this] { progress_thread(); })) status = Status::no_memory;
   } catch (const std::bad_alloc&) {
     status = Status::no_memory;
   }

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,6 +19,7 @@
 #include "nic/poll_clock.h"
 #include "nic/types.h"
 #include "nic/waiter.h"
+#include "os/thread.h"
 
 namespace anydat::nic {
 
@@ -240,7 +240,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   base::Nanoseconds spin_ns_ = 50'000;       // fixed by start()
   base::UniqueFd epoll_fd_;                  // fixed by start()
   base::UniqueFd kick_fd_;                   // fixed by start(); an eventfd that gets the leader out of poll(2)
-  std::thread thread_;
+  os::Thread thread_;
   std::atomic<std::uint32_t> thread_id_{0};  // fixed by start()
 
   // With the engine held, from here to counters_.

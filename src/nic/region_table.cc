@@ -8,6 +8,7 @@
 
 #include "base/shareable.h"
 #include "os/mapping.h"
+#include "os/memory_file.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -49,12 +50,11 @@ class History {
 RegionTable::RegionTable(std::uint32_t regions_max) : regions_max_(regions_max) {
   assert(regions_max < kRegionsMax);
   // Fresh pages are zero, which is what a free entry holds, and cost nothing until they are used.
-  base::UniqueFd fd =
-      base::UniqueFd::of([] { return memfd_create("anydat-regions", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
-  if (!fd || ftruncate(fd.get(), RegionView::kBytes) != 0) return;
-  void* memory = os::map_shared(fd.get(), RegionView::kBytes, true);
+  base::UniqueFd fd = os::make_memory_file("anydat-regions", RegionView::kBytes);
+  void* memory = fd ? os::map_shared(fd.get(), RegionView::kBytes, true) : os::map_private(RegionView::kBytes);
   if (!memory) return;
   entries_ = static_cast<RegionEntry*>(memory);
+  if (!fd) return;
   // Nobody else writes it; a kernel too old for that seal leaves it to the peers' good manners.
   fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) fd_ = std::move(fd);

@@ -10,7 +10,9 @@ namespace anydat::os {
 // it could do nothing but harm there. Null if there is no room.
 void* map_shared(int fd, std::size_t bytes, bool writable, std::size_t offset = 0);
 
-// Zeros of this process alone, `bytes` of them at a multiple of `bytes`, which is a power of two of whole pages. Null
+// Zeros of this process alone. Null if there is no room.
+void* map_private(std::size_t bytes);
+// The same, at a multiple of `bytes`, which is a power of two of whole pages. Null
 // if there is no room.
 void* map_private_aligned(std::size_t bytes);
 

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/env.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/window.h"
@@ -13,6 +14,7 @@
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/handshake.h"
+#include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/stream.h"
 
 namespace anydat::nic::soft {
@@ -120,6 +122,15 @@ std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& 
 
 Status SoftAdapter::start() {
   if (const Status status = engine_.start(); status != Status::ok) return status;
+  if (regions_.descriptor() < 0 || !base::file_may_have(shm::kSegmentBytes)) {
+    // A peer could not check what it may do here, or had nothing to write into.
+    base::log(base::LogLevel::error,
+              "{}: no memory can be shared, since no file of {} bytes can be made (RLIMIT_FSIZE, RLIMIT_NOFILE); {}",
+              info_.name, shm::kSegmentBytes,
+              iwarp_ ? "all connections go by TCP" : "and DAT_WIRE allows nothing else");
+    if (!iwarp_) return Status::no_memory;
+    shares_memory_ = false;
+  }
   base::Guard guard(engine_);
   return iwarp_ ? iwarp_->start() : Status::ok;
 }
@@ -179,6 +190,7 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
     std::unique_ptr<Listener> local = shm_->listen(qual, events, status);
     if (!local || !iwarp_) return local;
     std::unique_ptr<Listener> tcp = iwarp_->listen(local->qual(), events, status);
+    if (tcp && !shares_memory_) local->stop();  // who calls there is refused, and tries TCP; the name stays taken
     if (tcp) return std::make_unique<BothListeners>(std::move(local), std::move(tcp));
     if (status != Status::in_use) return nullptr;
   }
@@ -208,7 +220,8 @@ std::vector<Address> SoftAdapter::own_addresses() const {
 Status SoftAdapter::open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
                                 std::unique_ptr<Stream>& stream) {
   const bool local = !scopes_of(parameters.remote).empty();
-  if (config_.wire == SoftConfig::Wire::tcp || (config_.wire == SoftConfig::Wire::automatic && !local)) {
+  if (config_.wire == SoftConfig::Wire::tcp || !shares_memory_ ||
+      (config_.wire == SoftConfig::Wire::automatic && !local)) {
     return open_tcp_stream(queue_pair, parameters, stream);
   }
   if (!local) return Status::unreachable;

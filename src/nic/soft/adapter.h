@@ -86,6 +86,7 @@ class SoftAdapter final : public Adapter {
   RegionTable regions_;
   std::unordered_set<SoftQueuePair*> queue_pairs_;  // with the engine held
   Strangers strangers_;                             // likewise
+  bool shares_memory_ = true;  // fixed by start(): whether segments can be made
   std::unique_ptr<shm::Fabric> shm_;
   std::unique_ptr<iwarp::Fabric> iwarp_;  // null: TCP is not wanted
   DeliveryBatch batch_;                   // with the engine held

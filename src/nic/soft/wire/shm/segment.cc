@@ -9,6 +9,7 @@
 
 #include "base/shareable.h"
 #include "os/mapping.h"
+#include "os/memory_file.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -28,8 +29,8 @@ Segment::~Segment() {
 }
 
 Segment Segment::create(base::UniqueFd& fd) {
-  fd = base::UniqueFd::of([] { return memfd_create("anydat", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
-  if (!fd || ftruncate(fd.get(), kSegmentBytes) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return {};
+  fd = os::make_memory_file("anydat", kSegmentBytes);
+  if (!fd || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return {};
   void* memory = os::map_shared(fd.get(), kSegmentBytes, true);
   if (!memory) return {};
   auto* header = new (memory) SegmentHeader{};

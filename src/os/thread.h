@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A thread of the library, with a stack of a size of its own: that of a program's threads may be many megabytes, which
+// count against its limits whether they are used or not.
+#pragma once
+
+#include <pthread.h>
+
+#include <functional>
+
+namespace anydat::os {
+
+class Thread {
+ public:
+  Thread() = default;
+  ~Thread() = default;  // Requires: joined, or never started.
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  // False if the system has no room for another. May throw std::bad_alloc.
+  bool start(std::function<void()> run);
+  bool joinable() const { return started_; }
+  void join();
+
+ private:
+  pthread_t thread_{};
+  bool started_ = false;
+};
+
+}  // namespace anydat::os
