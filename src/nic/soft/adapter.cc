@@ -210,7 +210,6 @@ Status SoftAdapter::probe_service_point(ConnQual qual) const {
 
 std::vector<Address> SoftAdapter::own_addresses() const {
   std::vector<Address> addresses;
-  if (scope_ == "*") return addresses;
   for (const HostAddress& entry : host_addresses()) {
     if (entry.device == scope_) addresses.push_back(entry.address);
   }

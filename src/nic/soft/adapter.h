@@ -71,7 +71,10 @@ class SoftAdapter final : public Adapter {
   std::vector<std::string> scopes_of(const Address& address) const;
   // Does somebody of this user listen there, on an adapter of this name? unreachable: nobody does.
   Status probe_service_point(ConnQual qual) const;
-  // The addresses that this adapter has a device for, to listen at or to come from; empty: all.
+  // Whether it is the host's addresses, whatever they are, that it listens at and comes from; else they are those of
+  // one device.
+  bool has_all_addresses() const { return scope_ == "*"; }
+  // The device's at this moment, which may be none. Requires: not all.
   std::vector<Address> own_addresses() const;
   void forget(SoftQueuePair& queue_pair) { queue_pairs_.erase(&queue_pair); }
 

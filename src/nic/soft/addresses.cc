@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 namespace anydat::nic::soft {
 
@@ -21,7 +22,9 @@ std::vector<HostAddress> host_addresses() {
       if (!entry->ifa_addr || entry->ifa_addr->sa_family != family || (entry->ifa_flags & IFF_UP) == 0) continue;
       Address address{};
       std::memcpy(&address, entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-      result.push_back({entry->ifa_name, address});
+      // An address may have a label, which is the device's name and ':' with more behind it.
+      const std::string_view name = entry->ifa_name;
+      result.push_back({std::string(name.substr(0, name.find(':'))), address});
     }
   }
   return result;

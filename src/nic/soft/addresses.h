@@ -15,7 +15,7 @@ struct HostAddress {
   Address address;
 };
 
-// Addresses of devices that are up; IPv4 before IPv6 for each device.
+// Addresses of devices that are up; IPv4 before IPv6.
 std::vector<HostAddress> host_addresses();
 std::vector<std::string> host_devices();
 bool same_host(const Address& a, const Address& b);

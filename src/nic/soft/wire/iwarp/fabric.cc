@@ -28,6 +28,7 @@ constexpr std::uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 Fabric::Fabric(SoftAdapter& adapter)
     : adapter_(adapter),
       staging_(new std::byte[kStagingBytes]),
+      address_watch_(adapter.engine()),
       silence_timer_([this] { look_for_silence(); }),
       sweep_timer_([this] { sweep(); }) {}
 

@@ -16,6 +16,7 @@
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/budget.h"
+#include "nic/soft/address_watch.h"
 #include "nic/soft/finishing.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/chunk.h"
@@ -56,6 +57,7 @@ class Fabric final : public PollSource, public FdHandler {
 
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
   ListenerEvents* listener(ConnQual qual) const;
+  AddressWatch& address_watch() { return address_watch_; }
   void add_listener(ConnQual qual, ListenerEvents& events) { listeners_[qual] = &events; }
   void remove_listener(ConnQual qual) { listeners_.erase(qual); }
 
@@ -121,6 +123,7 @@ class Fabric final : public PollSource, public FdHandler {
   std::span<epoll_event> ready_;  // of those, which have not been told yet
   std::size_t turns_left_ = 0;    // of those whose turn it is
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
+  AddressWatch address_watch_;
   // Those that are over stay until nobody can be in a call of them.
   Finishing<Caller> callers_;
   Partings partings_;

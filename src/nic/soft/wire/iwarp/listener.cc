@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "base/log.h"
 #include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/address_watch.h"
+#include "nic/soft/addresses.h"
 #include "nic/soft/wire/iwarp/caller.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/sockets.h"
@@ -17,43 +20,6 @@
 namespace anydat::nic::soft::iwarp {
 
 namespace {
-
-class TcpListener final : public Listener {
- public:
-  TcpListener(Fabric& fabric, ConnQual qual) : fabric_(fabric), qual_(qual) {}
-  ~TcpListener() override { stop(); }
-  ConnQual qual() const override { return qual_; }
-  bool add(base::UniqueFd socket) {
-    ports_.push_back(std::make_unique<Acceptor>(
-        fabric_.engine(), fabric_.adapter().strangers(), std::move(socket),
-        [this](base::UniqueFd caller, const Address& source) { called(std::move(caller), source); }));
-    return ports_.back()->begin();
-  }
-  void begin(ListenerEvents& events) {
-    fabric_.add_listener(qual_, events);
-    listens_ = true;
-  }
-  void stop() override {
-    if (!listens_) return;
-    listens_ = false;
-    fabric_.remove_listener(qual_);
-    for (const auto& port : ports_) port->stop();
-  }
-
- private:
-  void called(base::UniqueFd caller, const Address& source) {
-    try {
-      fabric_.called(std::move(caller), source, qual_);
-    } catch (const std::bad_alloc&) {
-      base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
-    }
-  }
-
-  Fabric& fabric_;
-  const ConnQual qual_;
-  std::vector<std::unique_ptr<Acceptor>> ports_;  // one for each address
-  bool listens_ = false;
-};
 
 // Adapters of one user may share a port, as long as each listens at addresses of its own or one at all of them: whose
 // the qualifier is has been settled before.
@@ -94,36 +60,101 @@ Address all_addresses(int family) {
   return address;
 }
 
+class TcpListener final : public Listener, public AddressWatch::Follower {
+ public:
+  TcpListener(Fabric& fabric, ConnQual qual) : fabric_(fabric), qual_(qual) {}
+  ~TcpListener() override { stop(); }
+  ConnQual qual() const override { return qual_; }
+  // Listens at all addresses that the adapter has now, and follows them if they are a device's.
+  Status begin(ListenerEvents& events) {
+    const bool all = fabric_.adapter().has_all_addresses();
+    const Status status = all ? listen_at_all() : listen_at_each(fabric_.adapter().own_addresses());
+    if (status != Status::ok) return status;
+    fabric_.add_listener(qual_, events);
+    if (!all) fabric_.address_watch().add(*this);
+    listens_ = true;
+    return Status::ok;
+  }
+  void stop() override {
+    if (!listens_) return;
+    listens_ = false;
+    fabric_.address_watch().remove(*this);
+    fabric_.remove_listener(qual_);
+    for (const Port& port : ports_) port.acceptor->stop();
+  }
+
+  void addresses_changed() override {
+    const std::vector<Address> now = fabric_.adapter().own_addresses();
+    const auto is_there = [&](const Port& port) {
+      return std::any_of(now.begin(), now.end(), [&](const Address& one) { return same_host(one, port.address); });
+    };
+    std::erase_if(ports_, [&](const Port& port) { return !is_there(port); });
+    if (listen_at_each(now) != Status::ok) {
+      base::log(base::LogLevel::warn, "port {} cannot be listened at on an address that has come", qual_);
+    }
+  }
+
+ private:
+  struct Port {
+    Address address;
+    std::unique_ptr<Acceptor> acceptor;
+  };
+
+  Status listen_at_all() {
+    // IPv6 takes IPv4 along, and may be switched off.
+    int error = 0;
+    for (const int family : {AF_INET6, AF_INET}) {
+      error = add(all_addresses(family));
+      if (error == 0) return Status::ok;
+      if (error != EAFNOSUPPORT && error != EADDRNOTAVAIL) break;
+    }
+    return status_of(error);
+  }
+
+  Status listen_at_each(const std::vector<Address>& addresses) {
+    for (const Address& address : addresses) {
+      const auto is_it = [&](const Port& port) { return same_host(port.address, address); };
+      if (std::any_of(ports_.begin(), ports_.end(), is_it)) continue;
+      // IPv6 may be switched off, and an address may just be going, or not be usable yet, which is told of later.
+      const int error = add(address);
+      if (error != 0 && error != EAFNOSUPPORT && error != EADDRNOTAVAIL) return status_of(error);
+    }
+    return Status::ok;
+  }
+
+  int add(const Address& address) {  // 0, or what errno says
+    int error = ENOMEM;
+    base::UniqueFd socket = listen_at(with_port(address, qual_), error);
+    if (!socket) return error;
+    ports_.push_back(
+        {address, std::make_unique<Acceptor>(
+                      fabric_.engine(), fabric_.adapter().strangers(), std::move(socket),
+                      [this](base::UniqueFd caller, const Address& source) { called(std::move(caller), source); })});
+    if (ports_.back().acceptor->begin()) return 0;
+    ports_.pop_back();
+    return ENOMEM;
+  }
+
+  void called(base::UniqueFd caller, const Address& source) {
+    try {
+      fabric_.called(std::move(caller), source, qual_);
+    } catch (const std::bad_alloc&) {
+      base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
+    }
+  }
+
+  Fabric& fabric_;
+  const ConnQual qual_;
+  std::vector<Port> ports_;  // one for each address
+  bool listens_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, Status& status) {
   auto listener = std::make_unique<TcpListener>(*this, qual);
-  std::vector<Address> addresses = adapter_.own_addresses();
-  const bool all = addresses.empty();
-  if (all) addresses = {all_addresses(AF_INET6), all_addresses(AF_INET)};
-  int error = EADDRNOTAVAIL;
-  bool any = false;
-  for (const Address& address : addresses) {
-    base::UniqueFd socket = listen_at(with_port(address, qual), error);
-    if (!socket) {
-      // IPv6 may be switched off, and an address may just be going.
-      if (error == EAFNOSUPPORT || error == EADDRNOTAVAIL) continue;
-      status = status_of(error);
-      return nullptr;
-    }
-    if (!listener->add(std::move(socket))) {
-      status = Status::no_memory;
-      return nullptr;
-    }
-    any = true;
-    if (all) break;  // IPv6 takes IPv4 along
-  }
-  if (!any) {
-    status = status_of(error);
-    return nullptr;
-  }
-  listener->begin(events);
-  status = Status::ok;
+  status = listener->begin(events);
+  if (status != Status::ok) listener.reset();
   return listener;
 }
 

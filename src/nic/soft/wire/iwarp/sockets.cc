@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "nic/soft/adapter.h"
+#include "nic/soft/addresses.h"
 #include "os/uncancelled.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -148,6 +150,23 @@ bool has_address_for(const Address& from, const Address& remote) {
          os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0;
 }
 
+// A device may have addresses in several networks. The one from which the kernel would go there is right if it is the
+// device's; else the first of the device's is as good as any.
+std::optional<Address> own_address_for(const SoftAdapter& adapter, const Address& remote) {
+  std::optional<Address> result;
+  sockaddr_in6 chosen{};
+  socklen_t size = sizeof chosen;
+  const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
+  const bool knows = probe && os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0 &&
+                     getsockname(probe.get(), reinterpret_cast<sockaddr*>(&chosen), &size) == 0;
+  for (const Address& own : adapter.own_addresses()) {
+    if (own.generic.sa_family != remote.generic.sa_family) continue;
+    if (knows && same_host(own, plain(chosen))) return own;
+    if (!result) result = own;
+  }
+  return result;
+}
+
 Call outcome_of(base::UniqueFd socket, int error, const Address& from, const Address& remote) {
   switch (error) {
     case 0:
@@ -200,12 +219,11 @@ Call call_from_range(const SoftAdapter& adapter, const Address& from, const Addr
 Call call(const SoftAdapter& adapter, const Address& remote) {
   Address from{};
   from.generic.sa_family = remote.generic.sa_family;
-  bool any = true;
-  for (const Address& own : adapter.own_addresses()) {
-    if (own.generic.sa_family != remote.generic.sa_family) continue;
-    from = own;
-    any = false;
-    break;
+  const bool any = adapter.has_all_addresses();
+  if (!any) {
+    const std::optional<Address> own = own_address_for(adapter, remote);
+    if (!own) return {Status::unreachable, {}};
+    from = *own;
   }
   if (adapter.config().ports_chosen) return call_from_range(adapter, from, remote);
   base::UniqueFd socket = open_for(remote, SOCK_STREAM);

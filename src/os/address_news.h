@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the kernel tells of this host's addresses as they come and go (rtnetlink).
+#pragma once
+
+#include "base/unique_fd.h"
+
+namespace anydat::os {
+
+// A descriptor that is readable when an address of this network namespace has come or gone since it was last drained.
+// Empty where the kernel does not tell.
+base::UniqueFd open_address_news();
+void drain_address_news(int fd);
+
+}  // namespace anydat::os
