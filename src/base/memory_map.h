@@ -13,6 +13,9 @@ enum class Sharing : std::uint8_t { all_shared, not_shared, unknown };
 // Whether every byte of [address, address + length) lies in mappings that other processes may share (MAP_SHARED, System
 // V segments), as the kernel tells it; unknown where it does not tell (no /proc). length > 0, and the range does not
 // wrap.
+//
+// Both this and the next ask for one mapping after the other where the kernel answers that (PROCMAP_QUERY, Linux 6.11);
+// elsewhere they read the list of all, which takes a millisecond for each thousand.
 Sharing sharing_of(std::uint64_t address, std::uint64_t length);
 
 // The file that one shared, writable mapping takes the whole range from; nothing if there is no such mapping.

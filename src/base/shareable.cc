@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/shareable.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
@@ -9,14 +8,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 
 #include "base/file_limit.h"
 #include "base/fork.h"
 #include "base/lock.h"
-#include "base/memory_map.h"
 
 namespace anydat::base {
 
@@ -47,23 +44,6 @@ class Allocations {
   AfterFork after_fork_{[](void* self) { std::construct_at(&static_cast<Allocations*>(self)->lock); }, this};
 };
 constinit Allocations all;
-
-UniqueFd open_file(const FileRange& file) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"), closedir);
-  if (!directory) return {};
-  while (const dirent* entry = readdir(directory.get())) {
-    char* end = nullptr;
-    const long number = std::strtol(entry->d_name, &end, 10);
-    if (end == entry->d_name || *end != 0 || number == dirfd(directory.get())) continue;
-    // A copy first, so that it is the same file that is looked at and given away.
-    UniqueFd fd(fcntl(static_cast<int>(number), F_DUPFD_CLOEXEC, 0));
-    struct stat status;
-    if (fd && fstat(fd.get(), &status) == 0 && status.st_ino == file.inode && status.st_dev == file.device) {
-      return fd;
-    }
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -97,24 +77,16 @@ bool free_shareable(void* address) {
   return true;
 }
 
-std::optional<Backing> find_backing(std::uint64_t address, std::uint64_t length) {
-  {
-    Guard guard(all.lock);
-    auto after = all.map().upper_bound(address);
-    if (after != all.map().begin()) {
-      const auto& [start, allocation] = *--after;
-      if (address - start < allocation.bytes && length <= allocation.bytes - (address - start)) {
-        UniqueFd fd(fcntl(allocation.fd.get(), F_DUPFD_CLOEXEC, 0));
-        if (!fd) return std::nullopt;
-        return Backing{std::move(fd), address - start};
-      }
-    }
-  }
-  const auto file = shared_file_of(address, length);
-  if (!file) return std::nullopt;
-  UniqueFd fd = open_file(*file);
-  if (!fd || !cannot_shrink_below(fd.get(), file->offset + length)) return std::nullopt;
-  return Backing{std::move(fd), file->offset};
+std::optional<Backing> find_allocation(std::uint64_t address, std::uint64_t length) {
+  Guard guard(all.lock);
+  auto after = all.map().upper_bound(address);
+  if (after == all.map().begin()) return std::nullopt;
+  const auto& [start, allocation] = *--after;
+  if (address - start >= allocation.bytes || length > allocation.bytes - (address - start)) return std::nullopt;
+  struct stat status;
+  UniqueFd fd = UniqueFd::of([&] { return fcntl(allocation.fd.get(), F_DUPFD_CLOEXEC, 0); });
+  if (!fd || fstat(fd.get(), &status) != 0) return std::nullopt;
+  return Backing{std::move(fd), address - start, status.st_dev, status.st_ino};
 }
 
 // Memory files have huge pages, too, with the same seals: but there need not be one to give when the memory is touched,

@@ -2,6 +2,8 @@
 // Memory of this process that is a file without a name, so that another process can map it as well.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,10 +21,11 @@ bool free_shareable(void* address);
 struct Backing {
   UniqueFd fd;
   std::uint64_t offset;  // of the range in it
+  dev_t device;
+  ino_t inode;
 };
-// Of memory from allocate_shareable(), or of any other shared mapping of a sealed file that is still open here. Nothing
-// if it is neither. Slow: it reads what the kernel says of the process.
-std::optional<Backing> find_backing(std::uint64_t address, std::uint64_t length);
+// Of memory from allocate_shareable(); nothing if it is not that.
+std::optional<Backing> find_allocation(std::uint64_t address, std::uint64_t length);
 // Can a peer's file be mapped safely as far as that?
 bool cannot_shrink_below(int fd, std::uint64_t bytes);
 

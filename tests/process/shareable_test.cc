@@ -55,8 +55,18 @@ std::byte pattern(std::size_t i, int seed) {
   return static_cast<std::byte>(i * 7 + i / 251 + static_cast<std::size_t>(seed));
 }
 
-// Arguments: the kind of memory, the privileges. Offers a region to one client, and looks at it when told to.
+// For as long as the process lives, or closes any descriptor of the file.
+void lock_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  if (fd < 0 || ::fcntl(fd, F_SETLK, &lock) != 0) throw std::runtime_error("no lock");
+}
+
+// Arguments: the kind of memory, the privileges, and perhaps a file to be locked. Offers a region to one client, and
+// looks at it when told to.
 void play_target(RoleContext& context) {
+  if (context.arguments.size() > 2) lock_file(context.arguments.at(2));
   Side side(context.wire);
   const std::span<std::byte> memory(make_memory(context.arguments.at(0)) + kOffset, kBytes);
   const auto rights = static_cast<DAT_MEM_PRIV_FLAGS>(std::stoul(context.arguments.at(1)));
@@ -100,8 +110,11 @@ std::uint64_t counter(DAT_EP_HANDLE ep, std::string_view name) {
 
 class Shareable : public testing::TestWithParam<Wire> {
  protected:
-  void start(const std::string& kind, DAT_MEM_PRIV_FLAGS rights = DAT_MEM_PRIV_ALL_FLAG) {
-    target_.emplace("shareable-target", GetParam(), std::vector<std::string>{kind, std::to_string(rights)});
+  void start(const std::string& kind, DAT_MEM_PRIV_FLAGS rights = DAT_MEM_PRIV_ALL_FLAG,
+             const std::string& locked = {}) {
+    std::vector<std::string> arguments{kind, std::to_string(rights)};
+    if (!locked.empty()) arguments.push_back(locked);
+    target_.emplace("shareable-target", GetParam(), arguments);
     unsigned long long qualifier = 0, context = 0, address = 0;
     ASSERT_EQ(std::sscanf(target_->channel().hear().c_str(), "%llu %llu %llu", &qualifier, &context, &address), 3);
     remote_ = {};
@@ -207,6 +220,35 @@ TEST_P(Shareable, ASealedFileIsMapped) {
   }
   write_and_read(7);
   EXPECT_EQ(ask("end"), "well");
+}
+
+// A process that closes any descriptor of a file loses its record locks on it: a provider that looks for the file
+// behind a region must not.
+TEST_P(Shareable, RecordLocksOfTheProgramStayWhereTheyAre) {
+  std::string path = testing::TempDir() + "anydat-lock-XXXXXX";
+  const int fd = ::mkstemp(path.data());
+  ASSERT_GE(fd, 0);
+  for (const char* kind : {"sealed", "unsealed"}) {
+    SCOPED_TRACE(kind);
+    ep_ = Ep(side_, large_rdma());
+    start(kind, DAT_MEM_PRIV_ALL_FLAG, path);
+    established();
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(write_to_the_end(8), DAT_DTO_SUCCESS);
+    // What is done about the region is done by the time that this is answered, or soon.
+    EXPECT_EQ(ask("1"), "no");
+    if (maps() && kind == std::string("sealed")) {
+      EXPECT_TRUE(becomes_mapped());
+    }
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    ASSERT_EQ(::fcntl(fd, F_GETLK, &lock), 0);
+    EXPECT_EQ(lock.l_type, F_WRLCK) << "the lock is gone";
+    EXPECT_EQ(ask("end"), "well");
+    expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+    target_.reset();
+  }
+  ::unlink(path.c_str());
+  ::close(fd);
 }
 
 TEST_P(Shareable, AnythingElseIsCopiedAllTheSame) {

@@ -72,13 +72,14 @@ class ShmListener final : public Listener {
 }  // namespace
 
 Fabric::Fabric(SoftAdapter& adapter)
-    : adapter_(adapter), fences_(!base::allow_remote_fences()), sweep_timer_([this] { sweep(); }) {
+    : adapter_(adapter), fences_(!base::allow_remote_fences()), sweep_timer_([this] { sweep(); }), files_(*this) {
   base::fill_random(std::as_writable_bytes(std::span(node_)));
 }
 
 Fabric::~Fabric() = default;
 
 void Fabric::shut_down() {
+  files_.close();
   attempts_.clear();
   welcomes_.clear();
   while (!links_.empty()) links_.back()->cut();
@@ -206,6 +207,7 @@ std::shared_ptr<Link> Fabric::add_link(Link::Parts parts) {
 }
 
 void Fabric::region_gone(std::uint32_t key) {
+  files_.forget(key);
   for (const auto& link : links_) link->region_gone(key);
 }
 

@@ -10,6 +10,7 @@
 
 #include "nic/adapter.h"
 #include "nic/soft/finishing.h"
+#include "nic/soft/wire/shm/file_finder.h"
 #include "nic/soft/wire/shm/link.h"
 
 namespace anydat::nic::soft {
@@ -44,6 +45,7 @@ class Fabric {
   void attempt(ShmStream& stream, const std::vector<std::string>& scopes, ConnQual qual);
   // Tells the peers that have mapped it that a region has been removed.
   void region_gone(std::uint32_t key);
+  FileFinder& files() { return files_; }
   // Does a peer use the region, which has been removed, by RDMA?
   bool in_use(std::uint32_t key) const;
   // Returns when none does. One that is stopped in the middle of it loses its connections.
@@ -94,6 +96,7 @@ class Fabric {
   void sweep();
   std::list<std::shared_ptr<Link>> dead_links_;
   Timer sweep_timer_;
+  FileFinder files_;
 };
 
 }  // namespace anydat::nic::soft::shm

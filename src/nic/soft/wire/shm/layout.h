@@ -181,6 +181,8 @@ struct MappingBody {
   std::uint64_t offset;  // of its first byte in the file
   std::uint32_t key;
   std::uint32_t writable;
+  std::uint64_t device;  // of the file, by which the receiver knows that it is the right one
+  std::uint64_t inode;
 };
 // What a side must know of the other's end to use its memory.
 struct RdmaTerms {

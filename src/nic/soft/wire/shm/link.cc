@@ -17,6 +17,7 @@
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
+#include "os/own_files.h"
 #include "os/passed_descriptors.h"
 #include "os/uncancelled.h"
 
@@ -394,13 +395,23 @@ void Link::show(std::uint32_t key) {
   } catch (const std::bad_alloc&) {
     return;  // the peer does without
   }
-  const auto backing = base::find_backing(region->address, region->length);
-  if (!backing) return;
-  MappingBody body{region->address, region->length, backing->offset, key,
-                   (region->rights & access::kRemoteWrite) != 0 ? 1u : 0u};
-  const int fd = backing->fd.get();
+  if (const auto own = base::find_allocation(region->address, region->length)) {
+    show_file(key, {own->fd.get(), own->device, own->inode, own->offset});
+  } else {
+    fabric_.files().find(key, *region, shared_from_this());
+  }
+}
+
+bool Link::show_file(std::uint32_t key, const ProgramFile& file) {
+  const auto region = fabric_.adapter().regions().find(key);
+  if (!region) return true;
+  if (!os::is_file(file.descriptor, file.device, file.inode)) return false;
+  const MappingBody body{
+      region->address, region->length, file.offset, key, (region->rights & access::kRemoteWrite) != 0 ? 1u : 0u,
+      file.device,     file.inode};
   // If the socket is full, the peer does without.
-  os::send_with_descriptors(socket_.get(), std::as_bytes(std::span(&body, 1)), std::span(&fd, 1));
+  os::send_with_descriptors(socket_.get(), std::as_bytes(std::span(&body, 1)), std::span(&file.descriptor, 1));
+  return true;
 }
 
 void Link::region_gone(std::uint32_t key) {

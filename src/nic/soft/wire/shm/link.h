@@ -28,6 +28,7 @@ namespace anydat::nic::soft::shm {
 class Fabric;
 class ShmRequest;
 class ShmStream;
+struct ProgramFile;
 
 using NodeId = std::array<std::uint8_t, 16>;
 
@@ -132,6 +133,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   MappedRegions& mapped() { return mapped_; }
   const MappedRegions& mapped() const { return mapped_; }
   void ask_for_mapping(std::uint32_t key) { send_control(CellKind::map, 0, key); }
+  // Shows the peer the file that a region of ours lies in. False if the descriptor is another file's by now.
+  bool show_file(std::uint32_t key, const ProgramFile& file);
   void region_gone(std::uint32_t key);
 
   // PollSource, FdHandler
