@@ -77,7 +77,7 @@ void Acceptor::take_all_and_stop() {
 }
 
 void Acceptor::keep_spare() {
-  if (!spare_ && socket_) spare_.reset(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!spare_ && socket_) spare_ = base::UniqueFd::of([&] { return fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0); });
 }
 
 Acceptor::Outcome Acceptor::turn_away() {

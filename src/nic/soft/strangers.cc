@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/random.h"
 
@@ -22,9 +23,13 @@ constexpr std::size_t kShareMax = 4096;
 constexpr base::Nanoseconds kTimeToTalk = base::kNsPerSecond;
 constexpr base::Nanoseconds kTimeToLeave = 100'000'000;
 
-}  // namespace
+// Of the whole process.
+constinit std::atomic<std::size_t> all_in_process{0};
+// The child of a fork holds nothing of what was counted.
+constinit base::AfterFork forget_all([](void* count) { static_cast<std::atomic<std::size_t>*>(count)->store(0); },
+                                     &all_in_process);
 
-constinit std::atomic<std::size_t> Strangers::all_in_process_{0};
+}  // namespace
 
 // ---- one of them
 
@@ -32,7 +37,7 @@ Stranger::Stranger(Strangers& all, const Address& source, Stage stage)
     : all_(all), source_(all.number_of(source)), stage_(stage), since_(base::now_ns()) {
   all_.at(stage_).push_back(*this);
   if (stage_ != Stage::parting) ++all_.count_of_[source_];
-  Strangers::all_in_process_.fetch_add(1, std::memory_order_relaxed);
+  all_in_process.fetch_add(1, std::memory_order_relaxed);
 }
 
 Stranger::~Stranger() {
@@ -53,14 +58,15 @@ void Stranger::leave() {
   all_.at(stage_).remove(*this);
   if (stage_ != Stage::parting) --all_.count_of_[source_];
   // A child that has started anew may see objects of its parent end.
-  std::size_t count = Strangers::all_in_process_.load(std::memory_order_relaxed);
-  while (count > 0 && !Strangers::all_in_process_.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
+  std::size_t count = all_in_process.load(std::memory_order_relaxed);
+  while (count > 0 && !all_in_process.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
   }
 }
 
 // ---- all of them
 
 Strangers::Strangers() {
+  forget_all.enlist();
   base::fill_random(std::as_writable_bytes(std::span(&secret_, 1)));
 }
 
@@ -96,7 +102,7 @@ Stranger* Strangers::of_busiest_source(Stranger::Stage stage, base::Nanoseconds 
 bool Strangers::make_room() {
   using Stage = Stranger::Stage;
   const std::size_t share = Strangers::share();
-  while (all_in_process_.load(std::memory_order_relaxed) >= share) {
+  while (all_in_process.load(std::memory_order_relaxed) >= share) {
     if (!warned_) {
       base::log(base::LogLevel::warn,
                 "{} sockets are open to callers that are not connected, a quarter of RLIMIT_NOFILE: the longest silent "

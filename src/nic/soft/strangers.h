@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -66,9 +65,6 @@ class Strangers {
   // Sees to it that there is room for one more. False: there is none at the moment, and nobody can be turned out.
   bool make_room();
 
-  // In the child of a fork: nothing of what was counted is there.
-  static void start_anew() { all_in_process_.store(0); }
-
  private:
   friend class Stranger;
   using List = base::List<Stranger, &Stranger::place_>;
@@ -80,8 +76,6 @@ class Strangers {
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
   std::uint16_t number_of(const Address& source) const;
   Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before);
-
-  static std::atomic<std::size_t> all_in_process_;
 
   std::uint64_t secret_ = 0;
   std::array<List, kStages> stages_;
