@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "os/uncancelled.h"
+
 namespace anydat::os {
 
 base::UniqueFd open_address_news() {
@@ -27,7 +29,8 @@ void drain_address_news(int fd) {
   constexpr int kMessagesMax = 256;
   std::array<std::byte, 4096> unread;
   for (int i = 0; i < kMessagesMax; ++i) {
-    if (recv(fd, unread.data(), unread.size(), MSG_DONTWAIT) < 0 && errno != EINTR && errno != ENOBUFS) return;
+    if (uncancelled::recv(fd, unread.data(), unread.size(), MSG_DONTWAIT) < 0 && errno != EINTR && errno != ENOBUFS)
+      return;
   }
 }
 

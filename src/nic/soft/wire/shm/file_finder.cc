@@ -63,7 +63,11 @@ void FileFinder::submit(const Job& job) {
   }
   if (thread_.joinable()) thread_.join();  // it has found nothing more to do, and takes no lock any longer
   const os::SignalsOfOurThreads signals;
-  if (thread_.start([this] { work(); })) return;
+  try {
+    if (thread_.start([this] { work(); })) return;
+  } catch (const std::bad_alloc&) {
+    // As without room for a thread.
+  }
   base::Guard guard(lock_);
   jobs_.clear();
   works_ = false;
