@@ -35,7 +35,7 @@ constexpr std::array kTable{
     EnvEntry{EnvVar::port_range, "DAT_PORT_RANGE", EnvKind::text, "FIRST-LAST", "32768-60767",
              "the TCP ports that qualifiers nobody has chosen come from, and connections, too, if this is set"},
     EnvEntry{EnvVar::tcp_timeout_ms, "DAT_TCP_TIMEOUT_MS", EnvKind::number, "milliseconds", "30000",
-             "how long another host may be silent before its connections break"},
+             "how long another host may be silent before its connections break: 2000 at least; 0 is for ever"},
     EnvEntry{EnvVar::dbg_type, "DAT_DBG_TYPE", EnvKind::ignored, "bit mask", "0x1",
              "accepted for old set-ups, without effect: see DAT_LOG"},
     EnvEntry{EnvVar::dbg_dest, "DAT_DBG_DEST", EnvKind::ignored, "bit mask", "0x1",

@@ -74,6 +74,12 @@ const std::vector<Offence>& offences() {
       {"SendOnTheQueueOfReads", rdmap_error::kUnexpectedOpcode, raw("41 43 00000000 00000001 00000001 00000000")},
       {"SendOnTheQueueOfTerminates", rdmap_error::kUnexpectedOpcode, raw("41 43 00000000 00000002 00000001 00000000")},
 
+      // Terminates.
+      {"TerminateOutOfSequence", ddp_error::kSequenceRange,
+       raw("41 47 00000000 00000002 00000002 00000000 20 02 00 00")},
+      {"TerminateAtAnOffset", ddp_error::kInvalidOffset, raw("41 47 00000000 00000002 00000001 00000008 20 02 00 00")},
+      {"TerminateInParts", ddp_error::kMessageTooLong, raw("01 47 00000000 00000002 00000001 00000000 20 02 00 00")},
+
       // Sends.
       {"SequenceZero", ddp_error::kSequenceRange,
        [](MpaPeer& peer, TcpTarget&) { peer.send_segment(send_header(0), hex("'x'")); }},
@@ -270,6 +276,24 @@ TEST_F(TcpChecks, AWrongCrcEndsTheConnection) {
       EXPECT_NE(event->event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
       target.post(event->event_data.dto_completion_event_data.user_cookie);
     }
+    target.expect_unharmed();
+  }
+}
+
+// RFC 5040, section 4.8: errors of MPA come without a header, and that of a damaged frame may be anything.
+TEST_F(TcpChecks, ATerminateForADamagedFrameRepeatsNothingOfIt) {
+  for (const std::size_t bytes : {20u, 200u}) {
+    MpaPeer peer(target.port());
+    const Ep ep = meet(peer, {.crc = true});
+    Bytes frame = peer.frame(MpaPeer::segment(send_header(), repeat(bytes)));
+    frame[frame.size() - 1] ^= std::byte{1};
+    peer.send(frame);
+    const auto said = peer.hear_last_words();
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->code, mpa_error::kCrc);
+    EXPECT_TRUE(said->segment_header.empty());
+    EXPECT_TRUE(said->read_request.empty());
+    target.expect_end(ep);
     target.expect_unharmed();
   }
 }

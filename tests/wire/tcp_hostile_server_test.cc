@@ -128,6 +128,25 @@ TEST_F(TcpHostileServers, ThatNeverAnswerAreGivenUpInTime) {
   target.expect_unharmed();
 }
 
+// RFC 6581, section 9: the reply's ORD is what this side would have to take at once.
+TEST_F(TcpHostileServers, ThatAskForMoreReadsThanOfferedAreToldSo) {
+  MpaListener server;
+  const Ep ep(target.side(), target.srq());
+  connect(ep, server.port());
+  std::optional<MpaPeer> peer = server.accept();
+  ASSERT_TRUE(peer);
+  ASSERT_TRUE(peer->hear_request());
+  peer->send(MpaPeer::answer({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 10'000}}));
+  const auto said = peer->hear_last_words();
+  ASSERT_TRUE(said) << "there was no Terminate";
+  EXPECT_EQ(said->code, mpa_error::kInsufficientIrd) << describe(said->code);
+  const auto event = wait_event(target.side().connect.get());
+  ASSERT_TRUE(event);
+  EXPECT_NE(event->event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_FALSE(poll_event(target.side().connect.get()));
+  target.expect_unharmed();
+}
+
 // Each answer names the server itself once more.
 TEST_F(TcpHostileServers, ThatSendUsRoundInCirclesAreGivenUpInTime) {
   MpaListener server;

@@ -25,6 +25,8 @@ constexpr std::string_view kPrefix = "soft";
 constexpr std::uint64_t kFirstPort = 49152;
 constexpr std::uint64_t kPortCount = 16384;
 constexpr int kQualifierTries = 256;
+// A host that is well may put acknowledgements off, and is only asked once a second whether it is there.
+constexpr base::Nanoseconds kSilenceMin = 2 * base::kNsPerSecond;
 
 // Its own host's address that a peer can connect to: the first that is not loopback, if there is one.
 Address best_address(const std::string& scope) {
@@ -80,7 +82,14 @@ SoftConfig SoftConfig::from_environment() {
   const std::string_view crc = base::env_text(base::EnvVar::crc);
   if (crc == "on") config.crc = Crc::on;
   if (crc == "off") config.crc = Crc::off;
-  if (const auto limit = base::env_number(base::EnvVar::tcp_timeout_ms)) config.silence_ns = *limit * 1'000'000;
+  if (const auto limit = base::env_number(base::EnvVar::tcp_timeout_ms)) {
+    config.silence_ns = *limit == 0 ? base::kForever : *limit * 1'000'000;
+    if (config.silence_ns < kSilenceMin) {
+      base::log(base::LogLevel::warn, "DAT_TCP_TIMEOUT_MS is {}, less than hosts that are well may need; taking {}",
+                *limit, kSilenceMin / 1'000'000);
+      config.silence_ns = kSilenceMin;
+    }
+  }
   if (const std::string_view ports = base::env_text(base::EnvVar::port_range); !ports.empty()) {
     config.ports_chosen = parse_ports(ports, config.first_port, config.last_port);
     if (!config.ports_chosen) {

@@ -27,7 +27,7 @@ struct SoftConfig {
   base::Nanoseconds receiver_not_ready_ns = base::kForever;
   enum class Crc : std::uint8_t { automatic, on, off };
   Crc crc = Crc::automatic;                                // of TCP: between hosts
-  base::Nanoseconds silence_ns = 30 * base::kNsPerSecond;  // how long a host may be silent over TCP
+  base::Nanoseconds silence_ns = 30 * base::kNsPerSecond;  // how long a host may be silent over TCP; or kForever
   // Where ports are taken from that nobody has named: those of service points, and with `ports_chosen` also those that
   // connections come from.
   std::uint16_t first_port = 32768;

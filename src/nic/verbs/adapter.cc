@@ -262,7 +262,16 @@ bool VerbsAdapter::poll() {
 
 void VerbsAdapter::drain() {
   if (polling_) return;
-  while (poll()) {
+  std::array<ibv_wc, kCompletionsPerLook> completions;
+  for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) {
+    // All that is there is no more than the queue has room for. What comes meanwhile is not waited for: as long as a
+    // peer goes on sending there would always be more.
+    for (int left = completion_queues_.all()[i]->get()->cqe; left > 0 && i < completion_queues_.all().size();) {
+      Cq& cq = *completion_queues_.all()[i];
+      const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+      if (count <= 0) break;
+      left -= handle(cq, completions, count);
+    }
   }
 }
 
@@ -270,16 +279,19 @@ void VerbsAdapter::arm() {
   for (const auto& cq : completion_queues_.all()) cq->arm();
 }
 
-// The first `count` of `completions`, and what comes after them.
-void VerbsAdapter::handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count) {
+// The first `count` of `completions`, and what comes after them; answers how many that were.
+int VerbsAdapter::handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count) {
   polling_ = true;
+  int handled = 0;
   for (int look = 1;; ++look) {
+    handled += std::max(count, 0);
     for (int i = 0; i < count; ++i) dispatch(cq, completions[static_cast<std::size_t>(i)]);
     if (count < kCompletionsPerLook || look == kLooksPerPoll) break;
     count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
   }
   polling_ = false;
   batch_.flush();
+  return handled;
 }
 
 void VerbsAdapter::dispatch(Cq& cq, const ibv_wc& wc) {

@@ -62,7 +62,8 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Device& device() { return *device_; }
   CompletionQueues& completion_queues() { return completion_queues_; }
   CompletionBatch& batch() { return batch_; }
-  void drain();  // handles every completion that is there. Requires: not called while one is being handled.
+  void
+  drain();  // handles every completion that is there when it begins. Requires: not called while one is being handled.
   rdma_event_channel* cm_channel() const { return cm_channel_.get(); }
   std::uint32_t add(VerbsQueuePair& queue_pair);  // answers with its tag
   void remove(VerbsQueuePair& queue_pair, std::uint32_t tag);
@@ -103,7 +104,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
 
   VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info);
   Status start();
-  void handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
+  int handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
   void dispatch(Cq& cq, const ibv_wc& wc);
   void completion_notices() { completion_queues_.take_notices(); }
   void cm_events();

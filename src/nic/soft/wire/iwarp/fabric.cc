@@ -92,7 +92,9 @@ bool Fabric::watch(TcpStream& stream, int fd) {
     return false;
   }
   vain_looks_ = 0;
-  if (streams_.size() == 1) engine().set_timer(silence_timer_, base::now_ns() + silence_interval());
+  if (streams_.size() == 1 && adapter_.config().silence_ns != base::kForever) {
+    engine().set_timer(silence_timer_, base::now_ns() + silence_interval());
+  }
   return true;
 }
 
@@ -238,7 +240,7 @@ void Fabric::ready(std::uint32_t) {
 }
 
 base::Nanoseconds Fabric::silence_interval() const {
-  return std::max<base::Nanoseconds>(adapter_.config().silence_ns / 4, 10'000'000);
+  return adapter_.config().silence_ns / 4;
 }
 
 void Fabric::look_for_silence() {

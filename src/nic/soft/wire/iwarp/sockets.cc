@@ -74,6 +74,7 @@ bool ends_of(int fd, Address& local, Address& remote) {
 // host that is gone from a peer that does not read. silent_for() does.
 void prepare(int fd, const SoftAdapter& adapter) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  if (adapter.config().silence_ns == base::kForever) return;
   const base::Nanoseconds between = adapter.config().silence_ns / (kProbes + 1);
   const int seconds = static_cast<int>(std::clamp<base::Nanoseconds>(between / base::kNsPerSecond, 1, 10'000));
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -56,7 +56,7 @@ CloseReason reason_of(TerminateCode code) {
 }  // namespace
 
 TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), out_(fabric.chunks()), next_sink_(unpredictable()) {}
+    : fabric_(fabric), queue_pair_(queue_pair), out_(fabric.chunks()), sinks_(unpredictable()) {}
 
 TcpStream::~TcpStream() {
   drop_parked();
@@ -141,6 +141,12 @@ void TcpStream::out_of_memory() {
 }
 
 void TcpStream::prepare_last_words(TerminateCode code) {
+  // What a damaged frame says of itself is not to be repeated, and errors of MPA carry no header at all (RFC 5040,
+  // section 4.8).
+  if (code.layer == kMpaLayer) {
+    last_words_bytes_ = write_terminate(terminate_for(code, {}, 0), last_words_);
+    return;
+  }
   if (whole_) {
     const std::size_t bytes = base::load_big<std::uint16_t>(whole_);
     const auto segment = std::span(whole_ + kFrameLengthBytes, bytes);
@@ -196,7 +202,7 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
     }
   }
-  if (message.code.layer == 2) {
+  if (message.code.layer == kMpaLayer) {
     queue_pair_.peer_lost(WorkStatus::transport);
   } else {
     queue_pair_.peer_closed(reason);

@@ -64,6 +64,20 @@ class TcpStream final : public Stream {
   enum class Into : std::uint8_t { message, read, memory, control, nothing };
   enum class Peer : std::uint8_t { unknown, ours, other };
 
+  // Keys for the sinks of Reads, which are good for the answer alone. 0 is none: that nobody has asked.
+  class SinkKeys {
+   public:
+    explicit SinkKeys(std::uint32_t first) : next_(first) {}
+    std::uint32_t next() {
+      const std::uint32_t key = next_ != 0 ? next_ : 1;
+      next_ = key + 1;
+      return key;
+    }
+
+   private:
+    std::uint32_t next_;
+  };
+
   // A Read that this side has asked for: the consumer's, or one of length 0 that makes the peer answer.
   struct Asked {
     std::uint32_t stag;    // of the sink, made up
@@ -227,7 +241,7 @@ class TcpStream final : public Stream {
   std::uint64_t sent_in_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
   std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
   std::uint32_t request_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
-  std::uint32_t next_sink_ ANYDAT_GUARDED_BY(tx_lock_);
+  SinkKeys sinks_ ANYDAT_GUARDED_BY(tx_lock_);
   std::vector<Asked> asked_ ANYDAT_GUARDED_BY(tx_lock_);
   std::uint32_t writes_unasked_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // with nothing behind them yet
   bool asked_for_answer_ ANYDAT_GUARDED_BY(tx_lock_) = false;

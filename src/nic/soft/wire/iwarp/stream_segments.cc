@@ -40,7 +40,16 @@ void TcpStream::begin_segment() {
       }
       return;
     case Opcode::terminate:
-      into_ = Into::control;
+      // The first and only message of its queue, in one segment (RFC 5040, section 4.8).
+      if (segment_.sequence != kFirstSequence) {
+        refuse(ddp_error::kSequenceRange);
+      } else if (segment_.offset != 0) {
+        refuse(ddp_error::kInvalidOffset);
+      } else if (!segment_.last) {
+        refuse(ddp_error::kMessageTooLong);
+      } else {
+        into_ = Into::control;
+      }
       return;
     default:
       begin_send();

@@ -155,7 +155,7 @@ SendOutcome TcpStream::send_write(const SendRequest& message, Progress& progress
 // next.
 void TcpStream::ask_for_answer() {
   if (writes_unasked_ == 0 || asked_for_answer_ || asked_.size() >= terms_.reads_out) return;
-  if (!request_read({next_sink_++, writes_unasked_, true, 0}, {})) return;  // the next answer or Write asks again
+  if (!request_read({sinks_.next(), writes_unasked_, true, 0}, {})) return;  // the next answer or Write asks again
   asked_for_answer_ = true;
   writes_unasked_ = 0;
   push_out();
@@ -180,7 +180,7 @@ SendOutcome TcpStream::send_read(const SendRequest& message, Progress& progress)
     somebody_waits_ = true;  // the next answer wakes it
     return SendOutcome::blocked;
   }
-  if (!request_read({next_sink_++, writes_unasked_, false, message.length}, message.remote)) {
+  if (!request_read({sinks_.next(), writes_unasked_, false, message.length}, message.remote)) {
     somebody_waits_ = true;
     fabric_.come_back(turn_);
     return SendOutcome::blocked;

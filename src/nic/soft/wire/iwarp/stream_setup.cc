@@ -204,15 +204,23 @@ void TcpStream::answered(const StartUp& answer) {
   phase_ = Phase::greeting;
   first_frame_seen_ = true;
   bool answers = terms.reads_known && terms.reads_out > 0;
+  const bool too_much = asks_for_too_much(answer, own_);
   {
     base::Guard guard(tx_lock_);
     settle(terms);
+  }
+  if (too_much) {
+    refuse(mpa_error::kInsufficientIrd);
+    return;
+  }
+  {
+    base::Guard guard(tx_lock_);
     // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
     if (terms.begins_by_frame) out_.append_empty_frame();
-    if (terms.begins_by_read) request_read({next_sink_++, 0, true, 0}, {});
+    if (terms.begins_by_read) request_read({sinks_.next(), 0, true, 0}, {});
     say(Signal::hello, 0);
     // Whatever the peer is, it answers this; and says hello before, if it is one of ours.
-    answers = answers && (terms.begins_by_read || request_read({next_sink_++, 0, true, 0}, {}));
+    answers = answers && (terms.begins_by_read || request_read({sinks_.next(), 0, true, 0}, {}));
     out_.flush();
   }
   if (!answers) {

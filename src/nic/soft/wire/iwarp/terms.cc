@@ -67,6 +67,10 @@ Terms terms_of_answerer(const StartUp& request, const Offer& offer) {
   return terms;
 }
 
+bool asks_for_too_much(const StartUp& answer, const Offer& offer) {
+  return answer.enhanced && depth_of(answer.enhanced->ord, 0) > depth(offer.reads_in);
+}
+
 bool terms_of_asker(const StartUp& answer, const Offer& offer, Terms& terms) {
   if (answer.markers) return false;
   terms.crc = answer.crc || offer.crc;

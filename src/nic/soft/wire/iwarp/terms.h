@@ -29,8 +29,11 @@ StartUp request_of(const Offer& offer, std::uint8_t revision);
 // The answer of the passive side, and what the connection is like if it is an acceptance.
 StartUp answer_to(const StartUp& request, const Offer& offer);
 Terms terms_of_answerer(const StartUp& request, const Offer& offer);
-// The same for the active side. False if the peer wants what we do not do.
+// The same for the active side. False if the peer wants markers, which we do not do.
 bool terms_of_asker(const StartUp& answer, const Offer& offer, Terms& terms);
+// The answer says that the peer will have more Reads under way at once than this side has offered to take: the
+// connection cannot be (RFC 6581, section 9).
+bool asks_for_too_much(const StartUp& answer, const Offer& offer);
 
 // Messages that mean something only to peers of our kind: RDMA Writes of length 0, for which no memory is looked up
 // (RFC 5040, section 5.1), so that others do not notice them. The STag says that it is one, the offset says which.

@@ -49,6 +49,7 @@ inline constexpr TerminateCode kMessageTooLong{1, 2, 0x05};
 inline constexpr TerminateCode kUntaggedVersion{1, 2, 0x06};
 }  // namespace ddp_error
 
+inline constexpr std::uint8_t kMpaLayer = 2;
 namespace mpa_error {
 inline constexpr TerminateCode kConnectionLost{2, 0, 0x01};
 inline constexpr TerminateCode kCrc{2, 0, 0x02};
