@@ -132,7 +132,7 @@ TEST_F(TcpHostileServers, ThatNeverAnswerAreGivenUpInTime) {
 TEST_F(TcpHostileServers, ThatAskForMoreReadsThanOfferedAreToldSo) {
   MpaListener server;
   const Ep ep(target.side(), target.srq());
-  connect(ep, server.port());
+  connect(ep, server.port(), 2'000'000);
   std::optional<MpaPeer> peer = server.accept();
   ASSERT_TRUE(peer);
   ASSERT_TRUE(peer->hear_request());
