@@ -84,7 +84,8 @@ std::optional<Backing> find_allocation(std::uint64_t address, std::uint64_t leng
   const auto& [start, allocation] = *--after;
   if (address - start >= allocation.bytes || length > allocation.bytes - (address - start)) return std::nullopt;
   struct stat status;
-  UniqueFd fd = UniqueFd::of([&] { return fcntl(allocation.fd.get(), F_DUPFD_CLOEXEC, 0); });
+  const int ours = allocation.fd.get();
+  UniqueFd fd = UniqueFd::of([ours] { return fcntl(ours, F_DUPFD_CLOEXEC, 0); });
   if (!fd || fstat(fd.get(), &status) != 0) return std::nullopt;
   return Backing{std::move(fd), address - start, status.st_dev, status.st_ino};
 }
