@@ -289,29 +289,6 @@ TEST_P(RmrBind, ARefusedFreeLeavesTheRegionAsItWas) {
   EXPECT_THAT(region.free(), Succeeds());
 }
 
-TEST_P(RmrBind, FlushedBindsUseUpNoContexts) {
-  // RMR-BIND-13: there are as many afterwards as before.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "it takes a million calls";
-#endif
-  const auto most = static_cast<DAT_UINT64>(client.ia.attributes().max_rmrs);
-  if (most > 2'000'000 || client.ia.attributes().max_rmrs <= 0) GTEST_SKIP() << "too many contexts to use them up";
-  const Pair pair = make_connected_pair();
-  const Rmr rmr(server.pz);
-  ASSERT_THAT(dat_ep_disconnect(pair.server.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
-  expect_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
-  const DAT_LMR_TRIPLET segment = memory.triplet();
-  DAT_EVENT event;
-  for (DAT_UINT64 i = 0; i <= most; ++i) {
-    DAT_RMR_CONTEXT context = 0;
-    ASSERT_EQ(dat_rmr_bind(rmr.get(), &segment, kRemoteRead, pair.server.get(), rmr_cookie(i),
-                           DAT_COMPLETION_DEFAULT_FLAG, &context),
-              DAT_SUCCESS)
-        << "bind " << i;
-    ASSERT_EQ(dat_evd_dequeue(pair.server_evds.request.get(), &event), DAT_SUCCESS) << "bind " << i;
-  }
-}
-
 TEST_P(RmrBind, ChecksItsHandles) {
   // RMR-BIND-17, GEN-2, GEN-12
   const Pair pair = make_connected_pair();
