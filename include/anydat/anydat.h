@@ -58,6 +58,12 @@ DAT_RETURN anydat_get_environment(DAT_COUNT max, ANYDAT_VARIABLE* variables, DAT
 DAT_RETURN anydat_alloc_shareable(DAT_VLEN size, void** address);
 DAT_RETURN anydat_free_shareable(void* address);
 
+/* What carries the connection of an endpoint: "shm" (shared memory), "tcp" (iWARP over TCP) or "verbs" (an RDMA device).
+ * A `soft` adapter chooses for each connection; see DAT_WIRE. The text is constant.
+ * Returns DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER for a NULL wire; DAT_INVALID_STATE unless the endpoint
+ * is connected. */
+DAT_RETURN anydat_ep_wire(DAT_EP_HANDLE ep, const char** wire);
+
 /* The sentence behind the calling thread's last failing DAT call: what was wrong, with both sides of the mismatch.
  * Never NULL; empty before the first failure. It is the line that DAT_LOG=warn prints. */
 const char* anydat_last_error(void);

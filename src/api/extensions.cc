@@ -83,6 +83,17 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_free_shareable(void* ad
                     "anydat_free_shareable: {} is not what anydat_alloc_shareable gave", address);
 }
 
+__attribute__((visibility("default"))) DAT_RETURN anydat_ep_wire(DAT_EP_HANDLE ep, const char** wire) {
+  const char* call = "anydat_ep_wire";
+  const auto* found = dapl::lookup<dapl::Ep>(ep);
+  if (!found) return api::bad_handle(call, "ep", ep, DAT_INVALID_HANDLE_EP);
+  if (!wire) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: wire is NULL", call);
+  const char* name = found->wire();
+  if (!name) return found->wrong_state(call);
+  *wire = name;
+  return DAT_SUCCESS;
+}
+
 __attribute__((visibility("default"))) const char* anydat_last_error(void) {
   return dapl::last_error();
 }

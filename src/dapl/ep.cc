@@ -329,6 +329,11 @@ DAT_RETURN Ep::set_watermark(DAT_COUNT soft, DAT_COUNT hard) {
   return DAT_SUCCESS;
 }
 
+const char* Ep::wire() const {
+  base::Guard guard(ia().engine());
+  return state() == DAT_EP_STATE_CONNECTED ? queue_pair_->wire() : nullptr;
+}
+
 DAT_RETURN Ep::get_status(DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) const {
   if (state) *state = this->state();
   if (recv_idle) *recv_idle = queue_pair_->recv_idle() ? DAT_TRUE : DAT_FALSE;

@@ -51,6 +51,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
                             const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
   DAT_RETURN post_rdma_write(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                              const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+  const char* wire() const;  // of its connection; null if there is none
   DAT_RETURN get_status(DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) const;
   DAT_RETURN recv_query(DAT_COUNT* allocated, DAT_COUNT* span) const;
   DAT_EP_STATE state() const { return state_.load(std::memory_order_acquire); }

@@ -240,6 +240,8 @@ class QueuePair {
   // that was asked. Its qualifier is 0 if the peer asked.
   virtual const ServicePointName& reached() const = 0;
 
+  // What carries the connection, in a word that lasts; null while there is none. With the engine held.
+  virtual const char* wire() const = 0;
   virtual RecvInfo recv_info() const = 0;
   virtual std::uint32_t largest_posted_recv_segments() const = 0;
   virtual bool recv_idle() const = 0;

@@ -45,6 +45,7 @@ TEST(Exports, NothingElseIsVisible) {
   expected["dat_provider_fini"] = "DAT_1.2";
   expected["anydat_get_counters"] = "ANYDAT_1";
   expected["anydat_alloc_shareable"] = "ANYDAT_1";
+  expected["anydat_ep_wire"] = "ANYDAT_1";
   expected["anydat_free_shareable"] = "ANYDAT_1";
   expected["anydat_get_environment"] = "ANYDAT_1";
   expected["anydat_last_error"] = "ANYDAT_1";

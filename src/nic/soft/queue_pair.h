@@ -80,6 +80,7 @@ class SoftQueuePair final : public QueuePair {
   const Address& remote_address() const override { return remote_address_; }
   std::uint64_t remote_port() const override { return remote_port_; }
   const ServicePointName& reached() const override { return reached_; }
+  const char* wire() const override { return stream_ ? stream_->wire() : nullptr; }
   RecvInfo recv_info() const override;
   std::uint32_t largest_posted_recv_segments() const override;
   bool recv_idle() const override { return recv_info().allocated == 0; }

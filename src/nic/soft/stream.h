@@ -41,6 +41,8 @@ class Stream {
   // send_finished().
   virtual SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) = 0;
 
+  // The wire's name, as DAT_WIRE has it.
+  virtual const char* wire() const = 0;
   // The queue pair has buffers again: deliver what is parked.
   virtual void resume_receiving() = 0;
   // Something of this connection has arrived and is not delivered.

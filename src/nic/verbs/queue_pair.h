@@ -51,6 +51,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   const Address& remote_address() const override { return remote_address_; }
   std::uint64_t remote_port() const override { return remote_port_; }
   const ServicePointName& reached() const override { return reached_; }
+  const char* wire() const override { return "verbs"; }
   RecvInfo recv_info() const override;
   std::uint32_t largest_posted_recv_segments() const override { return own_ ? own_->largest_segment_count() : 0; }
   bool recv_idle() const override { return !own_ || own_->counts().outstanding == 0; }

@@ -43,6 +43,7 @@ class TcpStream final : public Stream {
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
   void resume_receiving() override;
+  const char* wire() const override { return "tcp"; }
   bool holds_messages() const override { return stuck_ || !parked_.empty(); }
   std::size_t untaken() override;
   bool memory_changed() override;

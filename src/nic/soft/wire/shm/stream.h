@@ -43,6 +43,7 @@ class ShmStream final : public Stream {
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
   void resume_receiving() override;
+  const char* wire() const override { return "shm"; }
   bool holds_messages() const override { return !parked_.empty(); }
   bool memory_changed() override;
   bool let_go() override;

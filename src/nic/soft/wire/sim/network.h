@@ -93,6 +93,7 @@ class SimStream final : public Stream {
 
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
   void resume_receiving() override;
+  const char* wire() const override { return "sim"; }
   bool holds_messages() const override { return !held_.empty(); }
   bool memory_changed() override { return true; }  // each segment is checked when it comes
   bool let_go() override;
