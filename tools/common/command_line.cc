@@ -2,7 +2,9 @@
 #include "common/command_line.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
+#include <charconv>
 #include <cstdio>
 #include <exception>
 
@@ -11,6 +13,8 @@
 namespace tools {
 
 int run_tool(CLI::App& app, int argc, char** argv, const std::function<int()>& work) {
+  app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), ANYDAT_VERSION),
+                       "Print the version and leave");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -30,6 +34,21 @@ std::string examples(const std::vector<std::string>& lines) {
   std::string text = lines.size() == 1 ? "Example:" : "Examples:";
   for (const auto& line : lines) text += "\n  " + line;
   return text;
+}
+
+CLI::Validator usable_processor() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        sched_getaffinity(0, sizeof set, &set);
+        unsigned number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error == std::errc{} && end == text.data() + text.size() && number < CPU_SETSIZE && CPU_ISSET(number, &set))
+          return {};
+        return fmt::format("'{}' is no processor that this process may use", text);
+      },
+      "");
 }
 
 }  // namespace tools

@@ -17,6 +17,9 @@ int run_tool(CLI::App& app, int argc, char** argv, const std::function<int()>& w
 // The text under --help that shows the tool at work, one indented line per example.
 std::string examples(const std::vector<std::string>& lines);
 
+// Of an option that names a processor: it is one that this process may be tied to.
+CLI::Validator usable_processor();
+
 }  // namespace tools
 
 #endif

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <memory>
@@ -64,6 +65,17 @@ bool wait_event(DAT_EVD_HANDLE evd, Timeout timeout, DAT_EVENT& event) {
     if (!interrupted && DAT_GET_TYPE(status) != DAT_TIMEOUT_EXPIRED) fail(status, "dat_evd_wait");
     if (Clock::now() >= deadline) return false;
   }
+}
+
+std::uint64_t events_of(DAT_EVD_HANDLE evd) {
+  std::array<ANYDAT_COUNTER, 16> counters;
+  DAT_COUNT count = 0;
+  if (anydat_get_counters(evd, static_cast<DAT_COUNT>(counters.size()), counters.data(), &count) != DAT_SUCCESS)
+    return 0;
+  for (const ANYDAT_COUNTER& counter : std::span(counters).first(std::min<std::size_t>(count, counters.size()))) {
+    if (std::string_view(counter.name) == "events") return counter.value;
+  }
+  return 0;
 }
 
 Peer resolve_peer(const std::string& text, DAT_CONN_QUAL default_qualifier) {

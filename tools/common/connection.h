@@ -22,6 +22,9 @@ using Bytes = std::span<const std::byte>;
 // Waits for the next event; false when the time is over. Throws Error for anything else.
 bool wait_event(DAT_EVD_HANDLE evd, Timeout timeout, DAT_EVENT& event);
 
+// How many events have ever been queued on it; 0 of an adapter that does not count them. Any thread may ask.
+std::uint64_t events_of(DAT_EVD_HANDLE evd);
+
 // Where a server is: HOST[:QUAL], with brackets around an IPv6 address that is followed by a qualifier.
 struct Peer {
   sockaddr_storage address{};

@@ -47,10 +47,11 @@ Report checked_report(Side& side) {
 template <typename AnySide>
 Result measure_by(const tools::Adapter& adapter, const tools::Peer& server, const Params& params,
                   const Progress& progress) {
-  Result result{.params = params, .latency_ns = std::nullopt, .set_up = {}};
+  Result result{.params = params, .wire = {}, .latency_ns = std::nullopt, .set_up = {}};
   std::vector<std::uint32_t> samples(params.metric == Metric::lat ? std::max(params.iters, params.warmup) : 0);
   AnySide side(adapter, params, Role::client);
   side.connect_all(server, kSetUpTimeout);
+  result.wire = side.wire();
   const Report set_up = checked_report(side);  // all connections are up at the server, too
   side.meet(set_up);
   result.set_up = {static_cast<double>(set_up.elapsed_ns) / 1e9, set_up.private_bytes, set_up.system_bytes};

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <random>
 #include <utility>
@@ -31,7 +32,7 @@ struct Options {
   std::string memory = "heap";
   std::uint32_t endpoints = 1;
   std::string wait = "poll";
-  std::string wire = "auto";
+  std::string wire = wanted_wire();
   std::string ia = tools::kDefaultIa;
   std::vector<int> cpus;  // server, client
   std::string to;         // empty: a server of our own on this host
@@ -75,12 +76,12 @@ void run_all(const Options& options, const tools::Peer& server) {
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::uint64_t size : sizes_of(options)) {
     const Params params = params_of(options, size);
-    if (results.empty() && !options.json) print_table_head(params, options.wire, server.text);
     const Result result = [&] {
       ProgressLine line(size);
       return measure(adapter, server, params, [&](double fraction) { line.show(fraction); });
     }();
-    results.push_back(to_json(result, options.wire));
+    if (results.empty() && !options.json) print_table_head(result, server.text);
+    results.push_back(to_json(result));
     if (!options.json) print_table_row(result);
   }
   // One object for one size, so that a script can pick a key without unpacking a list.
@@ -103,14 +104,15 @@ int run(const Options& options) {
 
 template <typename AnyOptions>
 void add_common(CLI::App* command, AnyOptions& options) {
-  command->add_option("--wire", options.wire, "How bytes travel: shared memory, TCP, or whatever is best")
-      ->check(CLI::IsMember({"auto", "shm", "tcp"}))
-      ->capture_default_str();
+  command
+      ->add_option("--wire", options.wire,
+                   "How bytes travel: shared memory, TCP, or whatever is best (default: DAT_WIRE, or auto)")
+      ->check(CLI::IsMember({"auto", "shm", "tcp"}));
   command->add_option("--ia", options.ia, "Interface adapter")->capture_default_str();
   command->add_option("--cpus", options.cpus, "Processors to tie the two sides to")
       ->delimiter(',')
       ->expected(2)
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::usable_processor())
       ->type_name("SERVER,CLIENT");
   command->add_flag("--json", options.json, "Print JSON: an object, or a list of them without --size");
 }
@@ -175,6 +177,11 @@ CLI::App* add_many(CLI::App& app, ManyOptions& options) {
 
 }  // namespace
 
+std::string wanted_wire() {
+  const char* wire = std::getenv("DAT_WIRE");
+  return wire != nullptr && (std::strcmp(wire, "shm") == 0 || std::strcmp(wire, "tcp") == 0) ? wire : "auto";
+}
+
 std::string own_address(const std::string& ia) {
   const tools::Adapter adapter(ia);
   return tools::address_text(adapter.attributes().ia_address_ptr);
@@ -199,7 +206,15 @@ int main(int argc, char** argv) {
   serve->add_option("--qual", serve_options.qualifier, "Qualifier (port) to serve on; 0 takes a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  serve->add_option("--cpu", serve_cpu, "Processor to tie the server to")->check(CLI::NonNegativeNumber);
+  serve->add_option("--cpu", serve_cpu, "Processor to tie the server to")->check(tools::usable_processor());
+  serve->add_option("--memory", serve_options.memory, "The most that one client's run may need, as in 4GiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  serve
+      ->add_option("--patience", serve_options.patience_s,
+                   "Seconds without a message after which a run gives way to the next client")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   serve->add_option("--control-fd", serve_options.control_fd)->group("");
   serve->footer(tools::examples({"datperf serve --qual 21122"}));
   app.footer(

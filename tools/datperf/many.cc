@@ -57,7 +57,8 @@ nlohmann::ordered_json measure_with(const ManyOptions& options, const std::strin
           {"connects_per_s", connections / told.at("set_up_s").get<double>()},
           {"private_bytes_each", told.at("private_bytes").get<double>() / connections},
           {"system_bytes_each", told.at("system_bytes").get<double>() / connections},
-          {"mmsgs_per_s", told.at("mmsgs_per_s")}};
+          {"mmsgs_per_s", told.at("mmsgs_per_s")},
+          {"wire", told.at("wire")}};
 }
 
 void print_row(const nlohmann::ordered_json& result) {
@@ -94,10 +95,14 @@ int run_many(const ManyOptions& options) {
   const nlohmann::ordered_json many = measure_with(options, at, each);
   const double ratio = many.at("mmsgs_per_s").get<double>() / few.at("mmsgs_per_s").get<double>();
   if (options.json) {
-    const nlohmann::ordered_json all{{"metric", "many"},       {"size_bytes", options.size},
-                                     {"wire", options.wire},   {"clients", options.clients},
-                                     {"burst", options.burst}, {"few", few},
-                                     {"many", many},           {"rate_ratio", ratio}};
+    const nlohmann::ordered_json all{{"metric", "many"},
+                                     {"size_bytes", options.size},
+                                     {"wire", many.at("wire")},
+                                     {"clients", options.clients},
+                                     {"burst", options.burst},
+                                     {"few", few},
+                                     {"many", many},
+                                     {"rate_ratio", ratio}};
     fmt::print("{}\n", all.dump());
   } else {
     print_row(many);

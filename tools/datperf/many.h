@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/connection.h"
+#include "datperf/run.h"
 
 namespace datperf {
 
@@ -18,7 +19,7 @@ struct ManyOptions {
   std::uint32_t burst = 16;
   std::uint64_t size = 8;
   std::uint64_t iters = 2'000'000;  // in all
-  std::string wire = "auto";
+  std::string wire = wanted_wire();
   std::string ia = tools::kDefaultIa;
   std::vector<int> cpus;
   bool json = false;

@@ -143,6 +143,19 @@ Sizing sizing_of(const Params& params, Role role) {
   return sizing;
 }
 
+std::uint64_t memory_of(const Params& params, Role role) {
+  constexpr std::uint64_t kOfEntry = 256;      // of a queue, with the events that it can lead to
+  constexpr std::uint64_t kOfEndpoint = 4096;  // besides
+  const Sizing sizing = sizing_of(params, role);
+  const std::uint64_t endpoints = params.endpoints;
+  const std::uint64_t receives = params.srq ? sizing.receives : sizing.receives * endpoints;
+  std::uint64_t slots = receives + sizing.send_slots * endpoints;
+  if (params.op != Op::send)
+    slots += 2 * sizing_of(params, Role::client).send_slots * endpoints;  // its own, and offered
+  // None of the factors is beyond 2^31, and what may be many of one is few of the other.
+  return slots * sizing.stride + (receives + sizing.requests * endpoints) * kOfEntry + endpoints * kOfEndpoint;
+}
+
 std::uint64_t default_iters(Metric metric, std::uint64_t size, bool slow_path) {
   const std::uint64_t bytes = metric == Metric::lat ? 400'000'000 : 4'000'000'000;
   const std::uint64_t most = metric == Metric::lat ? 200'000 : 2'000'000;

@@ -59,6 +59,9 @@ Sizing sizing_of(const Params& params, Role role);
 // waits for no program at the other end. A power of two, the same on both sides.
 std::uint32_t transfers_of(const Params& params);
 
+// What the memory of one side amounts to, its queues included.
+std::uint64_t memory_of(const Params& params, Role role);
+
 // Enough repetitions for a steady median within about a second.
 std::uint64_t default_iters(Metric metric, std::uint64_t size, bool slow_path);
 

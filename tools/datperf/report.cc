@@ -21,7 +21,7 @@ double rounded(double value) {
 
 }  // namespace
 
-nlohmann::ordered_json to_json(const Result& result, const std::string& wire) {
+nlohmann::ordered_json to_json(const Result& result) {
   const Params& params = result.params;
   const auto& latency = result.latency_ns;
   nlohmann::ordered_json json{
@@ -29,7 +29,7 @@ nlohmann::ordered_json to_json(const Result& result, const std::string& wire) {
       {"op", name_of(params.op)},
       {"size_bytes", params.size},
       {"iters", params.iters},
-      {"wire", wire},
+      {"wire", result.wire.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(result.wire)},
       {"wait", params.block ? "block" : "poll"},
       {"srq", params.srq},
       {"endpoints", params.endpoints},
@@ -49,10 +49,11 @@ nlohmann::ordered_json to_json(const Result& result, const std::string& wire) {
   return json;
 }
 
-void print_table_head(const Params& params, const std::string& wire, const std::string& server) {
+void print_table_head(const Result& result, const std::string& server) {
+  const Params& params = result.params;
   fmt::print("datperf {}: {} to {}, wire {}, {}, {}, {} endpoint{}\n", name_of(params.metric), name_of(params.op),
-             server, wire, params.srq ? "SRQ" : "plain receive queues", params.block ? "blocking" : "polling",
-             params.endpoints, params.endpoints == 1 ? "" : "s");
+             server, result.wire.empty() ? "unknown" : result.wire, params.srq ? "SRQ" : "plain receive queues",
+             params.block ? "blocking" : "polling", params.endpoints, params.endpoints == 1 ? "" : "s");
   if (params.metric == Metric::lat) {
     fmt::print("{:>10} {:>10} {:>12} {:>12} {:>12} {:>9}   {}\n", "size", "iters", "median", "99%", "99.9%", "cpu s",
                params.op == Op::read ? "post to completion" : "half round trip");

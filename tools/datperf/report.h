@@ -10,10 +10,10 @@
 
 namespace datperf {
 
-// What a run was, in the words of the command line; "auto" is a wire, too.
-nlohmann::ordered_json to_json(const Result& result, const std::string& wire);
+// What a run was, in the words of the command line; the wire is the one that carried it, or null if that is not known.
+nlohmann::ordered_json to_json(const Result& result);
 
-void print_table_head(const Params& params, const std::string& wire, const std::string& server);
+void print_table_head(const Result& result, const std::string& server);
 void print_table_row(const Result& result);
 
 // The fraction of a run that is done, on one line of a terminal that the next output overwrites. Silent elsewhere, and

@@ -25,6 +25,7 @@ struct SetUp {
 
 struct Result {
   Params params;
+  std::string wire;                          // that carried it; empty if the adapter does not tell
   std::optional<tools::Summary> latency_ns;  // lat: half a round trip, or all of a Read
   SetUp set_up;
   double seconds = 0;  // the measured phase, as the client saw it, or the server of several
@@ -33,6 +34,9 @@ struct Result {
   double mmsgs_per_s() const { return static_cast<double>(params.iters * params.clients) / seconds / 1e6; }
   double gbytes_per_s() const { return mmsgs_per_s() * static_cast<double>(params.size) / 1e3; }
 };
+
+// The wire that the environment asks for: "auto" unless DAT_WIRE is "shm" or "tcp".
+std::string wanted_wire();
 
 // The address of this host that an adapter of that name serves, as it is written in --to.
 std::string own_address(const std::string& ia);
@@ -46,8 +50,10 @@ Result measure(const tools::Adapter& adapter, const tools::Peer& server, const P
 
 struct ServeOptions {
   std::string ia = tools::kDefaultIa;
-  DAT_CONN_QUAL qualifier = kDefaultQualifier;  // 0 lets the library choose
-  int control_fd = -1;                          // set by the process that started us
+  DAT_CONN_QUAL qualifier = kDefaultQualifier;    // 0 lets the library choose
+  int control_fd = -1;                            // set by the process that started us
+  std::uint64_t memory = std::uint64_t{1} << 30;  // that one run of somebody else's may need
+  double patience_s = 30;                         // without a message, before a run gives way to another
 };
 
 // Serves one run after the other until told to stop.

@@ -2,8 +2,15 @@
 // The serving half: does for each run what the run's first request says.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <exception>
+#include <mutex>
 #include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/error.h"
 #include "common/process.h"
@@ -15,7 +22,47 @@ namespace datperf {
 namespace {
 
 constexpr tools::Timeout kSetUpTimeout = std::chrono::seconds(10);
+constexpr tools::Timeout kSetUpOfEach = std::chrono::milliseconds(5);
+using Clock = std::chrono::steady_clock;
+constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 constexpr DAT_COUNT kRequestsMax = 4096;  // that nobody has looked at yet
+
+// Ends a run that has been silent for too long while somebody else waits for his turn.
+class Patience {
+ public:
+  Patience(const ServeOptions& options, const Side& side, DAT_EVD_HANDLE requests, std::uint64_t requests_seen) {
+    if (options.control_fd >= 0) return;  // there is one client, which has started us
+    thread_ = std::thread([=, this, &side] {
+      const auto patience = std::chrono::duration<double>(options.patience_s);
+      std::uint64_t heard = side.heard();
+      auto since = Clock::now();
+      std::unique_lock lock(mutex_);
+      while (!changed_.wait_for(lock, patience / 10, [this] { return over_; })) {
+        if (const std::uint64_t now = side.heard(); now != std::exchange(heard, now)) since = Clock::now();
+        if (Clock::now() - since < patience || tools::events_of(requests) <= requests_seen) continue;
+        fmt::print(stderr, "datperf: a run that has been silent for {} s gives way to the next\n", options.patience_s);
+        side.cut();
+        return;
+      }
+    });
+  }
+  ~Patience() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
 
 class Server {
  public:
@@ -34,10 +81,11 @@ class Server {
                  tools::address_text(adapter_.attributes().ia_address_ptr), listener_.qualifier(), options_.ia);
       std::fflush(stdout);
     }
-    while (const auto first = next_request(std::chrono::hours(24 * 365))) {
+    while (const auto first = next_request(kNoDeadline)) {
+      // Whatever a client does, or lacks, ends its own run only.
       try {
         first->params.op == Op::send ? serve_run<Side>(*first) : serve_run<RdmaSide>(*first);
-      } catch (const tools::Error& error) {
+      } catch (const std::exception& error) {
         fmt::print(stderr, "datperf: a run ended early: {}\n", error.what());
       }
     }
@@ -51,49 +99,74 @@ class Server {
   };
 
   // The next request of a datperf client; nothing when it is time to stop. Rejects what it does not understand.
-  std::optional<Incoming> next_request(tools::Timeout timeout) {
+  std::optional<Incoming> next_request(Clock::time_point deadline) {
     for (DAT_EVENT event{}; !stopping_;) {
-      if (!tools::wait_event(requests_.get(), timeout, event)) throw tools::Error("a connection of the run is missing");
+      const auto left = std::chrono::duration_cast<tools::Timeout>(deadline - Clock::now());
+      if (!tools::wait_event(requests_.get(), left, event)) {
+        if (deadline == kNoDeadline) continue;
+        throw tools::Error("a connection of the run is missing");
+      }
       if (event.event_number == DAT_SOFTWARE_EVENT) {
         stopping_ = true;
-      } else if (const DAT_CR_HANDLE cr = event.event_data.cr_arrival_event_data.cr_handle;
-                 const auto params = decode(tools::request_data(cr))) {
-        return Incoming{cr, *params};
-      } else {
-        tools::check(dat_cr_reject(cr), "dat_cr_reject");
+        continue;
       }
+      const DAT_CR_HANDLE cr = event.event_data.cr_arrival_event_data.cr_handle;
+      ++requests_seen_;
+      try {
+        if (const auto params = decode(tools::request_data(cr))) return Incoming{cr, *params};
+      } catch (const tools::Error&) {
+        // It cannot even be asked for its data.
+      }
+      reject(cr);
     }
     return std::nullopt;
+  }
+
+  // Who asked may have gone already, so that there is nobody left to be told.
+  static void reject(DAT_CR_HANDLE cr) { dat_cr_reject(cr); }
+
+  // False: the run needs more than a stranger may have, which is said.
+  bool affordable(const Params& params) const {
+    if (options_.control_fd >= 0) return true;  // whoever has started us asks for what he wants
+    const std::uint64_t needed = memory_of(params, Role::server);
+    if (needed <= options_.memory) return true;
+    fmt::print(stderr, "datperf: refused a run that needs {} bytes here, which --memory does not allow\n", needed);
+    return false;
   }
 
   template <typename AnySide>  // Side or RdmaSide
   void serve_run(const Incoming& first) {
     const Params& params = first.params;
-    if (params.run == last_run_) {  // the rest of a run that we gave up
-      tools::check(dat_cr_reject(first.cr), "dat_cr_reject");
-      return;
-    }
+    // The rest of a run that we gave up, or one that is too large.
+    if (params.run == last_run_ || !affordable(params)) return reject(first.cr);
     last_run_ = params.run;
     std::optional<AnySide> side;
     try {
       side.emplace(adapter_, params, Role::server);
-    } catch (const tools::Error&) {
-      dat_cr_reject(first.cr);  // the client need not wait for what cannot be had
+    } catch (const std::exception&) {
+      reject(first.cr);  // the client need not wait for what cannot be had
       throw;
     }
     const std::uint64_t start_ns = tools::now_ns();
+    // All connections of a run, however many, and not so long for each.
+    const Clock::time_point deadline = Clock::now() + kSetUpTimeout + params.endpoints * kSetUpOfEach;
+    std::vector<bool> accepted(params.endpoints);
     side->accept(params.index, first.cr);
-    for (std::uint32_t accepted = 1; accepted < params.endpoints;) {
-      const auto next = next_request(kSetUpTimeout);
+    accepted[params.index] = true;
+    for (std::uint32_t left = params.endpoints - 1; left > 0;) {
+      const auto next = next_request(deadline);
       if (!next) return;
-      if (next->params.run != params.run) {  // somebody else's run: one at a time, or neither measures anything
-        tools::check(dat_cr_reject(next->cr), "dat_cr_reject");
+      // Somebody else's run (one at a time, or neither measures anything), or none of those that this one has left.
+      if (next->params.run != params.run || next->params.index >= params.endpoints || accepted[next->params.index]) {
+        reject(next->cr);
         continue;
       }
       side->accept(next->params.index, next->cr);
-      ++accepted;
+      accepted[next->params.index] = true;
+      --left;
     }
     side->await_accepted(kSetUpTimeout);
+    const Patience patience(options_, *side, requests_.get(), requests_seen_);
     set_up(*side, start_ns);
     if (params.warmup > 0) run_phase(*side, params.warmup);
     run_phase(*side, params.iters);
@@ -152,6 +225,7 @@ class Server {
   tools::Listener listener_;
   tools::StopWatcher stop_;
   bool stopping_ = false;
+  std::uint64_t requests_seen_ = 0;
   std::uint64_t last_run_ = 0;
 };
 

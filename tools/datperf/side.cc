@@ -123,6 +123,19 @@ Report Side::receive_report() {
   return report;
 }
 
+std::string Side::wire() const {
+  const char* name = nullptr;
+  return anydat_ep_wire(lanes_[0].ep.get(), &name) == DAT_SUCCESS ? name : "";
+}
+
+std::uint64_t Side::heard() const {
+  return tools::events_of(inbox_.get());
+}
+
+void Side::cut() const {
+  for (const Lane& lane : lanes_) dat_ep_disconnect(lane.ep.get(), DAT_CLOSE_ABRUPT_FLAG);
+}
+
 bool Side::lost(const DAT_EVENT& event) {
   if (event.event_number != DAT_DTO_COMPLETION_EVENT) {
     failure_ = fmt::format("the connection ended with {}", tools::event_name(event.event_number));

@@ -56,6 +56,12 @@ class Side {
   const Params& params() const { return params_; }
   // With several clients: what memory there was when nothing but the buffers of messages had been made.
   const Footprint& before() const { return before_; }
+  // What carries the connections; empty if the adapter does not tell.
+  std::string wire() const;
+  // Receives and events of connections so far. Any thread may ask.
+  std::uint64_t heard() const;
+  // Ends all connections at once: whoever waits for something on them learns of it. Any thread may call it.
+  void cut() const;
   // Notes that an answer was not what had been sent; returns false like the operations.
   bool corrupt();
   [[noreturn]] void fail() const;

@@ -93,13 +93,23 @@ class Server {
   static std::uint64_t buffer_bytes(std::uint64_t message_bytes) { return message_bytes == 0 ? 1 : message_bytes; }
 
   void answer(DAT_CR_HANDLE cr) {
-    Request request;
-    const tools::Bytes data = tools::request_data(cr);
-    if (data.size() == sizeof request) std::memcpy(&request, data.data(), sizeof request);
-    if (data.size() != sizeof request || request.magic != Request::kMagic || request.size > options_.size) {
-      tools::check(dat_cr_reject(cr), "dat_cr_reject");
-      return;
+    // What cannot be had for one client, or a client that has gone, is no reason to leave the others.
+    try {
+      Request request;
+      const tools::Bytes data = tools::request_data(cr);
+      if (data.size() == sizeof request) std::memcpy(&request, data.data(), sizeof request);
+      if (data.size() == sizeof request && request.magic == Request::kMagic && request.size <= options_.size) {
+        accept(cr, request);
+      } else {
+        dat_cr_reject(cr);
+      }
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "datping: a client could not be served: {}\n", error.what());
+      dat_cr_reject(cr);  // which fails if it has been accepted
     }
+  }
+
+  void accept(DAT_CR_HANDLE cr, const Request& request) {
     auto connection = std::make_unique<Connection>();
     if (options_.srq) {
       connection->ep = adapter_.make_ep_with_srq(evd_.get(), evd_.get(), evd_.get(), srq_.get(), kSharedBuffers);
@@ -109,8 +119,8 @@ class Server {
       for (auto& buffer : connection->own_buffers->buffers) post_receive(connection->ep.get(), buffer);
     }
     const DAT_EP_HANDLE ep = connection->ep.get();
-    connections_.emplace(ep, std::move(connection));
     tools::check(dat_cr_accept(cr, ep, 0, nullptr), "dat_cr_accept");
+    connections_.emplace(ep, std::move(connection));
   }
 
   void complete(const DAT_DTO_COMPLETION_EVENT_DATA& completion) {

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tools' servers, and clients that are none: what one of them does, or lacks, must not end the service for others.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "support/dat_fixture.h"
+
+namespace anydat::test {
+namespace {
+
+// A tool that serves on a qualifier of its choice, until the test ends.
+class ToolServer {
+ public:
+  explicit ToolServer(std::vector<std::string> arguments) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    output_ = base::UniqueFd(ends[0]);
+    const base::UniqueFd theirs(ends[1]);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    const std::string program = std::string(ANYDAT_BIN) + "/" + arguments[0];
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      dup2(theirs.get(), STDOUT_FILENO);
+      execv(program.c_str(), argv.data());
+      _exit(127);
+    }
+  }
+  ~ToolServer() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  ToolServer(const ToolServer&) = delete;
+  ToolServer& operator=(const ToolServer&) = delete;
+
+  // What follows "ADDRESS:" in its first line.
+  DAT_CONN_QUAL qualifier() {
+    std::string line;
+    for (char c = 0; read(output_.get(), &c, 1) == 1 && c != '\n';) line += c;
+    const auto at = line.find(" on ");
+    const auto colon = line.find(" (");
+    if (at == std::string::npos || colon == std::string::npos) throw std::runtime_error("it serves nowhere: " + line);
+    return std::stoul(line.substr(line.rfind(':', colon) + 1));
+  }
+  bool lives() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
+  pid_t pid() const { return pid_; }
+  // What it has of memory at the most, in bytes.
+  std::uint64_t peak() const {
+    std::ifstream status(fmt::format("/proc/{}/status", pid_));
+    for (std::string word; status >> word;) {
+      std::uint64_t kib = 0;
+      if (word == "VmHWM:" && status >> kib) return kib << 10;
+    }
+    return 0;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  base::UniqueFd output_;
+};
+
+// How a tool that is run to its end ends.
+int run_tool(const std::string& command) {
+  const int status = std::system(fmt::format("timeout 60 {}/{} >/dev/null 2>&1", ANYDAT_BIN, command).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The first 64 bytes that a client of datperf says.
+struct RunRequest {
+  std::uint64_t magic = 0x6461747065726633;
+  std::uint8_t metric = 0, op = 0, srq = 0, block = 1;
+  std::uint32_t endpoints = 1, index = 0;
+  std::uint16_t shareable = 0, clients = 1;
+  std::uint64_t size = 64, iters = 100, warmup = 0, run = 1;
+};
+
+class ToolServers : public testing::TestWithParam<Wire> {
+ protected:
+  template <typename Request>
+  Ep ask(DAT_CONN_QUAL qualifier, const Request& request, std::size_t bytes) {
+    std::array<std::byte, 64> data{};
+    std::memcpy(data.data(), &request, sizeof request);
+    Ep ep(side);
+    require(dat_ep_connect(ep.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, static_cast<DAT_COUNT>(bytes),
+                           data.data(), DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    return ep;
+  }
+  DAT_EVENT_NUMBER answer() {
+    const auto event = wait_event(side.connect.get());
+    return event ? event->event_number : DAT_EVENT_NUMBER{};
+  }
+
+  Side side{GetParam()};
+  ScopedEnv env{GetParam().env};  // for the tools, too
+};
+
+TEST_P(ToolServers, DatperfIsNotEndedByARequestThatContradictsAnother) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  RunRequest request;
+  request.endpoints = 2;
+  const Ep first = ask(qualifier, request, 64);
+  request.endpoints = 70;
+  request.index = 69;
+  const Ep second = ask(qualifier, request, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+  EXPECT_TRUE(server.lives());
+  request.index = 0;  // again
+  const Ep third = ask(qualifier, request, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+  EXPECT_TRUE(server.lives());
+}
+
+TEST_P(ToolServers, DatperfTurnsFromAnIdleClientToTheNext) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--patience", "0.3"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  const Ep idle = ask(qualifier, RunRequest{}, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 50 --wait block --to 127.0.0.1:{} --ia {}", qualifier,
+                                 GetParam().ia_name)),
+            0);
+}
+
+TEST_P(ToolServers, DatperfMakesNoMoreMemoryThanItMay) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--memory", "64MiB"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  RunRequest request;
+  request.size = 100 << 20;
+  const Ep greedy = ask(qualifier, request, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+  EXPECT_LT(server.peak(), std::uint64_t{400} << 20);
+  EXPECT_EQ(run_tool(fmt::format("datperf bw --size 1MiB --iters 20 --to 127.0.0.1:{} --ia {}", qualifier,
+                                 GetParam().ia_name)),
+            0);
+}
+
+TEST_P(ToolServers, DatpingOutlivesAClientForWhomItHasNoMemory) {
+  ToolServer server({"datping", "--serve", "--qual", "0", "--ia", GetParam().ia_name, "--size", "1GiB"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  // Its address space ends a little above what it has: less than four messages of that size.
+  std::ifstream status(fmt::format("/proc/{}/statm", server.pid()));
+  std::uint64_t pages = 0;
+  status >> pages;
+  const rlim_t most = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + (std::uint64_t{1} << 30);
+  const rlimit limit{most, most};
+  ASSERT_EQ(prlimit(server.pid(), RLIMIT_AS, &limit, nullptr), 0);
+  EXPECT_EQ(
+      run_tool(fmt::format("datping --count 1 --size 512MiB --to 127.0.0.1:{} --ia {}", qualifier, GetParam().ia_name)),
+      1);
+  EXPECT_TRUE(server.lives());
+  EXPECT_EQ(
+      run_tool(fmt::format("datping --count 3 --size 64 --to 127.0.0.1:{} --ia {}", qualifier, GetParam().ia_name)), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, ToolServers, testing::ValuesIn(all_wires()), wire_name);
+
+}  // namespace
+}  // namespace anydat::test
