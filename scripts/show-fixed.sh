@@ -112,7 +112,7 @@ once() {
   elif [ -z "$3" ]; then
     say "NOT BUILT" && return
   else
-    output=$(LD_LIBRARY_PATH=$(realpath "$4/src") timeout --kill-after=5 "$seconds" "$3" \
+    output=$(LD_LIBRARY_PATH=$(realpath "$4/src") ANYDAT_TEST_BIN=$(realpath "$4/bin") timeout --kill-after=5 "$seconds" "$3" \
       --gtest_filter="$2" --gtest_brief=1 2>&1) || code=$?
   fi
   case $code in

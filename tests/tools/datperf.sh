@@ -51,6 +51,18 @@ run 1 datperf many --endpoints 201 --clients 4
 )
 complains 'needs [0-9]+ descriptors .* may have 100'
 
+for wire in shm tcp; do # what was used, not what was asked for
+  run 0 datperf lat --size 8 --iters 20 --wire $wire --json
+  [ "$(json wire)" = $wire ] || die "the JSON does not say that $wire was used"
+  DAT_WIRE=$wire run 0 datperf lat --size 8 --iters 20 --json
+  [ "$(json wire)" = $wire ] || die "DAT_WIRE=$wire did not hold"
+done
+run 2 datperf lat --cpus 0,9999
+complains '9999. is no processor'
+if grep -q 'Broken pipe' "$work/err"; then die "the complaint is not the first: $(cat "$work/err")"; fi
+run 0 datperf --version
+says '^datperf [0-9]+\.[0-9]+'
+
 start_server datperf serve --qual 0
 measure lat --to "$server_at" --size 8 --iters 100
 measure bw --to "$server_at" --size 4096 --iters 100 --srq
