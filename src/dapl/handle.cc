@@ -11,8 +11,8 @@ namespace {
 
 // A freed handle rests until this many others have been freed after it (GEN-4).
 constexpr std::size_t kRestingMin = 16384;
-// Chunks that are tried, and given back, because their place is taken.
-constexpr std::size_t kTries = 8;
+// Windows of addresses in which a chunk is tried at a place that is free.
+constexpr std::size_t kTries = 1024;
 
 // Never destroyed: programs call DAT from their own static destructors.
 constinit HandleTable table;
@@ -34,23 +34,30 @@ bool HandleTable::add_chunk() {
     return true;
   }
   if (slots_ + kSlotsPerChunk > kSlotsMax) return false;
-  std::array<void*, kTries> taken{};
-  std::size_t tries = 0;
-  for (; tries < kTries; ++tries) {
-    void* const memory = os::map_private_aligned(kChunkBytes);
-    if (!memory) break;
+  const auto take = [this](void* memory) ANYDAT_NO_ANALYSIS {
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
-    if (place_of(address).load(std::memory_order_relaxed) == 0) {
-      place_of(address).store(address, std::memory_order_relaxed);
-      fresh_ = static_cast<HandleSlot*>(memory);
-      fresh_count_ = kSlotsPerChunk;
-      slots_ += kSlotsPerChunk;
-      break;
-    }
-    taken[tries] = memory;
+    if (place_of(address).load(std::memory_order_relaxed) != 0) return false;
+    place_of(address).store(address, std::memory_order_relaxed);
+    fresh_ = static_cast<HandleSlot*>(memory);
+    fresh_count_ = kSlotsPerChunk;
+    slots_ += kSlotsPerChunk;
+    return true;
+  };
+  void* const any = os::map_private_aligned(kChunkBytes);
+  if (!any) return false;
+  if (take(any)) return true;
+  os::unmap(any, kChunkBytes);
+  // The place of what the system gives is taken: one that is free is asked for, in one of the windows that are as large
+  // as all places together, below this one.
+  std::size_t place = 0;
+  while (chunks_[place].load(std::memory_order_relaxed) != 0) ++place;  // there are twice as many as chunks
+  constexpr std::uintptr_t kWindow = kPlaces * kChunkBytes;
+  std::uintptr_t window = reinterpret_cast<std::uintptr_t>(any) / kWindow * kWindow;
+  for (std::size_t tries = 0; tries < kTries && window > kWindow; ++tries, window -= kWindow) {
+    void* const memory = os::map_private_at(window + place * kChunkBytes, kChunkBytes);
+    if (memory && take(memory)) return true;
   }
-  for (void* memory : taken) os::unmap(memory, kChunkBytes);
-  return fresh_count_ > 0;
+  return false;
 }
 
 HandleSlot* HandleTable::add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object& object) {

@@ -33,6 +33,16 @@ void* map_private_aligned(std::size_t bytes) {
   return begin + before;
 }
 
+void* map_private_at(std::uintptr_t address, std::size_t bytes) {
+  auto* const wanted = reinterpret_cast<void*>(address);
+  void* const memory =
+      mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (memory == wanted) return memory;
+  // A kernel that does not know the flag takes the address for a hint.
+  if (memory != MAP_FAILED) munmap(memory, bytes);
+  return nullptr;
+}
+
 void unmap(void* memory, std::size_t bytes) {
   if (memory) munmap(memory, bytes);
 }

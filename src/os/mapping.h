@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace anydat::os {
 
@@ -15,6 +16,9 @@ void* map_private(std::size_t bytes);
 // The same, at a multiple of `bytes`, which is a power of two of whole pages. Null
 // if there is no room.
 void* map_private_aligned(std::size_t bytes);
+
+// The same at this address, and nowhere else. Null if something is there.
+void* map_private_at(std::uintptr_t address, std::size_t bytes);
 
 // Of either; nothing happens if `memory` is null.
 void unmap(void* memory, std::size_t bytes);
