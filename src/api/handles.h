@@ -14,12 +14,12 @@ DAT_RETURN free_when_quiet(DAT_HANDLE handle, const char* call, const char* argu
   for (;;) {
     Object* const object = dapl::lookup<Object>(handle);
     if (!object) return bad_handle(call, argument, handle, subtype);
-    nic::Engine& engine = object->ia().engine();
+    dapl::Ia& ia = object->ia();
     {
-      base::Guard guard(engine);
+      base::Guard guard(ia.engine());
       if (const auto rc = object->free()) return *rc;
     }
-    engine.pause();
+    ia.nic().await_quiet();
   }
 }
 

@@ -252,7 +252,7 @@ bool Ia::anything_of_the_consumers() const {
 
 // IA-CLOSE-3: dependents first.
 void Ia::destroy_everything() {
-  for (;; engine().pause()) {
+  for (;; nic().await_quiet()) {
     base::Guard guard(engine());
     closing_ = true;
     for (const DAT_HANDLE_TYPE type : {DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CR}) retire_all(type);

@@ -145,9 +145,9 @@ DAT_RETURN Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& resu
                   "dat_lmr_create: write privileges are asked for, but the memory at {:#x} is read-only", address);
   }
 
-  base::Guard guard(ia.engine());
   nic::RegionKeys keys;
   const nic::Status status = ia.nic().add_region({address, request.length, pz.zone(), request.rights}, keys);
+  base::Guard guard(ia.engine());
   Lmr* lmr = status == nic::Status::ok ? ia.adopt(std::make_unique<Lmr>(ia, pz, request, address, keys)) : nullptr;
   if (!lmr) {
     if (status == nic::Status::ok) {

@@ -222,7 +222,7 @@ class QueuePair {
 
   virtual Status connect(const ConnectParameters& parameters) = 0;
   // Of a connected queue pair: on_closed(false) follows, after the send queue has drained if `graceful`. Of one that is
-  // still connecting or being accepted: everything is flushed and on_closed(false) called before this returns.
+  // still connecting or being accepted: everything is flushed and on_closed(false) called, at once if memory is free.
   virtual void disconnect(bool graceful) = 0;
   // From closed back to the state after creation.
   virtual void reset() = 0;
@@ -329,13 +329,16 @@ class Adapter {
   // What the segments of a post are checked against.
   virtual const RegionTable& regions() = 0;
 
-  // Opens memory to posted work and, as far as the rights say, to peers.
+  // Opens memory to posted work and, as far as the rights say, to peers. Without the engine, since it may take long.
   virtual Status add_region(const Region& region, RegionKeys& keys) = 0;
   // No check finds the region with this local key any longer, and no peer can begin to use it. May be repeated.
   virtual void remove_region(std::uint32_t key) = 0;
   // To be called after remove_region(). True when nobody, neither we nor a peer, acts any longer on a check() that came
   // before. False while a peer is in the middle of using the memory: ask again, with the engine released in between.
   virtual bool quiesce(std::uint32_t key) = 0;
+  // For a call that quiesce() or cut() has told to ask again, without the engine: comes back when the answer may be
+  // another.
+  virtual void await_quiet() { engine().pause(); }
   // Null when out of memory.
   virtual std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) = 0;
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
@@ -16,6 +17,7 @@
 
 namespace {
 
+using anydat::test::edge::Call;
 using anydat::test::edge::QueuePair;
 
 // The library's own function of that name, as programs are linked with it today.
@@ -44,6 +46,24 @@ std::map<ibv_context*, Device> devices;
 std::vector<QueuePair> made;
 thread_local bool last_was_raised = false;
 
+struct Door {
+  bool closed = false;
+  int waiting = 0;
+};
+Door doors[3];
+std::condition_variable doors_changed;
+
+Door& door(Call call) {
+  return doors[static_cast<int>(call)];
+}
+
+void pass(Call call) {
+  std::unique_lock held(lock);
+  ++door(call).waiting;
+  doors_changed.wait(held, [&] { return !door(call).closed; });
+  --door(call).waiting;
+}
+
 }  // namespace
 
 namespace anydat::test::edge {
@@ -51,6 +71,22 @@ namespace anydat::test::edge {
 std::vector<QueuePair> queue_pairs() {
   const std::lock_guard guard(lock);
   return made;
+}
+
+Gate::Gate(Call call) : call_(call) {
+  const std::lock_guard guard(lock);
+  door(call).closed = true;
+}
+
+Gate::~Gate() {
+  const std::lock_guard guard(lock);
+  door(call_).closed = false;
+  doors_changed.notify_all();
+}
+
+bool Gate::reached() const {
+  const std::lock_guard guard(lock);
+  return door(call_).waiting > 0;
 }
 
 void raise(ibv_context* device, const ibv_async_event& event) {
@@ -130,7 +166,24 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   return qp;
 }
 
+#undef ibv_reg_mr
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
+  pass(Call::registering);
+  return real<ibv_mr*(ibv_pd*, void*, std::size_t, int)>("ibv_reg_mr")(pd, address, length, access);
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, unsigned int access) {
+  pass(Call::registering);
+  return real<decltype(ibv_reg_mr_iova2)>("ibv_reg_mr_iova2", "IBVERBS_1.8")(pd, address, length, iova, access);
+}
+
+int ibv_dereg_mr(ibv_mr* mr) {
+  pass(Call::deregistering);
+  return real<decltype(ibv_dereg_mr)>("ibv_dereg_mr")(mr);
+}
+
 int ibv_destroy_qp(ibv_qp* qp) {
+  pass(Call::destroying);
   {
     const std::lock_guard guard(lock);
     std::erase_if(made, [&](const QueuePair& one) { return one.qp == qp; });

@@ -19,6 +19,20 @@ struct QueuePair {
 };
 std::vector<QueuePair> queue_pairs();
 
+// The kernel is slow: while one of these lives, calls of that kind do not come back.
+enum class Call { registering, deregistering, destroying };
+class Gate {
+ public:
+  explicit Gate(Call call);
+  ~Gate();
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  bool reached() const;  // a call waits
+
+ private:
+  const Call call_;
+};
+
 // The device tells its owner of an asynchronous event.
 void raise(ibv_context* device, const ibv_async_event& event);
 

@@ -3,21 +3,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <new>
-#include <optional>
-#include <set>
 
 #include "base/env.h"
 #include "base/log.h"
-#include "base/unique_fd.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/shared_queue.h"
 #include "nic/verbs/window.h"
@@ -34,48 +28,6 @@ constexpr std::uint32_t kTagIndexBits = 20;
 constexpr std::uint32_t kTagIndexMask = (1u << kTagIndexBits) - 1;
 constexpr std::uint32_t kTagMask = (1u << 30) - 1;
 
-// The network devices that carry the device's traffic, as the kernel tells; none for one that needs none.
-std::set<std::string> network_devices(const std::string& device) {
-  std::set<std::string> names;
-  const std::filesystem::path folder =
-      std::filesystem::path("/sys/class/infiniband") / device / "ports" / "1" / "gid_attrs" / "ndevs";
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const base::UniqueFd file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
-    std::array<char, 64> line;
-    const auto count =
-        file ? ::read(file.get(), line.data(), line.size()) : -1;  // those of unused entries cannot be read
-    if (count > 1) names.emplace(line.data(), static_cast<std::size_t>(count) - 1);
-  }
-  return names;
-}
-
-// The address by which connection management knows the device: the first of this host's that leads to it, IPv4 rather
-// than IPv6.
-std::optional<Address> address_of_device(rdma_event_channel* channel, const std::string& device) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return std::nullopt;
-  std::optional<Address> result;
-  // Asking by an address opens the device that it leads to, for the life of the process, and an open device cannot be
-  // removed: so only addresses are tried that may be this one's.
-  const std::set<std::string> carriers = network_devices(device);
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* entry = list; entry && !result; entry = entry->ifa_next) {
-      if (!entry->ifa_addr || entry->ifa_addr->sa_family != family) continue;
-      if (!carriers.empty() && !carriers.contains(entry->ifa_name)) continue;
-      const Address address = address_of(entry->ifa_addr);
-      rdma_cm_id* id = nullptr;
-      if (is_loopback(address) || rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) continue;
-      const CmIdPtr owner(id);
-      sockaddr_storage any_port = socket_address(address, 0);
-      if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any_port)) != 0 || !id->verbs) continue;
-      if (device == ibv_get_device_name(id->verbs->device)) result = address;
-    }
-  }
-  freeifaddrs(list);
-  return result;
-}
-
 // The receiver-not-ready timers that a device knows, in microseconds, by their codes (InfiniBand, volume 1, table 45).
 constexpr std::array<std::uint32_t, 32> kRnrTimers{
     655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,   480,    640,    960,    1280,   1920,
@@ -83,10 +35,12 @@ constexpr std::array<std::uint32_t, 32> kRnrTimers{
 
 }  // namespace
 
-VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info)
+VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info,
+                           std::vector<DeviceAddress> addresses)
     : device_(std::move(device)),
       cm_channel_(std::move(channel)),
       info_(std::move(info)),
+      addresses_(std::move(addresses)),
       completion_queues_(*device_),
       abandoned_(*this),
       completions_source_(*this, &VerbsAdapter::completion_notices),
@@ -106,13 +60,13 @@ std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, cons
                       std::strerror(errno));
     return nullptr;
   }
-  const std::optional<Address> address = address_of_device(channel.get(), device_name);
-  if (!address) {
+  std::vector<DeviceAddress> addresses = addresses_of_device(channel.get(), device_name);
+  if (addresses.empty()) {
     status = Status::failed;
     why = fmt::format("no IP address of this host belongs to the RDMA device {}", device_name);
     return nullptr;
   }
-  AdapterInfo info{.name = name, .address = *address, .qos_supported = 0x0f};
+  AdapterInfo info{.name = name, .address = addresses.front().address, .qos_supported = 0x0f};
   info.private_data_max = device->is_iwarp() ? kIwarpPrivateDataMax : kIbPrivateDataMax;
   info.limits = device->limits();
   info.counts_taken_buffers = false;
@@ -123,7 +77,8 @@ std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, cons
   info.tells_remote_errors = !device->is_iwarp();
   info.confirms_accepts = !device->is_iwarp();
   info.tells_deaths = false;
-  std::unique_ptr<VerbsAdapter> adapter(new VerbsAdapter(std::move(device), std::move(channel), std::move(info)));
+  std::unique_ptr<VerbsAdapter> adapter(
+      new VerbsAdapter(std::move(device), std::move(channel), std::move(info), std::move(addresses)));
   status = adapter->start();
   if (status != Status::ok) {
     why = fmt::format("no thread, descriptors or completion channel for the RDMA device {}", device_name);
@@ -136,6 +91,7 @@ Status VerbsAdapter::start() {
   if (fcntl(cm_channel_->fd, F_SETFL, O_NONBLOCK) != 0) return Status::failed;
   if (const Status status = completion_queues_.open(); status != Status::ok) return status;
   if (const Status status = engine_.start(); status != Status::ok) return status;
+  if (const Status status = reaper_.start(); status != Status::ok) return status;
   base::Guard guard(engine_);
   engine_.add_source(*this);
   const bool watched = engine_.watch(completion_queues_.descriptor(), EPOLLIN, completions_source_) &&
@@ -149,7 +105,11 @@ VerbsAdapter::~VerbsAdapter() {
   engine_.remove_source(*this);
   engine_.unlock();
   engine_.stop();
+  engine_.lock();
   for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
+  reaper_.finish();
+  engine_.unlock();
+  reaper_.stop();
 }
 
 // A limit is kept as nearly as retries of a device can: six at most, each after one of its timers.
@@ -177,10 +137,32 @@ void VerbsAdapter::read_receiver_not_ready() {
 
 // ---- objects
 
-bool VerbsAdapter::quiesce(std::uint32_t) {
-  // The device has let go of the memory when it was deregistered; posts that checked it before look at their segments
-  // under the locks of their queues, and what they gave the device is refused there.
-  return true;
+void VerbsAdapter::remove_region(std::uint32_t key) {
+  MemoryRegion memory = device_->take_region(key);
+  if (!memory) return;
+  Reaper::Job job;
+  job.memory = std::move(memory);
+  try {
+    leaving_.insert(key);
+    job.done = [this, key] { leaving_.erase(key); };
+  } catch (const std::bad_alloc&) {
+    leaving_.erase(key);
+    return;  // with the device's region
+  }
+  reaper_.give(std::move(job));
+}
+
+bool VerbsAdapter::quiesce(std::uint32_t key) {
+  // When it has been deregistered, the device has let go of the memory; posts that checked it before look at their
+  // segments under the locks of their queues, and what they gave the device is refused there.
+  reaper_.call_done();
+  return !leaving_.contains(key);
+}
+
+void VerbsAdapter::await_quiet() {
+  if (!reaper_.help()) return engine_.pause();
+  base::Guard guard(engine_);
+  reaper_.call_done();
 }
 
 std::unique_ptr<Window> VerbsAdapter::create_window(ZoneId zone, WindowEvents& events) {
@@ -435,10 +417,24 @@ void VerbsAdapter::abandon(AbandonedAttempt attempt) {
 
 void VerbsAdapter::drop(AbandonedAttempt& attempt) {
   attempt.id.reset();
-  attempt.queue_pair.reset();
-  if (attempt.cq) completion_queues_.release(std::exchange(attempt.cq, nullptr), attempt.cq_room);
-  attempt.pd.reset();
-  if (attempt.shared && std::exchange(attempt.counted, false)) attempt.shared->detach();
+  Reaper::Job job;
+  job.queue_pair = std::move(attempt.queue_pair);
+  job.pd = std::move(attempt.pd);
+  Cq* const cq = std::exchange(attempt.cq, nullptr);
+  SharedQueue* const shared = std::exchange(attempt.counted, false) ? attempt.shared : nullptr;
+  const std::uint32_t room = attempt.cq_room;
+  if (!job.queue_pair && !cq && !shared) return;
+  const auto done = [this, cq, shared, room] {
+    if (cq) completion_queues_.release(cq, room);
+    if (shared) shared->detach();
+  };
+  try {
+    job.done = done;
+  } catch (const std::bad_alloc&) {
+    job = {};
+    return done();
+  }
+  reaper_.give(std::move(job));
 }
 
 void VerbsAdapter::drop_abandoned(const SharedQueue* shared) {

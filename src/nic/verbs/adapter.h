@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/verbs/addresses.h"
 #include "nic/verbs/cm.h"
 #include "nic/verbs/completions.h"
 #include "nic/verbs/device.h"
 #include "nic/verbs/listener.h"
+#include "nic/verbs/reaper.h"
 
 namespace anydat::nic::verbs {
 
@@ -44,8 +46,9 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Engine& engine() override { return engine_; }
   const RegionTable& regions() override { return device_->regions(); }
   Status add_region(const Region& region, RegionKeys& keys) override { return device_->add_region(region, keys); }
-  void remove_region(std::uint32_t key) override { device_->remove_region(key); }
+  void remove_region(std::uint32_t key) override;
   bool quiesce(std::uint32_t key) override;
+  void await_quiet() override;
   std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                QueuePairEvents& events) override;
@@ -62,20 +65,31 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Device& device() { return *device_; }
   CompletionQueues& completion_queues() { return completion_queues_; }
   CompletionBatch& batch() { return batch_; }
-  void
-  drain();  // handles every completion that is there when it begins. Requires: not called while one is being handled.
+  Reaper& reaper() { return reaper_; }
+  // Handles every completion that is there when it begins. Requires: not called while one is being handled.
+  void drain();
+  const std::vector<DeviceAddress>& addresses() const { return addresses_; }  // at least one
   rdma_event_channel* cm_channel() const { return cm_channel_.get(); }
   std::uint32_t add(VerbsQueuePair& queue_pair);  // answers with its tag
   void remove(VerbsQueuePair& queue_pair, std::uint32_t tag);
-  void note_number(std::uint32_t number, VerbsQueuePair& queue_pair) { by_number_[number] = &queue_pair; }
-  void forget_number(std::uint32_t number) { by_number_.erase(number); }
+  void note_number(std::uint32_t number, VerbsQueuePair& queue_pair) {
+    // Who had it before has just gone, and perhaps not all that it gave back has been seen.
+    if (by_number_.contains(number)) drain();
+    by_number_[number] = &queue_pair;
+  }
+  void forget_number(std::uint32_t number, const VerbsQueuePair& queue_pair) {
+    const auto found = by_number_.find(number);
+    if (found != by_number_.end() && found->second == &queue_pair) by_number_.erase(found);
+  }
   std::map<ConnQual, VerbsListener*>& listeners() { return listeners_; }
   Parts& parts() { return parts_; }
   bool gone() const { return gone_; }
   void device_gone();
   // Keeps it until its answer has come.
   void abandon(AbandonedAttempt attempt);
-  // Waits for those that have a queue pair on the shared queue.
+  // Gives up everything of it, of which nobody waits for the end.
+  void drop(AbandonedAttempt& attempt);
+  // The same for those that have a queue pair on the shared queue.
   void drop_abandoned(const SharedQueue* shared);
   std::uint8_t rnr_retries() const { return rnr_retries_; }
   std::uint8_t rnr_timer() const { return rnr_timer_; }
@@ -100,9 +114,9 @@ class VerbsAdapter final : public Adapter, public PollSource {
     VerbsAdapter& adapter;
     std::vector<AbandonedAttempt> attempts;
   };
-  void drop(AbandonedAttempt& attempt);
 
-  VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info);
+  VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info,
+               std::vector<DeviceAddress> addresses);
   Status start();
   int handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
   void dispatch(Cq& cq, const ibv_wc& wc);
@@ -118,12 +132,15 @@ class VerbsAdapter final : public Adapter, public PollSource {
 
   std::unique_ptr<Device> device_;
   const CmChannelPtr cm_channel_;
-  AdapterInfo info_;              // fixed once it is constructed
+  AdapterInfo info_;  // fixed once it is constructed
+  const std::vector<DeviceAddress> addresses_;
   std::uint8_t rnr_retries_ = 7;  // for ever
   std::uint8_t rnr_timer_ = 12;   // 0.64 ms
   Engine engine_;
 
   // With the engine held.
+  Reaper reaper_{engine_};
+  std::unordered_set<std::uint32_t> leaving_;  // local keys of regions that the device still has
   CompletionQueues completion_queues_;
   CompletionBatch batch_;
   struct Tagged {

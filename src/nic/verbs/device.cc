@@ -50,14 +50,18 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
   ibv_free_device_list(list);
   if (!result) return nullptr;
 
-  ibv_port_attr port{};
-  if (ibv_query_device(result->context(), &result->attributes_) != 0 ||
-      ibv_query_port(result->context(), 1, &port) != 0) {
+  bool answers = ibv_query_device(result->context(), &result->attributes_) == 0;
+  // What every port takes.
+  for (int number = 1; answers && number <= result->attributes_.phys_port_cnt; ++number) {
+    ibv_port_attr port{};
+    answers = ibv_query_port(result->context(), static_cast<std::uint8_t>(number), &port) == 0;
+    if (number == 1 || port.max_msg_sz < result->message_bytes_) result->message_bytes_ = port.max_msg_sz;
+  }
+  if (!answers) {
     status = Status::failed;
     why = fmt::format("the RDMA device {} does not answer: {}", name, std::strerror(errno));
     return nullptr;
   }
-  result->message_bytes_ = port.max_msg_sz;
   // Reads of iWARP have one sink (RFC 5040, section 4.4), whatever the device says.
   result->read_segments_ =
       result->is_iwarp() ? 1 : static_cast<std::uint32_t>(std::max(result->attributes_.max_sge_rd, 1));
@@ -91,14 +95,21 @@ AdapterLimits Device::limits() const {
 }
 
 PdPtr Device::zone(ZoneId zone) {
-  if (const auto known = zones_.find(zone); known != zones_.end()) {
-    if (PdPtr pd = known->second.lock()) return pd;
+  {
+    base::Guard guard(lock_);
+    if (const auto known = zones_.find(zone); known != zones_.end()) {
+      if (PdPtr pd = known->second.lock()) return pd;
+    }
   }
-  std::erase_if(zones_, [](const auto& entry) { return entry.second.expired(); });
   PdPtr pd(ibv_alloc_pd(context()), [](ibv_pd* gone) {
     if (gone) ibv_dealloc_pd(gone);
   });
-  if (pd) zones_[zone] = pd;
+  if (!pd) return pd;
+  base::Guard guard(lock_);
+  std::erase_if(zones_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<ibv_pd>& place = zones_[zone];
+  if (PdPtr other = place.lock()) return other;  // somebody was faster
+  place = pd;
   return pd;
 }
 
@@ -123,6 +134,7 @@ Status Device::add_region(const Region& region, RegionKeys& keys) {
   lkeys_[key & kRegionIndexMask].store(memory->lkey, std::memory_order_relaxed);
   keys = {key, memory->rkey};
   try {
+    base::Guard guard(lock_);
     registered_.emplace(key, std::move(memory));
   } catch (const std::bad_alloc&) {
     regions_.remove(key);
@@ -132,9 +144,14 @@ Status Device::add_region(const Region& region, RegionKeys& keys) {
   return Status::ok;
 }
 
-void Device::remove_region(std::uint32_t key) {
+MemoryRegion Device::take_region(std::uint32_t key) {
   regions_.remove(key);
-  registered_.erase(key);  // the device lets go of it before this returns
+  base::Guard guard(lock_);
+  const auto found = registered_.find(key);
+  if (found == registered_.end()) return {};
+  MemoryRegion memory = std::move(found->second);
+  registered_.erase(found);
+  return memory;
 }
 
 }  // namespace anydat::nic::verbs

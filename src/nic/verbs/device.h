@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/lock.h"
 #include "nic/adapter.h"
 #include "nic/verbs/resources.h"
 
@@ -16,7 +17,7 @@ namespace anydat::nic::verbs {
 
 // An opened RDMA device with the memory that is registered with it.
 //
-// Thread safety: with the engine held, but for lkey() and fill(), which any thread may call.
+// Thread safety: any thread may call any method. What takes the kernel's time is done without lock_.
 class Device {
  public:
   // Null, with one sentence, if it cannot be opened.
@@ -37,7 +38,8 @@ class Device {
 
   const RegionTable& regions() const { return regions_; }
   Status add_region(const Region& region, RegionKeys& keys);
-  void remove_region(std::uint32_t key);
+  // The region is found no more. What the device has of it is to be given up; empty if that has been taken out before.
+  MemoryRegion take_region(std::uint32_t key);
 
   // Local segments in the device's terms; returns how many. Requires: room for all. Segments whose region has gone
   // since they were posted get a key that the device refuses when it comes to them.
@@ -67,9 +69,10 @@ class Device {
   ibv_device_attr attributes_{};
   std::uint64_t message_bytes_ = 0;
   std::uint32_t read_segments_ = 1;
-  std::map<ZoneId, std::weak_ptr<ibv_pd>> zones_;
   RegionTable regions_;
-  std::unordered_map<std::uint32_t, MemoryRegion> registered_;  // by local key
+  base::Mutex lock_;
+  std::map<ZoneId, std::weak_ptr<ibv_pd>> zones_ ANYDAT_GUARDED_BY(lock_);
+  std::unordered_map<std::uint32_t, MemoryRegion> registered_ ANYDAT_GUARDED_BY(lock_);  // by local key
   // The device's key of each entry of regions_; fresh pages cost nothing until they are used.
   std::unique_ptr<std::atomic<std::uint32_t>[], Free> lkeys_;
 };

@@ -18,6 +18,7 @@ namespace anydat::nic::verbs {
 namespace {
 
 constexpr int kBacklog = 1024;
+constexpr int kTries = 100;  // to find a number that is free at all addresses
 constexpr std::size_t kPartsMax = 1024;
 // Service points of this process that keep their ports but listen no more, by device and port: other instances cannot
 // tell them from those that listen.
@@ -171,7 +172,7 @@ Status VerbsRequest::hand_off(ConnQual qual) {
   rdma_cm_id* probe = nullptr;
   if (rdma_create_id(adapter_.cm_channel(), &probe, nullptr, RDMA_PS_TCP) != 0) return Status::no_memory;
   const CmIdPtr owner(probe);
-  sockaddr_storage address = socket_address(adapter_.info().address, qual);
+  sockaddr_storage address = socket_address(local_, qual);
   const bool taken = rdma_bind_addr(probe, reinterpret_cast<sockaddr*>(&address)) != 0 && errno == EADDRINUSE;
   if (!taken) return Status::unreachable;
   {
@@ -192,19 +193,42 @@ VerbsListener::~VerbsListener() {
   adapter_.listeners().erase(qual_);
 }
 
-Status VerbsListener::listen(ConnQual qual) {
+Status VerbsListener::listen_at(const Address& at, ConnQual qual) {
   rdma_cm_id* id = nullptr;
   if (rdma_create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this), RDMA_PS_TCP) != 0) {
     return Status::no_memory;
   }
-  id_.reset(id);
-  sockaddr_storage address = socket_address(adapter_.info().address, qual);
+  CmIdPtr owner(id);
+  sockaddr_storage address = socket_address(at, qual);
   if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 || rdma_listen(id, kBacklog) != 0) {
-    if (errno == EACCES || errno == EPERM) return Status::denied;
     if (errno == EADDRINUSE) return qual == 0 ? Status::none_free : Status::in_use;
-    return errno == EADDRNOTAVAIL && qual == 0 ? Status::none_free : Status::failed;
+    return errno == EADDRNOTAVAIL ? Status::unreachable : Status::failed;
   }
-  qual_ = ntohs(rdma_get_src_port(id));
+  ids_.push_back(std::move(owner));
+  return Status::ok;
+}
+
+// At the first address, and under the same number at the others. An address that has gone is passed over.
+Status VerbsListener::listen_everywhere(ConnQual qual) {
+  ids_.clear();
+  for (const DeviceAddress& one : adapter_.addresses()) {
+    const Status status = listen_at(one.address, ids_.empty() ? qual : ntohs(rdma_get_src_port(ids_.front().get())));
+    if (status != Status::ok && status != Status::unreachable) return status;
+  }
+  if (ids_.empty()) return qual == 0 ? Status::none_free : Status::failed;
+  qual_ = ntohs(rdma_get_src_port(ids_.front().get()));
+  return Status::ok;
+}
+
+Status VerbsListener::listen(ConnQual qual) {
+  Status status = listen_everywhere(qual);
+  // A number that is free at the first address may be taken at another.
+  for (int tries = 0; qual == 0 && status == Status::in_use && tries < kTries; ++tries)
+    status = listen_everywhere(qual);
+  if (status != Status::ok) {
+    ids_.clear();
+    return status == Status::in_use && qual == 0 ? Status::none_free : status;
+  }
   adapter_.listeners()[qual_] = this;
   return Status::ok;
 }
@@ -222,7 +246,7 @@ void VerbsListener::deliver(std::unique_ptr<ConnectionRequest> request) {
 
 void VerbsListener::on_cm_event(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-    id_.reset();  // for which the kernel waits
+    std::erase_if(ids_, [&](const CmIdPtr& id) { return id.get() == event.id; });  // for which the kernel waits
     return;
   }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;

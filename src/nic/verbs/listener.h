@@ -83,7 +83,10 @@ class VerbsListener final : public Listener, public CmHandler {
  private:
   VerbsAdapter& adapter_;
   ListenerEvents& events_;
-  CmIdPtr id_;
+  Status listen_at(const Address& address, ConnQual qual);
+  Status listen_everywhere(ConnQual qual);
+
+  std::vector<CmIdPtr> ids_;  // one for each address of the device
   ConnQual qual_ = 0;
   bool stopped_ = false;
 };

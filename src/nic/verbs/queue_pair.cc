@@ -56,7 +56,6 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
       }} {}
 
 VerbsQueuePair::~VerbsQueuePair() {
-  remove_queue_pair();
   adapter_.remove(*this, tag_);
 }
 
@@ -104,7 +103,7 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) {
 VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
   Device& device = adapter_.device();
   if (adapter_.gone()) return Made::connection_over;
-  if (shared_ && !shared_->device_queue()) return Made::no_memory;
+  if (shared_ && !shared_->usable()) return Made::no_memory;
   pd_ = device.zone(zone_);
   // A Read with more segments than the device scatters to is several of its requests.
   const std::uint32_t parts = limits_.send_segments > device.read_segments() ? std::max(limits_.send_segments, 1u) : 1;
@@ -137,7 +136,7 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
   }
   const Made result = !qp_ ? Made::no_memory : !change_state(id, IBV_QPS_INIT) ? Made::connection_over : Made::ready;
   if (result != Made::ready) {
-    remove_queue_pair();
+    discard_queue_pair();
     return result;
   }
   if (own_) own_->attach(qp_.get(), tag_, limits_.recv_depth);
@@ -165,23 +164,60 @@ bool VerbsQueuePair::change_state(rdma_cm_id* id, ibv_qp_state state) {
   return ibv_modify_qp(qp_.get(), &attributes, mask) == 0;
 }
 
+// The device's queue pair goes, which takes a while: report_end() follows when it has gone.
 void VerbsQueuePair::remove_queue_pair() {
-  if (qp_) {
-    const std::uint32_t number = qp_->qp_num;
-    // Receives may be posted by any thread meanwhile.
-    if (own_) own_->close();
-    {
-      base::Guard guard(send_lock_);
-      qp_.reset();
-    }
-    // What it had taken from a shared queue comes back with the last completions.
-    adapter_.drain();
-    adapter_.forget_number(number);
-    if (shared_) shared_->detach();
+  // Receives may be posted by any thread meanwhile.
+  if (own_) own_->close();
+  Reaper::Job job;
+  removed_number_ = qp_->qp_num;
+  {
+    base::Guard guard(send_lock_);
+    job.queue_pair = std::move(qp_);
+  }
+  job.done = [this] {  // small enough to need no memory
+    queue_pair_removed();
+    report_end();
+  };
+  adapter_.reaper().give(std::move(job));
+}
+
+void VerbsQueuePair::queue_pair_removed() {
+  // What it had taken from a shared queue comes back with the last completions.
+  adapter_.drain();
+  adapter_.forget_number(std::exchange(removed_number_, 0), *this);
+  if (shared_) shared_->detach();
+  if (own_) own_->detach();
+  adapter_.completion_queues().release(std::exchange(cq_, nullptr), cq_room_);
+  pd_.reset();
+}
+
+// Nobody need wait for the end of one that has never been connected: it touches no memory. What it gives back when it
+// goes is nobody's.
+void VerbsQueuePair::discard_queue_pair() {
+  AbandonedAttempt parts = take_apart();
+  adapter_.drop(parts);
+}
+
+AbandonedAttempt VerbsQueuePair::take_apart() {
+  AbandonedAttempt parts{{}, {}, std::move(pd_), std::exchange(cq_, nullptr), cq_room_, shared_, false};
+  if (own_) own_->close();
+  {
+    base::Guard guard(send_lock_);
+    parts.queue_pair = std::move(qp_);
+  }
+  if (parts.queue_pair) {
+    parts.counted = shared_ != nullptr;
+    // In this state it does not connect any more, so that nothing is written to the memory of its receives.
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    ibv_modify_qp(parts.queue_pair.get(), &attributes, IBV_QP_STATE);
+    parts.queue_pair->qp_context = nullptr;
+    adapter_.forget_number(parts.queue_pair->qp_num, *this);
   }
   if (own_) own_->detach();
-  if (cq_) adapter_.completion_queues().release(std::exchange(cq_, nullptr), cq_room_);
-  pd_.reset();
+  adapter_.remove(*this, tag_);
+  tag_ = adapter_.add(*this);
+  return parts;
 }
 
 bool VerbsQueuePair::quiet() {
@@ -266,11 +302,12 @@ void VerbsQueuePair::end(Ending ending) {
 void VerbsQueuePair::end_if_quiet() {
   if (state() != State::ending) return;
   adapter_.drain();
-  if (state() == State::ending && quiet()) finish();
+  if (state() == State::ending && removed_number_ == 0 && quiet()) finish();
 }
 
 // For a connection that has not begun, or whose end nobody waits for: the device's queue pair goes at once.
 void VerbsQueuePair::end_now(Ending ending) {
+  const bool never_was = state() == State::connecting;
   {
     base::Guard guard(send_lock_);
     state_.store(State::ending);
@@ -283,6 +320,7 @@ void VerbsQueuePair::end_now(Ending ending) {
     abandon_attempt();
   } else {
     id_.reset();
+    if (never_was) discard_queue_pair();
   }
   finish();
 }
@@ -290,32 +328,23 @@ void VerbsQueuePair::end_now(Ending ending) {
 // Over iWARP the kernel destroys what belongs to an attempt only when the other side has answered, for which it may
 // wait for many seconds. So may not the adapter.
 void VerbsQueuePair::abandon_attempt() {
-  AbandonedAttempt attempt{std::move(id_), {}, std::move(pd_), std::exchange(cq_, nullptr), cq_room_, shared_, false};
-  if (own_) own_->close();
-  {
-    base::Guard guard(send_lock_);
-    attempt.queue_pair = std::move(qp_);
-  }
-  if (attempt.queue_pair) {
-    attempt.counted = shared_ != nullptr;
-    // In this state it does not connect any more, so that nothing is written to the memory of its receives.
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_ERR;
-    ibv_modify_qp(attempt.queue_pair.get(), &attributes, IBV_QP_STATE);
-    attempt.queue_pair->qp_context = nullptr;
-    adapter_.forget_number(attempt.queue_pair->qp_num);
-  }
-  if (own_) own_->detach();
-  // What it gives back when it goes is nobody's.
-  adapter_.remove(*this, tag_);
-  tag_ = adapter_.add(*this);
+  AbandonedAttempt attempt = take_apart();
+  attempt.id = std::move(id_);
   adapter_.abandon(std::move(attempt));
 }
 
 // Everything posted completes, in order; then nothing is left but the state.
 void VerbsQueuePair::finish() {
   adapter_.engine().cancel_timer(quiet_timer_);
-  remove_queue_pair();
+  if (removed_number_ != 0) return;  // it will be
+  if (qp_) return remove_queue_pair();
+  if (own_) own_->detach();
+  if (cq_) adapter_.completion_queues().release(std::exchange(cq_, nullptr), cq_room_);
+  pd_.reset();
+  report_end();
+}
+
+void VerbsQueuePair::report_end() {
   flush_sends();
   // What arrived on a connection that never was; others have their buffers back in the pool.
   for (const Early& early : std::exchange(early_, {})) {
@@ -355,14 +384,15 @@ void VerbsQueuePair::reset() {
 bool VerbsQueuePair::cut() {
   set_completion_queues(nullptr, nullptr);
   ending_.report = Ending::Report::none;
+  if (removed_number_ != 0) return false;
   if (state() == State::closed || state() == State::idle) return true;
   if (id_ && state() != State::connecting) rdma_disconnect(id_.get());
   end_now({});  // with no queues to complete to, this only releases what is held
-  return true;
+  return removed_number_ == 0;
 }
 
 void VerbsQueuePair::destroy() {
-  cut();
+  while (!cut()) adapter_.reaper().finish();
   flush_receives();
   adapter_.engine().cancel_kick(retire_kick_);
   adapter_.engine().cancel_kick(break_kick_);

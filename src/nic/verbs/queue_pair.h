@@ -16,6 +16,7 @@
 namespace anydat::nic::verbs {
 
 class VerbsAdapter;
+struct AbandonedAttempt;
 
 // A queue pair of the device, and what the device does not do for a DAT endpoint: receives may be posted before there
 // is a connection, and requests after it; every piece of work completes once and in order; its end is told when all
@@ -109,6 +110,9 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   Made make_queue_pair(rdma_cm_id* id);
   bool change_state(rdma_cm_id* id, ibv_qp_state state);
   void remove_queue_pair();
+  void queue_pair_removed();
+  void discard_queue_pair();
+  AbandonedAttempt take_apart();
   bool quiet();
 
   // Active side.
@@ -126,6 +130,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void end_now(Ending ending);
   void end_if_quiet();
   void finish();
+  void report_end();
   void finish_draining();
   void peer_closed();
   void fail(WorkStatus first_send_status);
@@ -162,7 +167,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   // thing of memory that has gone and of a connection that has. Written by posters before sends_ has the request.
   std::vector<Segment> posted_segments_;
   std::size_t posted_most_ = 1;
-  QpPtr qp_;  // written as state_ is
+  QpPtr qp_;                          // written as state_ is
+  std::uint32_t removed_number_ = 0;  // of a queue pair that is being removed; 0: none is. With the engine
   std::uint32_t inline_max_ = 0;
   std::atomic<std::uint32_t> reads_agreed_{0};  // that may be under way to the peer
 

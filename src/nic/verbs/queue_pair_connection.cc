@@ -33,11 +33,9 @@ std::uint64_t random_number() {
 // ---- active side
 
 Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
-  if (parameters.remote.generic.sa_family != adapter_.info().address.generic.sa_family &&
-      !is_loopback(parameters.remote)) {
-    return Status::unreachable;
-  }
-  local_address_ = adapter_.info().address;
+  const Address* const source = source_for(adapter_.addresses(), parameters.remote);
+  if (!source) return Status::unreachable;
+  local_address_ = *source;
   remote_address_ = parameters.remote;
   remote_port_ = service_ = parameters.qual;
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
@@ -59,7 +57,7 @@ Status VerbsQueuePair::begin_attempt() {
     return Status::no_memory;
   }
   id_.reset(id);
-  sockaddr_storage from_address = socket_address(adapter_.info().address, 0);
+  sockaddr_storage from_address = socket_address(local_address_, 0);
   resolve_until_ = base::now_ns() + kResolve;
   if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&from_address)) == 0 && resolve_address(id)) {
     local_port_ = ntohs(rdma_get_src_port(id));
@@ -72,7 +70,7 @@ Status VerbsQueuePair::begin_attempt() {
 
 bool VerbsQueuePair::resolve_address(rdma_cm_id* id) {
   // A device reaches itself by its own address only.
-  const Address& to = is_loopback(remote_address_) ? adapter_.info().address : remote_address_;
+  const Address& to = is_loopback(remote_address_) ? local_address_ : remote_address_;
   sockaddr_storage to_address = socket_address(to, service_);
   return rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to_address), kResolveAddressMs) == 0;
 }
@@ -142,7 +140,7 @@ void VerbsQueuePair::ask_again(ConnQual qual) {
 
 // Being rejected has ended the device's idea of the connection as well.
 void VerbsQueuePair::attempt_again() {
-  remove_queue_pair();
+  discard_queue_pair();
   // What it gave back of receives of our own says nothing: they wait in their pool for the next one.
   std::erase_if(early_, [](const Early& early) { return !early.done; });
   id_.reset();

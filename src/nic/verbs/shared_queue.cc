@@ -14,6 +14,7 @@ SharedQueue::SharedQueue(VerbsAdapter& adapter, ReceiveQueueEvents& events)
 SharedQueue::~SharedQueue() {
   failed_ = false;  // nothing takes its place
   adapter_.drop_abandoned(this);
+  adapter_.reaper().finish();  // of queue pairs on it
   remove_device_queue();
 }
 

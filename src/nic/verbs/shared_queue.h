@@ -23,7 +23,8 @@ class SharedQueue final : public ReceiveQueue {
   const Counters& counters() const override { return const_cast<ReceivePool&>(pool_).counters(); }
 
   ReceivePool& pool() { return pool_; }
-  // Null after a fault, until those who had it before have gone.
+  // Not after a fault, until those who used it have gone.
+  bool usable() const { return srq_ && !failed_; }
   ibv_srq* device_queue() const { return srq_.get(); }
   Cq& completions() const { return *cq_; }
 

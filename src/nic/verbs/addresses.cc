@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/verbs/addresses.h"
+
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <span>
+
+#include "base/unique_fd.h"
+#include "nic/verbs/cm.h"
+
+namespace anydat::nic::verbs {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The network devices that carry the device's traffic, as the kernel tells; none for one that needs none.
+std::set<std::string> network_devices(const std::string& device) {
+  std::set<std::string> names;
+  std::error_code error;
+  const fs::path ports = fs::path("/sys/class/infiniband") / device / "ports";
+  for (fs::directory_iterator port(ports, error), end; !error && port != end; port.increment(error)) {
+    std::error_code none;
+    for (fs::directory_iterator entry(port->path() / "gid_attrs" / "ndevs", none); !none && entry != end;
+         entry.increment(none)) {
+      const base::UniqueFd file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
+      std::array<char, 64> line;
+      const auto count =
+          file ? ::read(file.get(), line.data(), line.size()) : -1;  // those of unused entries cannot be read
+      if (count > 1) names.emplace(line.data(), static_cast<std::size_t>(count) - 1);
+    }
+  }
+  return names;
+}
+
+std::span<const std::uint8_t> bytes_of(const Address& address) {
+  if (address.generic.sa_family == AF_INET6) return address.v6.sin6_addr.s6_addr;
+  return {reinterpret_cast<const std::uint8_t*>(&address.v4.sin_addr), sizeof address.v4.sin_addr};
+}
+
+unsigned prefix_of(const sockaddr* mask) {
+  if (!mask) return 0;
+  unsigned bits = 0;
+  for (const std::uint8_t byte : bytes_of(address_of(mask))) bits += static_cast<unsigned>(std::popcount(byte));
+  return bits;
+}
+
+// How many bits two addresses of one kind have in common at their beginnings.
+unsigned common_bits(const Address& a, const Address& b) {
+  const auto left = bytes_of(a), right = bytes_of(b);
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const auto differ = static_cast<std::uint8_t>(left[i] ^ right[i]);
+    bits += static_cast<unsigned>(std::countl_zero(differ));
+    if (differ != 0) break;
+  }
+  return bits;
+}
+
+bool same(const Address& a, const Address& b) {
+  if (a.generic.sa_family != b.generic.sa_family) return false;
+  if (a.generic.sa_family == AF_INET6 && a.v6.sin6_scope_id != b.v6.sin6_scope_id) return false;
+  return std::ranges::equal(bytes_of(a), bytes_of(b));
+}
+
+}  // namespace
+
+std::vector<DeviceAddress> addresses_of_device(rdma_event_channel* channel, const std::string& device) {
+  std::vector<DeviceAddress> result;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return result;
+  const std::unique_ptr<ifaddrs, Destroyer<freeifaddrs>> owner_of_list(list);
+  // Asking by an address opens the device that it leads to, for the life of the process, and an open device cannot be
+  // removed: so only addresses are tried that may be this one's.
+  const std::set<std::string> carriers = network_devices(device);
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
+      if (!entry->ifa_addr || entry->ifa_addr->sa_family != family) continue;
+      if (!carriers.empty() && !carriers.contains(entry->ifa_name)) continue;
+      const Address address = address_of(entry->ifa_addr);
+      if (std::ranges::any_of(result, [&](const DeviceAddress& known) { return same(known.address, address); }))
+        continue;
+      rdma_cm_id* id = nullptr;
+      if (is_loopback(address) || rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) continue;
+      const CmIdPtr owner(id);
+      sockaddr_storage any_port = socket_address(address, 0);
+      if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any_port)) != 0 || !id->verbs) continue;
+      if (device == ibv_get_device_name(id->verbs->device)) result.push_back({address, prefix_of(entry->ifa_netmask)});
+    }
+  }
+  return result;
+}
+
+const Address* source_for(const std::vector<DeviceAddress>& addresses, const Address& remote) {
+  if (is_loopback(remote)) return addresses.empty() ? nullptr : &addresses.front().address;
+  const DeviceAddress* best = nullptr;
+  unsigned best_bits = 0;
+  for (const DeviceAddress& one : addresses) {
+    if (one.address.generic.sa_family != remote.generic.sa_family) continue;
+    // Addresses of a link mean nothing on another.
+    const std::uint32_t scope = remote.generic.sa_family == AF_INET6 ? remote.v6.sin6_scope_id : 0;
+    if (scope != 0 && one.address.v6.sin6_scope_id != 0 && one.address.v6.sin6_scope_id != scope) continue;
+    const unsigned bits = common_bits(one.address, remote) >= one.prefix ? one.prefix + 1 : 0;
+    // The address itself is reached from itself.
+    const unsigned rank = same(one.address, remote) ? 1000 : bits;
+    if (best && rank <= best_bits) continue;
+    best = &one;
+    best_bits = rank;
+  }
+  return best ? &best->address : nullptr;
+}
+
+}  // namespace anydat::nic::verbs

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "nic/engine.h"
+#include "nic/verbs/resources.h"
+
+namespace anydat::nic::verbs {
+
+// Gives queue pairs and registered memory back to the kernel, on a thread of its own: that may take long, a region of
+// many pages for instance, and other connections must not wait for it.
+//
+// Thread safety: as each method says. Its lock is a leaf, and is not held while the kernel works.
+class Reaper {
+ public:
+  struct Job {
+    PdPtr pd;  // goes last
+    MemoryRegion memory;
+    QpPtr queue_pair;
+    std::function<void()> done;  // with the engine held, once all that is gone; must not throw
+  };
+
+  explicit Reaper(Engine& engine);
+  ~Reaper() { stop(); }
+  Status start();
+  void stop();  // all jobs are done afterwards, but for what is left to be called
+
+  // With the engine held. Without memory for it the job is done before this returns.
+  void give(Job job);
+  // With the engine held: calls what is to be called of the jobs that are done.
+  void call_done();
+  // With the engine held: the same when all jobs are done, for which it waits.
+  void finish();
+  // Without the engine. True when a job is done, by the caller if nobody is at it; false if there was none.
+  bool help();
+
+ private:
+  bool work(std::unique_lock<std::mutex>& held);
+  void thread();
+
+  Engine& engine_;
+  Engine::Kick kick_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::deque<Job> waiting_;
+  std::vector<std::function<void()>> done_;
+  int working_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace anydat::nic::verbs
