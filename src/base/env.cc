@@ -30,6 +30,8 @@ constexpr std::array kTable{
              "how long a message waits for a receive buffer before its connection breaks"},
     EnvEntry{EnvVar::shm_copy, "DAT_SHM_COPY", EnvKind::choice, "auto, ring", "auto",
              "how large messages cross between processes of one host: ring never copies from process to process"},
+    EnvEntry{EnvVar::shm_dir, "DAT_SHM_DIR", EnvKind::text, "directory", "none",
+             "where processes of one host meet that do not share a network namespace"},
     EnvEntry{EnvVar::crc, "DAT_CRC", EnvKind::choice, "auto, on, off", "auto",
              "checksums in iWARP over TCP: auto asks for them between hosts, and a peer that wants them gets them"},
     EnvEntry{EnvVar::port_range, "DAT_PORT_RANGE", EnvKind::text, "FIRST-LAST", "32768-60767",

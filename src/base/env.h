@@ -21,6 +21,7 @@ enum class EnvVar {
   spin_us,         // DAT_SPIN_US
   rnr_timeout_ms,  // DAT_RNR_TIMEOUT_MS
   shm_copy,        // DAT_SHM_COPY
+  shm_dir,         // DAT_SHM_DIR
   crc,             // DAT_CRC
   port_range,      // DAT_PORT_RANGE
   tcp_timeout_ms,  // DAT_TCP_TIMEOUT_MS

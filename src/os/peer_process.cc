@@ -39,6 +39,30 @@ int open_descriptor(int socket, pid_t pid) {
   return descriptor;
 }
 
+struct Credentials {
+  pid_t pid = 0;
+  uid_t user = 0;
+  gid_t group = 0;
+};
+
+bool read_credentials(int socket, Credentials& credentials) {
+  socklen_t length = sizeof credentials;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0;
+}
+
+// What the kernel says for users that have no number in our namespace.
+constexpr uid_t kNobody = 65534;
+
+bool all_users_have_numbers() {
+  const base::UniqueFd file =
+      base::UniqueFd::of([] { return uncancelled::open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC); });
+  std::array<char, 256> text{};
+  const ssize_t count = file ? uncancelled::read(file.get(), text.data(), text.size() - 1) : -1;
+  unsigned first = 1, outside = 1, number = 0;
+  return count > 0 && std::sscanf(text.data(), "%u %u %u", &first, &outside, &number) == 3 && first == 0 &&
+         outside == 0 && number == ~0u;
+}
+
 // The last number in the line NSpid of /proc/PID/task/TID/status: how a thread is called in its own namespace.
 pid_t innermost_number(const char* status_path) {
   base::UniqueFd file(uncancelled::open(status_path, O_RDONLY | O_CLOEXEC));
@@ -79,14 +103,15 @@ pid_t find_thread(pid_t process, pid_t as_it_says) {
 }  // namespace
 
 PeerProcess::PeerProcess(int socket) {
-  struct {
-    pid_t pid;
-    uid_t user;
-    gid_t group;
-  } peer{};
-  socklen_t length = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0) pid_ = peer.pid;
+  Credentials peer;
+  if (read_credentials(socket, peer)) pid_ = peer.pid;
   descriptor_ = base::UniqueFd::of([&] { return open_descriptor(socket, pid_); });
+}
+
+bool peer_is_of_our_user(int socket) {
+  Credentials peer;
+  if (!read_credentials(socket, peer) || peer.user != geteuid()) return false;
+  return peer.user != kNobody || all_users_have_numbers();
 }
 
 pid_t PeerProcess::thread(pid_t as_it_says) const {

@@ -29,6 +29,10 @@ class PeerProcess {
   pid_t pid_ = 0;
 };
 
+// Whether the process at the other end is of our user. Its user's number is what our own user namespace makes of it:
+// two containers of one user may call that user by different numbers. A user that has none here is nobody's.
+bool peer_is_of_our_user(int socket);
+
 // Whether the other end of a local socket has been closed or the process behind `process` has ended. A descriptor of -1
 // is left out.
 bool peer_has_hung_up(int socket, int process);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "neighbour.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -57,11 +60,11 @@ void write_file(const char* path, const std::string& text) {
   if (!written) throw std::runtime_error(fmt::format("cannot write {}", path));
 }
 
-// The caller goes on as a process of another PID namespace, with the same user; who called waits for it.
-void enter_pid_namespace() {
+// The caller goes on as a process of other namespaces, with the same user; who called waits for it.
+void enter_namespaces(int kinds) {
   const uid_t user = ::geteuid();
   const gid_t group = ::getegid();
-  if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) throw std::runtime_error("no namespaces");
+  if (::unshare(CLONE_NEWUSER | kinds) != 0) throw std::runtime_error("no namespaces");
   write_file("/proc/self/setgroups", "deny");
   write_file("/proc/self/uid_map", fmt::format("{} {} 1", user, user));
   write_file("/proc/self/gid_map", fmt::format("{} {} 1", group, group));
@@ -77,18 +80,48 @@ void enter_pid_namespace() {
   ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
+// Of a network namespace that has no other device than "lo".
+void take_address(const std::string& text) {
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
+  const bool up = ::ioctl(socket, SIOCSIFFLAGS, &request) == 0;
+  auto& address = reinterpret_cast<sockaddr_in&>(request.ifr_addr);
+  address = {};
+  address.sin_family = AF_INET;
+  ::inet_pton(AF_INET, text.c_str(), &address.sin_addr);
+  const bool taken = up && ::ioctl(socket, SIOCSIFADDR, &request) == 0;
+  ::close(socket);
+  if (!taken) throw std::runtime_error("no address of its own");
+}
+
 class Player {
  public:
   explicit Player(RoleContext& context) : context_(context) {}
 
-  std::string listen(std::istream&) { return std::to_string(side_.listen()); }
+  std::string listen(std::istream& in) {
+    DAT_CONN_QUAL qualifier = 0;
+    if (!(in >> qualifier)) return std::to_string(side_.listen());
+    require(dat_psp_create(side_.ia.get(), qualifier, side_.requests.get(), DAT_PSP_CONSUMER_FLAG, &psp_),
+            "dat_psp_create");
+    return {};
+  }
+  std::string listen_no_more(std::istream&) {
+    side_.psp.reset();
+    return {};
+  }
 
   std::string connect(std::istream& in) {
     DAT_CONN_QUAL qualifier = 0;
-    in >> qualifier;
+    std::string host = "127.0.0.1";
+    in >> qualifier >> host;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
     post_receive();
-    require(dat_ep_connect(ep_.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
-                           DAT_CONNECT_DEFAULT_FLAG),
+    require(dat_ep_connect(ep_.get(), reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), qualifier, DAT_TIMEOUT_INFINITE,
+                           0, nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
             "dat_ep_connect");
     return {};
   }
@@ -307,6 +340,7 @@ class Player {
   DAT_RMR_TRIPLET remote_{};
   std::optional<Lmr> many_;
   std::size_t arrived_ = 0;
+  DAT_PSP_HANDLE psp_ = DAT_HANDLE_NULL;
 };
 
 // The program that another one has executed in its place: it has not asked anybody to write into its memory.
@@ -322,6 +356,7 @@ void play(RoleContext& context) {
   using Command = std::string (Player::*)(std::istream&);
   const std::map<std::string, Command> commands{
       {"listen", &Player::listen},
+      {"listen-no-more", &Player::listen_no_more},
       {"connect", &Player::connect},
       {"accept", &Player::accept},
       {"offer", &Player::offer},
@@ -377,9 +412,11 @@ void play_neighbour(RoleContext& context) {
     throw std::runtime_error("execl");
   }
   give_up_looking_into_others();
-  if (in("pid-namespace")) {
+  const bool address = !context.arguments.empty() && context.arguments.front().starts_with("10.");
+  if (in("pid-namespace") || address) {
     try {
-      enter_pid_namespace();
+      enter_namespaces(CLONE_NEWPID | (address ? CLONE_NEWNET : 0));
+      if (address) take_address(context.arguments.front());
     } catch (const std::exception& error) {
       context.parent.say(error.what());
       return;
@@ -428,9 +465,9 @@ std::string Neighbour::tell(const std::string& command) {
   return answer();
 }
 
-void Neighbour::connect_to(Neighbour& other) {
+void Neighbour::connect_to(Neighbour& other, const std::string& address) {
   const std::string qualifier = other.tell("listen");
-  tell("connect " + qualifier);
+  tell(fmt::format("connect {} {}", qualifier, address));
   other.tell("accept");
   const std::string ours = tell("offer");
   const std::string theirs = other.tell("offer");
@@ -481,6 +518,15 @@ std::string Neighbour::connection_event() {
 void Neighbour::stop() {
   ::kill(process_.pid(), SIGSTOP);
   process_.wait_until_stopped();
+}
+
+void Neighbour::kill_all() {
+  process_.kill();
+  try {
+    process_.channel().hear();
+  } catch (const std::exception&) {
+    // All ends of the channel are closed.
+  }
 }
 
 void Neighbour::resume() {

@@ -21,10 +21,11 @@ class Neighbour {
  public:
   // Circumstances: any of "pid-namespace" (it lives in one of its own), "main-thread-ends" (its first thread
   // does, when it is told so), "fixed-addresses" (a program that it executes has its memory at the same place).
+  // Or an address, 10.x.y.z, as the first: it has that one, in a network namespace and a PID namespace of its own.
   explicit Neighbour(const Wire& wire, std::vector<std::string> circumstances = {});
 
   // Connects it to the other one. Each offers its memory, and aims at the other's.
-  void connect_to(Neighbour& other);
+  void connect_to(Neighbour& other, const std::string& address = "127.0.0.1");
 
   void send(int seed);     // and waits until it has been sent
   void receive(int seed);  // throws unless it is that message
@@ -46,6 +47,7 @@ class Neighbour {
   void stop();  // by SIGSTOP
   void resume();
   void kill() { process_.kill(); }
+  void kill_all();  // with what it has become in namespaces, of which nothing is left then
   pid_t pid() const { return process_.pid(); }
 
   std::string tell(const std::string& command);

@@ -13,8 +13,8 @@
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/shm/fabric.h"
-#include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/stream.h"
 
 namespace anydat::nic::soft {
@@ -76,6 +76,11 @@ SoftConfig SoftConfig::from_environment() {
   if (wire == "shm") config.wire = Wire::shm;
   if (wire == "tcp") config.wire = Wire::tcp;
   config.cross_copy = base::env_text(base::EnvVar::shm_copy) != "ring";
+  if (const std::string_view directory = base::env_text(base::EnvVar::shm_dir); directory.starts_with('/')) {
+    config.shm_directory = directory;
+  } else if (!directory.empty()) {
+    base::log(base::LogLevel::warn, "DAT_SHM_DIR is '{}' and not an absolute path; taking none", directory);
+  }
   if (const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms)) {
     config.receiver_not_ready_ns = *limit * 1'000'000;
   }
@@ -227,7 +232,7 @@ std::vector<Address> SoftAdapter::own_addresses() const {
 
 Status SoftAdapter::open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
                                 std::unique_ptr<Stream>& stream) {
-  const bool local = !scopes_of(parameters.remote).empty();
+  const bool local = !scopes_of(parameters.remote).empty() || shm_->is_published(parameters.remote, parameters.qual);
   if (config_.wire == SoftConfig::Wire::tcp || !shares_memory_ ||
       (config_.wire == SoftConfig::Wire::automatic && !local)) {
     return open_tcp_stream(queue_pair, parameters, stream);

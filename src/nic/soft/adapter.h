@@ -23,7 +23,8 @@ class Fabric;
 struct SoftConfig {
   enum class Wire : std::uint8_t { automatic, shm, tcp };
   Wire wire = Wire::automatic;
-  bool cross_copy = true;  // between processes of one host, where the kernel allows it
+  bool cross_copy = true;     // between processes of one host, where the kernel allows it
+  std::string shm_directory;  // where processes of other network namespaces are met; empty: nowhere
   base::Nanoseconds receiver_not_ready_ns = base::kForever;
   enum class Crc : std::uint8_t { automatic, on, off };
   Crc crc = Crc::automatic;                                // of TCP: between hosts

@@ -15,9 +15,12 @@
 #include "base/random.h"
 #include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/addresses.h"
 #include "nic/soft/wire/shm/handshake.h"
+#include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
+#include "os/directory_socket.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -28,18 +31,41 @@ class ShmListener final : public Listener {
   ShmListener(Fabric& fabric, ConnQual qual, base::UniqueFd socket)
       : fabric_(fabric),
         qual_(qual),
-        acceptor_(fabric.engine(), fabric.adapter().strangers(), std::move(socket),
-                  [this](base::UniqueFd caller, const Address&) { called(std::move(caller)); }) {}
+        acceptor_(fabric.engine(), fabric.adapter().strangers(), std::move(socket), taker()) {}
   ~ShmListener() override { leave(); }
   bool begin(ListenerEvents& events) {
     fabric_.add_listener(qual_, events);
     return acceptor_.begin();
   }
+  // Gives it a name in the directory for each address that others may know it by. Who does not find one goes by TCP.
+  void publish() {
+    const std::string& directory = fabric_.adapter().config().shm_directory;
+    for (const HostAddress& entry : host_addresses()) {
+      const std::string& scope = fabric_.adapter().scope();
+      if ((scope != "*" && scope != entry.device) || !can_be_published(entry.address)) continue;
+      const std::string folder = folder_name(directory, entry.address);
+      os::DirectoryName name;
+      int error = 0;
+      base::UniqueFd socket = os::listen_in_directory(folder, std::to_string(qual_), name, error);
+      if (socket) {
+        Engine& engine = fabric_.engine();
+        auto acceptor = std::make_unique<Acceptor>(engine, fabric_.adapter().strangers(), std::move(socket), taker());
+        if (acceptor->begin()) {
+          published_.push_back({std::move(acceptor), std::move(name)});
+          continue;
+        }
+        error = EMFILE;
+      }
+      base::log(base::LogLevel::warn, "{}/{} is not published: {}", folder, qual_, std::strerror(error));
+    }
+  }
+
   ConnQual qual() const override { return qual_; }
   void stop() override {
     // Who called before this is answered by the attempts' next step: nobody listens. Later ones find a dead socket, but
     // the name is still taken.
     acceptor_.take_all_and_stop();
+    for (Published& entry : published_) entry.acceptor->take_all_and_stop();
     leave();
   }
 
@@ -61,11 +87,21 @@ class ShmListener final : public Listener {
     stopped_ = true;
     fabric_.remove_listener(qual_);
     acceptor_.stop();
+    published_.clear();
   }
+  Acceptor::Taker taker() {
+    return [this](base::UniqueFd caller, const Address&) { called(std::move(caller)); };
+  }
+
+  struct Published {
+    std::unique_ptr<Acceptor> acceptor;
+    os::DirectoryName name;  // goes before the socket that listens at it
+  };
 
   Fabric& fabric_;
   const ConnQual qual_;
   Acceptor acceptor_;
+  std::vector<Published> published_;
   bool stopped_ = false;
 };
 
@@ -108,13 +144,20 @@ std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const Conn
   std::vector<std::string> scopes = adapter_.scopes_of(parameters.remote);
   if (std::find(scopes.begin(), scopes.end(), parameters.adapter) != scopes.end())
     scopes = {std::string(parameters.adapter)};
-  attempt(*stream, scopes, parameters.qual);
+  attempt(*stream, scopes, parameters.remote, parameters.qual);
   return stream;
 }
 
-void Fabric::attempt(ShmStream& stream, const std::vector<std::string>& scopes, ConnQual qual) {
+bool Fabric::is_published(const Address& address, ConnQual qual) const {
+  const std::string& directory = adapter_.config().shm_directory;
+  return !directory.empty() && can_be_published(address) && os::is_socket(directory_name(directory, address, qual));
+}
+
+void Fabric::attempt(ShmStream& stream, const std::vector<std::string>& scopes, const Address& address, ConnQual qual) {
   std::deque<std::string> names;
   for (const std::string& scope : scopes) names.push_back(service_name(scope, qual));
+  // An address of this namespace is not looked for there: another namespace may have the same one.
+  if (scopes.empty()) names.push_back(directory_name(adapter_.config().shm_directory, address, qual));
   attempts_.add(std::make_unique<Attempt>(*this, stream, std::move(names))).begin();
 }
 
@@ -145,7 +188,11 @@ std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, 
   }
   auto listener = std::make_unique<ShmListener>(*this, qual, std::move(socket));
   status = listener->begin(events) ? Status::ok : Status::no_memory;
-  if (status != Status::ok) listener.reset();
+  if (status != Status::ok) {
+    listener.reset();
+  } else if (!adapter_.config().shm_directory.empty() && adapter_.config().wire != SoftConfig::Wire::tcp) {
+    listener->publish();
+  }
   return listener;
 }
 

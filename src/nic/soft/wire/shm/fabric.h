@@ -42,7 +42,10 @@ class Fabric {
                                      const Address& local, std::uint64_t local_port);
   void cancel_attempt(ShmStream& stream);
   // The stream's request shall go to that service point; it has no link at the moment.
-  void attempt(ShmStream& stream, const std::vector<std::string>& scopes, ConnQual qual);
+  // Without scopes, because its address is not of this network namespace, the directory is where to ask.
+  void attempt(ShmStream& stream, const std::vector<std::string>& scopes, const Address& address, ConnQual qual);
+  // Whether a service point at that address, which is not of this network namespace, has a name in the directory.
+  bool is_published(const Address& address, ConnQual qual) const;
   // Tells the peers that have mapped it that a region has been removed.
   void region_gone(std::uint32_t key);
   FileFinder& files() { return files_; }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/handshake.h"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +15,7 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
+#include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/passed_descriptors.h"
 #include "os/uncancelled.h"
@@ -27,15 +26,6 @@ namespace {
 
 constexpr base::Nanoseconds kPatience = 5 * base::kNsPerSecond;
 constexpr base::Nanoseconds kBacklogRetry = 1'000'000;
-
-socklen_t fill_address(sockaddr_un& address, const std::string& name) {
-  address = {};
-  address.sun_family = AF_UNIX;
-  // An abstract name starts with a zero byte and has no terminator.
-  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
-  std::memcpy(address.sun_path + 1, name.data(), length);
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-}
 
 // The descriptors that travel with a greeting: of a segment and of a region table.
 constexpr std::size_t kDescriptors = 2;
@@ -80,41 +70,6 @@ Segment make_segment(const Fabric& fabric, base::UniqueFd& fd) {
 
 }  // namespace
 
-std::string service_name(const std::string& scope, ConnQual qual) {
-  return fmt::format("anydat/{}/{}/{}/{}", kVersion, geteuid(), scope, qual);
-}
-
-bool same_user(int socket) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
-}
-
-base::UniqueFd listen_at(const std::string& name, int& error) {
-  base::UniqueFd socket =
-      base::UniqueFd::of([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-  sockaddr_un address;
-  const socklen_t length = fill_address(address, name);
-  if (socket && bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-      listen(socket.get(), SOMAXCONN) == 0) {
-    return socket;
-  }
-  error = errno;
-  return {};
-}
-
-Status probe_listener(const std::string& name) {
-  const base::UniqueFd socket =
-      base::UniqueFd::of([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-  if (!socket) return Status::no_memory;
-  sockaddr_un address;
-  const socklen_t length = fill_address(address, name);
-  if (os::uncancelled::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0) {
-    return same_user(socket.get()) ? Status::ok : Status::unreachable;
-  }
-  return errno == EAGAIN ? Status::ok : Status::unreachable;  // EAGAIN: too many are calling there
-}
-
 // ---- the connecting side
 
 Attempt::Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names)
@@ -145,13 +100,11 @@ void Attempt::drop_socket() {
 
 void Attempt::try_next() {
   while (!names_.empty()) {
-    base::UniqueFd socket =
-        base::UniqueFd::of([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-    if (!socket) break;
-    sockaddr_un address;
-    const socklen_t length = fill_address(address, names_.front());
-    if (os::uncancelled::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
-      if (errno == EAGAIN) {  // its backlog is full; the connection's own time-out bounds this
+    int error = 0;
+    base::UniqueFd socket = call(names_.front(), error);
+    if (!socket) {
+      if (error == EMFILE || error == ENFILE) break;
+      if (error == EAGAIN) {  // its backlog is full; the connection's own time-out bounds this
         fabric_.engine().set_timer(retry_timer_, base::now_ns() + kBacklogRetry);
         return;
       }

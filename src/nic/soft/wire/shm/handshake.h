@@ -20,14 +20,6 @@ namespace anydat::nic::soft::shm {
 class Fabric;
 class ShmStream;
 
-// The abstract socket of a service point: one for each adapter scope ("*" or a network device) and number. Such names
-// belong to the network namespace, as addresses do, and leave nothing behind.
-std::string service_name(const std::string& scope, ConnQual qual);
-base::UniqueFd listen_at(const std::string& name, int& error);
-// ok: somebody of this user listens there; unreachable: nobody does; no_memory: there is no descriptor to find out
-// with.
-Status probe_listener(const std::string& name);
-
 // The connecting side, on behalf of one stream. It lives until it has a link for the stream or gives up.
 class Attempt final : public FdHandler {
  public:
@@ -81,7 +73,5 @@ class Welcome final : public FdHandler, public Stranger {
   NodeId peer_{};
   Timer patience_;
 };
-
-bool same_user(int socket);
 
 }  // namespace anydat::nic::soft::shm

@@ -6,8 +6,8 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/wire/shm/fabric.h"
-#include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/link.h"
+#include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/stream.h"
 
 namespace anydat::nic::soft::shm {

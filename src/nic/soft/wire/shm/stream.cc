@@ -146,8 +146,13 @@ bool ShmStream::redirect_arrived(const CellView& view) {
     const std::string scope = body.scope;
     const std::vector<std::string> scopes = fabric_.adapter().scopes_of(request_->local);
     // Only who serves the address that was asked for.
-    asks = std::find(scopes.begin(), scopes.end(), scope) != scopes.end();
-    if (asks) fabric_.attempt(*this, {scope}, body.qual);
+    if (scopes.empty()) {
+      asks = fabric_.is_published(request_->local, body.qual);
+      if (asks) fabric_.attempt(*this, {}, request_->local, body.qual);
+    } else {
+      asks = std::find(scopes.begin(), scopes.end(), scope) != scopes.end();
+      if (asks) fabric_.attempt(*this, {scope}, request_->local, body.qual);
+    }
   } catch (const std::bad_alloc&) {
     asks = false;
   }

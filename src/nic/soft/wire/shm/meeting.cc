@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/meeting.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "nic/soft/wire/shm/layout.h"
+#include "os/directory_socket.h"
+#include "os/peer_process.h"
+#include "os/uncancelled.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+base::UniqueFd new_socket() {
+  return base::UniqueFd::of([] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+}
+
+socklen_t fill_address(sockaddr_un& address, const std::string& name) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  // An abstract name starts with a zero byte and has no terminator.
+  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), length);
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+}
+
+}  // namespace
+
+std::string service_name(const std::string& scope, ConnQual qual) {
+  return fmt::format("anydat/{}/{}/{}/{}", kVersion, geteuid(), scope, qual);
+}
+
+base::UniqueFd listen_at(const std::string& name, int& error) {
+  base::UniqueFd socket = new_socket();
+  sockaddr_un address;
+  const socklen_t length = fill_address(address, name);
+  if (socket && bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+      listen(socket.get(), SOMAXCONN) == 0) {
+    return socket;
+  }
+  error = errno;
+  return {};
+}
+
+std::string folder_name(const std::string& directory, const Address& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const bool v4 = address.generic.sa_family == AF_INET;
+  const void* const bytes = v4 ? static_cast<const void*>(&address.v4.sin_addr) : &address.v6.sin6_addr;
+  inet_ntop(address.generic.sa_family, bytes, text.data(), text.size());
+  return fmt::format("{}/{}", directory, text.data());
+}
+
+std::string directory_name(const std::string& directory, const Address& address, ConnQual qual) {
+  return fmt::format("{}/{}", folder_name(directory, address), qual);
+}
+
+bool can_be_published(const Address& address) {
+  if (address.generic.sa_family == AF_INET) return ntohl(address.v4.sin_addr.s_addr) >> 24 != 127;
+  // Link-local addresses mean something on their link only.
+  return !IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr) && !IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr);
+}
+
+base::UniqueFd call(const std::string& name, int& error) {
+  if (name.starts_with('/')) return os::connect_in_directory(name, error);
+  base::UniqueFd socket = new_socket();
+  sockaddr_un address;
+  const socklen_t length = fill_address(address, name);
+  if (socket && os::uncancelled::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0)
+    return socket;
+  error = errno;
+  return {};
+}
+
+Status probe_listener(const std::string& name) {
+  int error = 0;
+  if (const base::UniqueFd socket = call(name, error)) {
+    return same_user(socket.get()) ? Status::ok : Status::unreachable;
+  }
+  if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) return Status::no_memory;
+  return error == EAGAIN ? Status::ok : Status::unreachable;  // EAGAIN: too many are calling there
+}
+
+bool same_user(int socket) {
+  return os::peer_is_of_our_user(socket);
+}
+
+}  // namespace anydat::nic::soft::shm

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shared memory between network namespaces: processes that share a directory (DAT_SHM_DIR) meet in it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "neighbour.h"
+#include "support/dat_events.h"
+#include "support/dat_fixture.h"
+
+namespace anydat::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kAddress = "10.177.3.9";
+
+class SharedDirectory : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = fs::temp_directory_path() / "anydat-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    share(directory_);
+    try {
+      Neighbour(wire_, {kAddress});
+    } catch (const std::exception&) {
+      GTEST_SKIP() << "this system gives no namespaces";
+    }
+  }
+  void TearDown() override {
+    env_.reset();
+    if (!directory_.empty()) fs::remove_all(directory_);
+  }
+  // With DAT_WIRE=shm, which the wire has, there is no other way.
+  void share(const fs::path& directory) {
+    env_.reset();
+    env_.emplace(std::map<std::string, std::string>{{"DAT_SHM_DIR", directory}});
+  }
+  static void exchange(Neighbour& first, Neighbour& second) {
+    int seed = 0;
+    for (Neighbour* from : {&first, &second}) {
+      Neighbour& to = from == &first ? second : first;
+      from->send(++seed);
+      to.receive(seed);
+      from->write(++seed);
+      EXPECT_TRUE(to.holds(seed));
+      from->read(seed);
+    }
+  }
+  int names() const {
+    int count = 0;
+    const fs::path folder = directory_ / kAddress;
+    if (!fs::exists(folder)) return 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++count;
+    return count;
+  }
+
+  const Wire& wire_ = wire_by_name("shm");
+  fs::path directory_;
+  std::optional<ScopedEnv> env_;
+};
+
+TEST_F(SharedDirectory, LetsProcessesOfTwoNetworkNamespacesMeet) {
+  Neighbour server(wire_, {kAddress});
+  Neighbour client(wire_, {"10.177.3.10"});
+  client.connect_to(server, kAddress);
+  EXPECT_EQ(names(), 1);
+  exchange(client, server);
+}
+
+TEST_F(SharedDirectory, MayHaveALongPath) {
+  fs::path deep = directory_;
+  for (int i = 0; i < 4; ++i) deep /= std::string(60, 'd');
+  fs::create_directories(deep);
+  share(deep);
+  Neighbour server(wire_, {kAddress});
+  Neighbour client(wire_, {"10.177.3.10"});
+  client.connect_to(server, kAddress);
+  exchange(client, server);
+}
+
+// What a process that was killed has left behind is replaced when its number is wanted again, and until then nobody is
+// misled by it.
+TEST_F(SharedDirectory, IsNotSpoiltByTheDead) {
+  std::string qualifier;
+  {
+    Neighbour server(wire_, {kAddress});
+    qualifier = server.tell("listen");
+    EXPECT_EQ(names(), 1);
+    server.kill_all();
+  }
+  EXPECT_EQ(names(), 1) << "the name of a process that was killed is left";
+  Neighbour client(wire_, {"10.177.3.10"});
+  client.tell(fmt::format("connect {} {}", qualifier, kAddress));
+  EXPECT_EQ(client.connection_event(), event_name(DAT_CONNECTION_EVENT_NON_PEER_REJECTED));
+
+  Neighbour server(wire_, {kAddress});
+  server.tell("listen " + qualifier);
+  EXPECT_EQ(names(), 1);
+  Neighbour next(wire_, {"10.177.3.11"});
+  next.tell(fmt::format("connect {} {}", qualifier, kAddress));
+  server.tell("accept");
+  EXPECT_EQ(next.connection_event(), event_name(DAT_CONNECTION_EVENT_ESTABLISHED));
+}
+
+TEST_F(SharedDirectory, KeepsNoNameOfAServicePointThatIsFreed) {
+  Neighbour server(wire_, {kAddress});
+  server.tell("listen");
+  EXPECT_EQ(names(), 1);
+  server.tell("listen-no-more");
+  EXPECT_EQ(names(), 0);
+}
+
+}  // namespace
+}  // namespace anydat::test
