@@ -65,7 +65,7 @@ bool all_users_have_numbers() {
 
 // The last number in the line NSpid of /proc/PID/task/TID/status: how a thread is called in its own namespace.
 pid_t innermost_number(const char* status_path) {
-  base::UniqueFd file(uncancelled::open(status_path, O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd file = base::UniqueFd::of([&] { return uncancelled::open(status_path, O_RDONLY | O_CLOEXEC); });
   std::array<char, 4096> text;
   const ssize_t count = file ? uncancelled::read(file.get(), text.data(), text.size()) : -1;
   if (count <= 0) return 0;
