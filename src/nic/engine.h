@@ -30,6 +30,8 @@ class PollSource {
   virtual ~PollSource() = default;
   // Handles what there is, up to a bounded amount. True if there was anything.
   virtual bool poll() = 0;
+  // Looks by time, after a poll(): also where nothing has made itself known. The same answer.
+  virtual bool look_by_time() { return false; }
   // From arm() to disarm() the other side makes one of the engine's descriptors readable when there is something to do
   // here. Whatever came before arm() is found by the poll() that follows it.
   virtual void arm() = 0;
@@ -206,6 +208,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   };
   Pass take_over() ANYDAT_REQUIRES(this);
   bool look_at_sources(int looks) ANYDAT_REQUIRES(this);
+  bool look_by_time() ANYDAT_REQUIRES(this);
   bool run_all() ANYDAT_REQUIRES(this);
   void unlock_after_work();
   bool run_descriptors() ANYDAT_REQUIRES(this);

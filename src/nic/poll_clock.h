@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "base/clock.h"
 #include "os/processor.h"
@@ -27,11 +28,13 @@ class PollClock {
   }
   // True if the pass was one of a row without progress, and it is time to give way.
   bool pass_ends(bool progress) {
+    const std::uint64_t last = std::exchange(last_pass_, now_);
     const std::uint64_t per_look = ticks_per_look_.load(std::memory_order_relaxed);
     // Whoever does something else between two passes does not keep the processor by polling.
-    if (progress || now_ - last_pass_ > per_look / 2) [[unlikely]]
+    if (progress || now_ - last > per_look / 2) {
       vain_since_.store(now_, std::memory_order_relaxed);
-    last_pass_ = now_;
+      return false;
+    }
     const std::uint64_t patience = per_look >> (kStretchMax - stretch_.load(std::memory_order_relaxed));
     return now_ - vain_since_.load(std::memory_order_relaxed) > patience;
   }

@@ -56,7 +56,7 @@ bool welcome(RawPeer& peer, const Fd& regions) {
   RawSegment inbound(own.get());
   peer.show_memory(inbound);
   peer.use(std::move(inbound), std::move(outbound));
-  return peer.greet(shm::GreetingKind::attached, {own.get(), regions.get()});
+  return peer.greet(shm::GreetingKind::attached, {own.get(), regions.get(), make_marks().get()});
 }
 
 std::uint32_t asked(RawPeer& peer) {

@@ -159,7 +159,8 @@ const std::vector<Attack>& attacks_on_descriptors() {
            if (!huge) return;  // this kernel has none
            ASSERT_EQ(::ftruncate(huge.get(), nic::RegionView::kBytes), 0);
            ASSERT_EQ(::fcntl(huge.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
-           attach_with(target, {segment.get(), huge.get()});
+           const Fd marks = make_marks();
+           attach_with(target, {segment.get(), huge.get(), marks.get()});
          }},
         {"ASegmentAndThenAnother",
          [](HostileTarget& target, Random&, Kept&) {
@@ -173,8 +174,10 @@ const std::vector<Attack>& attacks_on_descriptors() {
                            const Fd bad = bad_descriptor(way);
                            const Fd segment = make_segment({});
                            const Fd regions = make_region_table();
-                           attach_with(target, {bad.get(), regions.get()});
-                           attach_with(target, {segment.get(), bad.get()});
+                           const Fd marks = make_marks();
+                           attach_with(target, {bad.get(), regions.get(), marks.get()});
+                           attach_with(target, {segment.get(), bad.get(), marks.get()});
+                           attach_with(target, {segment.get(), regions.get(), bad.get()});
                          }});
     }
     return attacks;

@@ -423,7 +423,7 @@ void flips_flags(HostileTarget& target, Random& random, Kept&) {
   Connected link = connected(target);
   for (int i = 0; i < 2000; ++i) {
     for (const RawSegment* segment : {&link.peer.inbound(), &link.peer.outbound()}) {
-      segment->header().bell_wanted.store(static_cast<std::uint32_t>(odd_number(random)));
+      segment->header().attention.store(static_cast<std::uint32_t>(odd_number(random)));
       segment->header().room_wanted.store(static_cast<std::uint32_t>(odd_number(random)));
     }
     if (i % 20 == 0) {

@@ -66,6 +66,10 @@ Fd make_region_table() {
   return make_segment({.bytes = nic::RegionView::kBytes});
 }
 
+Fd make_marks() {
+  return make_segment({.bytes = shm::kActivityBytes});
+}
+
 RawSegment::RawSegment(int fd) {
   void* memory = ::mmap(nullptr, shm::kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   memory_ = memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
@@ -180,7 +184,8 @@ bool RawPeer::shake_hands() {
   RawSegment inbound(own.get());
   show_memory(inbound);
   const Fd regions = make_region_table();
-  if (!greet(shm::GreetingKind::attach, {own.get(), regions.get()})) {
+  const Fd marks = make_marks();
+  if (!greet(shm::GreetingKind::attach, {own.get(), regions.get(), marks.get()})) {
     return false;
   }
   const auto attached = hear();

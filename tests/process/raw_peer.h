@@ -49,6 +49,7 @@ struct SegmentRecipe {
 };
 Fd make_segment(const SegmentRecipe& recipe);
 Fd make_region_table();  // an empty one
+Fd make_marks();         // likewise
 
 // A mapped segment.
 class RawSegment {

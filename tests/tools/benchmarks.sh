@@ -13,6 +13,8 @@ says '^bw gbytes_per_s [0-9.]+$'
 run 0 bench/raw_tcp rate --iters 5000
 says '^rate mmsgs_per_s [0-9.]+$'
 run 2 bench/raw_tcp lat --size 0
+run 0 bench/idle_peers --peers 1,3 --rounds 1
+says "^peers 3 dequeue_ns [0-9.]+$"
 run 0 bench/instructions --repetitions 1
 says '^plain post_send 64 ok$'
 says '^srq srq_post_recv 16 ok$'

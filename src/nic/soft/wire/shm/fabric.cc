@@ -114,6 +114,11 @@ Fabric::Fabric(SoftAdapter& adapter)
 
 Fabric::~Fabric() = default;
 
+// Without marks there are no links: what would tell the peers of them cannot be sent.
+void Fabric::start() {
+  if (link_set_) engine().add_source(link_set_);
+}
+
 void Fabric::shut_down() {
   files_.close();
   attempts_.clear();
@@ -121,6 +126,7 @@ void Fabric::shut_down() {
   while (!links_.empty()) links_.back()->cut();
   sweep();
   engine().cancel_timer(sweep_timer_);
+  engine().remove_source(link_set_);
 }
 
 Engine& Fabric::engine() const {

@@ -12,6 +12,7 @@
 #include "nic/soft/finishing.h"
 #include "nic/soft/wire/shm/file_finder.h"
 #include "nic/soft/wire/shm/link.h"
+#include "nic/soft/wire/shm/link_set.h"
 
 namespace anydat::nic::soft {
 class SoftAdapter;
@@ -30,12 +31,14 @@ class Fabric {
  public:
   explicit Fabric(SoftAdapter& adapter);
   ~Fabric();
+  void start();
   void shut_down();  // cuts every link; what still refers to them sees them dead
 
   SoftAdapter& adapter() const { return adapter_; }
   Engine& engine() const;
   const NodeId& node() const { return node_; }
   bool fences() const { return fences_; }
+  LinkSet& link_set() { return link_set_; }
 
   // Opens a way to the service point `qual` on a host address of ours. The stream reports to its queue pair.
   std::unique_ptr<ShmStream> connect(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
@@ -90,6 +93,7 @@ class Fabric {
   bool fences_;
   std::vector<Name> names_{1};  // index 0 stays unused, so that no name is 0
   std::deque<std::uint32_t> free_names_;
+  LinkSet link_set_;
   std::list<std::shared_ptr<Link>> links_;
   Finishing<Attempt> attempts_;
   Finishing<Welcome> welcomes_;

@@ -27,10 +27,6 @@ namespace {
 constexpr base::Nanoseconds kPatience = 5 * base::kNsPerSecond;
 constexpr base::Nanoseconds kBacklogRetry = 1'000'000;
 
-// The descriptors that travel with a greeting: of a segment and of a region table.
-constexpr std::size_t kDescriptors = 2;
-using Descriptors = std::array<base::UniqueFd, kDescriptors>;
-
 bool send_greeting(int socket, Greeting greeting, std::span<const int> fds = {}) {
   greeting.magic = kMagic;
   greeting.version = kVersion;
@@ -39,7 +35,7 @@ bool send_greeting(int socket, Greeting greeting, std::span<const int> fds = {})
 
 enum class Heard : std::uint8_t { nothing_yet, greeting, hangup };
 
-Heard receive_greeting(int socket, Greeting& greeting, Descriptors& descriptors) {
+Heard receive_greeting(int socket, Greeting& greeting, PassedDescriptors& descriptors) {
   const os::Arrived arrived =
       os::receive_with_descriptors(socket, std::as_writable_bytes(std::span(&greeting, 1)), descriptors);
   if (arrived.what == os::Arrival::nothing_yet) return Heard::nothing_yet;
@@ -131,7 +127,7 @@ void Attempt::try_next() {
 
 void Attempt::ready(std::uint32_t) {
   Greeting greeting;
-  Descriptors descriptors;
+  PassedDescriptors descriptors;
   switch (receive_greeting(socket_.get(), greeting, descriptors)) {
     case Heard::nothing_yet:
       return;
@@ -142,17 +138,17 @@ void Attempt::ready(std::uint32_t) {
       break;
   }
   try {
-    heard(greeting, descriptors[0].get(), descriptors[1].get());
+    heard(greeting, descriptors);
   } catch (const std::bad_alloc&) {
     give_up();
   }
 }
 
-void Attempt::heard(const Greeting& greeting, int segment, int regions) {
+void Attempt::heard(const Greeting& greeting, const PassedDescriptors& descriptors) {
   if (state_ == State::greeting && greeting.kind == GreetingKind::welcome) {
     welcomed(greeting);
   } else if (state_ == State::attaching && greeting.kind == GreetingKind::attached) {
-    attached(greeting, segment, regions);
+    attached(greeting, descriptors);
   } else {
     give_up();
   }
@@ -175,14 +171,15 @@ void Attempt::welcomed(const Greeting& greeting) {
   base::UniqueFd fd;
   inbound_ = make_segment(fabric_, fd);
   state_ = State::attaching;
-  const int fds[kDescriptors] = {fd.get(), fabric_.adapter().regions().descriptor()};
+  const int fds[] = {fd.get(), fabric_.adapter().regions().descriptor(), fabric_.link_set().descriptor()};
   if (!inbound_ || !send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attach), fds)) give_up();
 }
 
-void Attempt::attached(const Greeting& greeting, int segment, int regions) {
-  Segment outbound = Segment::attach(segment);
-  PeerRegions peer_regions(regions);
-  if (!outbound || !peer_regions) {
+void Attempt::attached(const Greeting& greeting, const PassedDescriptors& descriptors) {
+  Segment outbound = Segment::attach(descriptors[0].get());
+  PeerRegions peer_regions(descriptors[1].get());
+  ActivityTable marks = ActivityTable::attach(descriptors[2].get());
+  if (!outbound || !peer_regions || !marks) {
     give_up();
     return;
   }
@@ -193,6 +190,7 @@ void Attempt::attached(const Greeting& greeting, int segment, int regions) {
                              .inbound = std::move(inbound_),
                              .outbound = std::move(outbound),
                              .regions = std::move(peer_regions),
+                             .marks = std::move(marks),
                              .peer = peer_,
                              .initiated = true,
                              .fences = fabric_.fences() || greeting.wants_fences != 0});
@@ -260,13 +258,13 @@ void Welcome::turn_out() {
 
 void Welcome::ready(std::uint32_t) {
   Greeting greeting;
-  Descriptors descriptors;
+  PassedDescriptors descriptors;
   const Heard heard = receive_greeting(socket_.get(), greeting, descriptors);
   if (heard == Heard::nothing_yet) return;
   enter(Stage::talking);
   bool goes_on = false;
   try {
-    goes_on = heard == Heard::greeting && step(greeting, descriptors[0].get(), descriptors[1].get());
+    goes_on = heard == Heard::greeting && step(greeting, descriptors);
   } catch (const std::bad_alloc&) {
     base::log(base::LogLevel::warn, "a local caller was turned away: no memory for a link");
   }
@@ -274,7 +272,7 @@ void Welcome::ready(std::uint32_t) {
 }
 
 // False: nothing more to do here.
-bool Welcome::step(const Greeting& greeting, int segment, int regions) {
+bool Welcome::step(const Greeting& greeting, const PassedDescriptors& descriptors) {
   if (!greeted_) {
     if (greeting.kind != GreetingKind::hello) return false;
     greeted_ = true;
@@ -283,12 +281,13 @@ bool Welcome::step(const Greeting& greeting, int segment, int regions) {
     return send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::welcome));
   }
   if (greeting.kind != GreetingKind::attach) return false;
-  Segment outbound = Segment::attach(segment);
-  PeerRegions peer_regions(regions);
+  Segment outbound = Segment::attach(descriptors[0].get());
+  PeerRegions peer_regions(descriptors[1].get());
+  ActivityTable marks = ActivityTable::attach(descriptors[2].get());
   base::UniqueFd fd;
   Segment inbound = make_segment(fabric_, fd);
-  if (!outbound || !peer_regions || !inbound) return false;
-  const int fds[kDescriptors] = {fd.get(), fabric_.adapter().regions().descriptor()};
+  if (!outbound || !peer_regions || !marks || !inbound) return false;
+  const int fds[] = {fd.get(), fabric_.adapter().regions().descriptor(), fabric_.link_set().descriptor()};
   if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attached), fds)) return false;
   fabric_.engine().unwatch(socket_.get(), *this);
   leave();
@@ -296,6 +295,7 @@ bool Welcome::step(const Greeting& greeting, int segment, int regions) {
                     .inbound = std::move(inbound),
                     .outbound = std::move(outbound),
                     .regions = std::move(peer_regions),
+                    .marks = std::move(marks),
                     .peer = peer_,
                     .initiated = false,
                     .fences = fabric_.fences() || peer_wants_fences_});

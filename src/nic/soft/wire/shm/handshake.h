@@ -3,6 +3,7 @@
 // driven by the engine. Peers of another user are turned away.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <string>
@@ -20,6 +21,9 @@ namespace anydat::nic::soft::shm {
 class Fabric;
 class ShmStream;
 
+// What travels with a greeting: the descriptors of a segment, of the region table and of the marks.
+using PassedDescriptors = std::array<base::UniqueFd, 3>;
+
 // The connecting side, on behalf of one stream. It lives until it has a link for the stream or gives up.
 class Attempt final : public FdHandler {
  public:
@@ -35,9 +39,9 @@ class Attempt final : public FdHandler {
   enum class State : std::uint8_t { idle, greeting, attaching, following, done };
 
   void try_next();
-  void heard(const Greeting& greeting, int segment, int regions);
+  void heard(const Greeting& greeting, const PassedDescriptors& descriptors);
   void welcomed(const Greeting& greeting);
-  void attached(const Greeting& greeting, int segment, int regions);
+  void attached(const Greeting& greeting, const PassedDescriptors& descriptors);
   void use(const std::shared_ptr<Link>& link);
   void give_up();
   void drop_socket();
@@ -64,7 +68,7 @@ class Welcome final : public FdHandler, public Stranger {
   void turn_out() override;
 
  private:
-  bool step(const Greeting& greeting, int segment, int regions);
+  bool step(const Greeting& greeting, const PassedDescriptors& descriptors);
 
   Fabric& fabric_;
   base::UniqueFd socket_;

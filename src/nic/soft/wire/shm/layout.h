@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -52,6 +52,14 @@ inline constexpr std::uint32_t kSharedRdmaSlots = 16;
 // Pieces of consumer memory that a large message may lie in at either end to be copied directly.
 inline constexpr std::uint32_t kSpansMax = 4;
 
+// How a receiver comes to see what is published. It looks straight at the rings of the links that have something going
+// on, and wants to be told by the others.
+enum class Attention : std::uint32_t {
+  looks,  // nothing is to be done
+  bell,   // the link is to be marked, and one byte sent over its socket; the sender makes `mark` of it
+  mark,   // the link is to be marked; the same goes for any other value
+};
+
 struct SegmentHeader {
   std::uint32_t magic;
   std::uint32_t version;
@@ -61,8 +69,10 @@ struct SegmentHeader {
   alignas(64) std::atomic<std::uint64_t> cells_consumed;
   std::atomic<std::uint64_t> bulk_consumed;
 
-  // Set by the receiver before it sleeps; the sender clears it and sends one byte over the link's socket.
-  alignas(64) std::atomic<std::uint32_t> bell_wanted;
+  // Set by the receiver: what the sender does after it has published, an Attention.
+  alignas(64) std::atomic<std::uint32_t> attention;
+  // The link's place among the marks of the receiver's adapter (Activity). It may be none, which has no mark.
+  std::atomic<std::uint32_t> slot;
 
   // Set by the sender when it lacks room; the receiver clears it and rings the sender if that one sleeps.
   alignas(64) std::atomic<std::uint32_t> room_wanted;
@@ -184,6 +194,17 @@ struct MappingBody {
   std::uint64_t device;  // of the file, by which the receiver knows that it is the right one
   std::uint64_t inode;
 };
+// The marks of one adapter, in a memfd of its own, which is mapped by all its peers. A mark only says where to look: a
+// peer that sets or clears those of others costs a look, or some time until the link is looked at anyway.
+inline constexpr std::uint32_t kActivitySlots = 2048;
+inline constexpr std::uint32_t kActivityGroup = 64;
+inline constexpr std::size_t kActivityBytes = 4096;
+struct Activity {
+  alignas(64) std::atomic<std::uint8_t> groups[kActivitySlots / kActivityGroup];  // any slot of the group is marked
+  alignas(64) std::atomic<std::uint8_t> slots[kActivitySlots];                    // set before the group's
+};
+static_assert(sizeof(Activity) <= kActivityBytes && std::atomic<std::uint8_t>::is_always_lock_free);
+
 // What a side must know of the other's end to use its memory.
 struct RdmaTerms {
   std::uint32_t zone;
@@ -213,8 +234,8 @@ struct AcceptBody {
   std::byte private_data[kPrivateDataMax];
 };
 
-// Over the socket, before the segments exist. One datagram each; the descriptors of a segment and of the region table
-// travel with `attach` and `attached`.
+// Over the socket, before the segments exist. One datagram each; the descriptors of a segment, of the region table
+// and of the marks travel with `attach` and `attached`, in this order.
 enum class GreetingKind : std::uint32_t { hello, welcome, attach, attached };
 struct Greeting {
   std::uint32_t magic;

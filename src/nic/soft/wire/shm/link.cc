@@ -26,6 +26,7 @@ namespace anydat::nic::soft::shm {
 namespace {
 
 constexpr int kMessagesPerPoll = 64;
+constexpr int kDatagramsPerTurn = 64;
 // How far reading may run ahead of telling the sender, in cells.
 constexpr std::uint64_t kPublishEvery = kCellCount / 8;
 constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
@@ -39,6 +40,7 @@ Link::Link(Fabric& fabric, Parts parts)
       inbound_(std::move(parts.inbound)),
       outbound_(std::move(parts.outbound)),
       regions_(std::move(parts.regions)),
+      peer_marks_(std::move(parts.marks)),
       peer_(parts.peer),
       initiated_(parts.initiated),
       fences_(parts.fences),
@@ -58,12 +60,13 @@ Link::~Link() = default;
 
 bool Link::start() {
   Engine& engine = fabric_.engine();
-  engine.add_source(*this);
+  fabric_.link_set().add(*this);
+  engine.nudge();  // what it holds already was not announced to anybody
   if (engine.watch(socket_.get(), EPOLLIN, *this)) {
     if (process_.descriptor() < 0 || engine.watch(process_.descriptor(), EPOLLIN, death_watch_)) return true;
     engine.unwatch(socket_.get(), *this);
   }
-  engine.remove_source(*this);
+  fabric_.link_set().remove(*this);
   return false;
 }
 
@@ -111,7 +114,7 @@ void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t a
       want_room();
     }
   }
-  ring_if_wanted();
+  attract();
 }
 
 bool Link::write_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
@@ -133,7 +136,7 @@ void Link::come_back(ShmStream& stream) {
   {
     base::Guard guard(tx_lock_);
     if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
-    something_waits_.store(true);
+    something_is_to_go();
   }
   // Who comes back from within a pass has moved something, so the pass is repeated.
   if (!fabric_.engine().held() || !looking_) fabric_.engine().nudge();
@@ -141,7 +144,7 @@ void Link::come_back(ShmStream& stream) {
 
 void Link::want_room() {
   const bool asked_before = outbound_.header().room_wanted.exchange(1) != 0;
-  something_waits_.store(true);
+  something_is_to_go();
   // The room may have come just before we asked. A pass over the sources sees to that by itself: it is repeated, or the
   // peer knew when the pass began that room is wanted. Else somebody must look, should all our threads be asleep.
   if (fabric_.engine().held() && looking_) {
@@ -169,7 +172,7 @@ bool Link::retry_blocked() {
       want_room();
     }
   }
-  ring_if_wanted();
+  attract();
   bool sane = true;
   bool progress = false;
   for (; turns > 0; --turns) {
@@ -190,13 +193,22 @@ bool Link::retry_blocked() {
   return progress;
 }
 
-void Link::ring() {
-  if (outbound_.header().bell_wanted.exchange(0) == 0) return;
-  const std::uint8_t bell = 0;
+// The next pass finds it by the mark. Whoever sets it after that has marked it anew.
+void Link::something_is_to_go() {
+  if (!something_waits_.exchange(true)) fabric_.link_set().wake(place_.slot);
+}
+
+// The mark comes first: who wakes up by the bell looks for it.
+void Link::call_attention() {
+  SegmentHeader& header = outbound_.header();
+  peer_marks_.mark(header.slot.load(std::memory_order_relaxed));
+  auto bell = static_cast<std::uint32_t>(Attention::bell);
+  if (!header.attention.compare_exchange_strong(bell, static_cast<std::uint32_t>(Attention::mark))) return;
+  const std::uint8_t ring = 0;
   base::Guard guard(bell_lock_);
   if (!socket_) return;
   // A socket that is full of bells wakes the peer all the same.
-  [[maybe_unused]] const auto sent = os::uncancelled::send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  [[maybe_unused]] const auto sent = os::uncancelled::send(socket_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Link::hang_up() {
@@ -289,13 +301,13 @@ bool Link::receive() {
 
 void Link::publish_consumed() {
   rx_.publish();
-  base::compiler_fence();  // as in ring_if_wanted()
+  base::compiler_fence();  // as in attract()
   if (fences_) base::full_fence();
   SegmentHeader& header = inbound_.header();
   if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   header.room_wanted.store(0);
-  ring_if_wanted();
+  attract();
 }
 
 bool Link::dispatch(const CellView& view) {
@@ -354,27 +366,28 @@ bool Link::dispatch(const CellView& view) {
   }
 }
 
-void Link::arm() {
-  inbound_.header().bell_wanted.store(1);
+void Link::want_room_again() {
   if (something_waits_.load()) outbound_.header().room_wanted.store(1);
-}
-
-void Link::disarm() {
-  inbound_.header().bell_wanted.store(0);
 }
 
 void Link::ready(std::uint32_t) {
   std::array<std::byte, 64> datagram;
-  for (int i = 0; i < 64; ++i) {
+  bool rung = false;
+  for (int i = 0; i < kDatagramsPerTurn; ++i) {
     std::array<base::UniqueFd, 1> fd;
     const os::Arrived arrived = os::receive_with_descriptors(socket_.get(), datagram, fd);
-    if (arrived.what == os::Arrival::nothing_yet) return;
+    if (arrived.what == os::Arrival::nothing_yet) break;
     if (arrived.what == os::Arrival::hangup) {
       fail(nullptr);
       return;
     }
-    if (fd[0]) hear(std::span(datagram).first(arrived.bytes), fd[0].get());
+    if (fd[0]) {
+      hear(std::span(datagram).first(arrived.bytes), fd[0].get());
+    } else {
+      rung = true;
+    }
   }
+  if (rung) fabric_.link_set().rung(*this);
 }
 
 void Link::hear(std::span<const std::byte> datagram, int fd) {
@@ -448,7 +461,7 @@ void Link::fail(const char* why) {
   for (ShmStream* stream : streams_) stream->let_posts_end();
   fabric_.engine().unwatch(socket_.get(), *this);
   if (process_.descriptor() >= 0) fabric_.engine().unwatch(process_.descriptor(), death_watch_);
-  fabric_.engine().remove_source(*this);
+  fabric_.link_set().remove(*this);
   fabric_.engine().cancel_timer(unused_timer_);
   fabric_.engine().cancel_timer(cut_timer_);
   hang_up();

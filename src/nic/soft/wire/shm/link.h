@@ -17,7 +17,9 @@
 #include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/region_table.h"
+#include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
+#include "nic/soft/wire/shm/link_set.h"
 #include "nic/soft/wire/shm/mapped.h"
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
@@ -36,7 +38,7 @@ using NodeId = std::array<std::uint8_t, 16>;
 // share. The socket carries wake-ups, and its end of file tells that the other side is gone.
 //
 // Thread safety: the sending half from any thread, under tx_lock_; all else with the engine held.
-class Link final : public PollSource, public FdHandler, public std::enable_shared_from_this<Link> {
+class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
  public:
   // What both sides have shown each other before the link exists.
   struct Parts {
@@ -44,6 +46,7 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
     Segment inbound;
     Segment outbound;
     PeerRegions regions;
+    ActivityTable marks;  // of the peer
     NodeId peer;
     bool initiated;
     bool fences;
@@ -137,10 +140,15 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool show_file(std::uint32_t key, const ProgramFile& file);
   void region_gone(std::uint32_t key);
 
-  // PollSource, FdHandler
-  bool poll() override;
-  void arm() override;
-  void disarm() override;
+  // For the set that it is in, which looks at it.
+  LinkPlace& place() { return place_; }
+  SegmentHeader& inbound_header() const { return inbound_.header(); }
+  // Nothing has come, and nothing that is to go is waiting.
+  bool quiet() const { return rx_.empty() && !something_waits(); }
+  bool something_waits() const { return something_waits_.load(std::memory_order_relaxed); }
+  bool poll();  // handles what there is, up to a bounded amount; true if there was anything
+  void want_room_again();
+
   void ready(std::uint32_t events) override;
 
  private:
@@ -159,16 +167,18 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   bool receive();
   bool dispatch(const CellView& view);  // false: malformed
   void publish_consumed();
-  void ring_if_wanted() {
+  void attract() {
     // Publishing comes before the look. The processor is made to keep that order by the sleeper's membarrier(2) or by
     // our fence; the compiler has to be told.
     base::compiler_fence();
     if (fences_) [[unlikely]]
       base::full_fence();
-    if (outbound_.header().bell_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      ring();
+    if (outbound_.header().attention.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(Attention::looks))
+        [[unlikely]]
+      call_attention();
   }
-  void ring();
+  void call_attention();
+  void something_is_to_go();
   void hang_up();
   bool in_use_for_long(std::uint32_t key) const;
   void show(std::uint32_t key);
@@ -190,6 +200,8 @@ class Link final : public PollSource, public FdHandler, public std::enable_share
   Segment inbound_;
   Segment outbound_;
   const PeerRegions regions_;
+  ActivityTable peer_marks_;
+  LinkPlace place_;
   MappedRegions mapped_;
   std::vector<std::uint32_t> shown_;  // our regions that the peer has asked for, until they go; sorted
   const NodeId peer_;
@@ -234,7 +246,7 @@ bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::u
     tx_.publish(kind, flags, cells, length, connection, aux);
     ++sent_;
   }
-  ring_if_wanted();
+  attract();
   return true;
 }
 
@@ -256,7 +268,7 @@ bool Link::try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, 
     tx_.publish(kind, flags, 1, length, connection, aux);
     ++sent_;
   }
-  ring_if_wanted();
+  attract();
   return true;
 }
 

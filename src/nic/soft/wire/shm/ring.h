@@ -149,6 +149,12 @@ class RingReader {
     bulk_ = segment.bulk();
   }
 
+  // Whether there is nothing to peek at.
+  bool empty() const {
+    const std::uint32_t index = consumed_ & (kCellCount - 1);
+    return reinterpret_cast<const CellHeader*>(cells_ + index * kCellBytes)->ready.load(std::memory_order_relaxed) == 0;
+  }
+
   // The next message, without taking it. Everything in `view` but the body bytes is checked to be possible.
   ReadResult peek(CellView& view) const {
     const std::uint32_t index = consumed_ & (kCellCount - 1);

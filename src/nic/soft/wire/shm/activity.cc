@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/activity.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <new>
+
+#include "base/shareable.h"
+#include "os/mapping.h"
+#include "os/memory_file.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+}  // namespace
+
+ActivityTable::~ActivityTable() {
+  os::unmap(activity_, kActivityBytes);
+}
+
+ActivityTable ActivityTable::create(base::UniqueFd& fd) {
+  fd = os::make_memory_file("anydat-activity", kActivityBytes);
+  if (!fd || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return {};
+  void* memory = os::map_shared(fd.get(), kActivityBytes, true);
+  return memory ? ActivityTable(new (memory) Activity{}) : ActivityTable();
+}
+
+ActivityTable ActivityTable::attach(int fd) {
+  if (!base::cannot_shrink_below(fd, kActivityBytes)) return {};
+  struct stat status;
+  if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kActivityBytes)) return {};
+  return ActivityTable(os::map_shared(fd, kActivityBytes, true));
+}
+
+}  // namespace anydat::nic::soft::shm

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "nic/soft/wire/shm/layout.h"
+
+namespace anydat::nic::soft::shm {
+
+// The bytes by which whoever has written says so (layout.h, `Activity`), at either end: of one adapter, in memory that
+// all its peers can write.
+//
+// Thread safety: any thread may call any method but those that attach or move.
+class ActivityTable {
+ public:
+  ActivityTable() = default;
+  ActivityTable(ActivityTable&& other) noexcept : activity_(std::exchange(other.activity_, nullptr)) {}
+  ActivityTable& operator=(ActivityTable&& other) noexcept {
+    std::swap(activity_, other.activity_);
+    return *this;
+  }
+  ~ActivityTable();
+
+  // One of our own; `fd` is for the peers. Empty when there is no memory.
+  static ActivityTable create(base::UniqueFd& fd);
+  // A peer's. Empty if the descriptor is not what create() makes.
+  static ActivityTable attach(int fd);
+  explicit operator bool() const { return activity_ != nullptr; }
+
+  // Whoever has written to the link that has the slot calls it afterwards. A slot that there is not is nobody's.
+  void mark(std::uint32_t slot) {
+    if (slot >= kActivitySlots) return;
+    activity_->slots[slot].store(1, std::memory_order_release);
+    activity_->groups[slot / kActivityGroup].store(1, std::memory_order_seq_cst);
+  }
+
+  // The marks are looked at by words, of eight groups each. Those of so many slots are in so many words.
+  static constexpr std::uint32_t words_for(std::uint32_t slots) { return (slots + kWordSlots - 1) / kWordSlots; }
+  // Whether any slot of the first words may be marked.
+  bool any(std::uint32_t words) const {
+    std::uint64_t marks = 0;
+    for (std::uint32_t at = 0; at < words; ++at) marks |= word(at);
+    return marks != 0;
+  }
+  // Calls found(slot) for each that is marked among those, and takes the mark away before. What is written after that
+  // comes with a mark of its own.
+  template <typename Found>
+  void take(std::uint32_t words, Found&& found) {
+    for (std::uint32_t group = 0; group < words * kWordGroups; ++group) {
+      if (activity_->groups[group].load(std::memory_order_relaxed) == 0) continue;
+      activity_->groups[group].exchange(0);
+      for (std::uint32_t slot = group * kActivityGroup; slot < (group + 1) * kActivityGroup; ++slot) {
+        if (activity_->slots[slot].load(std::memory_order_relaxed) == 0) continue;
+        activity_->slots[slot].exchange(0);
+        found(slot);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kWordGroups = 8;
+  static constexpr std::uint32_t kWordSlots = kWordGroups * kActivityGroup;
+  static_assert(kActivitySlots % kWordSlots == 0);
+  typedef std::uint64_t __attribute__((may_alias)) Word;
+
+  explicit ActivityTable(void* memory) : activity_(static_cast<Activity*>(memory)) {}
+  std::uint64_t word(std::uint32_t at) const {
+    return __atomic_load_n(reinterpret_cast<const Word*>(activity_->groups) + at, __ATOMIC_RELAXED);
+  }
+
+  Activity* activity_ = nullptr;
+};
+
+}  // namespace anydat::nic::soft::shm

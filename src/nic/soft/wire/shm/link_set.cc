@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/shm/link_set.h"
+
+#include <algorithm>
+
+#include "nic/soft/wire/shm/link.h"
+
+namespace anydat::nic::soft::shm {
+
+namespace {
+
+// Looking straight at so many costs about as much as taking and releasing the engine.
+constexpr std::size_t kHotMax = 8;
+// Looks by time without anything, after which a link cools down, and then is cold.
+constexpr std::uint64_t kTurnsToCool = 20;
+constexpr std::uint64_t kTurnsToBeCold = 2;
+constexpr std::size_t kShare = 64;
+
+void make_room(std::vector<Link*>& links, std::size_t count) {
+  if (links.capacity() < count) links.reserve(2 * count);
+}
+
+}  // namespace
+
+LinkSet::LinkSet() : marks_(ActivityTable::create(fd_)) {}
+
+void LinkSet::add(Link& link) {
+  for (std::vector<Link*>* links : {&all_, &hot_, &warm_}) make_room(*links, all_.size() + 1);
+  LinkPlace& place = link.place();
+  if (free_slots_.empty() && slots_.size() < kActivitySlots) {
+    free_slots_.reserve(slots_.size() + 1);
+    slots_.push_back(nullptr);
+    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
+    mark_words_ = ActivityTable::words_for(static_cast<std::uint32_t>(slots_.size()));
+  }
+  if (!free_slots_.empty()) {
+    place.slot = free_slots_.back();
+    free_slots_.pop_back();
+    slots_[place.slot] = &link;
+  }
+  place.index = all_.size();
+  all_.push_back(&link);
+  link.inbound_header().slot.store(place.slot);
+  place.active = turn_;
+  heat(link);
+}
+
+void LinkSet::remove(Link& link) {
+  LinkPlace& place = link.place();
+  if (place.index >= all_.size() || all_[place.index] != &link) return;
+  forget(link);
+  if (place.slot < kActivitySlots) {
+    slots_[place.slot] = nullptr;
+    free_slots_.push_back(place.slot);
+  }
+  all_.back()->place().index = place.index;
+  std::swap(all_[place.index], all_.back());
+  all_.pop_back();
+}
+
+void LinkSet::forget(Link& link) {
+  LinkPlace& place = link.place();
+  if (place.interest == Interest::hot) std::erase(hot_, &link);
+  if (place.interest == Interest::warm) std::erase(warm_, &link);
+  place.interest = Interest::none;
+}
+
+// Nobody who relies on the bell is left without one: while all threads sleep, or are about to, every peer rings.
+void LinkSet::set_attention(Link& link) {
+  const LinkPlace& place = link.place();
+  const bool rings = armed_ || place.interest == Interest::none || place.cooling;
+  const Attention attention = rings                             ? Attention::bell
+                              : place.interest == Interest::hot ? Attention::looks
+                                                                : Attention::mark;
+  link.inbound_header().attention.store(static_cast<std::uint32_t>(attention));
+}
+
+// Without a slot its peer cannot mark it, and with something to do it is looked at in each pass: it is hot then.
+void LinkSet::heat(Link& link) {
+  LinkPlace& place = link.place();
+  const bool hot = place.interest == Interest::hot || hot_.size() < kHotMax || link.something_waits() ||
+                   place.slot >= kActivitySlots;
+  const Interest interest = hot ? Interest::hot : Interest::warm;
+  if (place.interest == interest && !place.cooling) return;
+  if (place.interest != interest) {
+    forget(link);
+    place.interest = interest;
+    (hot ? hot_ : warm_).push_back(&link);
+  }
+  place.cooling = false;
+  set_attention(link);
+}
+
+void LinkSet::cool(Link& link) {
+  LinkPlace& place = link.place();
+  if (place.interest == Interest::hot) {
+    forget(link);
+    place.interest = Interest::warm;
+    warm_.push_back(&link);
+  }
+  place.cooling = true;
+  place.active = turn_;
+  set_attention(link);
+}
+
+inline bool LinkSet::look(Link& link) {
+  if (link.quiet()) return false;
+  const bool found = link.poll();
+  if (found) link.place().active = turn_;
+  return found;
+}
+
+// Of one that is not hot, for whatever reason it is looked at.
+bool LinkSet::look_closely(Link& link) {
+  const bool found = look(link);
+  if ((found || link.something_waits()) && !link.dead()) heat(link);
+  return found;
+}
+
+void LinkSet::rung(Link& link) {
+  if (link.dead()) return;
+  // Whether there is anything or not: the bell is spent, so its peer will not ring again by itself.
+  link.place().active = turn_;
+  heat(link);
+  look(link);
+}
+
+bool LinkSet::poll() {
+  bool progress = false;
+  for (std::size_t i = 0; i < hot_.size(); ++i) progress |= look(*hot_[i]);
+  if (marks_.any(mark_words_)) [[unlikely]]
+    progress |= look_at_marked();
+  return progress;
+}
+
+bool LinkSet::look_at_marked() {
+  bool progress = false;
+  marks_.take(mark_words_, [&](std::uint32_t slot) {
+    if (slot < slots_.size() && slots_[slot]) progress |= look_closely(*slots_[slot]);
+  });
+  return progress;
+}
+
+bool LinkSet::look_by_time() {
+  ++turn_;
+  bool progress = false;
+  for (std::size_t i = 0; i < warm_.size(); ++i) progress |= look_closely(*warm_[i]);
+  for (std::size_t i = std::min(kShare, all_.size()); i > 0; --i) {
+    if (share_ >= all_.size()) share_ = 0;
+    if (all_.empty()) break;
+    progress |= look_closely(*all_[share_++]);
+  }
+  let_cool();
+  return progress;
+}
+
+void LinkSet::let_cool() {
+  for (std::size_t i = hot_.size(); i-- > 0 && hot_.size() > 1;) {
+    Link& link = *hot_[i];
+    const bool idle = turn_ - link.place().active > kTurnsToCool;
+    if (idle && !link.something_waits() && link.place().slot < kActivitySlots) cool(link);
+  }
+  for (std::size_t i = warm_.size(); i-- > 0;) {
+    Link& link = *warm_[i];
+    const LinkPlace& place = link.place();
+    if (place.cooling && (armed_ || turn_ - place.active >= kTurnsToBeCold)) {
+      forget(link);
+    } else if (!place.cooling && turn_ - place.active > kTurnsToCool) {
+      cool(link);
+    }
+  }
+}
+
+void LinkSet::arm() {
+  armed_ = true;
+  for (Link* link : hot_) {
+    set_attention(*link);
+    link->want_room_again();
+  }
+  for (Link* link : warm_) cool(*link);
+}
+
+void LinkSet::disarm() {
+  armed_ = false;
+  for (Link* link : hot_) set_attention(*link);
+}
+
+}  // namespace anydat::nic::soft::shm
