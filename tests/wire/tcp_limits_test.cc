@@ -2,10 +2,12 @@
 // Numbers that come to their end, and limits that a user sets too tight.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdarg>
 #include <cstring>
 #include <thread>
 
@@ -18,17 +20,23 @@ std::atomic<std::uint32_t> chosen{0};
 
 }  // namespace
 
-// In place of the C library's, which has no way to be told what to answer.
-extern "C" ssize_t getrandom(void* to, std::size_t bytes, unsigned flags) noexcept {
-  if (bytes == sizeof(std::uint32_t)) {
-    if (const std::uint32_t number = chosen.exchange(0); number != 0) {
-      std::memcpy(to, &number, sizeof number);
-      return sizeof number;
+// In place of the C library's: the library asks the kernel for random bytes by its number, which has no way to be told what
+// to answer.
+extern "C" long syscall(long number, ...) noexcept {
+  va_list list;
+  va_start(list, number);
+  long argument[6];
+  for (long& value : argument) value = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_getrandom && argument[1] == sizeof(std::uint32_t)) {
+    if (const std::uint32_t answer = chosen.exchange(0); answer != 0) {
+      std::memcpy(reinterpret_cast<void*>(argument[0]), &answer, sizeof answer);
+      return sizeof answer;
     }
   }
-  using Function = ssize_t (*)(void*, std::size_t, unsigned);
-  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "getrandom"));
-  return real(to, bytes, flags);
+  using Function = long (*)(long, ...);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "syscall"));
+  return real(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
 }
 
 namespace anydat::test {
