@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <random>
 #include <utility>
 
@@ -152,20 +151,27 @@ bool has_address_for(const Address& from, const Address& remote) {
 }
 
 // A device may have addresses in several networks. The one from which the kernel would go there is right if it is the
-// device's; else the first of the device's is as good as any.
-std::optional<Address> own_address_for(const SoftAdapter& adapter, const Address& remote) {
-  std::optional<Address> result;
+// device's; else the first of the device's is as good as any. unreachable: the device has none of that family.
+Status choose_own_address(const SoftAdapter& adapter, const Address& remote, Address& from) {
   sockaddr_in6 chosen{};
   socklen_t size = sizeof chosen;
-  const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
-  const bool knows = probe && os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0 &&
-                     getsockname(probe.get(), reinterpret_cast<sockaddr*>(&chosen), &size) == 0;
+  bool knows = false;
+  {
+    const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
+    if (!probe) return errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory;
+    knows = os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0 &&
+            getsockname(probe.get(), reinterpret_cast<sockaddr*>(&chosen), &size) == 0;
+  }
+  // The list of addresses takes a descriptor, too: the one that the probe has just given back.
+  bool found = false;
   for (const Address& own : adapter.own_addresses()) {
     if (own.generic.sa_family != remote.generic.sa_family) continue;
-    if (knows && same_host(own, plain(chosen))) return own;
-    if (!result) result = own;
+    const bool best = knows && same_host(own, plain(chosen));
+    if (best || !found) from = own;
+    found = true;
+    if (best) break;
   }
-  return result;
+  return found ? Status::ok : Status::unreachable;
 }
 
 Call outcome_of(base::UniqueFd socket, int error, const Address& from, const Address& remote) {
@@ -222,9 +228,8 @@ Call call(const SoftAdapter& adapter, const Address& remote) {
   from.generic.sa_family = remote.generic.sa_family;
   const bool any = adapter.has_all_addresses();
   if (!any) {
-    const std::optional<Address> own = own_address_for(adapter, remote);
-    if (!own) return {Status::unreachable, {}};
-    from = *own;
+    const Status status = choose_own_address(adapter, remote, from);
+    if (status != Status::ok) return {status, {}};
   }
   if (adapter.config().ports_chosen) return call_from_range(adapter, from, remote);
   base::UniqueFd socket = open_for(remote, SOCK_STREAM);
