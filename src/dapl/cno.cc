@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/cno.h"
 
-#include <sched.h>
 
 #include <algorithm>
 
@@ -10,6 +9,7 @@
 #include "dapl/ia.h"
 #include "dapl/ranges.h"
 #include "os/cancel.h"
+#include "os/processor.h"
 
 namespace anydat::dapl {
 
@@ -179,7 +179,7 @@ void Cno::shut_down() {
       base::Guard guard(lock_);
       if (inside_ == 0) break;
     }
-    sched_yield();
+    os::step_aside();
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/evd.h"
 
-#include <sched.h>
 
 #include <algorithm>
 #include <new>
@@ -13,6 +12,7 @@
 #include "dapl/ia.h"
 #include "dapl/ranges.h"
 #include "os/cancel.h"
+#include "os/processor.h"
 
 namespace anydat::dapl {
 
@@ -455,7 +455,7 @@ void Evd::shut_down() {
         break;
       }
     }
-    sched_yield();
+    os::step_aside();
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     Entry& entry = ring[(head + i) % capacity];
