@@ -2,6 +2,7 @@
 // The serving half: does for each run what the run's first request says.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -25,6 +26,7 @@ constexpr tools::Timeout kSetUpTimeout = std::chrono::seconds(10);
 constexpr tools::Timeout kSetUpOfEach = std::chrono::milliseconds(5);
 using Clock = std::chrono::steady_clock;
 constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
+constexpr tools::Timeout kWaitAtMost = std::chrono::hours(1);  // at once: far from where a time_point ends
 constexpr DAT_COUNT kRequestsMax = 4096;  // that nobody has looked at yet
 
 // Ends a run that has been silent for too long while somebody else waits for his turn.
@@ -101,9 +103,9 @@ class Server {
   // The next request of a datperf client; nothing when it is time to stop. Rejects what it does not understand.
   std::optional<Incoming> next_request(Clock::time_point deadline) {
     for (DAT_EVENT event{}; !stopping_;) {
-      const auto left = std::chrono::duration_cast<tools::Timeout>(deadline - Clock::now());
+      const auto left = std::min(std::chrono::duration_cast<tools::Timeout>(deadline - Clock::now()), kWaitAtMost);
       if (!tools::wait_event(requests_.get(), left, event)) {
-        if (deadline == kNoDeadline) continue;
+        if (Clock::now() < deadline) continue;
         throw tools::Error("a connection of the run is missing");
       }
       if (event.event_number == DAT_SOFTWARE_EVENT) {
