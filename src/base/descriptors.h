@@ -38,7 +38,8 @@ class Descriptors {
     const int highest = highest_.load(std::memory_order_relaxed);
     for (int first = 0; first <= highest; first += kBits) {
       std::uint64_t word = word_of(first).exchange(0, std::memory_order_relaxed);
-      for (; word != 0; word &= word - 1) ::close(first + __builtin_ctzll(word));
+      // Not close(), which is a cancellation point: the thread that has forked may have been cancelled.
+      for (; word != 0; word &= word - 1) syscall(SYS_close, first + __builtin_ctzll(word));
     }
     highest_.store(-1, std::memory_order_relaxed);
   }
@@ -56,12 +57,14 @@ class Descriptors {
 
 // While one lives, no other thread of the process can fork: for the few system calls between which a descriptor is open
 // and not in the table, or the other way round. Nothing in between may block, or begin another such section. A fork
-// waits for at most a tenth of a second, since the thread that forks may be inside one itself, in a signal's handler.
+// waits for at most a tenth of a second, since the thread that forks may be inside one itself, in a signal's handler; a
+// section waits for at most half a second for a fork, since a handler of the program's that comes after ours may wait for
+// this thread, or be in a call of the library itself.
 class ForkHeldOff {
  public:
   ForkHeldOff() {
     inside_.fetch_add(1);
-    while (forks_.load() != 0) [[unlikely]] {
+    for (int turns = 0; turns < 50 && forks_.load() != 0; ++turns) [[unlikely]] {
         inside_.fetch_sub(1);
         const std::uint32_t forks = forks_.load();
         const timespec pause{0, 10'000'000};

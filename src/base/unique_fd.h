@@ -40,7 +40,11 @@ class UniqueFd {
     if (fd_ >= 0) {
       const ForkHeldOff held_off;
       Descriptors::forget(fd_);
+#if defined(__SANITIZE_THREAD__)
+      ::close(fd_);  // the sanitizer has to hear that the number is another file's from now on
+#else
       syscall(SYS_close, fd_);  // not close(), which is a cancellation point
+#endif
     }
     fd_ = fd;
     if (fd_ >= 0) Descriptors::note(fd_);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
@@ -45,6 +46,8 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
   alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))];
   message.msg_control = control;
   message.msg_controllen = sizeof control;
+  std::array<base::UniqueFd, kDescriptorsMax> surplus;  // closed when a fork is possible again
+  std::size_t spared = 0;
   const base::ForkHeldOff held_off;  // until the descriptors have owners
   const ssize_t count = uncancelled::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
@@ -56,7 +59,11 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
       int number = -1;
       std::memcpy(&number, CMSG_DATA(header) + offset, sizeof number);
       base::UniqueFd descriptor(number);
-      if (taken < wanted.size()) wanted[taken++] = std::move(descriptor);
+      if (taken < wanted.size()) {
+        wanted[taken++] = std::move(descriptor);
+      } else if (spared < surplus.size()) {
+        surplus[spared++] = std::move(descriptor);
+      }
     }
   }
   if (count == 0) return {Arrival::hangup};
