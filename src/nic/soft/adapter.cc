@@ -136,7 +136,7 @@ std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& 
 
 Status SoftAdapter::start() {
   if (const Status status = engine_.start(); status != Status::ok) return status;
-  if (regions_.descriptor() < 0 || !base::file_may_have(shm::kSegmentBytes)) {
+  if (regions_.descriptor() < 0 || !shm_->can_link() || !base::file_may_have(shm::kSegmentBytes)) {
     // A peer could not check what it may do here, or had nothing to write into.
     base::log(base::LogLevel::error,
               "{}: no memory can be shared, since no file of {} bytes can be made (RLIMIT_FSIZE, RLIMIT_NOFILE); {}",

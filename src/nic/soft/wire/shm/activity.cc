@@ -26,7 +26,11 @@ ActivityTable ActivityTable::create(base::UniqueFd& fd) {
   fd = os::make_memory_file("anydat-activity", kActivityBytes);
   if (!fd || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return {};
   void* memory = os::map_shared(fd.get(), kActivityBytes, true);
-  return memory ? ActivityTable(new (memory) Activity{}) : ActivityTable();
+  if (!memory) {
+    fd.reset();
+    return {};
+  }
+  return ActivityTable(new (memory) Activity{});
 }
 
 ActivityTable ActivityTable::attach(int fd) {

@@ -65,7 +65,10 @@ class ShmListener final : public Listener {
     // Who called before this is answered by the attempts' next step: nobody listens. Later ones find a dead socket, but
     // the name is still taken.
     acceptor_.take_all_and_stop();
-    for (Published& entry : published_) entry.acceptor->take_all_and_stop();
+    for (Published& entry : published_) {
+      entry.name.remove();  // while the socket listens: until then no other process takes the name
+      entry.acceptor->take_all_and_stop();
+    }
     leave();
   }
 

@@ -39,6 +39,7 @@ class Fabric {
   const NodeId& node() const { return node_; }
   bool fences() const { return fences_; }
   LinkSet& link_set() { return link_set_; }
+  bool can_link() const { return static_cast<bool>(link_set_); }  // false: there was no memory for the marks of peers
 
   // Opens a way to the service point `qual` on a host address of ours. The stream reports to its queue pair.
   std::unique_ptr<ShmStream> connect(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
