@@ -264,8 +264,10 @@ Engine::Pass Engine::take_over() {
     kick_leader();
   }
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
-  const bool progress = clock_.pass_begins() ? run_all() : look_at_sources(kLooksPerPoll);
-  return {progress, clock_.pass_ends(progress)};
+  const PollClock::Pass pass = clock_.begin_pass();
+  const bool progress = pass.looks_by_time ? run_all() : look_at_sources(kLooksPerPoll);
+  if (progress) clock_.note_progress();
+  return {progress, pass.gives_way && !progress};
 }
 
 void Engine::kick_leader() {

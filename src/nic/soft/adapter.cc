@@ -146,7 +146,6 @@ Status SoftAdapter::start() {
     shares_memory_ = false;
   }
   base::Guard guard(engine_);
-  shm_->start();
   return iwarp_ ? iwarp_->start() : Status::ok;
 }
 

@@ -117,11 +117,6 @@ Fabric::Fabric(SoftAdapter& adapter)
 
 Fabric::~Fabric() = default;
 
-// Without marks there are no links: what would tell the peers of them cannot be sent.
-void Fabric::start() {
-  if (link_set_) engine().add_source(link_set_);
-}
-
 void Fabric::shut_down() {
   files_.close();
   attempts_.clear();
@@ -129,7 +124,6 @@ void Fabric::shut_down() {
   while (!links_.empty()) links_.back()->cut();
   sweep();
   engine().cancel_timer(sweep_timer_);
-  engine().remove_source(link_set_);
 }
 
 Engine& Fabric::engine() const {
@@ -257,9 +251,21 @@ Attempt* Fabric::attempt_attaching_to(const NodeId& node) const {
 std::shared_ptr<Link> Fabric::add_link(Link::Parts parts) {
   std::list<std::shared_ptr<Link>> one;
   one.push_back(std::make_shared<Link>(*this, std::move(parts)));
+  look_at_links(true);
   if (!one.front()->start()) return nullptr;
   links_.splice(links_.end(), one);
   return links_.back();
+}
+
+// An adapter without links does not look at them: that would be a third of an empty pass.
+void Fabric::look_at_links(bool look) {
+  if (look == links_looked_at_) return;
+  if (look) {
+    engine().add_source(link_set_);
+  } else {
+    engine().remove_source(link_set_);
+  }
+  links_looked_at_ = look;
 }
 
 void Fabric::region_gone(std::uint32_t key) {
@@ -342,6 +348,7 @@ void Fabric::sweep() {
   attempts_.sweep();
   welcomes_.sweep();
   dead_links_.clear();
+  if (links_.empty()) look_at_links(false);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/poll_clock.h"
+
+#include <gtest/gtest.h>
+
+namespace anydat::nic {
+namespace {
+
+constexpr base::Nanoseconds kPause = 3 * PollClock::kLookEvery;
+// Passes, of which one at least reads the clock.
+constexpr int kRow = 4;
+
+void pass_time(base::Nanoseconds time) {
+  for (const base::Nanoseconds end = base::now_ns() + time; base::now_ns() < end;) {
+  }
+}
+
+bool pass(PollClock& clock) {
+  const bool looks = clock.begin_pass().looks_by_time;
+  if (looks) clock.looked();
+  return looks;
+}
+
+// Fast passes, until the clock knows how fast its ticks go.
+void poll_for_a_while(PollClock& clock) {
+  for (const base::Nanoseconds end = base::now_ns() + 20 * PollClock::kLookEvery; base::now_ns() < end;) pass(clock);
+}
+
+TEST(PollClock, WhoPollsFastLooksByTimeRarely) {
+  PollClock clock;
+  poll_for_a_while(clock);
+  const base::Nanoseconds start = base::now_ns();
+  int looks = 0;
+  constexpr int kPasses = 100'000;
+  for (int i = 0; i < kPasses; ++i) looks += pass(clock);
+  const base::Nanoseconds took = base::now_ns() - start;
+  EXPECT_LE(looks, took / (PollClock::kLookEvery / 2) + 1);
+  EXPECT_LT(looks, kPasses / 2);
+}
+
+TEST(PollClock, WhoPausesBetweenPassesLooksInEach) {
+  PollClock clock;
+  poll_for_a_while(clock);
+  for (int i = 0; i < kRow; ++i) {
+    pass_time(kPause);
+    pass(clock);
+  }
+  for (int i = 0; i < 20; ++i) {
+    pass_time(kPause);
+    EXPECT_TRUE(pass(clock)) << i;
+  }
+}
+
+TEST(PollClock, APauseAfterFastPassesIsNoticedByTheFourth) {
+  PollClock clock;
+  for (int round = 0; round < 20; ++round) {
+    poll_for_a_while(clock);
+    pass_time(kPause);
+    int looks = 0;
+    for (int i = 0; i < kRow; ++i) looks += pass(clock);
+    EXPECT_GE(looks, 1) << round;
+  }
+}
+
+TEST(PollClock, WhoPollsInVainGivesWay) {
+  PollClock clock;
+  poll_for_a_while(clock);
+  bool gives_way = false;
+  for (const base::Nanoseconds end = base::now_ns() + base::kNsPerSecond; !gives_way && base::now_ns() < end;) {
+    const PollClock::Pass pass = clock.begin_pass();
+    if (pass.looks_by_time) clock.looked();
+    gives_way = pass.gives_way;
+  }
+  EXPECT_TRUE(gives_way);
+}
+
+// Passes in vain for longer than any patience, but never without progress since the clock was last read.
+TEST(PollClock, WhoMakesProgressDoesNotGiveWay) {
+  PollClock clock;
+  poll_for_a_while(clock);
+  clock.note_progress();
+  for (int i = 0; i < kRow; ++i) clock.begin_pass();
+  for (int i = 0; i < 100'000; ++i) {
+    clock.note_progress();
+    EXPECT_FALSE(clock.begin_pass().gives_way) << i;
+    if (i % 1000 == 0) clock.looked();
+  }
+}
+
+}  // namespace
+}  // namespace anydat::nic
