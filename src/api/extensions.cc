@@ -7,12 +7,12 @@
 
 #include "api/handles.h"
 #include "base/env.h"
-#include "base/shareable.h"
 #include "dapl/counters.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/srq.h"
 #include "os/cancel.h"
+#include "os/shareable.h"
 
 namespace anydat {
 
@@ -65,7 +65,7 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_alloc_shareable(DAT_VLE
   const os::CancelOff off;
   void* memory = nullptr;
   try {
-    memory = base::allocate_shareable(size);
+    memory = os::allocate_shareable(size);
   } catch (const std::bad_alloc&) {
   }
   if (!memory) {
@@ -78,7 +78,7 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_alloc_shareable(DAT_VLE
 
 __attribute__((visibility("default"))) DAT_RETURN anydat_free_shareable(void* address) {
   const os::CancelOff off;
-  if (base::free_shareable(address)) return DAT_SUCCESS;
+  if (os::free_shareable(address)) return DAT_SUCCESS;
   return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1,
                     "anydat_free_shareable: {} is not what anydat_alloc_shareable gave", address);
 }

@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/memory_map.h"
 #include "dapl/error.h"
 #include "dapl/ia.h"
 #include "dapl/pz.h"
 #include "dapl/ranges.h"
+#include "os/memory_map.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -110,7 +110,7 @@ DAT_RETURN Lmr::find_memory(Ia& ia, Request& request, DAT_VADDR& address) {
         return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_lmr_create: shared_memory_id is NULL");
       }
       // LMR-CREATE-15. Where the system does not tell, the program is taken at its word: no right depends on it.
-      if (base::sharing_of(address, request.length) == base::Sharing::not_shared) {
+      if (os::sharing_of(address, request.length) == os::Sharing::not_shared) {
         return fail(DAT_INVALID_STATE, DAT_NO_SUBTYPE,
                     "dat_lmr_create: the {} bytes at {:#x} are not all shared memory (MAP_SHARED, shmat)",
                     request.length, address);

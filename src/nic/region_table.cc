@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/region_table.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <cassert>
 
-#include "base/shareable.h"
 #include "os/mapping.h"
 #include "os/memory_file.h"
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
 
 namespace anydat::nic {
 namespace {
@@ -55,9 +49,8 @@ RegionTable::RegionTable(std::uint32_t regions_max) : regions_max_(regions_max) 
   if (!memory) return;
   entries_ = static_cast<RegionEntry*>(memory);
   if (!fd) return;
-  // Nobody else writes it; a kernel too old for that seal leaves it to the peers' good manners.
-  fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) fd_ = std::move(fd);
+  os::seal_against_other_writers(fd.get());
+  if (os::seal(fd.get())) fd_ = std::move(fd);
 }
 
 RegionTable::~RegionTable() {
@@ -131,7 +124,7 @@ void RegionTable::remove(std::uint32_t key) {
 }
 
 PeerRegions::PeerRegions(int fd) {
-  if (!base::cannot_shrink_below(fd, RegionView::kBytes)) return;
+  if (!os::cannot_shrink_below(fd, RegionView::kBytes)) return;
   entries_ = static_cast<const RegionEntry*>(os::map_shared(fd, RegionView::kBytes, false));
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/local_socket.h"
 #include "os/uncancelled.h"
 
 namespace anydat::os {
@@ -22,23 +23,29 @@ namespace {
 constexpr int kLockTries = 50;
 constexpr timespec kBetweenTries{0, 1'000'000};
 
-base::UniqueFd new_socket() {
-  return base::UniqueFd::of([] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-}
-
+// Empty, with errno set, if there is none that can be trusted: in a directory that many may write to, another user may
+// have put a folder or a link of his there. The file system may keep the call waiting, so a fork is not held off: what
+// its child would keep is a folder, by which nobody hears of anything.
 base::UniqueFd open_folder(const std::string& folder) {
-  return base::UniqueFd::of([&] { return uncancelled::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  base::UniqueFd fd(uncancelled::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return {};
+  if (status.st_uid == ::geteuid() || status.st_uid == 0) return fd;
+  fd.reset();
+  errno = EACCES;
+  return fd;
 }
 
 // The address of a socket has room for short paths only. A longer one is told by way of a descriptor of its folder.
 class SocketAddress {
  public:
-  SocketAddress(const std::string& folder, const std::string& name) {
+  // Requires: `descriptor` is the folder's, and stays open.
+  SocketAddress(const std::string& folder, int descriptor, const std::string& name) {
     std::string path = folder + "/" + name;
     if (path.size() >= sizeof address_.sun_path) {
-      folder_ = open_folder(folder);
-      path = "/proc/self/fd/" + std::to_string(folder_.get()) + "/" + name;
-      fits_ = folder_ && path.size() < sizeof address_.sun_path;
+      // Not /proc/self, which shows nothing once the first thread of the process has ended.
+      path = "/proc/thread-self/fd/" + std::to_string(descriptor) + "/" + name;
+      fits_ = path.size() < sizeof address_.sun_path;
     }
     if (!fits_) return;
     address_.sun_family = AF_UNIX;
@@ -55,9 +62,16 @@ class SocketAddress {
   }
 
   sockaddr_un address_{};
-  base::UniqueFd folder_;
   bool fits_ = true;
 };
+
+struct Parts {
+  std::string folder, name;
+};
+Parts parts_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
 
 bool lock(int folder) {
   for (int tries = 0; tries < kLockTries; ++tries) {
@@ -73,7 +87,7 @@ int make_free(int folder, const std::string& name, const SocketAddress& address)
   struct stat there {};
   if (::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? 0 : errno;
   if (!S_ISSOCK(there.st_mode)) return EEXIST;
-  const base::UniqueFd socket = new_socket();
+  const base::UniqueFd socket = local_socket();
   if (!socket) return errno;
   if (address.connect(socket.get()) == 0 || errno == EAGAIN) return EADDRINUSE;
   if (errno != ECONNREFUSED) return errno;
@@ -95,13 +109,13 @@ base::UniqueFd listen_in_directory(const std::string& folder, const std::string&
                                    int& error) {
   ::mkdir(folder.c_str(), 0700);  // it may be there
   const base::UniqueFd directory = open_folder(folder);
-  base::UniqueFd socket = new_socket();
-  const SocketAddress address(folder, name);
+  error = errno;
+  if (!directory) return {};
+  base::UniqueFd socket = local_socket();
+  const SocketAddress address(folder, directory.get(), name);
   struct stat made {};
   error = 0;
-  if (!directory || !socket) {
-    error = errno;
-  } else if (!lock(directory.get())) {
+  if (!socket || !lock(directory.get())) {
     error = errno;
   } else if ((error = make_free(directory.get(), name, address)) == 0) {
     if (address.bind(socket.get()) != 0 || ::listen(socket.get(), SOMAXCONN) != 0 ||
@@ -118,17 +132,20 @@ base::UniqueFd listen_in_directory(const std::string& folder, const std::string&
 }
 
 base::UniqueFd connect_in_directory(const std::string& path, int& error) {
-  const std::size_t slash = path.rfind('/');
-  const SocketAddress address(path.substr(0, slash), path.substr(slash + 1));
-  base::UniqueFd socket = new_socket();
-  if (socket && address.connect(socket.get()) == 0) return socket;
+  const auto [folder, name] = parts_of(path);
+  const base::UniqueFd directory = open_folder(folder);
+  base::UniqueFd socket = directory ? local_socket() : base::UniqueFd();
+  if (socket && SocketAddress(folder, directory.get(), name).connect(socket.get()) == 0) return socket;
   error = errno;
   return {};
 }
 
 bool is_socket(const std::string& path) {
+  const auto [folder, name] = parts_of(path);
+  const base::UniqueFd directory = open_folder(folder);
   struct stat there {};
-  return ::lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode);
+  return directory && ::fstatat(directory.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISSOCK(there.st_mode);
 }
 
 }  // namespace anydat::os

@@ -33,9 +33,12 @@ class DirectoryName {
   pid_t process_ = 0;  // a child of it has nothing to remove
 };
 
+// All of these want the folder to be a folder, not a link to one, and to belong to this user or the superuser.
+//
 // A socket (SOCK_SEQPACKET, not blocking) that listens at `folder`/`name`. The folder is made if its parent is there. A
 // name that somebody has left behind who does not listen any more is replaced; two who find the same one take turns by
-// a lock on the folder. Empty, and the reason in `error`: EADDRINUSE if somebody listens there.
+// a lock on the folder. Empty, and the reason in `error`: EADDRINUSE if somebody listens there, EACCES if the folder is
+// another user's.
 base::UniqueFd listen_in_directory(const std::string& folder, const std::string& name, DirectoryName& owner,
                                    int& error);
 

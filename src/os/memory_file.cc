@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/memory_file.h"
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "base/file_limit.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
 namespace anydat::os {
 
@@ -18,6 +26,25 @@ base::UniqueFd make_memory_file(const char* label, std::size_t bytes) {
   base::UniqueFd fd = base::UniqueFd::of([&] { return memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING); });
   if (fd && ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return {};
   return fd;
+}
+
+bool seal(int fd) {
+  return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+void seal_against_other_writers(int fd) {
+  fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+}
+
+// Memory files have huge pages, too, with the same seals: but there need not be one to give when the memory is touched,
+// which ends the process that does.
+bool cannot_shrink_below(int fd, std::uint64_t bytes) {
+  struct statfs system;
+  if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) return false;
+  struct stat status;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_size) >= bytes;
 }
 
 }  // namespace anydat::os

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/unique_fd.h"
 
@@ -11,5 +12,14 @@ namespace anydat::os {
 // One that can be sealed and shows zeros. Empty, with errno set, if there is no memory, no descriptor,
 // or a limit forbids files of that size.
 base::UniqueFd make_memory_file(const char* label, std::size_t bytes);
+
+// Its size is for good then, so that others can map it without fear. False if it cannot be sealed.
+bool seal(int fd);
+// From now on it is written by those alone that have it mapped for writing already. A kernel that is too old for that
+// seal leaves it to the good manners of the others.
+void seal_against_other_writers(int fd);
+
+// Can a peer's file be mapped safely as far as that?
+bool cannot_shrink_below(int fd, std::uint64_t bytes);
 
 }  // namespace anydat::os

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/own_files.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
-#include <memory>
+#include "os/numbered_entries.h"
 
 namespace anydat::os {
 
+// By the calling thread: of a process whose first thread has ended, /proc/self shows nothing.
 int descriptor_of(dev_t device, ino_t inode) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"), closedir);
-  if (!directory) return -1;
-  while (const dirent* entry = readdir(directory.get())) {
-    char* end = nullptr;
-    const long number = std::strtol(entry->d_name, &end, 10);
-    if (end == entry->d_name || *end != 0) continue;
-    if (is_file(static_cast<int>(number), device, inode)) return static_cast<int>(number);
+  NumberedEntries numbers("/proc/thread-self/fd");
+  for (int number = -1; numbers.next(number);) {
+    if (is_file(number, device, inode)) return number;
   }
   return -1;
 }

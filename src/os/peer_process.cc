@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/peer_process.h"
-#include "os/uncancelled.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
-#include <cstdlib>
+#include <span>
 #include <string_view>
+
+#include "os/numbered_entries.h"
+#include "os/thread_numbers.h"
+#include "os/uncancelled.h"
 
 namespace anydat::os {
 
@@ -55,7 +59,7 @@ constexpr uid_t kNobody = 65534;
 
 bool all_users_have_numbers() {
   const base::UniqueFd file =
-      base::UniqueFd::of([] { return uncancelled::open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC); });
+      base::UniqueFd::of([] { return uncancelled::open("/proc/thread-self/uid_map", O_RDONLY | O_CLOEXEC); });
   std::array<char, 256> text{};
   const ssize_t count = file ? uncancelled::read(file.get(), text.data(), text.size() - 1) : -1;
   unsigned first = 1, outside = 1, number = 0;
@@ -80,24 +84,22 @@ pid_t innermost_number(const char* status_path) {
 }
 
 // A peer with more of them costs no more.
-constexpr int kThreadsLookedAt = 1024;
+constexpr std::size_t kThreadsLookedAt = 1024;
 
 // The peer may live in a namespace below this one, where its threads have other numbers. It is looked for by name.
 pid_t find_thread(pid_t process, pid_t as_it_says) {
   std::array<char, 64> path;
   std::snprintf(path.data(), path.size(), "/proc/%d/task", process);
-  DIR* const tasks = opendir(path.data());
-  if (!tasks) return 0;
-  pid_t found = 0;
-  int left = kThreadsLookedAt;
-  while (const dirent* entry = found == 0 && left-- > 0 ? readdir(tasks) : nullptr) {
-    const pid_t thread = std::atoi(entry->d_name);
-    if (thread <= 0) continue;
+  std::array<pid_t, kThreadsLookedAt> threads;
+  std::size_t count = 0;
+  NumberedEntries entries(path.data());
+  while (count < threads.size() && entries.next(threads[count])) ++count;
+  const auto begin = threads.begin(), end = begin + static_cast<std::ptrdiff_t>(count);
+  std::sort(begin, end);
+  return find_thread_number(std::span(threads).first(count), as_it_says, [&](pid_t thread) {
     std::snprintf(path.data(), path.size(), "/proc/%d/task/%d/status", process, thread);
-    if (innermost_number(path.data()) == as_it_says) found = thread;
-  }
-  closedir(tasks);
-  return found;
+    return innermost_number(path.data());
+  });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "neighbour.h"
@@ -43,6 +44,13 @@ class SharedDirectory : public testing::Test {
     env_.reset();
     env_.emplace(std::map<std::string, std::string>{{"DAT_SHM_DIR", directory}});
   }
+  // Too long for the address of a socket.
+  fs::path deep_directory() const {
+    fs::path deep = directory_;
+    for (int i = 0; i < 4; ++i) deep /= std::string(60, 'd');
+    fs::create_directories(deep);
+    return deep;
+  }
   static void exchange(Neighbour& first, Neighbour& second) {
     int seed = 0;
     for (Neighbour* from : {&first, &second}) {
@@ -76,14 +84,42 @@ TEST_F(SharedDirectory, LetsProcessesOfTwoNetworkNamespacesMeet) {
 }
 
 TEST_F(SharedDirectory, MayHaveALongPath) {
-  fs::path deep = directory_;
-  for (int i = 0; i < 4; ++i) deep /= std::string(60, 'd');
-  fs::create_directories(deep);
-  share(deep);
+  share(deep_directory());
   Neighbour server(wire_, {kAddress});
   Neighbour client(wire_, {"10.177.3.10"});
   client.connect_to(server, kAddress);
   exchange(client, server);
+}
+
+// As by pthread_exit() in main(): /proc/self shows nothing of such a process.
+TEST_F(SharedDirectory, MayHaveALongPathWhenAMainThreadHasEnded) {
+  share(deep_directory());
+  Neighbour server(wire_, {kAddress, "main-thread-ends"});
+  Neighbour client(wire_, {"10.177.3.10", "main-thread-ends"});
+  server.tell("end-main-thread");
+  client.tell("end-main-thread");
+  client.connect_to(server, kAddress);
+  exchange(client, server);
+}
+
+// In a directory that many may write to, another user may have put a link where a folder of ours is to be.
+TEST_F(SharedDirectory, IsNotLeftByALink) {
+  const fs::path elsewhere = directory_ / "elsewhere";
+  fs::create_directory(elsewhere);
+  fs::create_directory_symlink(elsewhere, directory_ / kAddress);
+  Neighbour server(wire_, {kAddress});
+  const std::string qualifier = server.tell("listen");
+  EXPECT_TRUE(fs::is_empty(elsewhere)) << "the service point is published at another place";
+
+  // Nor is a caller led to the service point of another address.
+  constexpr const char* kOther = "10.177.3.12";
+  Neighbour other(wire_, {kOther});
+  other.tell("listen " + qualifier);
+  ASSERT_TRUE(fs::exists(directory_ / kOther / qualifier));
+  fs::remove(directory_ / kAddress);
+  fs::create_directory_symlink(directory_ / kOther, directory_ / kAddress);
+  Neighbour client(wire_, {"10.177.3.10"});
+  EXPECT_THROW(client.tell(fmt::format("connect {} {}", qualifier, kAddress)), std::runtime_error);
 }
 
 // What a process that was killed has left behind is replaced when its number is wanted again, and until then nobody is

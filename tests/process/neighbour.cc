@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -271,7 +272,9 @@ class Player {
 
   std::string end_main_thread(std::istream&) {
     main_thread_may_end.set_value();
-    const std::string status = fmt::format("/proc/self/task/{}/stat", ::getpid());
+    // By its number in the namespace that /proc shows.
+    const std::string status =
+        fmt::format("/proc/self/task/{}/stat", std::filesystem::read_symlink("/proc/self").string());
     const bool ended = eventually([&] {
       std::ifstream file(status);
       std::string words;

@@ -7,14 +7,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/dat_fixture.h"
@@ -65,7 +68,7 @@ void lock_file(const std::string& path) {
 
 // Arguments: the kind of memory, the privileges, and perhaps a file to be locked. Offers a region to one client, and
 // looks at it when told to.
-void play_target(RoleContext& context) {
+void offer_region(RoleContext& context) {
   if (context.arguments.size() > 2) lock_file(context.arguments.at(2));
   Side side(context.wire);
   const std::span<std::byte> memory(make_memory(context.arguments.at(0)) + kOffset, kBytes);
@@ -95,7 +98,25 @@ void play_target(RoleContext& context) {
   if (region.get() != DAT_HANDLE_NULL) require(region.free(), "dat_lmr_free");
   context.parent.say("well");
 }
-const Role kTarget("shareable-target", play_target);
+const Role kTarget("shareable-target", offer_region);
+// The same in a process whose first thread has ended.
+const Role kTargetWithoutMain("shareable-target-without-main", [](RoleContext& context) {
+  std::thread([&context] {
+    const auto ended = [] {
+      std::string words;
+      std::getline(std::ifstream(fmt::format("/proc/self/task/{}/stat", ::getpid())), words);
+      return words.find(") Z") != std::string::npos;
+    };
+    try {
+      if (!eventually(ended)) throw std::runtime_error("the main thread does not end");
+      offer_region(context);
+    } catch (const std::exception& error) {
+      context.parent.say(error.what());
+    }
+    ::_exit(0);
+  }).detach();
+  ::syscall(SYS_exit, 0);
+});
 
 std::uint64_t counter(DAT_EP_HANDLE ep, std::string_view name) {
   std::array<ANYDAT_COUNTER, 32> counters;
@@ -110,11 +131,11 @@ std::uint64_t counter(DAT_EP_HANDLE ep, std::string_view name) {
 
 class Shareable : public testing::TestWithParam<Wire> {
  protected:
-  void start(const std::string& kind, DAT_MEM_PRIV_FLAGS rights = DAT_MEM_PRIV_ALL_FLAG,
-             const std::string& locked = {}) {
+  void start(const std::string& kind, DAT_MEM_PRIV_FLAGS rights = DAT_MEM_PRIV_ALL_FLAG, const std::string& locked = {},
+             const std::string& role = "shareable-target") {
     std::vector<std::string> arguments{kind, std::to_string(rights)};
     if (!locked.empty()) arguments.push_back(locked);
-    target_.emplace("shareable-target", GetParam(), arguments);
+    target_.emplace(role, GetParam(), arguments);
     unsigned long long qualifier = 0, context = 0, address = 0;
     ASSERT_EQ(std::sscanf(target_->channel().hear().c_str(), "%llu %llu %llu", &qualifier, &context, &address), 3);
     remote_ = {};
@@ -214,6 +235,17 @@ TEST_P(Shareable, MemoryOfTheLibraryIsMapped) {
 
 TEST_P(Shareable, ASealedFileIsMapped) {
   start("sealed");
+  established();
+  if (maps()) {
+    EXPECT_TRUE(becomes_mapped());
+  }
+  write_and_read(7);
+  EXPECT_EQ(ask("end"), "well");
+}
+
+// As by pthread_exit() in main(): /proc/self shows neither files nor memory of such a process.
+TEST_P(Shareable, ASealedFileIsMappedWhenTheMainThreadHasEnded) {
+  start("sealed", DAT_MEM_PRIV_ALL_FLAG, {}, "shareable-target-without-main");
   established();
   if (maps()) {
     EXPECT_TRUE(becomes_mapped());

@@ -2,7 +2,6 @@
 #include "nic/verbs/reaper.h"
 
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "os/thread_signals.h"
@@ -14,11 +13,10 @@ Reaper::Reaper(Engine& engine) : engine_(engine), kick_{[this] { call_done(); }}
 Status Reaper::start() {
   const os::SignalsOfOurThreads mask;
   try {
-    thread_ = std::thread([this] { thread(); });
-  } catch (const std::exception&) {
+    return thread_.start([this] { thread(); }) ? Status::ok : Status::no_memory;
+  } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
-  return Status::ok;
 }
 
 void Reaper::stop() {

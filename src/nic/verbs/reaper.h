@@ -6,11 +6,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "nic/engine.h"
 #include "nic/verbs/resources.h"
+#include "os/thread.h"
 
 namespace anydat::nic::verbs {
 
@@ -53,7 +53,7 @@ class Reaper {
   std::vector<std::function<void()>> done_;
   int working_ = 0;
   bool stopping_ = false;
-  std::thread thread_;
+  os::Thread thread_;
 };
 
 }  // namespace anydat::nic::verbs

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/activity.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <new>
 
-#include "base/shareable.h"
 #include "os/mapping.h"
 #include "os/memory_file.h"
 
 namespace anydat::nic::soft::shm {
-
-namespace {
-
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-}  // namespace
 
 ActivityTable::~ActivityTable() {
   os::unmap(activity_, kActivityBytes);
@@ -24,7 +16,7 @@ ActivityTable::~ActivityTable() {
 
 ActivityTable ActivityTable::create(base::UniqueFd& fd) {
   fd = os::make_memory_file("anydat-activity", kActivityBytes);
-  if (!fd || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return {};
+  if (!fd || !os::seal(fd.get())) return {};
   void* memory = os::map_shared(fd.get(), kActivityBytes, true);
   if (!memory) {
     fd.reset();
@@ -34,7 +26,7 @@ ActivityTable ActivityTable::create(base::UniqueFd& fd) {
 }
 
 ActivityTable ActivityTable::attach(int fd) {
-  if (!base::cannot_shrink_below(fd, kActivityBytes)) return {};
+  if (!os::cannot_shrink_below(fd, kActivityBytes)) return {};
   struct stat status;
   if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kActivityBytes)) return {};
   return ActivityTable(os::map_shared(fd, kActivityBytes, true));

@@ -21,6 +21,7 @@
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/directory_socket.h"
+#include "os/peer_process.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -75,7 +76,7 @@ class ShmListener final : public Listener {
  private:
   void called(base::UniqueFd caller) {
     if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp) return;  // whoever it is goes on to TCP
-    if (!same_user(caller.get())) {
+    if (!os::peer_is_of_our_user(caller.get())) {
       base::log(base::LogLevel::warn, "a process of another user was turned away from port {}", qual_);
       return;
     }

@@ -3,11 +3,11 @@
 
 #include <new>
 
-#include "base/memory_map.h"
-#include "base/shareable.h"
 #include "nic/engine.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/link.h"
+#include "os/memory_file.h"
+#include "os/memory_map.h"
 #include "os/own_files.h"
 #include "os/thread_signals.h"
 
@@ -16,10 +16,10 @@ namespace anydat::nic::soft::shm {
 namespace {
 
 std::optional<ProgramFile> look_up(std::uint64_t address, std::uint64_t length) {
-  const auto range = base::shared_file_of(address, length);
+  const auto range = os::shared_file_of(address, length);
   if (!range) return std::nullopt;
   const int descriptor = os::descriptor_of(range->device, range->inode);
-  if (descriptor < 0 || !base::cannot_shrink_below(descriptor, range->offset + length)) return std::nullopt;
+  if (descriptor < 0 || !os::cannot_shrink_below(descriptor, range->offset + length)) return std::nullopt;
   return ProgramFile{descriptor, range->device, range->inode, range->offset};
 }
 

@@ -18,6 +18,7 @@
 #include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/passed_descriptors.h"
+#include "os/peer_process.h"
 #include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
@@ -107,7 +108,7 @@ void Attempt::try_next() {
       names_.pop_front();
       continue;
     }
-    if (!same_user(socket.get())) {
+    if (!os::peer_is_of_our_user(socket.get())) {
       base::log(base::LogLevel::warn,
                 "the service point {} belongs to another user; shared memory is for one user only", names_.front());
       names_.pop_front();

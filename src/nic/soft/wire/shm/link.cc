@@ -11,7 +11,6 @@
 #include <new>
 
 #include "base/log.h"
-#include "base/shareable.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -19,6 +18,7 @@
 #include "nic/soft/wire/shm/stream.h"
 #include "os/own_files.h"
 #include "os/passed_descriptors.h"
+#include "os/shareable.h"
 #include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
@@ -408,7 +408,7 @@ void Link::show(std::uint32_t key) {
   } catch (const std::bad_alloc&) {
     return;  // the peer does without
   }
-  if (const auto own = base::find_allocation(region->address, region->length)) {
+  if (const auto own = os::find_allocation(region->address, region->length)) {
     show_file(key, {own->fd.get(), own->device, own->inode, own->offset});
   } else {
     fabric_.files().find(key, *region, shared_from_this());

@@ -6,8 +6,8 @@
 
 #include <new>
 
-#include "base/shareable.h"
 #include "os/mapping.h"
+#include "os/memory_file.h"
 #include "os/own_files.h"
 
 namespace anydat::nic::soft::shm {
@@ -53,7 +53,7 @@ void MappedRegions::add(const MappingBody& mapping, int fd, RegionView regions) 
   if (mapping.length == 0 || mapping.length > SIZE_MAX / 2 || mapping.offset > SIZE_MAX / 2) return;
   // Its owner's program may have closed the descriptor and opened another file while it was being passed.
   if (!os::is_file(fd, mapping.device, mapping.inode)) return;
-  if (!base::cannot_shrink_below(fd, mapping.offset + mapping.length)) return;
+  if (!os::cannot_shrink_below(fd, mapping.offset + mapping.length)) return;
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t lead = mapping.offset % page;
   void* pages = os::map_shared(fd, lead + mapping.length, writable, mapping.offset - lead);

@@ -14,16 +14,13 @@
 
 #include "nic/soft/wire/shm/layout.h"
 #include "os/directory_socket.h"
+#include "os/local_socket.h"
 #include "os/peer_process.h"
 #include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
 
 namespace {
-
-base::UniqueFd new_socket() {
-  return base::UniqueFd::of([] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-}
 
 socklen_t fill_address(sockaddr_un& address, const std::string& name) {
   address = {};
@@ -41,7 +38,7 @@ std::string service_name(const std::string& scope, ConnQual qual) {
 }
 
 base::UniqueFd listen_at(const std::string& name, int& error) {
-  base::UniqueFd socket = new_socket();
+  base::UniqueFd socket = os::local_socket();
   sockaddr_un address;
   const socklen_t length = fill_address(address, name);
   if (socket && bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
@@ -72,7 +69,7 @@ bool can_be_published(const Address& address) {
 
 base::UniqueFd call(const std::string& name, int& error) {
   if (name.starts_with('/')) return os::connect_in_directory(name, error);
-  base::UniqueFd socket = new_socket();
+  base::UniqueFd socket = os::local_socket();
   sockaddr_un address;
   const socklen_t length = fill_address(address, name);
   if (socket && os::uncancelled::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0)
@@ -84,14 +81,10 @@ base::UniqueFd call(const std::string& name, int& error) {
 Status probe_listener(const std::string& name) {
   int error = 0;
   if (const base::UniqueFd socket = call(name, error)) {
-    return same_user(socket.get()) ? Status::ok : Status::unreachable;
+    return os::peer_is_of_our_user(socket.get()) ? Status::ok : Status::unreachable;
   }
   if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) return Status::no_memory;
   return error == EAGAIN ? Status::ok : Status::unreachable;  // EAGAIN: too many are calling there
-}
-
-bool same_user(int socket) {
-  return os::peer_is_of_our_user(socket);
 }
 
 }  // namespace anydat::nic::soft::shm

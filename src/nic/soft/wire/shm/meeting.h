@@ -29,7 +29,4 @@ base::UniqueFd call(const std::string& name, int& error);
 // with.
 Status probe_listener(const std::string& name);
 
-// Whether the process at the other end is of our user, as our own user namespace sees it.
-bool same_user(int socket);
-
 }  // namespace anydat::nic::soft::shm

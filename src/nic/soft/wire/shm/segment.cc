@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/segment.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <new>
 
-#include "base/shareable.h"
 #include "os/mapping.h"
 #include "os/memory_file.h"
 
 namespace anydat::nic::soft::shm {
-
-namespace {
-
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-}  // namespace
 
 Segment::Segment(void* memory, int fd) : memory_(memory) {
   struct stat status {};
@@ -30,7 +21,7 @@ Segment::~Segment() {
 
 Segment Segment::create(base::UniqueFd& fd) {
   fd = os::make_memory_file("anydat", kSegmentBytes);
-  if (!fd || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return {};
+  if (!fd || !os::seal(fd.get())) return {};
   void* memory = os::map_shared(fd.get(), kSegmentBytes, true);
   if (!memory) return {};
   auto* header = new (memory) SegmentHeader{};
@@ -41,7 +32,7 @@ Segment Segment::create(base::UniqueFd& fd) {
 }
 
 Segment Segment::attach(int fd) {
-  if (!base::cannot_shrink_below(fd, kSegmentBytes)) return {};
+  if (!os::cannot_shrink_below(fd, kSegmentBytes)) return {};
   struct stat status;
   if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kSegmentBytes)) return {};
   Segment segment(os::map_shared(fd, kSegmentBytes, true), fd);

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/memory_map.h"
+#include "os/memory_map.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
+#include <array>
 #include <cerrno>
 #include <cinttypes>
+#include <cstddef>
 #include <cstdio>
-#include <memory>
 
-namespace anydat::base {
+#include "base/unique_fd.h"
+#include "os/uncancelled.h"
+
+namespace anydat::os {
 
 namespace {
 
@@ -39,8 +44,11 @@ constexpr std::uint64_t kThisOrNext = 0x10;
 // The mappings from an address on, in order.
 class Mappings {
  public:
-  explicit Mappings(std::uint64_t from) : from_(from), file_(std::fopen("/proc/self/maps", "rec")) {}
-  explicit operator bool() const { return file_ != nullptr; }
+  // Of the calling thread: of a process whose first thread has ended, /proc/self shows nothing.
+  explicit Mappings(std::uint64_t from)
+      : from_(from),
+        file_(base::UniqueFd::of([] { return uncancelled::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC); })) {}
+  explicit operator bool() const { return static_cast<bool>(file_); }
 
   bool next(Mapping& mapping) {
     if (asks_) {
@@ -52,16 +60,12 @@ class Mappings {
   }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   bool ask(Mapping& mapping) {
     Query query{};
     query.size = sizeof query;
     query.flags = kThisOrNext;
     query.address = from_;
-    if (ioctl(fileno(file_.get()), kQuery, &query) != 0) return false;
+    if (ioctl(file_.get(), kQuery, &query) != 0) return false;
     mapping = {query.start,
                query.end,
                (query.mapping_flags & kWritable) != 0,
@@ -73,14 +77,16 @@ class Mappings {
     return true;
   }
 
-  // Lines are sorted by address. No more is read of each than is needed, since the path at its end may be of any
-  // length.
+  // Lines are sorted by address.
   bool read(Mapping& mapping) {
-    unsigned major_number = 0, minor_number = 0;
-    std::uint64_t inode = 0;
-    char permissions[5];
-    while (std::fscanf(file_.get(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 "%*[^\n]", &mapping.start,
-                       &mapping.end, permissions, &mapping.offset, &major_number, &minor_number, &inode) == 7) {
+    while (read_line()) {
+      unsigned major_number = 0, minor_number = 0;
+      std::uint64_t inode = 0;
+      char permissions[5];
+      if (std::sscanf(line_.data(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64, &mapping.start,
+                      &mapping.end, permissions, &mapping.offset, &major_number, &minor_number, &inode) != 7) {
+        return false;
+      }
       if (mapping.end <= from_) continue;
       mapping.writable = permissions[1] == 'w';
       mapping.shared = permissions[3] == 's';
@@ -91,9 +97,31 @@ class Mappings {
     return false;
   }
 
+  // The path at the end of a line may be of any length: no more is kept of it than is needed.
+  bool read_line() {
+    std::size_t length = 0;
+    for (;;) {
+      if (used_ == bytes_) {
+        const ssize_t count = uncancelled::read(file_.get(), text_.data(), text_.size());
+        if (count <= 0) return false;
+        used_ = 0;
+        bytes_ = static_cast<std::size_t>(count);
+      }
+      const char next = text_[used_++];
+      if (next == '\n') break;
+      if (length < line_.size() - 1) line_[length++] = next;
+    }
+    line_[length] = 0;
+    return true;
+  }
+
   std::uint64_t from_;
-  std::unique_ptr<std::FILE, Close> file_;
+  base::UniqueFd file_;
   bool asks_ = true;
+  std::array<char, 4096> text_;  // of the file, from used_ to bytes_
+  std::size_t used_ = 0;
+  std::size_t bytes_ = 0;
+  std::array<char, 128> line_;  // what is wanted of one ends before that
 };
 
 }  // namespace
@@ -120,4 +148,4 @@ std::optional<FileRange> shared_file_of(std::uint64_t address, std::uint64_t len
   return FileRange{mapping.device, mapping.inode, mapping.offset + (address - mapping.start)};
 }
 
-}  // namespace anydat::base
+}  // namespace anydat::os

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace anydat::base {
+namespace anydat::os {
 
 enum class Sharing : std::uint8_t { all_shared, not_shared, unknown };
 
@@ -26,4 +26,4 @@ struct FileRange {
 };
 std::optional<FileRange> shared_file_of(std::uint64_t address, std::uint64_t length);
 
-}  // namespace anydat::base
+}  // namespace anydat::os

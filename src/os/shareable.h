@@ -10,7 +10,7 @@
 
 #include "base/unique_fd.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 // Whole pages of zeros, from a file that can neither shrink nor grow. Null when there is no memory or no descriptor.
 void* allocate_shareable(std::size_t bytes);
@@ -19,14 +19,12 @@ bool free_shareable(void* address);
 
 // The file behind a range of memory. Whoever gets the descriptor can map it without fear that it shrinks under him.
 struct Backing {
-  UniqueFd fd;
+  base::UniqueFd fd;
   std::uint64_t offset;  // of the range in it
   dev_t device;
   ino_t inode;
 };
 // Of memory from allocate_shareable(); nothing if it is not that.
 std::optional<Backing> find_allocation(std::uint64_t address, std::uint64_t length);
-// Can a peer's file be mapped safely as far as that?
-bool cannot_shrink_below(int fd, std::uint64_t bytes);
 
-}  // namespace anydat::base
+}  // namespace anydat::os
