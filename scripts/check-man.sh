@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Checks the manual pages: that each is well-formed, that every exported call has one and no other name does, that each
 # has the sections it should, that what it refers to exists, that all counters and environment variables are told of,
-# that the C in EXAMPLES (and in README.md) compiles, and, given the folder of the built tools, that each option of a
+# that the C in EXAMPLES (and in docs/first-program.md) compiles, and, given the folder of the built tools, that each option of a
 # tool is on its page and the other way round.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -180,7 +180,7 @@ for file in man/*.3.scd man/*.7.scd; do
     rm -f "$part"
   done
 done
-awk '/^```c$/ {open = 1; next} /^```/ {open = 0} open' README.md >"$work/whole.readme.c"
+awk '/^```c$/ {open = 1; next} /^```/ {open = 0} open' docs/first-program.md >"$work/whole.first-program.c"
 
 flags=(-std=gnu11 -fsyntax-only -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable -Iinclude "-I$work")
 for source in "$work/examples.c" "$work"/whole.*.c; do
