@@ -166,8 +166,12 @@ bool SoftAdapter::quiesce(std::uint32_t key) {
   // Checks are acted on inside posts, by peers that copy for themselves, or with the engine held, as it is now.
   shm_->region_gone(key);
   bool quiet = !shm_->in_use(key);
-  for (SoftQueuePair* queue_pair : queue_pairs_) quiet &= queue_pair->memory_changed();
+  memory_users_.for_each([&](SoftQueuePair& queue_pair) { quiet &= queue_pair.memory_changed(); });
   return quiet;
+}
+
+void SoftAdapter::let_posts_end() {
+  memory_users_.for_each([](SoftQueuePair& queue_pair) { queue_pair.let_posts_end(); });
 }
 
 void SoftAdapter::close_to_peers(std::uint32_t key) {
@@ -185,7 +189,6 @@ std::unique_ptr<QueuePair> SoftAdapter::create_queue_pair(const QueuePairLimits&
   try {
     auto queue_pair = std::make_unique<SoftQueuePair>(*this, static_cast<ReceivePool*>(shared), events);
     if (queue_pair->init(limits) != Status::ok) return nullptr;
-    queue_pairs_.insert(queue_pair.get());
     return queue_pair;
   } catch (const std::bad_alloc&) {
     return nullptr;

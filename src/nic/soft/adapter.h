@@ -3,11 +3,11 @@
 
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "nic/adapter.h"
 #include "nic/soft/delivery_batch.h"
+#include "nic/soft/memory_users.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/strangers.h"
 
@@ -77,7 +77,9 @@ class SoftAdapter final : public Adapter {
   bool has_all_addresses() const { return scope_ == "*"; }
   // The device's at this moment, which may be none. Requires: not all.
   std::vector<Address> own_addresses() const;
-  void forget(SoftQueuePair& queue_pair) { queue_pairs_.erase(&queue_pair); }
+  MemoryUsers& memory_users() { return memory_users_; }
+  // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
+  void let_posts_end();
 
  private:
   SoftAdapter(AdapterInfo info, std::string scope);
@@ -88,8 +90,8 @@ class SoftAdapter final : public Adapter {
   const SoftConfig config_;
   Engine engine_;
   RegionTable regions_;
-  std::unordered_set<SoftQueuePair*> queue_pairs_;  // with the engine held
-  Strangers strangers_;                             // likewise
+  MemoryUsers memory_users_;
+  Strangers strangers_;        // with the engine held
   bool shares_memory_ = true;  // fixed by start(): whether segments can be made
   std::unique_ptr<shm::Fabric> shm_;
   std::unique_ptr<iwarp::Fabric> iwarp_;  // null: TCP is not wanted

@@ -366,7 +366,7 @@ void SoftQueuePair::destroy() {
   adapter_.engine().cancel_kick(watermark_kick_);
   adapter_.engine().cancel_kick(overflow_kick_);
   adapter_.engine().cancel_kick(pump_kick_);
-  adapter_.forget(*this);
+  adapter_.memory_users().remove(memory_user_);
   base::Guard guard(send_lock_);
   stream_.reset();
 }

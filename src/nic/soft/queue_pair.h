@@ -11,6 +11,7 @@
 #include "nic/adapter.h"
 #include "nic/patience.h"
 #include "nic/soft/byte_ranges.h"
+#include "nic/soft/memory_users.h"
 #include "nic/soft/rdma_lane.h"
 #include "nic/soft/receive_pool.h"
 #include "nic/soft/send_ring.h"
@@ -185,10 +186,7 @@ class SoftQueuePair final : public QueuePair {
   // A region has been removed: nobody acts on an older check afterwards, if this answers true (Adapter::quiesce()).
   bool memory_changed();
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
-  void let_posts_end() {
-    base::Guard inside_a_post(send_lock_);
-    close_lanes();
-  }
+  void let_posts_end();
 
  private:
   // What the consumer is told about the end of a connection or an attempt.
@@ -258,6 +256,12 @@ class SoftQueuePair final : public QueuePair {
   void stop_waiting();
 
   bool usable_still(const SendRequest& message) const;
+  // To be called before a stream uses memory on the word of a check: whoever removes a region comes by from then on.
+  void note_sending() ANYDAT_REQUIRES(send_lock_) {
+    if (!noted_sending_) [[unlikely]]
+      enter_memory_users();
+  }
+  [[gnu::cold, gnu::noinline]] void enter_memory_users() ANYDAT_REQUIRES(send_lock_);
 
   SoftAdapter& adapter_;
   const RegionTable& regions_;  // the adapter's
@@ -278,6 +282,9 @@ class SoftQueuePair final : public QueuePair {
   RdmaLane<WorkKind::rdma_read> read_lane_;
   std::uint32_t reads_held_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // Reads that the stream holds
   std::uint32_t reads_out_ ANYDAT_GUARDED_BY(send_lock_) = 0;
+  // Since it was last looked at; while it is set, another look is sure to come.
+  bool noted_sending_ ANYDAT_GUARDED_BY(send_lock_) = false;
+  MemoryUsers::Entry memory_user_{*this};
   std::uint32_t reads_in_ = 0;      // with the engine
   std::unique_ptr<Stream> stream_;  // written as state_ is
 

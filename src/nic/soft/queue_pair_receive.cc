@@ -195,6 +195,7 @@ Incoming* SoftQueuePair::begin_at(std::uint64_t number, std::uint64_t length, bo
   message->arrived.clear();
   Incoming* result = message.get();
   incoming_.insert(place_of(number), std::move(message));
+  adapter_.memory_users().add(memory_user_);
   note_arriving();
   if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
   if (broken()) return nullptr;

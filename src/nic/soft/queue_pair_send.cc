@@ -92,6 +92,7 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
     }
     Progress progress;
     if (sends_.empty()) {
+      note_sending();  // before the stream asks usable(), and before it may open a lane
       const SendOutcome outcome = hand_over(sends_.next(), request, progress);
       if (outcome == SendOutcome::done) {
         overflowed = !complete_at_once(request.cookie, request.length, request.kind, request.flags);
@@ -168,6 +169,7 @@ bool SoftQueuePair::pump() {
   {
     base::Guard guard(send_lock_);
     if (state() != State::connected && state() != State::draining) return false;
+    note_sending();  // the engine is held throughout, so this serves for all of them
     while (!sends_.all_sent()) {
       SendRing::Entry& entry = sends_.at(sends_.unsent());
       if (entry.kind == WorkKind::bind) {
@@ -352,6 +354,18 @@ bool SoftQueuePair::usable_still(const SendRequest& message) const {
 bool SoftQueuePair::send_idle() const {
   base::Guard guard(send_lock_);
   return sends_.empty();
+}
+
+void SoftQueuePair::enter_memory_users() {
+  noted_sending_ = true;
+  adapter_.memory_users().add(memory_user_);
+}
+
+void SoftQueuePair::let_posts_end() {
+  base::Guard inside_a_post(send_lock_);
+  close_lanes();
+  noted_sending_ = false;
+  if (!sends_.empty() || !incoming_.empty()) enter_memory_users();
 }
 
 bool SoftQueuePair::memory_changed() {

@@ -323,7 +323,7 @@ bool Link::dispatch(const CellView& view) {
     case CellKind::unmap:
       // Not by the marks of the uses, which the peer can write as well.
       if (mapped_.close(view.aux)) {
-        for (ShmStream* stream : streams_) stream->let_posts_end();
+        fabric_.adapter().let_posts_end();
         mapped_.give_back(view.aux);
       }
       return true;
