@@ -75,7 +75,7 @@ count() {
   # A profile lists, by object and function, the costs of the functions themselves; a line after "calls=" repeats those of
   # a callee. System calls are taken from there, because they are listed for functions even while nothing is collected.
   # Reading the clock is one under the simulator and none without it. What the library does by time, in one pass or the
-  # other by chance, is left out: Engine::look_by_time() and what it calls, and the look whether a peer has hung up.
+  # other by chance, is left out: Loop::poll_by_time() and what it calls, and the look whether a peer has hung up.
   awk -v wire="$1" -v folder="$folder" '
     function value(name) { return name in column && column[name] <= NF ? $(column[name]) : 0 }
     function named(text, names,   id, at) {
@@ -96,7 +96,7 @@ count() {
         else if (/^cob=/) named(substr($0, 5), objects)
         else if (/^fn=/) {
           current = named(substr($0, 4), functions)
-          by_time = current ~ /Engine::(look_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::looked|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
+          by_time = current ~ /Engine::look_by_time|Loop::(poll_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::looked|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
         }
         else if (/^cfn=/) callee = named(substr($0, 5), functions)
         else if (/^calls=/) skip = 1
@@ -104,7 +104,7 @@ count() {
           if (skip) {
             skip = 0
             if (callee == "anydat_counted") calls += value("sysCount")
-            else if (callee ~ /Engine::look_by_time|os::peer_has_hung_up/ && !by_time) calls -= value("sysCount")
+            else if (callee ~ /Engine::look_by_time|Loop::poll_by_time|os::peer_has_hung_up/ && !by_time) calls -= value("sysCount")
             else if (callee ~ /^clock_gettime/ && !by_time) calls -= value("sysCount")
             continue
           }

@@ -34,9 +34,9 @@ Counters Counters::of(const Object& object) {
   Counters all;
   switch (object.type()) {
     case DAT_HANDLE_TYPE_IA: {
-      const nic::Engine::Counters& c = static_cast<const Ia&>(object).engine().counters();
-      all.add("polls", c.polls.get());
-      all.add("sleeps", c.sleeps.get());
+      const nic::Engine& engine = static_cast<const Ia&>(object).engine();
+      all.add("polls", engine.polls());
+      all.add("sleeps", engine.sleeps());
       break;
     }
     case DAT_HANDLE_TYPE_EP: {

@@ -1,73 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <sys/epoll.h>
-
 #include <atomic>
 #include <cassert>
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <span>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/unique_fd.h"
+#include "nic/loop.h"
 #include "nic/poll_clock.h"
+#include "nic/run_queue.h"
 #include "nic/types.h"
 #include "nic/waiter.h"
 #include "os/thread.h"
 
 namespace anydat::nic {
-
-// Something that has to be looked at to make progress, such as a ring in shared memory. All methods are called with the
-// engine held.
-class PollSource {
- public:
-  virtual ~PollSource() = default;
-  // Handles what there is, up to a bounded amount. True if there was anything.
-  virtual bool poll() = 0;
-  // Looks by time, after a poll(): also where nothing has made itself known. The same answer.
-  virtual bool look_by_time() { return false; }
-  // From arm() to disarm() the other side makes one of the engine's descriptors readable when there is something to do
-  // here. Whatever came before arm() is found by the poll() that follows it.
-  virtual void arm() = 0;
-  virtual void disarm() = 0;
-};
-
-class FdHandler {
- public:
-  virtual ~FdHandler() = default;
-  // Called with the engine held. `events` are those of epoll.
-  virtual void ready(std::uint32_t events) = 0;
-};
-
-// A callback at a time, run with the engine held. Owned by whoever set it; at most one time is pending. It brings its
-// own place among the engine's timers, so that setting it cannot fail.
-class Timer {
- public:
-  explicit Timer(std::function<void()> action) : action_(std::move(action)) {
-    Queue one;
-    place_ = one.extract(one.emplace(0, this));
-  }
-  ~Timer() = default;  // Requires: cancelled.
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-
-  // With the engine held. Setting and cancelling a timer costs more than letting it run for nothing: who does so often
-  // leaves it be.
-  bool pending() const { return place_.empty(); }
-
- private:
-  friend class Engine;
-  using Queue = std::multimap<base::Nanoseconds, Timer*>;
-  std::function<void()> action_;
-  Queue::node_type place_;  // while it is not pending
-  Queue::iterator where_;   // while it is
-};
 
 // What makes an adapter move: whoever calls poll() or wait() drives it inline, and a progress thread does when nobody
 // else does.
@@ -107,15 +57,15 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Objects reach their engine by many ways, which the compiler cannot tell to be one lock: what must be called with
   // the engine held checks it when it is called.
   void assert_held() const ANYDAT_ASSERT_CAPABILITY(this) { assert(held()); }
-  // Also runs the kicks that came meanwhile.
+  // Also runs the tasks that came meanwhile.
   void unlock() ANYDAT_RELEASE() ANYDAT_NO_ANALYSIS {
-    if (kicks_pending_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (tasks_.pending()) [[unlikely]]
       return unlock_after_work();
     owner_.store(nullptr, std::memory_order_relaxed);
     mutex_.unlock();
-    // A kick that came after the look above found the engine held and relies on us. Releasing is an exchange and
-    // setting the flag is one too, so either its try_lock succeeds or we see the flag.
-    if (kicks_pending_.load() && try_lock()) [[unlikely]]
+    // A task that came after the look above found the engine held and relies on us. Releasing is an exchange and
+    // adding one is too, so either its try_lock succeeds or we see the task.
+    if (tasks_.pending_in_order() && try_lock()) [[unlikely]]
       unlock_after_work();
   }
 
@@ -135,7 +85,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   // If everybody sleeps, has somebody look at the sources. For threads that do not hold the engine.
   void nudge() {
-    if (armed_.load()) kick_leader();
+    if (loop_.armed()) kick_leader();
   }
 
   // For threads that do not hold the engine: what a source has been given need not go at once, but with the next look
@@ -150,38 +100,34 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // that is woken for each would only be in their way. If they do not look, somebody does within kTick.
   void note_post() { posts_.store(posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
-  // Runs `action` with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
-  // must not wait for it. `kick` must stay alive until it ran or cancel_kick() returned.
-  struct Kick {
-    explicit Kick(std::function<void()> what) : action(std::move(what)) {}
-    std::function<void()> action;
-    base::ListLinks<Kick> pending;  // guarded by kicks_lock_
-  };
-  void kick(Kick& kick) {
-    queue_kick(kick);
+  // Runs the task with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
+  // must not wait for it.
+  using Kick = Task;
+  void kick(Task& task) {
+    queue_kick(task);
     run_kicks_if_free();
   }
   // The same, but where somebody is polling it is left to his next pass: several together cost less.
-  void kick_soon(Kick& kick) {
-    queue_kick(kick);
-    if (armed_.load()) {
+  void kick_soon(Task& task) {
+    queue_kick(task);
+    if (loop_.armed()) {
       run_kicks_if_free();
     } else {
       pass_wanted_.store(true);
     }
   }
-  // The two halves, for callers that hold a lock the action may need.
-  void queue_kick(Kick& kick);
+  // The two halves, for callers that hold a lock the task may need.
+  void queue_kick(Task& task) { tasks_.add(task); }
   void run_kicks_if_free() {
-    if (kicks_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (tasks_.pending()) [[unlikely]] {
       if (try_lock()) unlock();
     }
   }
-  void cancel_kick(Kick& kick);
+  void cancel_kick(Task& task);
 
+  // As Loop does, with the engine held.
   void add_source(PollSource& source);  // may throw std::bad_alloc
   void remove_source(PollSource& source);
-  // False when the system has no room for another descriptor.
   bool watch(int fd, std::uint32_t events, FdHandler& handler);
   void change_watch(int fd, std::uint32_t events, FdHandler& handler);
   void unwatch(int fd, FdHandler& handler);
@@ -190,11 +136,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   base::Nanoseconds spin_ns() const { return spin_ns_; }
 
-  struct Counters {
-    base::Counter polls;   // passes over the sources
-    base::Counter sleeps;  // times a thread went to sleep armed
-  };
-  const Counters& counters() const { return counters_; }
+  std::uint64_t polls() const { return loop_.polls().get(); }  // passes over the sources
+  std::uint64_t sleeps() const { return sleeps_.get(); }       // times a thread went to sleep armed
 
  private:
   static constexpr base::Nanoseconds kTick = 2'000'000;
@@ -207,16 +150,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
     bool gives_way;  // once the engine is released
   };
   Pass take_over() ANYDAT_REQUIRES(this);
-  bool look_at_sources(int looks) ANYDAT_REQUIRES(this);
   bool look_by_time() ANYDAT_REQUIRES(this);
   bool run_all() ANYDAT_REQUIRES(this);
   void unlock_after_work();
-  bool run_descriptors() ANYDAT_REQUIRES(this);
-  bool run_timers() ANYDAT_REQUIRES(this);
-  template <typename Action>
-  bool run_safely(Action&& action);
-  void run_kicks() ANYDAT_REQUIRES(this);
-  void disarm() ANYDAT_REQUIRES(this);
   bool arm(const Waiter& waiter);
   bool lock_unless_notified(const Waiter& waiter) ANYDAT_TRY_ACQUIRE(true);
 
@@ -241,20 +177,15 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   base::Mutex mutex_;
   std::atomic<const void*> owner_{nullptr};  // of mutex_; null while nobody holds it
   base::Nanoseconds spin_ns_ = 50'000;       // fixed by start()
-  base::UniqueFd epoll_fd_;                  // fixed by start()
   base::UniqueFd kick_fd_;                   // fixed by start(); an eventfd that gets the leader out of poll(2)
   os::Thread thread_;
   std::atomic<std::uint32_t> thread_id_{0};  // fixed by start()
 
-  // With the engine held, from here to counters_.
-  std::vector<PollSource*> sources_;
-  std::span<epoll_event> ready_;  // what the descriptors have brought and is not handled yet
-  Timer::Queue timers_;
-  std::atomic<bool> armed_{false};  // written with the engine held
-  PollClock clock_;
-  Counters counters_;
+  Loop loop_;
+  PollClock clock_;       // with the engine held, but for giving way
+  base::Counter sleeps_;  // by the thread that leads
+  RunQueue tasks_;
 
-  std::atomic<base::Nanoseconds> next_timer_{base::kForever};
   std::atomic<std::uint64_t> activity_{0};  // passes by threads that poll, and posts that rely on the next
   std::atomic<std::uint64_t> posts_{0};     // noted ones, but for some of those made at the same moment
   std::atomic<bool> pass_wanted_{false};
@@ -265,10 +196,6 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   base::SpinLock followers_lock_;
   base::List<Waiter, &Waiter::follower_> followers_ ANYDAT_GUARDED_BY(followers_lock_);
-
-  base::SpinLock kicks_lock_;
-  base::List<Kick, &Kick::pending> kicks_ ANYDAT_GUARDED_BY(kicks_lock_);
-  std::atomic<bool> kicks_pending_{false};
 
   // The progress thread's own bed for when it need not lead.
   static constexpr std::uint32_t kAwake = 0;

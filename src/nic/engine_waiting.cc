@@ -43,13 +43,12 @@ bool Engine::lock_unless_notified(const Waiter& waiter) {
 // True if everything is quiet and armed, so that the caller may go to sleep.
 bool Engine::arm(const Waiter& waiter) {
   if (!lock_unless_notified(waiter)) return false;
-  armed_.store(true);
-  for (PollSource* source : sources_) source->arm();
+  loop_.arm();
   // Orders our arming before the look that follows, and every peer's publishing before its look at our arming, without
   // a fence in the peers' fast path (they register for this when they open an adapter).
   base::remote_fence();
   const bool progress = run_all();
-  if (progress) disarm();
+  if (progress) loop_.disarm();
   unlock();
   return !progress;
 }
@@ -116,20 +115,20 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     seen = activity;
     if (is_progress_thread && (others_poll || yield_wanted_.load() || stopping_.load())) return WaitResult::notified;
 
-    base::Nanoseconds until = std::min(deadline, next_timer_.load());
+    base::Nanoseconds until = std::min(deadline, loop_.next_timer());
     if (others_poll) {
       until = std::min(until, now + kTick);
     } else if (!arm(waiter)) {
       continue;
     }
-    counters_.sleeps.add();
+    sleeps_.add();
     waiter.kick_fd_.store(kick_fd_.get());
     int count = 0;
     if (!waiter.notified()) {
       const base::Nanoseconds left =
           std::max<base::Nanoseconds>(until == base::kForever ? 0 : until - base::now_ns(), 0);
       const timespec timeout = base::to_timespec(left);
-      pollfd bell{epoll_fd_.get(), POLLIN, 0};
+      pollfd bell{loop_.descriptor(), POLLIN, 0};
       try {
         const os::CancelOn point(waiter.cancellable_);
         count = ppoll(&bell, 1, until == base::kForever ? nullptr : &timeout, nullptr);
@@ -144,7 +143,7 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     const bool others_post = posts_.load(std::memory_order_relaxed) != posts_seen;
     bool progress = false;
     if (lock_unless_notified(waiter)) {
-      disarm();
+      loop_.disarm();
       progress = run_all();
       unlock();
     }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/counter.h"
+#include "base/unique_fd.h"
+#include "nic/timer.h"
+
+namespace anydat::nic {
+
+// Something that has to be looked at to make progress, such as a ring in shared memory. All methods are called with the
+// engine held.
+class PollSource {
+ public:
+  virtual ~PollSource() = default;
+  // Handles what there is, up to a bounded amount. True if there was anything.
+  virtual bool poll() = 0;
+  // Looks by time, after a poll(): also where nothing has made itself known. The same answer.
+  virtual bool look_by_time() { return false; }
+  // From arm() to disarm() the other side makes one of the engine's descriptors readable when there is something to do
+  // here. Whatever came before arm() is found by the poll() that follows it.
+  virtual void arm() = 0;
+  virtual void disarm() = 0;
+};
+
+class FdHandler {
+ public:
+  virtual ~FdHandler() = default;
+  // Called with the engine held. `events` are those of epoll.
+  virtual void ready(std::uint32_t events) = 0;
+};
+
+// What an engine looks at: sources, descriptors and timers. It never waits.
+//
+// What it calls may add and remove any of them, also itself.
+//
+// Thread safety: all with the engine held, but for descriptor(), armed() and next_timer(), which any thread may read.
+class Loop {
+ public:
+  // Once, before anything else. `wake_fd` becomes readable to end a sleep on descriptor(), and nobody handles it here.
+  // False when the system has no descriptor left.
+  bool start(int wake_fd);
+  int descriptor() const { return epoll_fd_.get(); }  // readable when a descriptor that is watched is
+
+  void add_source(PollSource& source);  // may throw std::bad_alloc
+  void remove_source(PollSource& source);
+  // False when the system has no room for another descriptor.
+  bool watch(int fd, std::uint32_t events, FdHandler& handler);
+  void change_watch(int fd, std::uint32_t events, FdHandler& handler);
+  void unwatch(int fd, FdHandler& handler);
+  // True if it is the next of all now.
+  bool set_timer(Timer& timer, base::Nanoseconds deadline);
+  void cancel_timer(Timer& timer);
+  base::Nanoseconds next_timer() const { return next_timer_.load(); }  // or kForever
+
+  // Looks at the sources until there was something, but not more often than that. True if there was anything.
+  bool poll_sources(int rounds);
+  // Looks at the sources once more, as far as time decides what is looked at, at descriptors and timers.
+  bool poll_by_time();
+
+  void arm();
+  void disarm();
+  bool armed() const { return armed_.load(); }
+  bool armed_hint() const { return armed_.load(std::memory_order_relaxed); }
+
+  const base::Counter& polls() const { return polls_; }  // rounds over the sources
+
+ private:
+  bool run_descriptors();
+  bool run_timers();
+
+  base::UniqueFd epoll_fd_;  // fixed by start()
+  std::vector<PollSource*> sources_;
+  std::span<epoll_event> ready_;  // what the descriptors have brought and is not handled yet
+  Timer::Queue timers_;
+  std::atomic<base::Nanoseconds> next_timer_{base::kForever};
+  std::atomic<bool> armed_{false};
+  base::Counter polls_;
+};
+
+}  // namespace anydat::nic

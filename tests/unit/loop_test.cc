@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/loop.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace anydat::nic {
+namespace {
+
+constexpr base::Nanoseconds kPast = 1;
+constexpr base::Nanoseconds kHour = 3'600 * base::kNsPerSecond;
+
+base::UniqueFd make_eventfd() {
+  return base::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+}
+void ring(const base::UniqueFd& fd) {
+  ASSERT_EQ(eventfd_write(fd.get(), 1), 0);
+}
+bool readable(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, 0) == 1;
+}
+
+struct Source final : PollSource {
+  explicit Source(std::function<bool()> what) : action(std::move(what)) {}
+  bool poll() override { return action(); }
+  void arm() override { armed = true; }
+  void disarm() override { armed = false; }
+  std::function<bool()> action;
+  bool armed = false;
+};
+
+struct Handler final : FdHandler {
+  explicit Handler(std::function<void(std::uint32_t)> what) : action(std::move(what)) {}
+  void ready(std::uint32_t events) override { action(events); }
+  std::function<void(std::uint32_t)> action;
+};
+
+class LoopTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(loop.start(wake_fd.get())); }
+  std::unique_ptr<Timer> timer(int number) {
+    return std::make_unique<Timer>([this, number] { ran.push_back(number); });
+  }
+  base::UniqueFd wake_fd = make_eventfd();
+  Loop loop;
+  std::vector<int> ran;
+};
+
+// ---- sources
+
+TEST_F(LoopTest, SourcesAreLookedAtUntilOneHasSomething) {
+  int left = 3;
+  Source slow([&] { return --left == 0; });
+  int looks = 0;
+  Source idle([&] { return ++looks, false; });
+  loop.add_source(slow);
+  loop.add_source(idle);
+  EXPECT_FALSE(loop.poll_sources(2));
+  EXPECT_EQ(looks, 2);
+  EXPECT_TRUE(loop.poll_sources(5));
+  EXPECT_EQ(looks, 3);  // the round is ended
+  EXPECT_EQ(loop.polls().get(), 3u);
+}
+
+TEST_F(LoopTest, ASourceMayRemoveItselfAndAddAnother) {
+  Source other([&] { return ran.push_back(2), true; });
+  Source once([&] {
+    ran.push_back(1);
+    loop.remove_source(once);
+    loop.add_source(other);
+    return true;
+  });
+  loop.add_source(once);
+  EXPECT_TRUE(loop.poll_sources(1));
+  EXPECT_TRUE(loop.poll_sources(1));
+  EXPECT_EQ(ran.front(), 1);
+  EXPECT_EQ(ran.back(), 2);
+  EXPECT_EQ(std::ranges::count(ran, 1), 1);
+}
+
+TEST_F(LoopTest, ASourceWithoutMemoryDoesNotKeepTheOthersFromTheirs) {
+  Source poor([]() -> bool { throw std::bad_alloc(); });
+  Source good([&] { return ran.push_back(1), true; });
+  loop.add_source(poor);
+  loop.add_source(good);
+  EXPECT_TRUE(loop.poll_sources(1));
+  EXPECT_EQ(ran, std::vector{1});
+}
+
+TEST_F(LoopTest, WhoComesWhileAllAreArmedIsArmedToo) {
+  Source first([] { return false; }), second([] { return false; });
+  loop.add_source(first);
+  loop.arm();
+  loop.add_source(second);
+  EXPECT_TRUE(first.armed);
+  EXPECT_TRUE(second.armed);
+  EXPECT_TRUE(loop.armed());
+  loop.disarm();
+  EXPECT_FALSE(first.armed);
+  EXPECT_FALSE(second.armed);
+  EXPECT_FALSE(loop.armed());
+}
+
+// ---- timers
+
+TEST_F(LoopTest, TimersRunInTheirOrderWhenTheirTimeHasCome) {
+  const auto one = timer(1), two = timer(2), later = timer(3);
+  loop.set_timer(*later, base::now_ns() + kHour);
+  loop.set_timer(*two, kPast + 1);
+  loop.set_timer(*one, kPast);
+  EXPECT_EQ(loop.next_timer(), kPast);
+  EXPECT_TRUE(loop.poll_by_time());
+  EXPECT_EQ(ran, (std::vector{1, 2}));
+  EXPECT_FALSE(one->pending());
+  EXPECT_TRUE(later->pending());
+  EXPECT_FALSE(loop.poll_by_time());
+  loop.cancel_timer(*later);
+  EXPECT_EQ(loop.next_timer(), base::kForever);
+}
+
+TEST_F(LoopTest, SettingATimerTellsWhetherItIsTheNext) {
+  const base::Nanoseconds now = base::now_ns();
+  const auto one = timer(1), two = timer(2);
+  EXPECT_TRUE(loop.set_timer(*one, now + 2 * kHour));
+  EXPECT_TRUE(loop.set_timer(*two, now + kHour));
+  EXPECT_FALSE(loop.set_timer(*one, now + 3 * kHour));
+  EXPECT_EQ(loop.next_timer(), now + kHour);
+  loop.cancel_timer(*two);
+  EXPECT_EQ(loop.next_timer(), now + 3 * kHour);
+  loop.cancel_timer(*one);
+}
+
+TEST_F(LoopTest, ATimerMaySetItselfAgainAndCancelAnother) {
+  const auto never = timer(9);
+  Timer again([&] {
+    ran.push_back(1);
+    loop.cancel_timer(*never);
+    loop.set_timer(again, base::now_ns() + kHour);
+  });
+  loop.set_timer(again, kPast);
+  loop.set_timer(*never, kPast + 1);
+  EXPECT_TRUE(loop.poll_by_time());
+  EXPECT_EQ(ran, std::vector{1});
+  EXPECT_TRUE(again.pending());
+  EXPECT_FALSE(never->pending());
+  loop.cancel_timer(again);
+}
+
+// ---- descriptors
+
+TEST_F(LoopTest, ADescriptorCallsItsHandlerAsLongAsItIsReadable) {
+  const base::UniqueFd fd = make_eventfd();
+  Handler handler([&](std::uint32_t events) { ran.push_back(static_cast<int>(events)); });
+  ASSERT_TRUE(loop.watch(fd.get(), EPOLLIN, handler));
+  EXPECT_FALSE(loop.poll_by_time());
+  ring(fd);
+  EXPECT_TRUE(readable(loop.descriptor()));
+  EXPECT_TRUE(loop.poll_by_time());
+  EXPECT_TRUE(loop.poll_by_time());
+  EXPECT_EQ(ran, (std::vector<int>{EPOLLIN, EPOLLIN}));
+  loop.change_watch(fd.get(), 0, handler);
+  EXPECT_FALSE(loop.poll_by_time());
+  loop.unwatch(fd.get(), handler);
+}
+
+TEST_F(LoopTest, AHandlerThatIsUnwatchedByAnotherIsNotCalled) {
+  const base::UniqueFd first = make_eventfd(), second = make_eventfd();
+  std::unique_ptr<Handler> one, two;
+  const auto end_the_other = [&](std::unique_ptr<Handler>& other, const base::UniqueFd& fd) {
+    ran.push_back(1);
+    loop.unwatch(fd.get(), *other);
+    other.reset();
+  };
+  one = std::make_unique<Handler>([&](std::uint32_t) { end_the_other(two, second); });
+  two = std::make_unique<Handler>([&](std::uint32_t) { end_the_other(one, first); });
+  ASSERT_TRUE(loop.watch(first.get(), EPOLLIN, *one));
+  ASSERT_TRUE(loop.watch(second.get(), EPOLLIN, *two));
+  ring(first);
+  ring(second);
+  EXPECT_TRUE(loop.poll_by_time());
+  EXPECT_EQ(ran.size(), 1u);
+  if (one) loop.unwatch(first.get(), *one);
+  if (two) loop.unwatch(second.get(), *two);
+}
+
+TEST_F(LoopTest, WhatEndsSleepsIsLeftToWhoeverSleeps) {
+  ring(wake_fd);
+  EXPECT_TRUE(readable(loop.descriptor()));
+  EXPECT_FALSE(loop.poll_by_time());
+  EXPECT_TRUE(readable(loop.descriptor()));
+}
+
+TEST_F(LoopTest, ADescriptorThatCannotBeWatchedIsRefused) {
+  Handler handler([](std::uint32_t) {});
+  EXPECT_FALSE(loop.watch(-1, EPOLLIN, handler));
+}
+
+}  // namespace
+}  // namespace anydat::nic
