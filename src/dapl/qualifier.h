@@ -9,8 +9,8 @@
 
 namespace anydat::dapl {
 
-// DAT's qualifiers have 64 bits, and an adapter's wires may carry fewer of them. What they do not carry names no
-// service point, and must not be cut until it names another one (PSP-CREATE-8, EP-CONN-3).
+// DAT's qualifiers have 64 bits, and the wires of an adapter for a device may carry fewer of them. What they do not
+// carry names no service point, and must not be cut until it names another one (PSP-CREATE-8, EP-CONN-3).
 inline DAT_RETURN check_qualifier(const char* call, const nic::Adapter& nic, DAT_CONN_QUAL qual, DAT_RETURN subtype) {
   const nic::ConnQual most = nic.info().qual_max;
   if (qual != 0 && qual <= most) return DAT_SUCCESS;

@@ -45,7 +45,9 @@ DAT_RETURN ServicePoint::listen(const char* call, DAT_CONN_QUAL qual) {
       return fail(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE, "{}: somebody listens on {} already", call,
                   static_cast<std::uint64_t>(qual));
     case nic::Status::none_free:
-      return fail(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE, "{}: no free connection qualifier", call);
+      if (qual == 0) return fail(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE, "{}: no free connection qualifier", call);
+      return fail(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE, "{}: all ports that may stand for {} are taken", call,
+                  static_cast<std::uint64_t>(qual));
     case nic::Status::denied:
       return fail(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE, "{}: {} needs a privilege", call,
                   static_cast<std::uint64_t>(qual));

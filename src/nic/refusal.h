@@ -3,6 +3,7 @@
 // why, and where to ask instead. Others see a rejection. All adapters that speak iWARP say it alike.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,35 +11,62 @@
 #include <span>
 
 #include "base/big_endian.h"
+#include "nic/service_ports.h"
+#include "nic/types.h"
 
 namespace anydat::nic {
 
 struct Refusal {
-  enum class Why : std::uint32_t { nobody_listens = 1, elsewhere = 2 };
-  static constexpr std::size_t kBytes = 16;
+  enum class Why : std::uint32_t {
+    nobody_listens = 1,
+    elsewhere = 2,
+    here = 3,  // the service point that was looked for, in answer to the question whose port it is
+  };
   Why why;
-  std::uint32_t qual;  // elsewhere: the port to ask at
+  ConnQual qual;  // elsewhere, here: which one
 };
 
 namespace refusal_detail {
 inline constexpr std::uint64_t kMagic = 0x616e'7964'6174'2d31;  // "anydat-1"
-}
+inline constexpr std::size_t kShortBytes = 16;
+inline constexpr std::size_t kLongBytes = 24;
+}  // namespace refusal_detail
 
-// The magic number, why and the port, each with its highest byte first.
-inline std::array<std::byte, Refusal::kBytes> write_refusal(const Refusal& refusal) {
-  std::array<std::byte, Refusal::kBytes> bytes;
-  base::store_big(bytes.data(), refusal_detail::kMagic);
-  base::store_big(bytes.data() + 8, static_cast<std::uint32_t>(refusal.why));
-  base::store_big(bytes.data() + 12, refusal.qual);
-  return bytes;
+// As it travels.
+class RefusalBytes {
+ public:
+  explicit RefusalBytes(const Refusal& refusal) {
+    base::store_big(bytes_.data(), refusal_detail::kMagic);
+    base::store_big(bytes_.data() + 8, static_cast<std::uint32_t>(refusal.why));
+    if (is_port(refusal.qual)) {
+      base::store_big(bytes_.data() + 12, static_cast<std::uint32_t>(refusal.qual));
+    } else {
+      size_ = refusal_detail::kLongBytes;
+      base::store_big(bytes_.data() + 16, refusal.qual);
+    }
+  }
+  const std::byte* data() const { return bytes_.data(); }
+  std::size_t size() const { return size_; }
+  operator std::span<const std::byte>() const { return std::span(bytes_).first(size_); }
+
+ private:
+  std::array<std::byte, refusal_detail::kLongBytes> bytes_{};
+  std::size_t size_ = refusal_detail::kShortBytes;
+};
+
+// The magic number, why, and the qualifier, each with its highest byte first: a port number in 32 bits; whatever is
+// more than that behind 32 bits of zeros, in 64.
+inline RefusalBytes write_refusal(const Refusal& refusal) {
+  return RefusalBytes(refusal);
 }
 
 inline std::optional<Refusal> parse_refusal(std::span<const std::byte> private_data) {
-  if (private_data.size() != Refusal::kBytes) return std::nullopt;
-  const auto qual = base::load_big<std::uint32_t>(private_data.data() + 12);
-  if (base::load_big<std::uint64_t>(private_data.data()) != refusal_detail::kMagic || qual > 0xffff) {
-    return std::nullopt;
-  }
+  const bool is_long = private_data.size() == refusal_detail::kLongBytes;
+  if (!is_long && private_data.size() != refusal_detail::kShortBytes) return std::nullopt;
+  if (base::load_big<std::uint64_t>(private_data.data()) != refusal_detail::kMagic) return std::nullopt;
+  const auto port = base::load_big<std::uint32_t>(private_data.data() + 12);
+  const ConnQual qual = is_long ? base::load_big<std::uint64_t>(private_data.data() + 16) : port;
+  if (is_long ? port != 0 || is_port(qual) : !is_port(qual)) return std::nullopt;
   return Refusal{static_cast<Refusal::Why>(base::load_big<std::uint32_t>(private_data.data() + 8)), qual};
 }
 

@@ -135,9 +135,7 @@ TEST_P(RspTest, ChecksItsArguments) {
   const Ep ep(server);
   const Ep of_another_instance(client);
   const DAT_CONN_QUAL qualifier = unused_qualifier(server);
-  for (const DAT_CONN_QUAL bad : {DAT_CONN_QUAL{0}, DAT_CONN_QUAL{65536}, ~DAT_CONN_QUAL{0}}) {
-    EXPECT_THAT(try_create(bad, ep.get(), server.requests.get()), HasType(DAT_INVALID_PARAMETER)) << bad;
-  }
+  EXPECT_THAT(try_create(0, ep.get(), server.requests.get()), HasType(DAT_INVALID_PARAMETER));
   for (const DAT_HANDLE bad : {static_cast<DAT_HANDLE>(DAT_HANDLE_NULL), server.recv.get(), server.connect.get(),
                                server.pz.get(), client.requests.get()}) {
     EXPECT_THAT(try_create(qualifier, ep.get(), bad), HasType(DAT_INVALID_HANDLE));

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/adapter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <new>
 
 #include "base/env.h"
 #include "base/file_limit.h"
 #include "base/log.h"
+#include "nic/service_ports.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/window.h"
 #include "nic/soft/wire/iwarp/fabric.h"
@@ -16,6 +20,7 @@
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/stream.h"
+#include "os/claimed_name.h"
 
 namespace anydat::nic::soft {
 
@@ -55,8 +60,8 @@ bool parse_ports(std::string_view text, std::uint16_t& first, std::uint16_t& las
 // One qualifier on both wires.
 class BothListeners final : public Listener {
  public:
-  BothListeners(std::unique_ptr<Listener> local, std::unique_ptr<Listener> tcp)
-      : local_(std::move(local)), tcp_(std::move(tcp)) {}
+  BothListeners(std::unique_ptr<Listener> local, std::unique_ptr<Listener> tcp, base::UniqueFd claim)
+      : local_(std::move(local)), tcp_(std::move(tcp)), claim_(std::move(claim)) {}
   ConnQual qual() const override { return local_->qual(); }
   void stop() override {
     local_->stop();
@@ -66,7 +71,13 @@ class BothListeners final : public Listener {
  private:
   std::unique_ptr<Listener> local_;
   std::unique_ptr<Listener> tcp_;
+  base::UniqueFd claim_;  // of a qualifier that is no port
 };
+
+// A port cannot be two users'. Of a qualifier that is none this name sees to it; it belongs to no version and no user.
+std::string claim_of(const std::string& scope, ConnQual qual) {
+  return fmt::format("anydat/tcp/{}/{}", scope, qual);
+}
 
 }  // namespace
 
@@ -107,6 +118,7 @@ SoftConfig SoftConfig::from_environment() {
 
 SoftAdapter::SoftAdapter(AdapterInfo info, std::string scope)
     : info_(std::move(info)), scope_(std::move(scope)), config_(SoftConfig::from_environment()) {
+  info_.qual_max = ~ConnQual{0};
   info_.receiver_not_ready_ns = config_.receiver_not_ready_ns;
   shm_ = std::make_unique<shm::Fabric>(*this);
   if (config_.wire != SoftConfig::Wire::shm) iwarp_ = std::make_unique<iwarp::Fabric>(*this);
@@ -206,13 +218,24 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
   for (int tries = qual == 0 ? kQualifierTries : 1; tries > 0; --tries) {
     std::unique_ptr<Listener> local = shm_->listen(qual, events, status);
     if (!local || !iwarp_) return local;
+    base::UniqueFd claim;
+    if (int error = 0; !is_port(qual) && !(claim = os::claim_name(claim_of(scope_, qual), error))) {
+      status = error == EADDRINUSE ? Status::in_use : Status::no_memory;
+      return nullptr;
+    }
     std::unique_ptr<Listener> tcp = iwarp_->listen(local->qual(), events, status);
     if (tcp && !shares_memory_) local->stop();  // who calls there is refused, and tries TCP; the name stays taken
-    if (tcp) return std::make_unique<BothListeners>(std::move(local), std::move(tcp));
+    if (tcp) return std::make_unique<BothListeners>(std::move(local), std::move(tcp), std::move(claim));
     if (status != Status::in_use) return nullptr;
   }
   if (qual == 0) status = Status::none_free;
   return nullptr;
+}
+
+bool SoftAdapter::serves(ConnQual qual, const Address& local) const {
+  if (!has_all_addresses()) return true;
+  const std::optional<std::string> device = device_of(local);
+  return !device || !os::is_claimed(claim_of(*device, qual));
 }
 
 std::vector<std::string> SoftAdapter::scopes_of(const Address& address) const {

@@ -72,6 +72,9 @@ class SoftAdapter final : public Adapter {
   std::vector<std::string> scopes_of(const Address& address) const;
   // Does somebody of this user listen there, on an adapter of this name? unreachable: nobody does.
   Status probe_service_point(ConnQual qual) const;
+  // Whether requests for that qualifier, which is no port, are this adapter's if they come in at that address of the
+  // host. A device's adapter goes before that of all addresses.
+  bool serves(ConnQual qual, const Address& local) const;
   // Whether it is the host's addresses, whatever they are, that it listens at and comes from; else they are those of
   // one device.
   bool has_all_addresses() const { return scope_ == "*"; }

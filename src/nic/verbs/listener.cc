@@ -118,8 +118,8 @@ void VerbsRequest::answer(CmHead::Kind kind, std::uint64_t number) {
       rdma_reject(id_.get(), nullptr, 0);
     } else if (adapter_.device().is_iwarp()) {
       const bool elsewhere = kind == CmHead::Kind::redirect;
-      const auto refusal = write_refusal({elsewhere ? Refusal::Why::elsewhere : Refusal::Why::nobody_listens,
-                                          elsewhere ? static_cast<std::uint32_t>(number) : 0});
+      const auto refusal =
+          write_refusal({elsewhere ? Refusal::Why::elsewhere : Refusal::Why::nobody_listens, elsewhere ? number : 0});
       rdma_reject(id_.get(), refusal.data(), static_cast<std::uint8_t>(refusal.size()));
     } else {
       rdma_reject(id_.get(), message.bytes.data(), static_cast<std::uint8_t>(message.length));

@@ -10,6 +10,7 @@
 
 #include "base/big_endian.h"
 #include "base/log.h"
+#include "nic/service_ports.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/sockets.h"
@@ -106,7 +107,11 @@ bool Caller::hear() {
   }
 }
 
-void Caller::ask(const StartUp& frame) {
+void Caller::ask(const StartUp& said) {
+  StartUp frame = said;
+  Wanted wanted{Wanted::Kind::connection, 0, {}};
+  const WantedParsed parsed = parse_wanted(said.private_data, wanted);
+  if (parsed == WantedParsed::good) frame.private_data = wanted.private_data;
   fabric_.engine().unwatch(socket_.get(), *this);
   watched_ = false;
   leave();
@@ -117,9 +122,19 @@ void Caller::ask(const StartUp& frame) {
     // Section 4 of RFC 5044 lets a receiver demand markers of its peer, and a peer refuse.
     base::log(base::LogLevel::warn, "a caller at port {} was turned away: it wants markers", qual_);
     request->refuse();
+  } else if (!is_ours(parsed, wanted, request->local_address())) {
+    request->refuse();
+  } else if (to && wanted.kind == Wanted::Kind::whose) {
+    request->say_here();
   } else if (to) {
     fabric_.deliver(std::move(request), *to);
   }
+}
+
+// Whoever names no qualifier means the port, and a derived port is none.
+bool Caller::is_ours(WantedParsed parsed, const Wanted& wanted, const Address& local) const {
+  if (parsed == WantedParsed::nothing) return is_port(qual_);
+  return parsed == WantedParsed::good && wanted.qual == qual_ && fabric_.adapter().serves(qual_, local);
 }
 
 // ---- a request
@@ -160,6 +175,10 @@ void TcpRequest::refuse() {
   turn_away(write_refusal({Refusal::Why::nobody_listens, 0}));
 }
 
+void TcpRequest::say_here() {
+  turn_away(write_refusal({Refusal::Why::here, qual_}));
+}
+
 Status TcpRequest::hand_off(ConnQual qual) {
   if (ListenerEvents* to = fabric_.listener(qual)) {
     StartUp asked = asked_;
@@ -171,7 +190,7 @@ Status TcpRequest::hand_off(ConnQual qual) {
   // Another process, or another instance of the adapter: the active side asks there itself, once it is known that
   // somebody listens.
   if (const Status status = fabric_.adapter().probe_service_point(qual); status != Status::ok) return status;
-  turn_away(write_refusal({Refusal::Why::elsewhere, static_cast<std::uint32_t>(qual)}));
+  turn_away(write_refusal({Refusal::Why::elsewhere, qual}));
   return Status::ok;
 }
 

@@ -10,6 +10,7 @@
 #include "nic/refusal.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
+#include "nic/soft/wire/iwarp/format/wanted.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -29,7 +30,8 @@ class Caller final : public FdHandler, public Stranger {
 
  private:
   bool hear();  // false: it is over
-  void ask(const StartUp& frame);
+  void ask(const StartUp& said);
+  bool is_ours(WantedParsed parsed, const Wanted& wanted, const Address& local) const;
 
   Fabric& fabric_;
   base::UniqueFd socket_;
@@ -56,6 +58,7 @@ class TcpRequest final : public ConnectionRequest, public Stranger {
   void reject() override;
   Status hand_off(ConnQual qual) override;
   void refuse();
+  void say_here();  // to somebody who has only asked whose the port is
   void turn_out() override { socket_.reset(); }
 
  private:

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/caller.h"
+#include "nic/soft/wire/iwarp/inquiry.h"
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
 #include "os/uncancelled.h"
@@ -43,6 +44,7 @@ Status Fabric::start() {
 
 void Fabric::shut_down() {
   callers_.clear();
+  inquiries_.clear();
   try {
     partings_.wait();
   } catch (const std::bad_alloc&) {
@@ -275,12 +277,34 @@ void Fabric::finished(Caller& caller) {
   if (callers_.finished(caller)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
+Status Fabric::inquire(TcpStream& stream, const Address& remote, ConnQual qual, Address& local, Inquiry*& inquiry) {
+  Inquiry& made = inquiries_.add(std::make_unique<Inquiry>(*this, stream, qual));
+  Status status = Status::no_memory;
+  try {
+    status = made.begin(remote, local);
+  } catch (const std::bad_alloc&) {
+    inquiries_.drop_newest();
+    throw;
+  }
+  if (status == Status::ok) {
+    inquiry = &made;
+  } else {
+    inquiries_.drop_newest();
+  }
+  return status;
+}
+
+void Fabric::finished(Inquiry& inquiry) {
+  if (inquiries_.finished(inquiry)) engine().set_timer(sweep_timer_, base::now_ns());
+}
+
 void Fabric::finished(Farewell& farewell) {
   if (partings_.finished(farewell)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 void Fabric::sweep() {
   callers_.sweep();
+  inquiries_.sweep();
   partings_.sweep();
 }
 

@@ -29,6 +29,7 @@ class SoftAdapter;
 namespace anydat::nic::soft::iwarp {
 
 class Caller;
+class Inquiry;
 class TcpRequest;
 class TcpStream;
 class Transmitter;
@@ -79,6 +80,10 @@ class Fabric final : public PollSource, public FdHandler {
   // For set-ups and ends.
   void called(base::UniqueFd socket, const Address& source, ConnQual qual);
   void finished(Caller& caller);
+  // Asks for the stream which port is that service point's; it is told by TcpStream::inquired(), unless it abandons the
+  // inquiry before. `local`: where the questions come from, if any could be asked. May throw std::bad_alloc.
+  Status inquire(TcpStream& stream, const Address& remote, ConnQual qual, Address& local, Inquiry*& inquiry);
+  void finished(Inquiry& inquiry);
   void deliver(std::unique_ptr<TcpRequest> request, ListenerEvents& to);
   // Sees to it that what is in line still goes out, and then closes the socket.
   void part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage = Stranger::Stage::parting,
@@ -126,6 +131,7 @@ class Fabric final : public PollSource, public FdHandler {
   AddressWatch address_watch_;
   // Those that are over stay until nobody can be in a call of them.
   Finishing<Caller> callers_;
+  Finishing<Inquiry> inquiries_;
   Partings partings_;
   std::atomic<std::uint64_t> passes_{0};
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "nic/service_ports.h"
 #include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/address_watch.h"
@@ -21,15 +22,15 @@ namespace anydat::nic::soft::iwarp {
 
 namespace {
 
-// Adapters of one user may share a port, as long as each listens at addresses of its own or one at all of them: whose
-// the qualifier is has been settled before.
-base::UniqueFd listen_at(const Address& address, int& error) {
+// Adapters of one user may share a port that is the qualifier, as long as each listens at addresses of its own or one
+// at all of them: whose the qualifier is has been settled before. A derived port may be another qualifier's.
+base::UniqueFd listen_at(const Address& address, bool shares, int& error) {
   base::UniqueFd socket = base::UniqueFd::of(
       [&] { return ::socket(address.generic.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   const int on = 1, off = 0;
   if (socket) {
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (shares) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (address.generic.sa_family == AF_INET6) {
       const bool all = IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr);
       setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, all ? &off : &on, sizeof on);
@@ -42,10 +43,10 @@ base::UniqueFd listen_at(const Address& address, int& error) {
   return {};
 }
 
-Status status_of(int error) {
+Status status_of(int error, ConnQual qual) {
   switch (error) {
     case EADDRINUSE:
-      return Status::in_use;
+      return is_port(qual) ? Status::in_use : Status::none_free;
     case EACCES:
     case EPERM:
       return Status::denied;
@@ -90,7 +91,7 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
     };
     std::erase_if(ports_, [&](const Port& port) { return !is_there(port); });
     if (listen_at_each(now) != Status::ok) {
-      base::log(base::LogLevel::warn, "port {} cannot be listened at on an address that has come", qual_);
+      base::log(base::LogLevel::warn, "qualifier {} cannot be listened at on an address that has come", qual_);
     }
   }
 
@@ -108,7 +109,7 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
       if (error == 0) return Status::ok;
       if (error != EAFNOSUPPORT && error != EADDRNOTAVAIL) break;
     }
-    return status_of(error);
+    return status_of(error, qual_);
   }
 
   Status listen_at_each(const std::vector<Address>& addresses) {
@@ -117,14 +118,25 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
       if (std::any_of(ports_.begin(), ports_.end(), is_it)) continue;
       // IPv6 may be switched off, and an address may just be going, or not be usable yet, which is told of later.
       const int error = add(address);
-      if (error != 0 && error != EAFNOSUPPORT && error != EADDRNOTAVAIL) return status_of(error);
+      if (error != 0 && error != EAFNOSUPPORT && error != EADDRNOTAVAIL) return status_of(error, qual_);
     }
     return Status::ok;
   }
 
   int add(const Address& address) {  // 0, or what errno says
+    if (is_port(qual_)) return add_at(address, qual_);
+    // Every address may have another one of them.
+    int error = EADDRINUSE;
+    for (const std::uint16_t port : derived_ports(qual_)) {
+      error = add_at(address, port);
+      if (error != EADDRINUSE && error != EACCES && error != EPERM) break;
+    }
+    return error;
+  }
+
+  int add_at(const Address& address, std::uint64_t port) {
     int error = ENOMEM;
-    base::UniqueFd socket = listen_at(with_port(address, qual_), error);
+    base::UniqueFd socket = listen_at(with_port(address, port), is_port(qual_), error);
     if (!socket) return error;
     ports_.push_back(
         {address, std::make_unique<Acceptor>(

@@ -11,13 +11,16 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "base/big_endian.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "nic/service_ports.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/wire/iwarp/caller.h"
+#include "nic/soft/wire/iwarp/inquiry.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -126,6 +129,7 @@ void TcpStream::out_of_memory() {
   fabric_.adapter().batch().flush();
   base::log(base::LogLevel::warn, "a connection over TCP is cut: no memory");
   switch (phase_) {
+    case Phase::inquiring:
     case Phase::connecting:
     case Phase::asking:
     case Phase::greeting:
@@ -212,8 +216,8 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
 void TcpStream::end_of_stream() {
   ended_ = true;
   if (phase_ == Phase::asking) {
-    // RFC 6581, section 7: who knows revision 1 only may hang up on the other.
-    if (revision_ > 1 && set_up_->count == 0) {
+    // RFC 6581, section 7: who knows revision 1 only may hang up on the other. None of ours does.
+    if (revision_ > 1 && set_up_->count == 0 && is_port(service_)) {
       revision_ = 1;
       hang_up();
       if (dial_again(port_of(remote_))) return;
@@ -266,6 +270,7 @@ Transmitter TcpStream::take_line() {
 
 // The socket goes its own way from here; what is in line is still sent.
 void TcpStream::hang_up() {
+  if (inquiry_) std::exchange(inquiry_, nullptr)->abandon();
   if (!socket_) return;
   fabric_.unwatch(*this, socket_.get());
   // What has only been asked for needs no end in order.

@@ -50,6 +50,9 @@ class TcpStream final : public Stream {
   bool let_go() override;
   void close(CloseReason reason) override;
 
+  // For the inquiry: it is over. The port of the service point, or 0 and why there is none.
+  void inquired(std::uint16_t port, ConnectFailure why);
+
   // For the fabric.
   int socket() const { return socket_.get(); }
   void ready(std::uint32_t events);
@@ -59,8 +62,9 @@ class TcpStream final : public Stream {
   void look_for_silence(base::Nanoseconds limit);
 
  private:
-  // greeting: the passive side has accepted, and its first message is still to come.
-  enum class Phase : std::uint8_t { idle, connecting, asking, greeting, accepting, open, over };
+  // inquiring: it is not known yet which port to connect to. greeting: the passive side has accepted, and its first
+  // message is still to come.
+  enum class Phase : std::uint8_t { idle, inquiring, connecting, asking, greeting, accepting, open, over };
   // Where the payload of the segment that is arriving goes.
   enum class Into : std::uint8_t { message, read, memory, control, nothing };
   enum class Peer : std::uint8_t { unknown, ours, other };
@@ -98,6 +102,8 @@ class TcpStream final : public Stream {
 
   // ---- set-up (stream_setup.cc)
   void make_offer();
+  Status look_for(ConnQual qual);
+  bool look_again_for(ConnQual qual);
   Status dial(const Address& remote, std::uint64_t port);
   bool dial_again(std::uint64_t port);
   void dialled();
@@ -111,6 +117,8 @@ class TcpStream final : public Stream {
   void first_frame();
   void established();
   void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(tx_lock_);
+  void say_hello() ANYDAT_REQUIRES(tx_lock_);
+  void say_to(std::uint32_t stag, std::uint64_t offset) ANYDAT_REQUIRES(tx_lock_);
   void signalled(std::uint64_t offset);
   void know_peer(Peer peer, ConnQual qual);
 
@@ -200,6 +208,8 @@ class TcpStream final : public Stream {
 
   // With the engine held.
   Phase phase_ = Phase::idle;
+  ConnQual service_ = 0;        // active: the service point that is being asked
+  Inquiry* inquiry_ = nullptr;  // where it is
   bool active_ = false;
   bool closed_ = false;        // nothing that arrives counts any more
   bool more_to_read_ = false;  // and a turn for it is on the list

@@ -169,9 +169,13 @@ void TcpStream::place(std::span<const std::byte> bytes) {
 
 void TcpStream::end_segment() {
   if (peer_kind() == Peer::unknown) {
-    const bool hello = segment_.opcode == Opcode::write && payload_bytes_ == 0 && segment_.stag == kSignalStag &&
-                       segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
-    know_peer(hello ? Peer::ours : Peer::other, hello ? segment_.tagged_offset & 0xffff : 0);
+    const bool empty_write = segment_.opcode == Opcode::write && payload_bytes_ == 0;
+    const bool of_port = empty_write && segment_.stag == kSignalStag &&
+                         segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
+    const bool of_service = empty_write && segment_.stag == kServiceStag;
+    know_peer(of_port || of_service ? Peer::ours : Peer::other, of_port      ? segment_.tagged_offset & 0xffff
+                                                                : of_service ? segment_.tagged_offset
+                                                                             : 0);
     if (closed_) return;
   }
   switch (segment_.opcode) {

@@ -8,9 +8,11 @@
 #include <new>
 
 #include "base/log.h"
+#include "nic/service_ports.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/wire/iwarp/caller.h"
+#include "nic/soft/wire/iwarp/format/wanted.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
 
@@ -71,7 +73,34 @@ Status TcpStream::connect(const ConnectParameters& parameters) {
   std::copy(parameters.private_data.begin(), parameters.private_data.end(), set_up_->data.begin());
   remote_ = parameters.remote;
   make_offer();
-  return dial(parameters.remote, parameters.qual);
+  return look_for(parameters.qual);
+}
+
+Status TcpStream::look_for(ConnQual qual) {
+  service_ = qual;
+  if (is_port(qual)) return dial(remote_, qual);
+  phase_ = Phase::inquiring;
+  Address local{};
+  const Status status = fabric_.inquire(*this, remote_, qual, local, inquiry_);
+  if (status == Status::ok && local.generic.sa_family != AF_UNSPEC) queue_pair_.set_local(local, port_of(local));
+  return status;
+}
+
+bool TcpStream::look_again_for(ConnQual qual) {
+  try {
+    return look_for(qual) == Status::ok;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void TcpStream::inquired(std::uint16_t port, ConnectFailure why) {
+  inquiry_ = nullptr;
+  if (port == 0) {
+    fail(why);
+  } else if (!dial_again(port)) {
+    fail(ConnectFailure::unreachable);
+  }
 }
 
 // The outcome comes with a turn or an event of the socket, so never before the call that asked has done its part.
@@ -133,6 +162,11 @@ void TcpStream::ask() {
   order_ = order_of(port_of(queue_pair_.local_address()), port_of(remote_));
   StartUp frame = request_of(own_, revision_);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
+  std::array<std::byte, kWantedBytes> wanted;
+  if (!is_port(service_)) {
+    wanted = write_wanted({Wanted::Kind::connection, service_, frame.private_data});
+    frame.private_data = wanted;
+  }
   std::array<std::byte, kStartUpBytesMax> bytes;
   const std::size_t count = write_start_up(frame, bytes);
   bool asked = false;
@@ -182,7 +216,7 @@ void TcpStream::rejected(const StartUp& answer) {
   // CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
   hang_up();
   set_up_->count = 0;
-  if (!dial_again(refusal->qual)) fail(ConnectFailure::unreachable);
+  if (!look_again_for(refusal->qual)) fail(ConnectFailure::unreachable);
 }
 
 // What holds for both halves from now on.
@@ -218,7 +252,7 @@ void TcpStream::answered(const StartUp& answer) {
     // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
     if (terms.begins_by_frame) out_.append_empty_frame();
     if (terms.begins_by_read) request_read({sinks_.next(), 0, true, 0}, {});
-    say(Signal::hello, 0);
+    say_hello();
     // Whatever the peer is, it answers this; and says hello before, if it is one of ours.
     answers = answers && (terms.begins_by_read || request_read({sinks_.next(), 0, true, 0}, {}));
     out_.flush();
@@ -235,7 +269,7 @@ void TcpStream::greet_again() {
   if (phase_ != Phase::greeting || !socket_) return;
   {
     base::Guard guard(tx_lock_);
-    say(Signal::hello, 0);
+    say_hello();
     out_.flush();
   }
   set_up_->patience = std::min(2 * set_up_->patience, kGreetingPatienceMax);
@@ -320,11 +354,26 @@ void TcpStream::first_frame() {
 }
 
 void TcpStream::say(Signal signal, std::uint32_t value) {
+  say_to(kSignalStag, signal_offset(signal, value));
+}
+
+// The passive side's tells its service point's qualifier.
+void TcpStream::say_hello() {
+  const ConnQual qual = active_ ? 0 : queue_pair_.local_port();
+  if (is_port(qual)) {
+    say(Signal::hello, static_cast<std::uint32_t>(qual));
+  } else {
+    say_to(kServiceStag, qual);
+  }
+}
+
+// A Write of length 0.
+void TcpStream::say_to(std::uint32_t stag, std::uint64_t offset) {
   SegmentHeader header;
   header.opcode = Opcode::write;
   header.last = true;
-  header.stag = kSignalStag;
-  header.tagged_offset = signal_offset(signal, value);
+  header.stag = stag;
+  header.tagged_offset = offset;
   if (out_.append(header, std::span<const std::byte>{})) return;
   out_.give_up();
   fabric_.come_back(turn_);
@@ -338,12 +387,12 @@ void TcpStream::know_peer(Peer peer, ConnQual qual) {
     peer_ = peer;
     if (peer == Peer::ours) out_.set_ulpdu_max(kUlpduMaxOfOurs);
     if (peer == Peer::ours && !active_) {
-      say(Signal::hello, static_cast<std::uint32_t>(queue_pair_.local_port()));
+      say_hello();
       out_.flush();
     }
   }
   if (phase_ != Phase::greeting) return;
-  queue_pair_.set_reached({qual != 0 ? qual : port_of(remote_), {}});
+  queue_pair_.set_reached({qual != 0 ? qual : service_, {}});
   established();
 }
 

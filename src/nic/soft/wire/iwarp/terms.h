@@ -43,6 +43,8 @@ enum class Signal : std::uint32_t {
   goodbye = 2,    // the last, with how it ends: an end in order; without it, it is none
   delivered = 3,  // the Sends up to this sequence number have been; due after each that is longer than the following
 };
+// A hello of the passive side whose service point's qualifier is no port: the offset is all of it.
+inline constexpr std::uint32_t kServiceStag = 0x414e'5951;  // "ANYQ"
 inline constexpr std::uint64_t kConfirmedAbove = 8192;
 constexpr std::uint64_t signal_offset(Signal signal, std::uint32_t value) {
   return std::uint64_t{static_cast<std::uint32_t>(signal)} << 32 | value;

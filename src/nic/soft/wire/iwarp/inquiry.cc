@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/iwarp/inquiry.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "nic/refusal.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/iwarp/fabric.h"
+#include "nic/soft/wire/iwarp/sockets.h"
+#include "nic/soft/wire/iwarp/stream.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+// A service point answers at once, whatever its program does. From the last question on.
+constexpr base::Nanoseconds kPatience = base::kNsPerSecond;
+
+}  // namespace
+
+Inquiry::Inquiry(Fabric& fabric, TcpStream& stream, ConnQual qual)
+    : fabric_(fabric), stream_(&stream), qual_(qual), silence_([this] { give_up_silent(); }), report_([this] {
+        report();
+      }) {}
+
+Status Inquiry::begin(const Address& remote, Address& local) {
+  const std::array<std::uint16_t, kPortsOfQualifier> ports = derived_ports(qual_);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    Asked& asked = asked_[i];
+    asked.inquiry = this;
+    asked.port = ports[i];
+    auto [status, socket] = call(fabric_.adapter(), with_port(remote, asked.port));
+    if (status != Status::ok) return status;
+    if (!socket) {
+      why_ = ConnectFailure::refused;
+      continue;
+    }
+    sockaddr_in6 any{};
+    socklen_t size = sizeof any;
+    if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&any), &size) == 0) local = plain(any);
+    if (!fabric_.engine().watch(socket.get(), EPOLLOUT, asked)) return Status::no_memory;
+    asked.socket = std::move(socket);
+  }
+  const bool all_refused =
+      std::none_of(asked_.begin(), asked_.end(), [](const Asked& asked) { return static_cast<bool>(asked.socket); });
+  if (all_refused) fabric_.engine().set_timer(report_, base::now_ns());
+  return Status::ok;
+}
+
+void Inquiry::abandon() {
+  stop();
+  fabric_.finished(*this);
+}
+
+void Inquiry::stop() {
+  stream_ = nullptr;
+  for (Asked& asked : asked_) close(asked);
+  fabric_.engine().cancel_timer(silence_);
+  fabric_.engine().cancel_timer(report_);
+}
+
+void Inquiry::close(Asked& asked) {
+  if (!asked.socket) return;
+  fabric_.engine().unwatch(asked.socket.get(), asked);
+  asked.socket.reset();
+}
+
+void Inquiry::ready(Asked& asked, std::uint32_t events) {
+  if (!asked.socket) return;
+  if (asked.connected) {
+    hear(asked);
+  } else if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) {
+    ask(asked);
+  }
+}
+
+void Inquiry::ask(Asked& asked) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(asked.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return is_stranger(asked, failure_of(error));
+  asked.connected = true;
+  const auto wanted = write_wanted({Wanted::Kind::whose, qual_, {}});
+  StartUp frame;
+  frame.revision = 2;
+  frame.private_data = wanted;
+  std::array<std::byte, kStartUpBytesMax> bytes;
+  const std::size_t count = write_start_up(frame, bytes);
+  // A frame of this size always fits into a socket that nothing has been written to.
+  if (send_now(asked.socket.get(), std::span(bytes).first(count)) != static_cast<ssize_t>(count)) {
+    return is_stranger(asked, ConnectFailure::refused);
+  }
+  fabric_.engine().change_watch(asked.socket.get(), EPOLLIN, asked);
+  fabric_.engine().set_timer(silence_, base::now_ns() + kPatience);
+}
+
+void Inquiry::hear(Asked& asked) {
+  while (asked.count < asked.heard.size()) {
+    const ssize_t count = receive_now(asked.socket.get(), std::span(asked.heard).subspan(asked.count));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return;
+    if (count <= 0) break;
+    asked.count += static_cast<std::size_t>(count);
+    StartUp answer;
+    std::size_t frame_bytes = 0;
+    const Parsed parsed = parse_start_up(std::span(asked.heard).first(asked.count), true, answer, frame_bytes);
+    if (parsed == Parsed::incomplete) continue;
+    if (parsed == Parsed::whole && answer.rejected) {
+      const std::optional<Refusal> refusal = parse_refusal(answer.private_data);
+      if (refusal && refusal->why == Refusal::Why::here && refusal->qual == qual_) {
+        found_ = asked.port;
+        return report();
+      }
+    }
+    break;
+  }
+  is_stranger(asked, ConnectFailure::refused);
+}
+
+void Inquiry::give_up_silent() {
+  for (Asked& asked : asked_) {
+    if (asked.socket && asked.connected) is_stranger(asked, ConnectFailure::refused);
+    if (!stream_) return;
+  }
+}
+
+void Inquiry::is_stranger(Asked& asked, ConnectFailure why) {
+  close(asked);
+  // One port that is refused shows that the host is there.
+  if (why == ConnectFailure::refused) why_ = why;
+  const bool any_left =
+      std::any_of(asked_.begin(), asked_.end(), [](const Asked& one) { return static_cast<bool>(one.socket); });
+  if (!any_left) report();
+}
+
+void Inquiry::report() {
+  TcpStream* const stream = stream_;
+  abandon();
+  stream->inquired(found_, why_);
+}
+
+}  // namespace anydat::nic::soft::iwarp

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The active side's question whose a derived port is (nic/service_ports.h).
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "base/unique_fd.h"
+#include "nic/adapter.h"
+#include "nic/engine.h"
+#include "nic/service_ports.h"
+#include "nic/soft/wire/iwarp/format/mpa.h"
+#include "nic/soft/wire/iwarp/format/wanted.h"
+
+namespace anydat::nic::soft::iwarp {
+
+class Fabric;
+class TcpStream;
+
+// Asks at all ports of one qualifier at once. The first that says that it is the service point's ends it; whoever says
+// anything else, or nothing for a second, is a stranger, who has learnt the qualifier and nothing more. The answer goes
+// to TcpStream::inquired(), never from within begin(). With the engine held.
+class Inquiry {
+ public:
+  Inquiry(Fabric& fabric, TcpStream& stream, ConnQual qual);
+  ~Inquiry() { stop(); }
+  Inquiry(const Inquiry&) = delete;
+  Inquiry& operator=(const Inquiry&) = delete;
+
+  // Of its status the caller is to be told. `local`: where the questions come from, if any could be asked.
+  Status begin(const Address& remote, Address& local);
+  // The stream does not want to know any more, and forgets this.
+  void abandon();
+
+ private:
+  // One port.
+  struct Asked final : FdHandler {
+    void ready(std::uint32_t events) override { inquiry->ready(*this, events); }
+    Inquiry* inquiry = nullptr;
+    base::UniqueFd socket;  // until it is known that it is a stranger's
+    std::uint16_t port = 0;
+    bool connected = false;
+    std::array<std::byte, kStartUpBytesMax> heard;
+    std::size_t count = 0;
+  };
+
+  void ready(Asked& asked, std::uint32_t events);
+  void ask(Asked& asked);
+  void hear(Asked& asked);
+  void give_up_silent();
+  void is_stranger(Asked& asked, ConnectFailure why);
+  void close(Asked& asked);
+  void stop();
+  void report();
+
+  Fabric& fabric_;
+  TcpStream* stream_;  // null: nobody wants to know
+  const ConnQual qual_;
+  std::array<Asked, kPortsOfQualifier> asked_;
+  ConnectFailure why_ = ConnectFailure::unreachable;  // where all are strangers
+  std::uint16_t found_ = 0;
+  Timer silence_;  // of those who have been asked
+  Timer report_;
+};
+
+}  // namespace anydat::nic::soft::iwarp
