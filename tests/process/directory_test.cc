@@ -83,6 +83,17 @@ TEST_F(SharedDirectory, LetsProcessesOfTwoNetworkNamespacesMeet) {
   exchange(client, server);
 }
 
+TEST_F(SharedDirectory, HasNamesForQualifiersOf64Bits) {
+  const std::string qualifier = "18446744073709486079";  // whose lower bits another one has
+  Neighbour server(wire_, {kAddress});
+  server.tell("listen " + qualifier);
+  EXPECT_TRUE(fs::is_socket(directory_ / kAddress / qualifier));
+  Neighbour client(wire_, {"10.177.3.10"});
+  client.tell(fmt::format("connect {} {}", qualifier, kAddress));
+  server.tell("accept");
+  EXPECT_EQ(client.connection_event(), event_name(DAT_CONNECTION_EVENT_ESTABLISHED));
+}
+
 TEST_F(SharedDirectory, MayHaveALongPath) {
   share(deep_directory());
   Neighbour server(wire_, {kAddress});

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Service points over TCP whose qualifiers are no ports, and who else may have the ports that stand for them
+// (docs/wire-iwarp.md): other service points, other programs, other users.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "nic/service_ports.h"
+#include "support/dat_fixture.h"
+#include "support/peer_process.h"
+
+namespace anydat::test {
+namespace {
+
+using nic::derived_ports;
+
+const Wire& tcp() {
+  return wire_by_name("tcp");
+}
+
+// A program that is none of ours and listens on a port of the loopback address.
+class Foreigner {
+ public:
+  explicit Foreigner(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(socket_.get(), 8) != 0) {
+      socket_.reset();
+    }
+  }
+  bool listens() const { return static_cast<bool>(socket_); }
+  // Whether anybody has called.
+  bool called() const {
+    pollfd entry{socket_.get(), POLLIN, 0};
+    return ::poll(&entry, 1, 0) == 1;
+  }
+  // Hears what the next caller says and gives that answer.
+  void answer(const std::string& bytes) {
+    pollfd entry{socket_.get(), POLLIN, 0};
+    const int limit = static_cast<int>(patience().count());
+    if (::poll(&entry, 1, limit) != 1) throw std::runtime_error("nobody has called");
+    caller_ = base::UniqueFd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    std::array<char, 1024> heard;
+    entry.fd = caller_.get();
+    if (::poll(&entry, 1, limit) != 1 || ::recv(caller_.get(), heard.data(), heard.size(), 0) <= 0) {
+      throw std::runtime_error("the caller says nothing");
+    }
+    if (::send(caller_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) throw std::runtime_error("it has gone");
+  }
+  void leave() {
+    caller_.reset();
+    socket_.reset();
+  }
+
+ private:
+  base::UniqueFd socket_;
+  base::UniqueFd caller_;
+};
+
+// A rejection by a program, as RFC 5044 has it.
+std::string rejection() {
+  std::string bytes = "MPA ID Rep Frame";
+  bytes += {'\x20', '\x01', '\x00', '\x00'};
+  return bytes;
+}
+
+// A qualifier none of whose ports anybody listens on at the moment. Above the numbers of processes, and different in
+// each process, so that tests may run side by side.
+DAT_CONN_QUAL free_qualifier() {
+  static DAT_CONN_QUAL next = (DAT_CONN_QUAL{0x51} << 56) + (static_cast<DAT_CONN_QUAL>(::getpid()) << 20);
+  for (;;) {
+    ++next;
+    bool all = true;
+    for (const std::uint16_t port : derived_ports(next)) all = all && Foreigner(port).listens();
+    if (all) return next;
+  }
+}
+
+class PspAt : public Owner<dat_psp_free> {
+ public:
+  PspAt(const Side& side, DAT_CONN_QUAL qualifier) {
+    require(dat_psp_create(side.ia.get(), qualifier, side.requests.get(), DAT_PSP_CONSUMER_FLAG, out()),
+            "dat_psp_create");
+  }
+};
+
+DAT_RETURN try_listen(const Side& side, DAT_CONN_QUAL qualifier) {
+  DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+  const DAT_RETURN rc = dat_psp_create(side.ia.get(), qualifier, side.requests.get(), DAT_PSP_CONSUMER_FLAG, &psp);
+  if (rc == DAT_SUCCESS) require(dat_psp_free(psp), "dat_psp_free");
+  return DAT_GET_TYPE(rc);
+}
+
+void ask(const Ep& ep, DAT_CONN_QUAL qualifier) {
+  require(dat_ep_connect(ep.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                         DAT_CONNECT_DEFAULT_FLAG),
+          "dat_ep_connect");
+}
+
+class TcpQualifiers : public testing::Test {
+ protected:
+  void expect_reached(DAT_CONN_QUAL qualifier, Caller caller = Caller::here()) {
+    const testing::ScopedTrace trace(caller.file, caller.line, "attempt");
+    Ep active(client);
+    Ep passive(server);
+    ask(active, qualifier);
+    const DAT_EVENT event = expect_event(server.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+    const auto& request = event.event_data.cr_arrival_event_data;
+    EXPECT_EQ(request.conn_qual, qualifier);
+    require(dat_cr_accept(request.cr_handle, passive.get(), 0, nullptr), "dat_cr_accept");
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    expect_event(server.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    require(dat_ep_disconnect(active.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+    ASSERT_TRUE(wait_event(client.connect.get()));
+    ASSERT_TRUE(wait_event(server.connect.get()));
+    EXPECT_FALSE(poll_event(server.requests.get()));
+  }
+  void expect_nobody(DAT_CONN_QUAL qualifier, Caller caller = Caller::here()) {
+    const Ep active(client);
+    ask(active, qualifier);
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED, caller);
+  }
+
+  Side server{tcp()};
+  Side client{tcp()};
+};
+
+TEST_F(TcpQualifiers, MayHaveTheSameFirstPort) {
+  const DAT_CONN_QUAL first = free_qualifier();
+  DAT_CONN_QUAL second = first + 1;
+  while (derived_ports(second)[0] != derived_ports(first)[0]) ++second;
+  std::optional<PspAt> one;
+  one.emplace(server, first);
+  expect_nobody(second);
+  std::optional<PspAt> two;
+  two.emplace(server, second);
+  expect_reached(first);
+  expect_reached(second);
+  // Its first port is free now, and it is elsewhere.
+  one.reset();
+  expect_reached(second);
+  expect_nobody(first);
+  one.emplace(server, first);
+  expect_reached(first);
+  expect_reached(second);
+}
+
+TEST_F(TcpQualifiers, AreReachedWhoeverHasTheirFirstPort) {
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  const auto ports = derived_ports(qualifier);
+  Foreigner foreigner(ports[0]);
+  ASSERT_TRUE(foreigner.listens());
+  const PspAt psp(server, qualifier);
+  EXPECT_FALSE(Foreigner(ports[1]).listens()) << "the second is the service point's";
+  // The silence of the first port is not waited for.
+  const auto begin = std::chrono::steady_clock::now();
+  expect_reached(qualifier);
+  if (!built_with_sanitizer()) {
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900));
+  }
+  EXPECT_TRUE(foreigner.called());
+  foreigner.answer("220 mail.example.org ESMTP\r\n");
+  expect_reached(qualifier);
+  foreigner.leave();
+  expect_reached(qualifier);
+  // Some other foreigner has come.
+  const Foreigner next(ports[0]);
+  ASSERT_TRUE(next.listens());
+  expect_reached(qualifier);
+}
+
+TEST_F(TcpQualifiers, WithAStrangerInTheirPlaceAreNobody) {
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  Foreigner foreigner(derived_ports(qualifier)[3]);
+  ASSERT_TRUE(foreigner.listens());
+  {
+    const Ep active(client);
+    ask(active, qualifier);
+    foreigner.answer(rejection());
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+  }
+  // Who says nothing is waited for, a second long.
+  const Ep active(client);
+  const auto begin = std::chrono::steady_clock::now();
+  ask(active, qualifier);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(950));
+}
+
+TEST_F(TcpQualifiers, WithoutAnyFreePortAreNotAvailable) {
+  // PSP-CREATE-9
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  std::vector<Foreigner> foreigners;
+  for (const std::uint16_t port : derived_ports(qualifier)) {
+    foreigners.emplace_back(port);
+    ASSERT_TRUE(foreigners.back().listens());
+  }
+  EXPECT_EQ(try_listen(server, qualifier), static_cast<DAT_RETURN>(DAT_CONN_QUAL_UNAVAILABLE));
+  for (const std::size_t free : {7u, 2u}) {
+    foreigners[free].leave();
+    const PspAt psp(server, qualifier);
+    expect_reached(qualifier);
+  }
+}
+
+// As 72538 is not 7002.
+TEST_F(TcpQualifiers, AreNotThePortsOfTheirLowerBits) {
+  const DAT_CONN_QUAL port = server.listen();
+  expect_nobody(port + 65536);
+  EXPECT_FALSE(poll_event(server.requests.get()));
+  // And a port that stands for one of them is nobody's qualifier.
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  const PspAt psp(server, qualifier);
+  const DAT_CONN_QUAL its_port = derived_ports(qualifier)[0];
+  expect_nobody(its_port);
+  EXPECT_EQ(try_listen(server, its_port), static_cast<DAT_RETURN>(DAT_CONN_QUAL_IN_USE));
+  EXPECT_FALSE(poll_event(server.requests.get()));
+  expect_reached(qualifier);
+}
+
+// ---- other processes
+
+// Arguments: the qualifier, and the user whom the process belongs to, or nothing. Says what came of listening, and then
+// lives until it is told to end.
+void play_listener(RoleContext& context) {
+  const DAT_CONN_QUAL qualifier = std::stoull(context.arguments.at(0));
+  const bool changes = context.arguments.size() > 1;
+  if (changes) {
+    const auto user = static_cast<uid_t>(std::stoul(context.arguments.at(1)));
+    if (::setresuid(user, user, user) != 0) {
+      context.parent.say("no such user");
+      return;
+    }
+  }
+  Side side(context.wire);
+  DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+  const DAT_RETURN rc = dat_psp_create(side.ia.get(), qualifier, side.requests.get(), DAT_PSP_CONSUMER_FLAG, &psp);
+  const char* type = "";
+  const char* subtype = "";
+  dat_strerror(rc, &type, &subtype);
+  context.parent.say(type);
+  context.parent.hear();
+  if (rc == DAT_SUCCESS) require(dat_psp_free(psp), "dat_psp_free");
+}
+
+const Role kListener("qualified_listener", play_listener);
+
+TEST_F(TcpQualifiers, BelongToOneUserOfAHost) {
+  // PSP-CREATE-9: as a port does.
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  PeerProcess other("qualified_listener", tcp(), {std::to_string(qualifier), "65534"});
+  const std::string outcome = other.channel().hear();
+  if (outcome.starts_with("no such user")) GTEST_SKIP() << "this user cannot become another";
+  ASSERT_EQ(outcome, "DAT_SUCCESS");
+  EXPECT_EQ(try_listen(server, qualifier), static_cast<DAT_RETURN>(DAT_CONN_QUAL_IN_USE));
+  other.channel().say("end");
+  EXPECT_EQ(other.wait_exit(), 0);
+  EXPECT_EQ(try_listen(server, qualifier), static_cast<DAT_RETURN>(DAT_SUCCESS));
+}
+
+TEST_F(TcpQualifiers, AreFreeOnceTheirProcessIsDead) {
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  PeerProcess other("qualified_listener", tcp(), {std::to_string(qualifier)});
+  ASSERT_EQ(other.channel().hear(), "DAT_SUCCESS");
+  EXPECT_EQ(try_listen(server, qualifier), static_cast<DAT_RETURN>(DAT_CONN_QUAL_IN_USE));
+  // Somebody is connecting when it dies.
+  const Ep active(client);
+  ask(active, qualifier);
+  other.kill();
+  const auto event = wait_event(client.connect.get());
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+  expect_nobody(qualifier);
+  const PspAt psp(server, qualifier);
+  expect_reached(qualifier);
+}
+
+}  // namespace
+}  // namespace anydat::test
