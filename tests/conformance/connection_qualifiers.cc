@@ -57,7 +57,7 @@ class Qualifiers : public EpStateTest {
 };
 
 TEST_P(Qualifiers, OfAllSizesNameServicePoints) {
-  // PSP-CREATE-3, PSP-CREATE-8, EP-CONN-3, EP-QUERY-6, CR-QUERY-1, PD-1, PD-3
+  // PSP-CREATE-3, PSP-CREATE-8, EP-CONN-2, EP-CONN-3, EP-QUERY-6, CR-QUERY-1, PD-1, PD-3
   const DAT_COUNT most = server.ia.provider().max_private_data_size;
   std::vector<std::byte> asked(static_cast<std::size_t>(most));
   std::vector<std::byte> answered(asked.size());
@@ -77,10 +77,12 @@ TEST_P(Qualifiers, OfAllSizesNameServicePoints) {
                                DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
                 Succeeds());
     EXPECT_EQ(pair.client.query().remote_port_qual, qualifier);
+    const DAT_PORT_QUAL from = pair.client.query().local_port_qual;
     const auto request = expect_request(server.requests.get());
     EXPECT_EQ(request.conn_qual, qualifier);
     EXPECT_EQ(request.sp_handle.psp_handle, psp.get());
     const DAT_CR_PARAM param = query_request(request.cr_handle);
+    EXPECT_EQ(param.remote_port_qual, from);
     EXPECT_EQ(bytes_of(param.private_data, param.private_data_size), asked);
     ASSERT_THAT(dat_cr_accept(request.cr_handle, pair.server.get(), most, answered.data()), Succeeds());
     expect_connection_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, pair.server.get());

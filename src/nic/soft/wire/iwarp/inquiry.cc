@@ -40,9 +40,7 @@ Status Inquiry::begin(const Address& remote, Address& local) {
       why_ = ConnectFailure::refused;
       continue;
     }
-    sockaddr_in6 any{};
-    socklen_t size = sizeof any;
-    if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&any), &size) == 0) local = plain(any);
+    local = local_end(socket.get());
     if (!fabric_.engine().watch(socket.get(), EPOLLOUT, asked)) return Status::no_memory;
     asked.socket = std::move(socket);
   }

@@ -223,6 +223,43 @@ Call call_from_range(const SoftAdapter& adapter, const Address& from, const Addr
 
 }  // namespace
 
+Call reserve(const SoftAdapter& adapter, const Address& remote) {
+  Address from{};
+  from.generic.sa_family = remote.generic.sa_family;
+  if (!adapter.has_all_addresses()) {
+    const Status status = choose_own_address(adapter, remote, from);
+    if (status != Status::ok) return {status, {}};
+  }
+  base::UniqueFd socket = open_for(remote, SOCK_STREAM);
+  if (!socket) return {errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory, {}};
+  prepare(socket.get(), adapter);
+  const SoftConfig& config = adapter.config();
+  if (config.ports_chosen) set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  const std::uint32_t count = config.ports_chosen ? config.last_port - config.first_port + 1u : 1;
+  const std::uint32_t start = std::random_device{}() % count;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Address at = config.ports_chosen ? with_port(from, config.first_port + (start + i) % count) : from;
+    if (bind(socket.get(), &at.generic, size_of(at)) == 0) return {Status::ok, std::move(socket)};
+    if (errno != EADDRINUSE && errno != EACCES) return {Status::unreachable, {}};
+  }
+  return {Status::no_memory, {}};
+}
+
+Call call(const SoftAdapter& adapter, const Address& remote, base::UniqueFd reserved) {
+  const int error = os::uncancelled::connect(reserved.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
+  if (error != EADDRNOTAVAIL) return outcome_of(std::move(reserved), error, {}, remote);
+  // Another connection from that port to there has come meanwhile, or is not quite over.
+  reserved.reset();
+  return call(adapter, remote);
+}
+
+Address local_end(int fd) {
+  sockaddr_in6 any{};
+  socklen_t size = sizeof any;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&any), &size) != 0) return {};
+  return plain(any);
+}
+
 Call call(const SoftAdapter& adapter, const Address& remote) {
   Address from{};
   from.generic.sa_family = remote.generic.sa_family;

@@ -32,6 +32,12 @@ struct Call {
   base::UniqueFd socket;
 };
 Call call(const SoftAdapter& adapter, const Address& remote);
+// A socket that may do so later, with its port, which nobody else who connects is given meanwhile. Empty: there is
+// none, and `status` tells why.
+Call reserve(const SoftAdapter& adapter, const Address& remote);
+Call call(const SoftAdapter& adapter, const Address& remote, base::UniqueFd reserved);
+// Of a socket that is bound.
+Address local_end(int fd);
 // What a failed call of connect(2), or a failed connection, means.
 ConnectFailure failure_of(int error);
 // recv(2) and send(2), and their like for pieces, without waiting. Without what the C library does around them, too, so

@@ -271,6 +271,7 @@ Transmitter TcpStream::take_line() {
 // The socket goes its own way from here; what is in line is still sent.
 void TcpStream::hang_up() {
   if (inquiry_) std::exchange(inquiry_, nullptr)->abandon();
+  reserved_.reset();
   if (!socket_) return;
   fabric_.unwatch(*this, socket_.get());
   // What has only been asked for needs no end in order.

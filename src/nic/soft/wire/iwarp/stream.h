@@ -210,6 +210,7 @@ class TcpStream final : public Stream {
   Phase phase_ = Phase::idle;
   ConnQual service_ = 0;        // active: the service point that is being asked
   Inquiry* inquiry_ = nullptr;  // where it is
+  base::UniqueFd reserved_;     // with the port that the request will come from (EP-CONN-2)
   bool active_ = false;
   bool closed_ = false;        // nothing that arrives counts any more
   bool more_to_read_ = false;  // and a turn for it is on the list

@@ -79,11 +79,15 @@ Status TcpStream::connect(const ConnectParameters& parameters) {
 Status TcpStream::look_for(ConnQual qual) {
   service_ = qual;
   if (is_port(qual)) return dial(remote_, qual);
+  auto [reserved, socket] = reserve(fabric_.adapter(), remote_);
+  if (reserved != Status::ok) return reserved;
   phase_ = Phase::inquiring;
   Address local{};
   const Status status = fabric_.inquire(*this, remote_, qual, local, inquiry_);
-  if (status == Status::ok && local.generic.sa_family != AF_UNSPEC) queue_pair_.set_local(local, port_of(local));
-  return status;
+  if (status != Status::ok) return status;
+  if (local.generic.sa_family != AF_UNSPEC) queue_pair_.set_local(local, port_of(local_end(socket.get())));
+  reserved_ = std::move(socket);
+  return Status::ok;
 }
 
 bool TcpStream::look_again_for(ConnQual qual) {
@@ -106,7 +110,8 @@ void TcpStream::inquired(std::uint16_t port, ConnectFailure why) {
 // The outcome comes with a turn or an event of the socket, so never before the call that asked has done its part.
 Status TcpStream::dial(const Address& remote, std::uint64_t port) {
   remote_ = with_port(remote, port);
-  auto [status, socket] = call(fabric_.adapter(), remote_);
+  auto [status, socket] =
+      reserved_ ? call(fabric_.adapter(), remote_, std::move(reserved_)) : call(fabric_.adapter(), remote_);
   if (status != Status::ok) return status;
   phase_ = Phase::connecting;
   ended_ = hung_up_ = false;
@@ -114,10 +119,7 @@ Status TcpStream::dial(const Address& remote, std::uint64_t port) {
     fabric_.come_back(turn_);
     return Status::ok;
   }
-  sockaddr_in6 any{};
-  socklen_t size = sizeof any;
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&any), &size) == 0) {
-    const Address local = plain(any);
+  if (const Address local = local_end(socket.get()); local.generic.sa_family != AF_UNSPEC) {
     queue_pair_.set_local(local, port_of(local));
   }
   socket_ = std::move(socket);
