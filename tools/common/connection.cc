@@ -45,10 +45,10 @@ std::string_view reason(DAT_EVENT_NUMBER number) {
 }
 
 DAT_CONN_QUAL parse_qualifier(std::string_view text) {
-  unsigned value = 0;
+  DAT_CONN_QUAL value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value == 0 || value > 65535)
-    throw Error(fmt::format("'{}' is not a connection qualifier (1 to 65535)", text));
+  if (error != std::errc{} || end != text.data() + text.size() || value == 0)
+    throw Error(fmt::format("'{}' is not a connection qualifier (a number of up to 64 bits, and not 0)", text));
   return value;
 }
 

@@ -203,8 +203,7 @@ int main(int argc, char** argv) {
   const CLI::App* many = datperf::add_many(app, many_options);
   CLI::App* serve = app.add_subcommand("serve", "Be the server for clients that use --to, until interrupted");
   serve->add_option("--ia", serve_options.ia, "Interface adapter")->capture_default_str();
-  serve->add_option("--qual", serve_options.qualifier, "Qualifier (port) to serve on; 0 takes a free one")
-      ->check(CLI::Range(0, 65535))
+  serve->add_option("--qual", serve_options.qualifier, "Qualifier to serve on, a port or a larger number; 0 takes a free one")
       ->capture_default_str();
   serve->add_option("--cpu", serve_cpu, "Processor to tie the server to")->check(tools::usable_processor());
   serve->add_option("--memory", serve_options.memory, "The most that one client's run may need, as in 4GiB")

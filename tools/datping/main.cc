@@ -32,8 +32,7 @@ int main(int argc, char** argv) {
       "this host unless told where one is. Exit code 0 only if every message came back intact.",
       "datping");
   auto* serve = app.add_flag("--serve", options.serve, "Be the server, until interrupted");
-  app.add_option("--qual", options.qualifier, "Qualifier (port) to serve on; 0 takes a free one")
-      ->check(CLI::Range(0, 65535))
+  app.add_option("--qual", options.qualifier, "Qualifier to serve on, a port or a larger number; 0 takes a free one")
       ->capture_default_str()
       ->needs(serve);
   app.add_option("--to", options.to, "Ping the server at HOST[:QUAL]")->excludes(serve);
