@@ -13,19 +13,21 @@ cd "${1:-$(dirname "$0")/..}"
 # to do instead. The columns are separated by tabs.
 rooms=$(
   cat <<'END'
-src/base	base/	^(dat|anydat|infiniband|rdma)/	base knows nothing of DAT and nothing above it: pass in what it needs
-src/os	base/ os/	^(dat|anydat|infiniband|rdma)/	os is the system as we use it, and knows nothing of what it is used for: pass in what it needs
-src/nic	base/ os/ nic/*	^(dat|anydat|infiniband|rdma)/	the seam has plain types of its own: define what is missing in nic/types.h
-src/nic/soft	base/ os/ nic/* nic/soft/	^(dat|anydat|infiniband|rdma)/	the software NIC reports through the interfaces of nic/adapter.h
-src/nic/soft/wire/shm	base/ os/ nic/* nic/soft/* nic/soft/wire/shm/	^(dat|anydat|infiniband|rdma)/	wires do not know each other: what they share belongs into nic/soft
-src/nic/soft/wire/iwarp	base/ os/ nic/* nic/soft/* nic/soft/wire/iwarp/	^(dat|anydat|infiniband|rdma)/	wires do not know each other: what they share belongs into nic/soft
-src/nic/soft/wire/iwarp/format	base/ os/ nic/* nic/soft/wire/iwarp/format/	^(dat|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the format is bytes in, values out: sockets belong into nic/soft/wire/iwarp
-src/nic/soft/wire/sim	base/ os/ nic/* nic/soft/* nic/soft/wire/sim/ nic/soft/wire/iwarp/format/	^(dat|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the simulated network is in one process: it has no sockets and knows no other wire
-src/nic/verbs	base/ os/ nic/* nic/verbs/	^(dat|anydat)/	the hardware NIC reports through the interfaces of nic/adapter.h
+src/base	base/	^(dat2?|anydat|infiniband|rdma)/	base knows nothing of DAT and nothing above it: pass in what it needs
+src/os	base/ os/	^(dat2?|anydat|infiniband|rdma)/	os is the system as we use it, and knows nothing of what it is used for: pass in what it needs
+src/nic	base/ os/ nic/*	^(dat2?|anydat|infiniband|rdma)/	the seam has plain types of its own: define what is missing in nic/types.h
+src/nic/soft	base/ os/ nic/* nic/soft/	^(dat2?|anydat|infiniband|rdma)/	the software NIC reports through the interfaces of nic/adapter.h
+src/nic/soft/wire/shm	base/ os/ nic/* nic/soft/* nic/soft/wire/shm/	^(dat2?|anydat|infiniband|rdma)/	wires do not know each other: what they share belongs into nic/soft
+src/nic/soft/wire/iwarp	base/ os/ nic/* nic/soft/* nic/soft/wire/iwarp/	^(dat2?|anydat|infiniband|rdma)/	wires do not know each other: what they share belongs into nic/soft
+src/nic/soft/wire/iwarp/format	base/ os/ nic/* nic/soft/wire/iwarp/format/	^(dat2?|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the format is bytes in, values out: sockets belong into nic/soft/wire/iwarp
+src/nic/soft/wire/sim	base/ os/ nic/* nic/soft/* nic/soft/wire/sim/ nic/soft/wire/iwarp/format/	^(dat2?|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the simulated network is in one process: it has no sockets and knows no other wire
+src/nic/verbs	base/ os/ nic/* nic/verbs/	^(dat2?|anydat)/	the hardware NIC reports through the interfaces of nic/adapter.h
 src/dapl	base/ os/ nic/* dapl/ version.h	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|sys/eventfd|netdb)	DAT objects ask the NIC through nic/adapter.h and know no socket, no verbs and no caller
 src/registry	base/ os/ nic/* nic/soft/* nic/verbs/* dapl/error.h registry/ version.h	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	the registry finds providers: talking to a peer belongs into a NIC
 src/api	*	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	entry points translate and call: behaviour belongs into the objects
 include	-	^(infiniband|rdma|anydat/.*/)	published headers stand alone: include only <dat/...>, <anydat/...> or the system's
+include/dat	-	^(infiniband|rdma|anydat|dat2)/	the headers of 1.2 and of 2.0 stand apart: include only <dat/...> or the system's
+include/dat2	-	^(infiniband|rdma|anydat|dat)/	the headers of 1.2 and of 2.0 stand apart: include only <dat2/...> or the system's
 tools	-	^(infiniband|rdma)/	tools are programs of the public API: include <dat/udat.h> or <anydat/anydat.h>
 examples	-	^(infiniband|rdma)/	examples are programs of the public API: include <dat/udat.h> or <anydat/anydat.h>
 END

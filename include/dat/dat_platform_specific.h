@@ -45,4 +45,8 @@ typedef struct sockaddr_in6 DAT_SOCK_ADDR6;
 }
 #endif
 
+#ifdef DAT2_PLATFORM_SPECIFIC_H
+#error "uDAPL 2.0 (<dat2/...>) is included already: a translation unit uses either <dat/udat.h> or <dat2/udat.h>"
+#endif
+
 #endif
