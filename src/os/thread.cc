@@ -47,4 +47,9 @@ void Thread::join() {
   started_ = false;
 }
 
+void Thread::detach() {
+  pthread_detach(thread_);
+  started_ = false;
+}
+
 }  // namespace anydat::os

@@ -12,7 +12,7 @@ namespace anydat::os {
 class Thread {
  public:
   Thread() = default;
-  ~Thread() = default;  // Requires: joined, or never started.
+  ~Thread() = default;  // Requires: joined, detached, or never started.
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
@@ -20,6 +20,7 @@ class Thread {
   bool start(std::function<void()> run);
   bool joinable() const { return started_; }
   void join();
+  void detach();  // it goes on by itself; nobody can wait for its end
 
  private:
   pthread_t thread_{};

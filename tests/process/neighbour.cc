@@ -30,6 +30,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "absent_memory.h"
 #include "payload.h"
 #include "support/dat_fixture.h"
 
@@ -228,6 +229,51 @@ class Player {
     return {};
   }
 
+  // What is asked for here completes when it may; await-sent and await-received wait for it.
+  std::string post_send_of_memory(std::istream&) {
+    DAT_LMR_TRIPLET from = region_->triplet();
+    require(dat_ep_post_send(ep_.get(), 1, &from, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+    return {};
+  }
+  std::string post_receive_to_memory(std::istream&) {
+    DAT_LMR_TRIPLET to = region_->triplet();
+    require(dat_ep_post_recv(ep_.get(), 1, &to, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+    return {};
+  }
+  std::string post_write_of_memory(std::istream&) {
+    DAT_LMR_TRIPLET from = region_->triplet();
+    remote_.segment_length = kNeighbourBytes;
+    require(dat_ep_post_rdma_write(ep_.get(), 1, &from, {}, &remote_, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_write");
+    return {};
+  }
+  std::string post_read_to_memory(std::istream&) {
+    DAT_LMR_TRIPLET to = region_->triplet();
+    remote_.segment_length = kNeighbourBytes;
+    require(dat_ep_post_rdma_read(ep_.get(), 1, &to, {}, &remote_, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_read");
+    return {};
+  }
+  std::string await_received(std::istream&) {
+    expect_success(side_.recv.get());
+    return {};
+  }
+  std::string lose_memory(std::istream&) {
+    absent_.emplace(memory);
+    return {};
+  }
+  std::string find_memory(std::istream& in) {
+    std::vector<std::byte> content(kNeighbourBytes);
+    fill_message(content, seed_from(in), 1);
+    absent_->fill(content);
+    absent_.reset();
+    return {};
+  }
+  std::string free_endpoint(std::istream&) {
+    require(ep_.free(), "dat_ep_free");
+    return {};
+  }
+
   std::string holds(std::istream& in) { return is_message(memory, seed_from(in), 1) ? "yes" : "no"; }
 
   std::string write_endlessly(std::istream& in) {
@@ -341,6 +387,7 @@ class Player {
   Lmr sink_{side_.ia, side_.pz, kNeighbourBytes};
   std::optional<Lmr> region_{std::in_place, side_.ia, side_.pz, std::span<std::byte>(memory)};
   DAT_RMR_TRIPLET remote_{};
+  std::optional<AbsentMemory> absent_;
   std::optional<Lmr> many_;
   std::size_t arrived_ = 0;
   DAT_PSP_HANDLE psp_ = DAT_HANDLE_NULL;
@@ -383,6 +430,14 @@ void play(RoleContext& context) {
       {"leave-a-child", &Player::leave_a_child},
       {"execute", &Player::execute},
       {"connection-event", &Player::connection_event},
+      {"post-send-of-memory", &Player::post_send_of_memory},
+      {"post-receive-to-memory", &Player::post_receive_to_memory},
+      {"post-write-of-memory", &Player::post_write_of_memory},
+      {"post-read-to-memory", &Player::post_read_to_memory},
+      {"await-received", &Player::await_received},
+      {"lose-memory", &Player::lose_memory},
+      {"find-memory", &Player::find_memory},
+      {"free-endpoint", &Player::free_endpoint},
   };
   try {
     Player player(context);

@@ -8,7 +8,9 @@
 #include "nic/adapter.h"
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/memory_users.h"
+#include "nic/soft/page_faulter.h"
 #include "nic/soft/queue_pair.h"
+#include "nic/soft/resident_pages.h"
 #include "nic/soft/strangers.h"
 
 namespace anydat::nic::soft {
@@ -62,6 +64,9 @@ class SoftAdapter final : public Adapter {
   // Takes a key that only peers use out of regions(), and waits for those who do.
   void close_to_peers(std::uint32_t key);
   DeliveryBatch& batch() { return batch_; }
+  // Pages of this process: which are there, and who brings in others.
+  ResidentPages& resident_pages() { return resident_pages_; }
+  PageFaulter& page_faulter() { return page_faulter_; }
   // Chooses the wire and starts connecting. The queue pair is told its local address, which the peer will see.
   Status open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters, std::unique_ptr<Stream>& stream);
   Status open_tcp_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
@@ -92,6 +97,8 @@ class SoftAdapter final : public Adapter {
   const std::string scope_;  // "*": all addresses; else a device
   const SoftConfig config_;
   Engine engine_;
+  ResidentPages resident_pages_;
+  PageFaulter page_faulter_{engine_};
   RegionTable regions_;
   MemoryUsers memory_users_;
   Strangers strangers_;        // with the engine held

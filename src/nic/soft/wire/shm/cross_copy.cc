@@ -77,11 +77,29 @@ void PeerMemory::attach(int socket, const os::PeerProcess& process, const Segmen
   if (process_vm_readv(thread, &here, 1, &there, 1, 0) == sizeof seen && seen == value) thread_.store(thread);
 }
 
-bool PeerMemory::link_stands() {
-  const base::Nanoseconds now = base::now_ns();
+bool PeerMemory::link_stands(base::Nanoseconds now) {
   if (now - looked_.load(std::memory_order_relaxed) < kLookAfter) return true;
   if (os::peer_has_hung_up(socket_, process_)) return false;
   looked_.store(now, std::memory_order_relaxed);
+  return true;
+}
+
+bool PeerMemory::there(std::span<const MemoryBody::Span> spans, CopyRange range, bool to_write) {
+  const pid_t thread = thread_.load(std::memory_order_relaxed);
+  if (thread <= 0) return true;  // the copy says so
+  const base::Nanoseconds now = base::now_ns();
+  for (const MemoryBody::Span& span : spans) {
+    if (range.count == 0) break;
+    if (range.offset >= span.length) {
+      range.offset -= span.length;
+      continue;
+    }
+    const std::uint64_t part = std::min(range.count, span.length - range.offset);
+    const ResidentPages::Range pages{span.address + range.offset, part, span.length - range.offset};
+    if (!pages_.hold(thread, pages, to_write, now)) return false;
+    range.count -= part;
+    range.offset = 0;
+  }
   return true;
 }
 
@@ -97,7 +115,6 @@ CopyOutcome PeerMemory::copy(std::span<const nic::Segment> local, std::span<cons
                              CopyRange range, Call&& call) {
   const pid_t thread = thread_.load(std::memory_order_relaxed);
   if (thread <= 0) return CopyOutcome::not_reachable;
-  if (!link_stands()) return CopyOutcome::peer_gone;
   while (range.count > 0) {
     Vector here, there;
     std::size_t here_count = 0, there_count = 0;
@@ -123,10 +140,18 @@ CopyOutcome PeerMemory::copy_to(std::span<const nic::Segment> from, std::span<co
   return copy(from, to, range, process_vm_writev);
 }
 
+CopyOutcome PeerMemory::copy_whole(bool from, const iovec& here, std::span<const iovec, 2> there) {
+  const pid_t thread = thread_.load(std::memory_order_relaxed);
+  const ssize_t moved = from ? process_vm_readv(thread, &here, 1, there.data(), there.size(), 0)
+                             : process_vm_writev(thread, &here, 1, there.data(), there.size(), 0);
+  if (moved == static_cast<ssize_t>(here.iov_len)) [[likely]]
+    return CopyOutcome::copied;
+  return failed(moved < 0 ? errno : EFAULT);
+}
+
 CopyOutcome PeerMemory::copy_from(const CopyBatch& batch) {
   const pid_t thread = thread_.load(std::memory_order_relaxed);
   if (thread <= 0) return CopyOutcome::not_reachable;
-  if (!link_stands()) return CopyOutcome::peer_gone;
   const ssize_t moved =
       process_vm_readv(thread, batch.local_.data(), batch.locals_, batch.remote_.data(), batch.remotes_, 0);
   if (moved == static_cast<ssize_t>(batch.bytes_)) return CopyOutcome::copied;

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/clock.h"
+#include "nic/soft/resident_pages.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/types.h"
 
@@ -33,6 +34,7 @@ struct CopyRange {
 enum class CopyOutcome : std::uint8_t {
   copied,
   no_memory_there,  // the addresses are not the peer's to give
+  not_resident,     // some of it is not in memory now, so it has not been tried
   not_reachable,    // the kernel does not let us any more, though the peer lives: another way is needed from now on
   peer_gone,
 };
@@ -68,22 +70,35 @@ class PeerMemory {
   // False once it has turned out that the kernel does not let us. From any thread.
   bool reachable() const { return thread_.load(std::memory_order_relaxed) > 0; }
 
+  // Before a copy: `copied` if nothing speaks against it.
+  CopyOutcome ready() {
+    if (!reachable()) return CopyOutcome::not_reachable;
+    return link_stands(base::now_ns()) ? CopyOutcome::copied : CopyOutcome::peer_gone;
+  }
+  // What is known of either side's pages holds until this changes, about every millisecond.
+  base::Nanoseconds epoch() const { return looked_.load(std::memory_order_relaxed); }
+  // Whether what the peer has there can be copied without waiting for it to come into memory, which may take for ever.
+  bool there(std::span<const MemoryBody::Span> spans, CopyRange range, bool to_write);
+
   // Copies the range of a message between local segments and remote spans. From any thread, while the link stands.
+  // Requires of all: that ready() has just said so, and that the pages are there.
   CopyOutcome copy_from(std::span<const nic::Segment> to, std::span<const MemoryBody::Span> from, CopyRange range);
   CopyOutcome copy_to(std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to, CopyRange range);
   CopyOutcome copy_from(const CopyBatch& batch);  // all of it or not
+  CopyOutcome copy_whole(bool from, const iovec& here, std::span<const iovec, 2> there);
 
  private:
   template <typename Call>
   CopyOutcome copy(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range,
                    Call&& call);
-  bool link_stands();
+  bool link_stands(base::Nanoseconds now);
   CopyOutcome failed(int error);
 
   int socket_ = -1;
   int process_ = -1;
   std::atomic<pid_t> thread_{0};
   std::atomic<base::Nanoseconds> looked_{0};  // when the link was last seen to stand
+  ResidentPages pages_;
 };
 
 }  // namespace anydat::nic::soft::shm

@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -127,8 +127,12 @@ enum class CellKind : std::uint8_t {
   unmap,  // aux: key of a region of the sender that has gone
 
   cannot_push,  // aux: the announced message that its sender was to write, and cannot any more. It waits again
+
+  // Memory for RDMA that is not there at the moment (os/page_map.h).
+  fault_in,    // body: GetBody; its owner is asked to have it brought in. aux: the right that it is for
+  faulted_in,  // aux: 0 it has been there since; 1 it cannot be
 };
-inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::cannot_push);
+inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::faulted_in);
 
 enum class RejectReason : std::uint32_t { by_consumer, nobody_listens, backlog_full };
 

@@ -20,12 +20,21 @@ constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
 }  // namespace
 
 ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), name_(fabric.add(*this)), let_go_timer_([this] { let_go_again(); }) {
+    : fabric_(fabric),
+      queue_pair_(queue_pair),
+      name_(fabric.add(*this)),
+      pages_for_peer_([this](bool there) {
+        if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
+      }),
+      pages_of_ours_([this](bool there) { brought_ours(there); }),
+      let_go_timer_([this] { let_go_again(); }) {
   rdma_slot_ = name_ % kSharedRdmaSlots;  // spreads connections over them
 }
 
 ShmStream::~ShmStream() {
   fabric_.engine().cancel_timer(let_go_timer_);
+  fabric_.adapter().page_faulter().cancel(pages_for_peer_);
+  fabric_.adapter().page_faulter().cancel(pages_of_ours_);
   fabric_.remove(*this);
   if (link_) link_->remove(*this);
 }
@@ -83,6 +92,10 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
       return connected && cannot_push_arrived(view.aux);
     case CellKind::get:
       return connected && get_arrived(view);
+    case CellKind::fault_in:
+      return connected && fault_in_arrived(view);
+    case CellKind::faulted_in:
+      return connected && faulted_in_arrived(view.aux);
     case CellKind::done:
       if (!connected || puts_under_way_.load() == 0) return false;
       puts_under_way_.fetch_sub(1);

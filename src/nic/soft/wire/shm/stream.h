@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "nic/soft/page_faulter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/link.h"
@@ -89,6 +90,7 @@ class ShmStream final : public Stream {
     std::uint32_t sequence;
     Way way;
     bool done = false;
+    bool granted = false;  // when it comes in pieces
     MemoryBody memory{};  // the sender's for a pull; ours, with our leaf, for a push
   };
 
@@ -125,18 +127,27 @@ class ShmStream final : public Stream {
   enum class Step : std::uint8_t { moved, no_room, unusable };
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
+  // Memory of this process that may not be there: stream_pages.cc
+  bool ours_there(std::span<const nic::Segment> segments, CopyRange range, bool to_write);
+  void bring_ours();
+  void brought_ours(bool there);
+
   // RDMA: stream_rdma.cc
   template <WorkKind kind>
   SendOutcome rdma(const SendRequest& message, Progress& progress);
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
   SendOutcome later();
+  bool pages_there(const SendRequest& message, std::uint64_t offset, std::uint64_t count);
+  void ask_for_pages_now();
+  bool faulted_in_arrived(std::uint32_t outcome);
+  bool fault_in_arrived(const CellView& view);
   template <WorkKind kind>
   SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer);
   void ask_for_lane(std::uint32_t key);
   template <WorkKind kind>
   void open_lane(const SendRequest& message, const Region& region, std::byte* at);
   std::byte* reach(const RemoteSegment& remote);
-  CopyOutcome copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const;
+  CopyOutcome copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count);
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool get_arrived(const CellView& view);
   bool serve_reads();
@@ -151,6 +162,7 @@ class ShmStream final : public Stream {
   bool pushed_arrived(std::uint32_t sequence);
   bool cannot_push_arrived(std::uint32_t sequence);
   void take_in_pieces(Large& large);
+  void grant_pieces();
   Large* pushed(std::uint32_t sequence);
   bool pull_some();
   void finish_large();
@@ -174,6 +186,36 @@ class ShmStream final : public Stream {
   // The sending side. Written with the queue pair's send lock, but credited_, retired_ and what happens to an announced
   // message later: those with the engine.
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
+  // What the peer is to bring into memory for the oldest RDMA that has not been carried out.
+  enum class Pages : std::uint8_t { nothing, wanted, asked, refused };
+  std::atomic<Pages> pages_{Pages::nothing};
+  GetBody pages_wanted_{};  // these two written before `wanted` is
+  std::uint32_t pages_right_ = 0;
+  // Pages that the last RDMA has found to be there, at both ends, and when (PeerMemory::epoch()).
+  struct SeenPages {
+    base::Nanoseconds epoch = -1;
+    std::uint64_t remote_first = 0;
+    std::uint64_t remote_last = 0;
+    std::uint64_t local_first = 0;
+    std::uint64_t local_last = 0;
+    bool reads = false;
+    bool hold(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local, std::uint64_t count,
+              bool for_read) const;
+    static constexpr std::uint64_t first_of(std::uint64_t address) { return address & ~(os::kPageBytes - 1); }
+    static constexpr std::uint64_t last_of(std::uint64_t address, std::uint64_t count) {
+      return (address + count - 1) | (os::kPageBytes - 1);
+    }
+  };
+  SeenPages seen_pages_;
+  // Memory of ours that something waits for: what take_turn() has brought in. It is written by a thread that finds it
+  // nothing, and that holds the engine or the send lock.
+  enum class Ours : std::uint8_t { nothing, being_written, wanted, asked };
+  std::atomic<Ours> ours_{Ours::nothing};
+  struct {
+    std::uint64_t address = 0;
+    std::uint64_t length = 0;
+    bool to_write = false;
+  } ours_wanted_;
   std::atomic<std::uint32_t> puts_under_way_{0};  // sent whole and not answered
   std::uint32_t rdma_slot_ = 0;                   // in the peer's segment; from kSharedRdmaSlots on, this one's own
   std::uint32_t last_key_ = 0;                    // of a region of the peer
@@ -190,6 +232,8 @@ class ShmStream final : public Stream {
   std::deque<Parked> parked_;
   std::deque<Large> large_;           // of a connection that is over: those that the peer is still writing
   std::vector<Served> served_reads_;  // in the order asked for
+  PageFaulter::Request pages_for_peer_;  // that it has asked for
+  PageFaulter::Request pages_of_ours_;
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
   std::uint64_t arrived_cells_ = 0;

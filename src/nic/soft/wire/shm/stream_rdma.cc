@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RDMA over shared memory: this side does it all, or, where the kernel does not let it, asks the other side to.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "nic/soft/adapter.h"
@@ -17,6 +18,8 @@ namespace {
 // Between two processes by the kernel. As kCopiedInMemoryPerTurn, and it takes no longer.
 constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
 constexpr int kPiecesPerTurn = 32;
+// Of memory that its owner is asked to bring in, so that it comes while the rest is copied.
+constexpr std::uint64_t kFaultedInAtOnce = 4 << 20;
 // Uses of the same region in a row. Freeing one costs a hundred times what each of them saves.
 constexpr std::uint32_t kUsesForLane = 1000;
 
@@ -120,6 +123,10 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
         break;
       case CopyOutcome::no_memory_there:
         return fail(progress, WorkStatus::remote_access);
+      case CopyOutcome::not_resident:
+        if (pages_.load(std::memory_order_acquire) != Pages::refused) return SendOutcome::blocked;
+        pages_.store(Pages::nothing, std::memory_order_relaxed);
+        return fail(progress, WorkStatus::remote_access);
       case CopyOutcome::not_reachable:
         return rdma_by_peer(message, progress);
       case CopyOutcome::peer_gone:
@@ -163,19 +170,79 @@ void ShmStream::open_lane(const SendRequest& message, const Region& region, std:
                                         &header.rdma_keys[rdma_slot_], peer.order()});
 }
 
+// Whether the bytes can be copied without waiting for their pages. Else the request and those behind it wait: the peer's
+// program may have memory there that is not there, and may never be, so its owner sees to that, in a thread that nobody
+// waits for; and likewise with ours. With the send lock.
+bool ShmStream::pages_there(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
+  const bool reads = message.kind == WorkKind::rdma_read;
+  const MemoryBody::Span remote{message.remote.address, message.length};
+  if (!link_->peer_memory().there({&remote, 1}, {offset, count}, !reads)) {
+    if (pages_.load(std::memory_order_acquire) == Pages::nothing) {
+      pages_wanted_ = {remote.address + offset, std::min(message.length - offset, kFaultedInAtOnce), message.remote.key};
+      pages_right_ = remote_right(message.kind);
+      pages_.store(Pages::wanted, std::memory_order_release);
+      link_->come_back(*this);
+    }
+    return false;  // the answer asks again
+  }
+  if (!ours_there(message.segments, {offset, count}, reads)) return false;
+  if (message.segments.size() == 1) {
+    seen_pages_ = {link_->peer_memory().epoch(), SeenPages::first_of(remote.address + offset),
+                   SeenPages::last_of(remote.address + offset, count),
+                   SeenPages::first_of(message.segments[0].address + offset),
+                   SeenPages::last_of(message.segments[0].address + offset, count), reads};
+  }
+  return true;
+}
+
+// The next RDMA is often between the same pages.
+inline bool ShmStream::SeenPages::hold(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local,
+                                       std::uint64_t count, bool for_read) const {
+  return epoch == now && reads == for_read && remote >= remote_first && remote + count - 1 <= remote_last &&
+         local >= local_first && local + count - 1 <= local_last;
+}
+
+void ShmStream::ask_for_pages_now() {
+  if (pages_.load(std::memory_order_acquire) != Pages::wanted) return;
+  pages_.store(Pages::asked, std::memory_order_relaxed);
+  link_->send_control(CellKind::fault_in, remote_, pages_right_, std::as_bytes(std::span(&pages_wanted_, 1)));
+}
+
+bool ShmStream::faulted_in_arrived(std::uint32_t outcome) {
+  if (pages_.load() != Pages::asked || outcome > 1) return false;
+  pages_.store(outcome == 0 ? Pages::nothing : Pages::refused, std::memory_order_release);
+  queue_pair_.pump();
+  return true;
+}
+
 SendOutcome ShmStream::later() {
   link_->come_back(*this);
   return SendOutcome::blocked;
 }
 
-CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) const {
+CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
   const bool reads = message.kind == WorkKind::rdma_read;
+  const std::uint64_t remote = message.remote.address + offset;
+  PeerMemory& peer = link_->peer_memory();
+  if (const CopyOutcome outcome = peer.ready(); outcome != CopyOutcome::copied) return outcome;
   // The kernel's copy ascends, but within one span the processor may let later bytes be seen first. The end is a span
   // of its own, so that it comes last (RDW-11).
   const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
+  if (message.segments.size() == 1) [[likely]] {
+    const std::uint64_t local = message.segments[0].address + offset;
+    if (!seen_pages_.hold(peer.epoch(), remote, local, count, reads) && !pages_there(message, offset, count))
+        [[unlikely]] {
+      return CopyOutcome::not_resident;
+    }
+    const std::uint64_t before_tail = message.length - tail;
+    const std::uint64_t first = offset < before_tail ? std::min(count, before_tail - offset) : 0;
+    const std::array<iovec, 2> there{iovec{reinterpret_cast<void*>(remote), first},
+                                     iovec{reinterpret_cast<void*>(remote + first), count - first}};
+    return peer.copy_whole(reads, {reinterpret_cast<void*>(local), count}, there);
+  }
+  if (!pages_there(message, offset, count)) return CopyOutcome::not_resident;
   const MemoryBody::Span spans[] = {{message.remote.address, message.length - tail},
                                     {message.remote.address + message.length - tail, tail}};
-  PeerMemory& peer = link_->peer_memory();
   return reads ? peer.copy_from(message.segments, spans, {offset, count})
                : peer.copy_to(message.segments, spans, {offset, count});
 }
@@ -190,7 +257,9 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   queue_pair_.close_lanes();
   const RemoteSegment& remote = message.remote;
   if (message.kind == WorkKind::rdma_read) {
-    // What this side has read before it could no longer is not asked for again.
+    // What comes is put in place when it does. What this side has read before it could no longer is not asked for again.
+    if (!ours_there(message.segments, {progress.bytes, message.length - progress.bytes}, true))
+      return SendOutcome::blocked;
     const GetBody body{remote.address + progress.bytes, message.length - progress.bytes, remote.key};
     const bool sent = link_->try_send(*this, CellKind::get, 0, remote_, sizeof body, 0,
                                       [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
@@ -198,6 +267,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   }
   for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
+    if (!ours_there(message.segments, {progress.bytes, count}, false)) return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;
     if (last) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send_piece() has returned
     const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
@@ -236,6 +306,16 @@ void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {
   if ((view.flags & kFlagLast) != 0) link_->send_control(CellKind::done, remote_, 0);
 }
 
+bool ShmStream::fault_in_arrived(const CellView& view) {
+  GetBody body;
+  if (view.body_room < sizeof body || pages_for_peer_.pending()) return false;
+  std::memcpy(&body, view.body, sizeof body);
+  if (view.aux != access::kRemoteRead && view.aux != access::kRemoteWrite) return false;
+  if (!opens(body.key, body.address, body.length, view.aux)) return true;
+  fabric_.adapter().page_faulter().ask(pages_for_peer_, body.address, body.length, view.aux == access::kRemoteWrite);
+  return true;
+}
+
 bool ShmStream::get_arrived(const CellView& view) {
   GetBody body;
   if (view.body_room < sizeof body) return false;
@@ -259,6 +339,7 @@ bool ShmStream::serve_reads() {
     if (!opens(request.key, request.address, request.length, access::kRemoteRead)) return moved;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, request.length - read.offset);
     const nic::Segment source{0, 0, request.address, request.length};
+    if (!ours_there({&source, 1}, {read.offset, count}, false)) return moved;
     const bool sent = link_->try_send_piece(*this, CellKind::got, 0, remote_, static_cast<std::uint32_t>(count), 0,
                                             PieceBody{}, [&](std::byte* to) {
                                               gather_streaming(to, {&source, 1}, read.offset, count);

@@ -76,12 +76,12 @@ bool ShmStream::announce_arrived(const CellView& view) {
 bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
   Incoming* message = queue_pair_.begin(body.length, solicited);
   if (!message) return false;
-  large_.push_back({message, sequence, Large::Way::pieces, false, {}});
+  large_.push_back({message, sequence, Large::Way::pieces, false, false, {}});
   Large& large = large_.back();
   large.way = choose_way(body, large);
   switch (large.way) {
     case Large::Way::pieces:
-      link_->send_control(CellKind::grant, remote_, sequence);
+      grant_pieces();
       break;
     case Large::Way::push:
       link_->send_control(CellKind::push, remote_, sequence, std::as_bytes(std::span(&large.memory, 1)));
@@ -102,7 +102,9 @@ ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& lar
   };
   // Both processors copy: messages are pulled and pushed turn and turn about. A lone one is pulled, which saves a hop.
   if (can_pull && busy(Large::Way::pull) <= busy(Large::Way::push)) return Large::Way::pull;
-  if (body.can_push != 0) {
+  // What the peer is to write into is there, or it would have to ask for it.
+  const std::span<const nic::Segment> buffer = large.message->buffer.all();
+  if (body.can_push != 0 && (!can_pull || ours_there(buffer, {0, body.length}, true))) {
     MemoryBody target{};
     std::uint64_t left = body.length;
     for (const nic::Segment& segment : large.message->buffer.all()) {
@@ -156,7 +158,18 @@ bool ShmStream::cannot_push_arrived(std::uint32_t sequence) {
 void ShmStream::take_in_pieces(Large& large) {
   large.way = Large::Way::pieces;
   large.message->placed = 0;
-  link_->send_control(CellKind::grant, remote_, large.sequence);
+  grant_pieces();
+}
+
+// Pieces are put in place when they come, since what comes behind them in the ring is for others; so the buffer is there
+// before they may come.
+void ShmStream::grant_pieces() {
+  for (Large& large : large_) {
+    if (large.way != Large::Way::pieces || large.granted) continue;
+    if (!ours_there(large.message->buffer.all(), {0, large.message->length}, true)) return;
+    large.granted = true;
+    link_->send_control(CellKind::grant, remote_, large.sequence);
+  }
 }
 
 void ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
@@ -177,7 +190,7 @@ void ShmStream::part_arrived(std::uint32_t sequence, const std::byte* bytes, std
   const auto large = std::find_if(large_.begin(), large_.end(), [&](const Large& entry) {
     return entry.sequence == sequence && entry.way == Large::Way::pieces && !entry.done;
   });
-  if (large == large_.end() || count > large->message->length - large->message->placed) {
+  if (large == large_.end() || !large->granted || count > large->message->length - large->message->placed) {
     violated("it sent bytes that nobody asked for");
     return;
   }
@@ -189,6 +202,7 @@ void ShmStream::part_arrived(std::uint32_t sequence, const std::byte* bytes, std
 
 // Several messages at once if they are short, since asking the kernel costs as much as copying 16 KiB.
 bool ShmStream::pull_some() {
+  PeerMemory& peer = link_->peer_memory();
   CopyBatch batch;
   std::array<Large*, kAnnouncedMax> pulled;
   std::array<std::uint64_t, kAnnouncedMax> counts;
@@ -204,7 +218,13 @@ bool ShmStream::pull_some() {
       return false;
     }
     const std::uint64_t count = std::min({left, kPulledOfOne, message.length - message.placed});
-    if (!batch.add(message.buffer.all(), {large.memory.spans, large.memory.span_count}, {message.placed, count})) break;
+    const std::span<const MemoryBody::Span> source{large.memory.spans, large.memory.span_count};
+    if (!peer.there(source, {message.placed, count}, false)) {
+      take_in_pieces(large);  // the sender brings its memory in by itself
+      continue;
+    }
+    if (!ours_there(message.buffer.all(), {message.placed, count}, true)) break;
+    if (!batch.add(message.buffer.all(), source, {message.placed, count})) break;
     pulled[messages] = &large;
     counts[messages++] = count;
     left -= count;
@@ -212,7 +232,8 @@ bool ShmStream::pull_some() {
     if (message.placed + count < message.length) break;
   }
   if (messages == 0 || closed_) return false;
-  const CopyOutcome outcome = link_->peer_memory().copy_from(batch);
+  CopyOutcome outcome = peer.ready();
+  if (outcome == CopyOutcome::copied) outcome = peer.copy_from(batch);
   if (outcome == CopyOutcome::peer_gone) return false;
   if (outcome == CopyOutcome::not_reachable) {
     for (Large& large : large_) {

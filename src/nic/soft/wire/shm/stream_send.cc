@@ -155,6 +155,10 @@ ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint32_t sequence, 
     length = message.length;
     if (!queue_pair_.usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
+    if (!ours_there(message.segments, {entry.offset, count}, false)) {
+      step = Step::no_room;
+      return;
+    }
     const bool sent = link_->try_send_piece(
         *this, CellKind::piece, 0, remote_, static_cast<std::uint32_t>(count), sequence, PieceBody{},
         [&](std::byte* to) { gather_streaming(to, message.segments, entry.offset, count); });
@@ -176,7 +180,7 @@ bool ShmStream::send_pieces() {
         if (entry->offset == length) finish(*entry, WorkStatus::success);
         break;
       case Step::no_room:
-        return false;  // the link asks again
+        return false;  // the link asks again, or the memory that is to come
       case Step::unusable:
         finish(*entry, WorkStatus::local_protection);
         return false;
@@ -191,7 +195,7 @@ bool ShmStream::push_some() {
   std::uint32_t sequence = 0;
   Announced* entry = closed_ ? nullptr : first_in(Announced::State::pushing, sequence);
   if (!entry) return false;
-  bool usable_memory = false, withdrawn = false;
+  bool usable_memory = false, waits = false, withdrawn = false;
   CopyOutcome outcome = CopyOutcome::copied;
   std::uint64_t length = 0;
   queue_pair_.with_request(entry->number, [&](const SendRequest& message) {
@@ -199,11 +203,19 @@ bool ShmStream::push_some() {
     usable_memory = queue_pair_.usable(message);
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
+    waits = !ours_there(message.segments, {entry->offset, count}, false);
+    if (waits) return;
+    PeerMemory& peer = link_->peer_memory();
+    const std::span<const MemoryBody::Span> target{entry->target.spans, entry->target.span_count};
+    outcome = peer.ready();
+    if (outcome == CopyOutcome::copied && !peer.there(target, {entry->offset, count}, true)) {
+      outcome = CopyOutcome::not_resident;
+    }
+    if (outcome != CopyOutcome::copied) return;
     SegmentHeader& header = link_->outbound_header();
     withdrawn = !begin_writing(header, entry->target.leaf, entry->target.leave);
     if (withdrawn) return;
-    outcome = link_->peer_memory().copy_to(message.segments, {entry->target.spans, entry->target.span_count},
-                                           {entry->offset, count});
+    outcome = peer.copy_to(message.segments, target, {entry->offset, count});
     end_writing(header, entry->target.leaf, entry->target.leave);
     if (outcome == CopyOutcome::copied) entry->offset += count;
   });
@@ -211,10 +223,12 @@ bool ShmStream::push_some() {
     finish(*entry, WorkStatus::local_protection);
     return false;
   }
+  if (waits) return false;
   if (withdrawn) return false;  // its end is near
   switch (outcome) {
     case CopyOutcome::copied:
       break;
+    case CopyOutcome::not_resident:  // the receiver brings its memory in by itself
     case CopyOutcome::not_reachable:
       entry->offset = 0;
       entry->state.store(Announced::State::waiting);
@@ -239,6 +253,9 @@ bool ShmStream::take_turn() {
   if (const std::uint32_t key = mapping_wanted_.exchange(0); key != 0 && !closed_) link_->ask_for_mapping(key);
   bool moved = false;
   or_break([&] {
+    if (!closed_) ask_for_pages_now();
+    if (!closed_) bring_ours();
+    if (!closed_) grant_pieces();
     moved = !closed_ && pull_some();
     moved |= !closed_ && push_some();
     moved |= !closed_ && send_pieces();

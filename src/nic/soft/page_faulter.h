@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "nic/engine.h"
+
+namespace anydat::nic::soft {
+
+// Has pages of this process brought into memory, by threads that hold nothing and whom nobody waits for: a page may
+// never come. A thread that is stuck in one outlives the adapter, until the page comes or the process ends. It touches
+// nothing else meanwhile and changes no byte, so the memory may be freed and used for other things.
+//
+// Thread safety: all with the engine held, but for construction and destruction.
+class PageFaulter {
+  struct Job;
+  struct Shared;
+
+ public:
+  explicit PageFaulter(Engine& engine);
+  ~PageFaulter();  // Requires: nothing is pending.
+
+  // What is to be told when the pages are there. Whoever owns it cancels it before it goes.
+  class Request {
+   public:
+    // `there`: as os::fault_in(); also false if there was no thread to do it. Called with the engine held, from nowhere
+    // in particular.
+    explicit Request(std::function<void(bool there)> done) : done_(std::move(done)) {}
+    bool pending() const { return job_ != nullptr; }
+
+   private:
+    friend class PageFaulter;
+    std::function<void(bool there)> done_;
+    std::shared_ptr<Job> job_;
+  };
+
+  // Requires: it is not pending. May throw std::bad_alloc, and has done nothing then.
+  void ask(Request& request, std::uint64_t address, std::uint64_t length, bool to_write);
+  void cancel(Request& request);
+
+ private:
+  void tell();
+
+  Engine& engine_;
+  Engine::Kick kick_;
+  std::shared_ptr<Shared> shared_;  // made by the first ask()
+};
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/resident_pages.h"
+
+#include <algorithm>
+#include <new>
+
+namespace anydat::nic::soft {
+
+namespace {
+
+// Of a word: the number of a page, a bit for writing, and a time in units of about a millisecond. The time comes round
+// after some minutes, when a page that has not been used since may pass for one that has.
+constexpr int kTimeBits = 18;
+constexpr int kUnitBits = 20;
+constexpr std::uint64_t kTimeMask = (std::uint64_t{1} << kTimeBits) - 1;
+constexpr std::uint64_t kForWriting = std::uint64_t{1} << kTimeBits;
+
+constexpr std::uint64_t kAhead = 1 << 20;
+
+constexpr std::uint64_t time_of(base::Nanoseconds now) {
+  return (static_cast<std::uint64_t>(now) >> kUnitBits) & kTimeMask;
+}
+constexpr std::uint64_t word_of(std::uint64_t page, bool to_write, std::uint64_t time) {
+  return page << (kTimeBits + 1) | (to_write ? kForWriting : 0) | time;
+}
+constexpr bool covers(std::uint64_t word, std::uint64_t page, bool to_write, std::uint64_t time) {
+  return word >> (kTimeBits + 1) == page && (!to_write || (word & kForWriting) != 0) &&
+         ((time - word) & kTimeMask) <= 1;
+}
+
+}  // namespace
+
+ResidentPages::Known* ResidentPages::known(pid_t thread) {
+  Known* known = known_.load(std::memory_order_acquire);
+  if (known) return known;
+  auto* fresh = new (std::nothrow) Known;
+  if (!fresh) return nullptr;
+  fresh->told = fresh->map.open(thread);
+  if (known_.compare_exchange_strong(known, fresh)) return fresh;
+  delete fresh;  // another thread was quicker
+  return known;
+}
+
+bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, base::Nanoseconds now) {
+  if (range.length == 0) return true;
+  Known* const known = this->known(thread);
+  if (!known || !known->told) return true;
+  const std::uint64_t time = time_of(now);
+  std::uint64_t page = range.address / os::kPageBytes;
+  const std::uint64_t end = (range.address + range.length - 1) / os::kPageBytes + 1;
+  while (page < end && covers(known->pages[page % kRemembered].load(std::memory_order_relaxed), page, to_write, time)) {
+    ++page;
+  }
+  if (page >= end) return true;
+  const auto look = [&](std::uint64_t to) {
+    return known->map.look(page * os::kPageBytes, (to - page) * os::kPageBytes, to_write);
+  };
+  // Looking at many at once costs little more than looking at few.
+  const std::uint64_t ahead = std::min(std::max(range.soon, range.length), std::max(kAhead, range.length));
+  std::uint64_t seen = (range.address + ahead - 1) / os::kPageBytes + 1;
+  os::PageMap::Pages pages = look(seen);
+  if (pages == os::PageMap::Pages::absent && seen != end) pages = look(seen = end);
+  if (pages == os::PageMap::Pages::absent) return false;
+  if (pages == os::PageMap::Pages::unknown) return true;
+  for (; page < seen; ++page) {
+    known->pages[page % kRemembered].store(word_of(page, to_write, time), std::memory_order_relaxed);
+  }
+  return true;
+}
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "os/page_map.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include "os/uncancelled.h"
+
+namespace anydat::os {
+
+namespace {
+
+// Of <linux/fs.h>, which older headers do not have.
+struct ScanArguments {
+  std::uint64_t size;
+  std::uint64_t flags;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint64_t walk_end;
+  std::uint64_t found;
+  std::uint64_t found_count;
+  std::uint64_t most_pages;
+  std::uint64_t inverted;
+  std::uint64_t all_of;
+  std::uint64_t any_of;
+  std::uint64_t wanted;
+};
+struct FoundRange {
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint64_t categories;
+};
+const unsigned long kScan = _IOWR('f', 16, ScanArguments);
+constexpr std::uint64_t kIsWritten = 1u << 1;  // not waiting for userfaultfd to let it be written
+constexpr std::uint64_t kIsPresent = 1u << 3;
+
+// Of an entry of the file.
+constexpr std::uint64_t kEntryPresent = std::uint64_t{1} << 63;
+constexpr std::uint64_t kEntryWaits = std::uint64_t{1} << 57;  // the same, the other way round
+
+constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ and MADV_POPULATE_WRITE
+constexpr int kPopulateWrite = 23;
+
+// Without writing: a page that cannot be read is an error here, where an instruction would end the process.
+bool read_each(std::uint64_t first, std::uint64_t end) {
+  while (first < end) {
+    std::array<iovec, 64> there;
+    std::array<std::byte, 64> bytes;
+    std::size_t count = 0;
+    for (; count < there.size() && first < end; ++count, first += kPageBytes) {
+      there[count] = {reinterpret_cast<void*>(first), 1};
+    }
+    const iovec here{bytes.data(), count};
+    if (process_vm_readv(getpid(), &here, 1, there.data(), count, 0) != static_cast<ssize_t>(count)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool PageMap::open(pid_t thread) {
+  std::array<char, 48> path;
+  if (thread == 0) {
+    std::snprintf(path.data(), path.size(), "/proc/thread-self/pagemap");
+  } else {
+    std::snprintf(path.data(), path.size(), "/proc/%d/pagemap", static_cast<int>(thread));
+  }
+  file_ = base::UniqueFd::of([&] { return uncancelled::open(path.data(), O_RDONLY | O_CLOEXEC); });
+  return static_cast<bool>(file_);
+}
+
+PageMap::Pages PageMap::look(std::uint64_t address, std::uint64_t length, bool to_write) const {
+  if (!file_ || length > ~address) return Pages::unknown;
+  if (length == 0) return Pages::resident;
+  const std::uint64_t first = address & ~(kPageBytes - 1);
+  const std::uint64_t end = ((address + length - 1) | (kPageBytes - 1)) + 1;
+  if (scans_.load(std::memory_order_relaxed)) {
+    if (const Pages answer = scan(first, end, to_write); answer != Pages::unknown) return answer;
+    scans_.store(false, std::memory_order_relaxed);
+  }
+  return read_entries(first, end, to_write);
+}
+
+// Answers at the first page that is not as it should be, and costs a third of what reading entries does.
+PageMap::Pages PageMap::scan(std::uint64_t first, std::uint64_t end, bool to_write) const {
+  FoundRange found{};
+  ScanArguments arguments{};
+  arguments.size = sizeof arguments;
+  arguments.start = first;
+  arguments.end = end;
+  arguments.found = reinterpret_cast<std::uint64_t>(&found);
+  arguments.found_count = 1;
+  arguments.most_pages = 1;
+  arguments.inverted = to_write ? kIsPresent | kIsWritten : kIsPresent;
+  arguments.any_of = arguments.inverted;
+  arguments.wanted = arguments.inverted;
+  const int count = ioctl(file_.get(), kScan, &arguments);
+  if (count < 0) return Pages::unknown;
+  return count == 0 ? Pages::resident : Pages::absent;
+}
+
+PageMap::Pages PageMap::read_entries(std::uint64_t first, std::uint64_t end, bool to_write) const {
+  std::array<std::uint64_t, 256> entries;
+  while (first < end) {
+    const std::uint64_t count = std::min<std::uint64_t>(entries.size(), (end - first) / kPageBytes);
+    const std::size_t bytes = count * sizeof entries[0];
+    const ssize_t got =
+        pread(file_.get(), entries.data(), bytes, static_cast<off_t>(first / kPageBytes * sizeof entries[0]));
+    if (got != static_cast<ssize_t>(bytes)) return Pages::unknown;
+    for (std::size_t i = 0; i < count; ++i) {
+      if ((entries[i] & kEntryPresent) == 0 || (to_write && (entries[i] & kEntryWaits) != 0)) return Pages::absent;
+    }
+    first += count * kPageBytes;
+  }
+  return Pages::resident;
+}
+
+bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write) {
+  if (length == 0) return true;
+  if (length > ~address) return false;
+  const std::uint64_t first = address & ~(kPageBytes - 1);
+  const std::uint64_t end = ((address + length - 1) | (kPageBytes - 1)) + 1;
+  for (;;) {
+    if (madvise(reinterpret_cast<void*>(first), end - first, to_write ? kPopulateWrite : kPopulateRead) == 0) {
+      return true;
+    }
+    if (errno != EAGAIN && errno != EINTR) break;
+  }
+  // An old kernel does not know the advice, and memory of a device does not take it. Neither does memory that may not
+  // be accessed so; then whoever copies meets that.
+  return errno == EINVAL && read_each(first, end);
+}
+
+}  // namespace anydat::os

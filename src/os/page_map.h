@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which pages of a process are in memory.
+//
+// Touching a page that is not may take for ever: its file may be of a server that does not answer, or the program may
+// have promised to bring it (userfaultfd) and does not. Nothing tells beforehand how long a page will take, but the
+// kernel tells which ones are there.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/unique_fd.h"
+
+namespace anydat::os {
+
+class PageMap {
+ public:
+  // Of the process that has this thread; 0: of the calling one. False if the kernel does not tell.
+  bool open(pid_t thread);
+
+  enum class Pages : std::uint8_t {
+    resident,  // and may be written, if that was asked
+    absent,    // some of them, though they may be only a moment away
+    unknown,
+  };
+  // Addresses of that process. From any thread.
+  Pages look(std::uint64_t address, std::uint64_t length, bool to_write) const;
+  // From now on by the older and slower way, which kernels before 6.7 have alone. They are found out without this.
+  void look_by_entries() { scans_.store(false); }
+
+ private:
+  Pages scan(std::uint64_t first, std::uint64_t end, bool to_write) const;
+  Pages read_entries(std::uint64_t first, std::uint64_t end, bool to_write) const;
+
+  base::UniqueFd file_;
+  mutable std::atomic<bool> scans_{true};  // until the kernel turns out to be too old
+};
+
+inline constexpr std::uint64_t kPageBytes = 4096;  // the smallest that there are
+
+// Brings the pages of this process into memory, for reading or for writing; may take for ever. False: what is there
+// cannot be read, or written, or is nothing at all.
+bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write);
+
+}  // namespace anydat::os

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory whose pages take long to come, or never do: of a peer, or of one's own. What needs it waits; nothing else does.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <optional>
+#include <sstream>
+
+#include "absent_memory.h"
+#include "neighbour.h"
+#include "payload.h"
+#include "support/dat_fixture.h"
+
+namespace anydat::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What is under way between this process and the neighbour whose memory is absent.
+enum class Transfer { its_send, its_receive, its_write, its_read, our_write, our_read };
+
+std::string transfer_name(Transfer transfer) {
+  switch (transfer) {
+    case Transfer::its_send:
+      return "ItsSend";
+    case Transfer::its_receive:
+      return "ItsReceive";
+    case Transfer::its_write:
+      return "ItsWrite";
+    case Transfer::its_read:
+      return "ItsRead";
+    case Transfer::our_write:
+      return "OurWrite";
+    case Transfer::our_read:
+      return "OurRead";
+  }
+  return {};
+}
+
+class AbsentPages : public testing::TestWithParam<std::tuple<Wire, Transfer>> {
+ protected:
+  Wire wire() const { return std::get<0>(GetParam()); }
+  Transfer transfer() const { return std::get<1>(GetParam()); }
+
+  void SetUp() override {
+    if (!AbsentMemory::possible()) GTEST_SKIP() << "this system makes no memory absent for the kernel (userfaultfd)";
+    side_.emplace(wire());
+    other_side_.emplace(wire());
+    DAT_EP_ATTR attr = default_ep_attr();
+    attr.max_message_size = attr.max_rdma_size = kNeighbourBytes;
+    ep_.emplace(*side_, attr);
+    memory_.emplace(side_->ia, side_->pz, kNeighbourBytes);
+    word_.emplace(side_->ia, side_->pz, 64);
+    other_word_.emplace(other_side_->ia, other_side_->pz, 64);
+    others_.emplace(connect_pair(*other_side_, *side_));
+    neighbour_.emplace(wire());
+    const DAT_CONN_QUAL qualifier = std::stoull(neighbour_->tell("listen"));
+    require(dat_ep_connect(ep_->get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                           DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    if (transfer() == Transfer::its_receive) neighbour_->tell("post-receive-to-memory");
+    neighbour_->tell("accept");
+    expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    std::istringstream offer(neighbour_->tell("offer"));
+    unsigned long long context = 0, address = 0;
+    offer >> context >> address;
+    remote_.rmr_context = static_cast<DAT_RMR_CONTEXT>(context);
+    remote_.target_address = address;
+    remote_.segment_length = kNeighbourBytes;
+    neighbour_->tell("aim " + std::to_string(memory_->rmr_context()) + " " +
+                     std::to_string(reinterpret_cast<std::uintptr_t>(memory_->bytes().data())));
+    fill_message(memory_->bytes(), kOurSeed, 1);
+  }
+
+  void begin() {
+    neighbour_->tell("lose-memory");
+    DAT_LMR_TRIPLET ours = memory_->triplet();
+    switch (transfer()) {
+      case Transfer::its_send:
+        require(dat_ep_post_recv(ep_->get(), 1, &ours, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+        neighbour_->tell("post-send-of-memory");
+        break;
+      case Transfer::its_receive:
+        require(dat_ep_post_send(ep_->get(), 1, &ours, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+        break;
+      case Transfer::its_write:
+        neighbour_->tell("post-write-of-memory");
+        break;
+      case Transfer::its_read:
+        neighbour_->tell("post-read-to-memory");
+        break;
+      case Transfer::our_write:
+        require(dat_ep_post_rdma_write(ep_->get(), 1, &ours, {}, &remote_, DAT_COMPLETION_DEFAULT_FLAG),
+                "dat_ep_post_rdma_write");
+        break;
+      case Transfer::our_read:
+        require(dat_ep_post_rdma_read(ep_->get(), 1, &ours, {}, &remote_, DAT_COMPLETION_DEFAULT_FLAG),
+                "dat_ep_post_rdma_read");
+        break;
+    }
+  }
+
+  // What this process waits for has not come, and it waits no longer than it has asked to.
+  void expect_nothing_in_time() {
+    for (const DAT_EVD_HANDLE evd : {side_->recv.get(), side_->request.get()}) {
+      const auto begun = Clock::now();
+      DAT_EVENT event{};
+      DAT_COUNT more = 0;
+      EXPECT_THAT(dat_evd_wait(evd, 100'000, 1, &event, &more), HasType(DAT_TIMEOUT_EXPIRED));
+      EXPECT_LT(Clock::now() - begun, std::chrono::seconds(1));
+    }
+  }
+
+  // By other connections of this adapter.
+  void expect_others_go_on() {
+    DAT_LMR_TRIPLET there = other_word_->triplet();
+    DAT_LMR_TRIPLET here = word_->triplet();
+    for (int i = 0; i < 10; ++i) {
+      pass(*side_, others_->client.get(), here, *other_side_, others_->server.get(), there);
+      pass(*other_side_, others_->server.get(), there, *side_, others_->client.get(), here);
+    }
+  }
+  static void pass(const Side& from, DAT_EP_HANDLE from_ep, DAT_LMR_TRIPLET& source, const Side& to,
+                   DAT_EP_HANDLE to_ep, DAT_LMR_TRIPLET& target) {
+    require(dat_ep_post_recv(to_ep, 1, &target, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+    require(dat_ep_post_send(from_ep, 1, &source, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+    expect_completion(to.recv.get());
+    expect_completion(from.request.get());
+  }
+
+  void expect_end() {
+    switch (transfer()) {
+      case Transfer::its_send:
+        expect_completion(side_->recv.get());
+        neighbour_->tell("await-sent 1");
+        EXPECT_TRUE(is_message(memory_->bytes(), kItsSeed, 1));
+        break;
+      case Transfer::its_receive:
+        neighbour_->tell("await-received");
+        expect_completion(side_->request.get());
+        EXPECT_TRUE(neighbour_->holds(kOurSeed));
+        break;
+      case Transfer::its_write:
+        neighbour_->tell("await-sent 1");
+        EXPECT_TRUE(is_message(memory_->bytes(), kItsSeed, 1));
+        break;
+      case Transfer::its_read:
+        neighbour_->tell("await-sent 1");
+        EXPECT_TRUE(neighbour_->holds(kOurSeed));
+        break;
+      case Transfer::our_write:
+        expect_completion(side_->request.get());
+        EXPECT_TRUE(neighbour_->holds(kOurSeed));
+        break;
+      case Transfer::our_read:
+        expect_completion(side_->request.get());
+        EXPECT_TRUE(is_message(memory_->bytes(), kItsSeed, 1));
+        break;
+    }
+  }
+
+  static constexpr int kOurSeed = 1;
+  static constexpr int kItsSeed = 2;
+
+  std::optional<Side> side_;
+  std::optional<Side> other_side_;
+  std::optional<Lmr> memory_;
+  std::optional<Lmr> word_;
+  std::optional<Lmr> other_word_;
+  std::optional<Ep> ep_;
+  std::optional<Connection> others_;
+  std::optional<Neighbour> neighbour_;
+  DAT_RMR_TRIPLET remote_{};
+};
+
+TEST_P(AbsentPages, AreWaitedForByWhatNeedsThemOnly) {
+  begin();
+  expect_nothing_in_time();
+  expect_others_go_on();
+  neighbour_->tell("listen-no-more");  // a call that needs the neighbour's engine
+  neighbour_->tell("find-memory " + std::to_string(kItsSeed));
+  expect_end();
+  expect_others_go_on();
+}
+
+TEST_P(AbsentPages, LetTheirConnectionEnd) {
+  begin();
+  expect_nothing_in_time();
+  const auto begun = Clock::now();
+  EXPECT_THAT(ep_->free(), Succeeds());
+  EXPECT_LT(Clock::now() - begun, std::chrono::seconds(1));
+  EXPECT_EQ(neighbour_->connection_event(), event_name(DAT_CONNECTION_EVENT_DISCONNECTED));
+  expect_others_go_on();
+  neighbour_->tell("free-endpoint");
+}
+
+TEST_P(AbsentPages, LetTheirOwnerEndTheConnection) {
+  begin();
+  expect_nothing_in_time();
+  neighbour_->tell("free-endpoint");
+  const auto event = wait_event(side_->connect.get());
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event_name(event->event_number), event_name(DAT_CONNECTION_EVENT_DISCONNECTED));
+  for (const DAT_EVD_HANDLE evd : {side_->recv.get(), side_->request.get()}) {
+    while (poll_event(evd)) {  // what was flushed
+    }
+  }
+  expect_others_go_on();
+}
+
+std::vector<Wire> local_wires() {
+  std::vector<Wire> wires;
+  for (const Wire& wire : all_wires()) {
+    if (wire.name.starts_with("shm")) wires.push_back(wire);
+  }
+  return wires;
+}
+
+INSTANTIATE_TEST_SUITE_P(Transfers, AbsentPages,
+                         testing::Combine(testing::ValuesIn(local_wires()),
+                                          testing::Values(Transfer::its_send, Transfer::its_receive,
+                                                          Transfer::its_write, Transfer::its_read,
+                                                          Transfer::our_write, Transfer::our_read)),
+                         [](const auto& at) {
+                           return std::get<0>(at.param).name + "_" + transfer_name(std::get<1>(at.param));
+                         });
+
+}  // namespace
+}  // namespace anydat::test

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which pages are in memory, and bringing them there.
+#include "os/page_map.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "nic/soft/resident_pages.h"
+
+namespace anydat {
+namespace {
+
+using Pages = os::PageMap::Pages;
+
+constexpr std::size_t kPages = 600;  // more than are asked for at once
+constexpr std::size_t kBytes = kPages * os::kPageBytes;
+
+class Memory {
+ public:
+  Memory()
+      : pages_(static_cast<std::byte*>(
+            ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    ::madvise(pages_, kBytes, MADV_NOHUGEPAGE);
+  }
+  ~Memory() { ::munmap(pages_, kBytes); }
+  std::byte* at(std::size_t page) const { return pages_ + page * os::kPageBytes; }
+  std::uint64_t address(std::size_t page) const { return reinterpret_cast<std::uintptr_t>(at(page)); }
+
+ private:
+  std::byte* pages_;
+};
+
+class PageMapTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (!map_.open(0)) GTEST_SKIP() << "the kernel tells nothing";
+    if (GetParam()) map_.look_by_entries();
+  }
+  os::PageMap map_;
+  Memory memory_;
+};
+
+TEST_P(PageMapTest, TellsPagesThatHaveBeenTouched) {
+  EXPECT_EQ(map_.look(memory_.address(0), 1, false), Pages::absent);
+  std::memset(memory_.at(10), 1, 500 * os::kPageBytes);
+  EXPECT_EQ(map_.look(memory_.address(10), 500 * os::kPageBytes, true), Pages::resident);
+  EXPECT_EQ(map_.look(memory_.address(10) - 1, 2, false), Pages::absent);
+  EXPECT_EQ(map_.look(memory_.address(509), os::kPageBytes, false), Pages::resident);
+  EXPECT_EQ(map_.look(memory_.address(509), os::kPageBytes + 1, false), Pages::absent);
+  ::madvise(memory_.at(300), os::kPageBytes, MADV_DONTNEED);
+  EXPECT_EQ(map_.look(memory_.address(10), 500 * os::kPageBytes, false), Pages::absent);
+}
+
+TEST_P(PageMapTest, FaultingInMakesThemResident) {
+  EXPECT_TRUE(os::fault_in(memory_.address(1) + 17, 2 * os::kPageBytes, true));
+  EXPECT_EQ(map_.look(memory_.address(1), 3 * os::kPageBytes, true), Pages::resident);
+  EXPECT_EQ(map_.look(memory_.address(4), 1, false), Pages::absent);
+  EXPECT_TRUE(os::fault_in(memory_.address(5), 1, false));
+  EXPECT_EQ(map_.look(memory_.address(5), 1, false), Pages::resident);
+}
+
+TEST_P(PageMapTest, NothingCanBeBroughtWhereNothingMayBeRead) {
+  ::mprotect(memory_.at(3), os::kPageBytes, PROT_NONE);
+  EXPECT_FALSE(os::fault_in(memory_.address(2), 3 * os::kPageBytes, false));
+  Memory gone;
+  ::munmap(gone.at(0), os::kPageBytes);
+  EXPECT_FALSE(os::fault_in(gone.address(0), 1, false));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, PageMapTest, testing::Bool(),
+                         [](const auto& at) { return at.param ? "ByEntries" : "ByScan"; });
+
+TEST(ResidentPagesTest, RemembersForAMoment) {
+  os::PageMap map;
+  if (!map.open(0)) GTEST_SKIP() << "the kernel tells nothing";
+  Memory memory;
+  nic::soft::ResidentPages pages;
+  const base::Nanoseconds now = base::now_ns();
+  const nic::soft::ResidentPages::Range range{memory.address(0), 3 * os::kPageBytes, kBytes};
+  EXPECT_FALSE(pages.hold(0, range, true, now));
+  std::memset(memory.at(0), 1, 3 * os::kPageBytes);
+  EXPECT_TRUE(pages.hold(0, range, false, now));  // though what lies behind is not there
+  ::madvise(memory.at(1), os::kPageBytes, MADV_DONTNEED);
+  EXPECT_TRUE(pages.hold(0, range, false, now));
+  EXPECT_FALSE(pages.hold(0, range, true, now));  // seen for reading only
+  EXPECT_FALSE(pages.hold(0, range, false, now + 10'000'000));
+}
+
+}  // namespace
+}  // namespace anydat
