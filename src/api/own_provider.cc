@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/habits.h"
 #include "api/provider.h"
 #include "base/fork.h"
 #include "base/lock.h"
@@ -40,8 +41,9 @@ constinit base::PerProcess<OwnNames> own_names;
 
 DAT_RETURN open_adapter(const OwnName& name, const std::string& adapter, DAT_COUNT async_min_qlen,
                         DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
-  return dapl::Ia::open({name.table, &registry::open_builtin, adapter, name.tuple.minor, name.tuple.thread_safe},
-                        name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
+  return dapl::Ia::open(
+      {name.table, &registry::open_builtin, adapter, name.tuple.minor, name.tuple.thread_safe, habits()},
+      name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
 }
 
 OwnName* find_name_locked(OwnNames& names, const Tuple& tuple) ANYDAT_REQUIRES(names.lock) {

@@ -24,6 +24,9 @@ constexpr std::array kTable{
              "object has counted when it goes"},
     EnvEntry{EnvVar::wire, "DAT_WIRE", EnvKind::choice, "auto, shm, tcp", "auto",
              "the wire a soft adapter connects by"},
+    EnvEntry{EnvVar::compat, "DAT_COMPAT", EnvKind::choice, "strict, default, openfabrics", "default",
+             "what programs may take for granted beside the standard: nothing, what harms nobody, or what OpenFabrics "
+             "does as well"},
     EnvEntry{EnvVar::spin_us, "DAT_SPIN_US", EnvKind::number, "microseconds", "50",
              "how long a wait spins before it sleeps"},
     EnvEntry{EnvVar::rnr_timeout_ms, "DAT_RNR_TIMEOUT_MS", EnvKind::number, "milliseconds", "unlimited",

@@ -18,6 +18,7 @@ enum class EnvVar {
   dbg_dest,        // DAT_DBG_DEST
   log,             // DAT_LOG
   wire,            // DAT_WIRE
+  compat,          // DAT_COMPAT
   spin_us,         // DAT_SPIN_US
   rnr_timeout_ms,  // DAT_RNR_TIMEOUT_MS
   shm_copy,        // DAT_SHM_COPY

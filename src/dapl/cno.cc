@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/cno.h"
 
-
 #include <algorithm>
 
 #include "dapl/error.h"
@@ -114,6 +113,10 @@ void Cno::release_all(bool call_agent) {
   }
 }
 
+DAT_RETURN Cno::queue_empty() const {
+  return ia().habits().codes_without_class ? DAT_QUEUE_EMPTY : error_code(DAT_QUEUE_EMPTY);
+}
+
 DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
   if (!evd) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_cno_wait: evd_handle is NULL");
   nic::Engine& engine = ia().engine();
@@ -132,7 +135,7 @@ DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
     }
     if (timeout == 0) {
       *evd = DAT_HANDLE_NULL;
-      return error_code(DAT_QUEUE_EMPTY);
+      return queue_empty();
     }
     sleepers_.push_back(&sleeper);
     ++inside_;
@@ -155,7 +158,7 @@ DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
   }
   sleepers_.remove(&sleeper);
   *evd = DAT_HANDLE_NULL;
-  return error_code(result == nic::WaitResult::interrupted ? DAT_INTERRUPTED_CALL : DAT_QUEUE_EMPTY);
+  return result == nic::WaitResult::interrupted ? error_code(DAT_INTERRUPTED_CALL) : queue_empty();
 }
 
 DAT_RETURN Cno::free() {

@@ -44,6 +44,7 @@ class Cno final : public Object {
     bool released = false;
   };
 
+  DAT_RETURN queue_empty() const;  // CNO-WAIT-3
   void release_all(bool call_agent);
   void wake_one_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
   void take_agent_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);

@@ -75,7 +75,11 @@ DAT_RETURN no_watermarks(const char* call, DAT_COUNT soft, DAT_COUNT hard) {
 
 }  // namespace
 
-Ep::Ep(Ia& ia, Srq* srq) : Object(ia, kType), srq_(srq), regions_(ia.nic().regions()) {}
+Ep::Ep(Ia& ia, Srq* srq)
+    : Object(ia, kType),
+      srq_(srq),
+      regions_(ia.nic().regions()),
+      local_length_counts_(ia.habits().short_remote_segment) {}
 
 Ep::~Ep() = default;
 
@@ -90,19 +94,21 @@ DAT_RETURN Ep::create(Ia& ia, const Parts& parts, Srq* srq, const DAT_EP_ATTR* g
                 call);
   }
   DAT_EP_ATTR attr = given ? *given : default_attributes(ia.limits(), parts.recv != nullptr, parts.request != nullptr);
+  if (attr.srq_soft_hw == 0) attr.srq_soft_hw = DAT_HW_DEFAULT;  // EP-CSRQ-17: unset
   attr.ep_transport_specific = nullptr;
   attr.ep_provider_specific = nullptr;
   base::Guard guard(ia.engine());
   auto made = std::make_unique<Ep>(ia, srq);
   if (const DAT_RETURN rc = made->check_parts(call, parts, attr)) return rc;
+  const DAT_COUNT hard = ia.habits().srq_ep_without_watermark ? DAT_HW_DEFAULT : attr.max_recv_dtos;
   if (srq) {
     const nic::AdapterInfo& info = ia.nic().info();
     if (&srq->pz() != parts.pz && !info.shared_queue_of_any_zone) {  // EP-CSRQ-9
       return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
                   "{}: the SRQ is of another protection zone, and srq_ep_pz_difference_supported is FALSE", call);
     }
-    if ((attr.srq_soft_hw != DAT_HW_DEFAULT || attr.max_recv_dtos != DAT_HW_DEFAULT) && !info.has_watermarks) {
-      return no_watermarks(call, attr.srq_soft_hw, attr.max_recv_dtos);
+    if ((attr.srq_soft_hw != DAT_HW_DEFAULT || hard != DAT_HW_DEFAULT) && !info.has_watermarks) {
+      return no_watermarks(call, attr.srq_soft_hw, hard);
     }
   }
   if (srq && srq->endpoints() >= ia.limits().max_ep_per_srq)
@@ -123,7 +129,7 @@ DAT_RETURN Ep::create(Ia& ia, const Parts& parts, Srq* srq, const DAT_EP_ATTR* g
     attr.srq_soft_hw = DAT_HW_DEFAULT;  // EP-CREATE-26
   }
   ep->take_parts(parts, attr);
-  if (srq) ep->queue_pair_->set_watermarks(attr.srq_soft_hw, attr.max_recv_dtos);
+  if (srq) ep->queue_pair_->set_watermarks(attr.srq_soft_hw, hard);
   *handle = ep->handle();
   return DAT_SUCCESS;
 }
@@ -162,9 +168,13 @@ DAT_RETURN Ep::check_parts(const char* call, const Parts& parts, const DAT_EP_AT
                   static_cast<unsigned>(role.flag));
     }
   }
-  const AttributeContext context{
-      call,           ia().limits(), ia().nic().info().qos_supported, parts.recv != nullptr, parts.request != nullptr,
-      srq_ != nullptr};
+  const AttributeContext context{call,
+                                 ia().limits(),
+                                 ia().nic().info().qos_supported,
+                                 parts.recv != nullptr,
+                                 parts.request != nullptr,
+                                 srq_ != nullptr,
+                                 ia().habits().srq_ep_without_watermark};
   if (const DAT_RETURN rc = check_attributes(context, attr)) return rc;
 
   bool permitted = true;
@@ -176,8 +186,9 @@ DAT_RETURN Ep::check_parts(const char* call, const Parts& parts, const DAT_EP_AT
   });
   if (permitted) return DAT_SUCCESS;
   return fail(DAT_INVALID_PARAMETER, srq_ ? DAT_INVALID_ARG7 : DAT_INVALID_ARG6,
-              "{}: completion flags (recv {:#x}, request {:#x}) do not go with the other streams of an EVD", call,
-              static_cast<unsigned>(attr.recv_completion_flags), static_cast<unsigned>(attr.request_completion_flags));
+              "{}: completion flags (recv {:#x}, request {:#x}) do not go with the other streams of an EVD{}", call,
+              static_cast<unsigned>(attr.recv_completion_flags), static_cast<unsigned>(attr.request_completion_flags),
+              ia().habits().mixed_completion_flags.hint);
 }
 
 // Moves the use counts and streams from the old parts to the new ones.
@@ -327,6 +338,10 @@ DAT_RETURN Ep::set_watermark(DAT_COUNT soft, DAT_COUNT hard) {
   if (srq_) attr_.max_recv_dtos = hard;  // EP-WM-17
   queue_pair_->set_watermarks(soft, hard);
   return DAT_SUCCESS;
+}
+
+bool Ep::receives_solicited() const {
+  return recv_model_.load(std::memory_order_relaxed) == StreamCounts::kSolicited;
 }
 
 const char* Ep::wire() const {

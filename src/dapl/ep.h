@@ -54,6 +54,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   const char* wire() const;  // of its connection; null if there is none
   DAT_RETURN get_status(DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) const;
   DAT_RETURN recv_query(DAT_COUNT* allocated, DAT_COUNT* span) const;
+  // Whether its receives notify only of messages that were sent so (EVM-31).
+  bool receives_solicited() const;
   DAT_EP_STATE state() const { return state_.load(std::memory_order_acquire); }
   nic::QueuePair& queue_pair() const { return *queue_pair_; }
 
@@ -131,6 +133,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   DAT_RETURN post_any_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                            DAT_COMPLETION_FLAGS flags);
   template <nic::WorkKind kind>
+  bool fits(DAT_VLEN from, DAT_VLEN to) const;
+  template <nic::WorkKind kind>
   DAT_RETURN post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
                        DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
   template <nic::WorkKind kind>
@@ -148,6 +152,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
 
   Srq* const srq_;
   const nic::RegionTable& regions_;  // the adapter's
+  const bool local_length_counts_;   // by habit: of an RDMA whose remote segment is shorter
   std::unique_ptr<nic::QueuePair> queue_pair_;
   std::atomic<DAT_EP_STATE> state_{DAT_EP_STATE_UNCONNECTED};
 

@@ -90,10 +90,11 @@ DAT_RETURN check_attributes(const AttributeContext& context, const DAT_EP_ATTR& 
 
   if (context.shared) {
     // EP-CSRQ-16, EP-CSRQ-17: the two are watermarks here.
-    if (attr.max_recv_dtos == 0 || (attr.max_recv_dtos < 0 && attr.max_recv_dtos != DAT_HW_DEFAULT)) {
+    const bool positive_or_default = attr.max_recv_dtos > 0 || attr.max_recv_dtos == DAT_HW_DEFAULT;
+    if (!positive_or_default && !context.any_max_recv_dtos) {
       return fail(DAT_INVALID_PARAMETER, subtype,
-                  "{}: max_recv_dtos {} is no hard high watermark: positive, or DAT_HW_DEFAULT", context.call,
-                  attr.max_recv_dtos);
+                  "{}: max_recv_dtos {} is no hard high watermark: positive, or DAT_HW_DEFAULT{}", context.call,
+                  attr.max_recv_dtos, context.any_max_recv_dtos.hint);
     }
     if (attr.srq_soft_hw < 0 && attr.srq_soft_hw != DAT_HW_DEFAULT) {
       return fail(DAT_INVALID_PARAMETER, subtype,

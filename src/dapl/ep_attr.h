@@ -5,6 +5,7 @@
 #include <dat/udat.h>
 
 #include "dapl/evd.h"
+#include "dapl/habits.h"
 #include "nic/adapter.h"
 
 namespace anydat::dapl {
@@ -21,7 +22,8 @@ struct AttributeContext {
   std::uint32_t qos_supported;
   bool has_recv_evd;
   bool has_request_evd;
-  bool shared;  // an endpoint on an SRQ: EP-CSRQ-12 to 18 and 28
+  bool shared;              // an endpoint on an SRQ: EP-CSRQ-12 to 18 and 28
+  Habit any_max_recv_dtos;  // of an endpoint on an SRQ
 };
 DAT_RETURN check_attributes(const AttributeContext& context, const DAT_EP_ATTR& attr);
 

@@ -231,6 +231,11 @@ void Ep::on_closed(bool broken) {
   const bool asked = state() == DAT_EP_STATE_DISCONNECT_PENDING;
   set_state(DAT_EP_STATE_DISCONNECTED);
   report(broken && !asked ? DAT_CONNECTION_EVENT_BROKEN : DAT_CONNECTION_EVENT_DISCONNECTED);
+  // All that it took from the SRQ has completed or been flushed, and with the engine held the two events of all
+  // endpoints come in the same order.
+  if (srq_ && ia().habits().broken_after_disconnect) {
+    ia().post_async(*this, DAT_ASYNC_ERROR_EP_BROKEN, DAT_EP_TRANSFER_TO_ERROR);
+  }
 }
 
 void Ep::on_soft_watermark() {

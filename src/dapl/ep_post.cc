@@ -106,8 +106,12 @@ DAT_RETURN Ep::post_any_send(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
   if (!takes_requests()) [[unlikely]]
     return wrong_state(call);
   CheckedSegments segments;
-  const SegmentRules rules{call, max_request_iov_.load(std::memory_order_relaxed), "the endpoint's",
-                           zone_.load(std::memory_order_relaxed), nic::access::kLocalRead};
+  const SegmentRules rules{call,
+                           max_request_iov_.load(std::memory_order_relaxed),
+                           "the endpoint's",
+                           zone_.load(std::memory_order_relaxed),
+                           nic::access::kLocalRead,
+                           ia().habits().sends_without_local_read.hint};
   if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
   if (segments.length() > max_message_size_.load(std::memory_order_relaxed)) [[unlikely]] {
     return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: {} bytes exceed the endpoint's max_message_size {}", call,
@@ -176,15 +180,21 @@ DAT_RETURN Ep::post_any_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, con
   if (!takes_requests()) [[unlikely]]
     return wrong_state(call);
   CheckedSegments segments;
-  const SegmentRules rules{call, max_segments, "the endpoint's", zone_.load(std::memory_order_relaxed),
-                           reads ? nic::access::kLocalWrite : nic::access::kLocalRead};
+  const SegmentRules rules{call,
+                           max_segments,
+                           "the endpoint's",
+                           zone_.load(std::memory_order_relaxed),
+                           reads ? nic::access::kLocalWrite : nic::access::kLocalRead,
+                           ia().habits().sends_without_local_read.hint};
   if (const DAT_RETURN rc = segments.check(regions_, rules, num_segments, iov)) return rc;
+  DAT_VLEN remote_length = remote->segment_length;
+  if (local_length_counts_ && remote_length < segments.length()) remote_length = segments.length();
   // What moves fills the remote segment for a Read, and is the local data for a Write (RDR-2, RDW-2).
-  const DAT_VLEN from = reads ? static_cast<DAT_VLEN>(remote->segment_length) : segments.length();
-  const DAT_VLEN to = reads ? segments.length() : static_cast<DAT_VLEN>(remote->segment_length);
+  const DAT_VLEN from = reads ? remote_length : segments.length();
+  const DAT_VLEN to = reads ? segments.length() : remote_length;
   if (from > to) [[unlikely]] {
-    return fail(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE, "{}: {} bytes do not fit into the {} bytes of the {} buffer", call,
-                from, to, reads ? "local" : "remote");
+    return fail(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE, "{}: {} bytes do not fit into the {} bytes of the {} buffer{}", call,
+                from, to, reads ? "local" : "remote", reads ? "" : ia().habits().short_remote_segment.hint);
   }
   if (from > max_rdma_size_.load(std::memory_order_relaxed)) [[unlikely]] {
     return fail(DAT_INVALID_PARAMETER, reads ? DAT_INVALID_ARG5 : DAT_INVALID_ARG3,
@@ -203,6 +213,13 @@ DAT_RETURN Ep::post_any_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, con
   return post_outcome(call, status);
 }
 
+// Whether the lengths go together and say what is to move, without a closer look.
+template <nic::WorkKind kind>
+inline bool Ep::fits(DAT_VLEN from, DAT_VLEN to) const {
+  if constexpr (kind == nic::WorkKind::rdma_read) return from == to || (from < to && !local_length_counts_);
+  return from <= to;
+}
+
 // Apart, so that what it needs is not in the way of those that are like the ones before them.
 template <nic::WorkKind kind>
 DAT_RETURN Ep::post_new_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov,
@@ -213,7 +230,7 @@ DAT_RETURN Ep::post_new_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, con
       is_plain(num_segments, iov, flags, reads ? nic::access::kLocalWrite : nic::access::kLocalRead)) [[likely]] {
     const DAT_VLEN from = reads ? remote->segment_length : iov->segment_length;
     const DAT_VLEN to = reads ? iov->segment_length : remote->segment_length;
-    if (from <= to && from <= max_rdma_size_.load(std::memory_order_relaxed)) [[likely]] {
+    if (fits<kind>(from, to) && from <= max_rdma_size_.load(std::memory_order_relaxed)) [[likely]] {
       return post_plain(reads ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write", kind, *iov, from, cookie, flags,
                         {remote->target_address, remote->rmr_context}, regions_seen);
     }
@@ -228,8 +245,8 @@ inline DAT_RETURN Ep::post_rdma(DAT_COUNT max_segments, DAT_COUNT num_segments, 
   if (iov && remote && num_segments == 1 && max_segments >= 1 && (flags & kUnusualFlags) == 0) [[likely]] {
     const DAT_VLEN from = reads ? remote->segment_length : iov->segment_length;
     const DAT_VLEN to = reads ? iov->segment_length : remote->segment_length;
-    if (from != 0 && from <= to && from <= max_rdma_size_.load(std::memory_order_relaxed) && open_to_requests(state()))
-        [[likely]] {
+    if (from != 0 && fits<kind>(from, to) && from <= max_rdma_size_.load(std::memory_order_relaxed) &&
+        open_to_requests(state())) [[likely]] {
       const nic::SingleRdma request{
           cookie.as_64, to_nic(*iov), from, to_nic(flags), {remote->target_address, remote->rmr_context}};
       if (reads ? queue_pair_->read_again(request) : queue_pair_->write_again(request)) [[likely]]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/evd.h"
 
-
 #include <algorithm>
 #include <new>
 #include <numeric>
 
 #include "dapl/cno.h"
 #include "dapl/cr.h"
+#include "dapl/ep.h"
 #include "dapl/error.h"
 #include "dapl/ia.h"
 #include "dapl/ranges.h"
@@ -46,11 +46,25 @@ bool StreamCounts::permitted(bool software) const {
   return true;
 }
 
+bool StreamCounts::mixed_with_solicited() const {
+  return receives[kSolicited] > 0 &&
+         receives[kSolicited] < receives[kThreshold] + receives[kUnsignalled] + receives[kSolicited];
+}
+
+// UNSIGNALLED streams share an EVD with SOLICITED ones only by habit.
 DAT_EVD_STATE StreamCounts::configuration() const {
-  if (receives[kSolicited] > 0) return DAT_EVD_STATE_CONFIG_SOLICITED;
   if (receives[kUnsignalled] + requests[kUnsignalled] > 0) return DAT_EVD_STATE_CONFIG_NOTIFY;
+  if (receives[kSolicited] > 0) return DAT_EVD_STATE_CONFIG_SOLICITED;
   return DAT_EVD_STATE_CONFIG_THRESHOLD;
 }
+
+Evd::Evd(Ia& ia, DAT_EVD_FLAGS flags)
+    : Object(ia, kType),
+      flags_(flags),
+      mixes_flags_(ia.habits().mixed_completion_flags),
+      grows_(ia.habits().growing_evds),
+      queue_empty_(ia.habits().codes_without_class ? DAT_QUEUE_EMPTY : error_code(DAT_QUEUE_EMPTY)),
+      timed_out_(ia.habits().codes_without_class ? DAT_TIMEOUT_EXPIRED : error_code(DAT_TIMEOUT_EXPIRED)) {}
 
 Evd::~Evd() = default;
 
@@ -133,7 +147,9 @@ void Evd::set_streams(const StreamCounts& counts) {
   streams_ = counts;
   base::Guard guard(lock_);
   configuration_ = counts.configuration();
-  solicited_only_.store(configuration_ == DAT_EVD_STATE_CONFIG_SOLICITED);
+  unsolicited_.store(counts.receives[StreamCounts::kSolicited] == 0 ? Unsolicited::notify
+                     : counts.mixed_with_solicited()                ? Unsolicited::ask_stream
+                                                                    : Unsolicited::silent);
 }
 
 // ---- arrivals
@@ -161,8 +177,12 @@ bool Evd::notifies(const nic::Completion& completion) const {
   if (completion.status != nic::WorkStatus::success) return true;  // EVM-34
   if (completion.unsignalled) return false;
   // EVM-31. The configuration changes only while no stream that cares is connected.
-  return completion.kind != nic::WorkKind::recv || completion.solicited ||
-         !solicited_only_.load(std::memory_order_relaxed);
+  if (completion.kind != nic::WorkKind::recv || completion.solicited) return true;
+  const Unsolicited unsolicited = unsolicited_.load(std::memory_order_relaxed);
+  if (unsolicited != Unsolicited::ask_stream) return unsolicited == Unsolicited::notify;
+  // An endpoint whose handle has died already still is there: its queue pair is what reports.
+  const Ep* ep = lookup<Ep>(completion.owner);
+  return !ep || !ep->receives_solicited();
 }
 
 inline Evd::Entry& Evd::next_slot_locked() {
@@ -181,7 +201,7 @@ std::size_t Evd::push(std::span<const nic::Completion> completions) {
   {
     base::Guard guard(lock_);
     for (const nic::Completion& completion : completions) {
-      if (count_.load(std::memory_order_relaxed) == capacity_) [[unlikely]] {
+      if (count_.load(std::memory_order_relaxed) == capacity_ && !grow_locked()) [[unlikely]] {
         report = note_overflow_locked(completions.size() - kept);
         break;
       }
@@ -207,7 +227,7 @@ bool Evd::append(const DAT_EVENT& event, bool overflows) {
   bool report = false;
   {
     base::Guard guard(lock_);
-    if (count_.load(std::memory_order_relaxed) < capacity_) {
+    if (count_.load(std::memory_order_relaxed) < capacity_ || (overflows && grow_locked())) {
       Entry& entry = next_slot_locked();
       entry.event = event;
       entry.shared = nullptr;
@@ -218,6 +238,25 @@ bool Evd::append(const DAT_EVENT& event, bool overflows) {
   }
   if (report) ia().post_async(*this, DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR);
   return false;
+}
+
+// EVM-51. Of a full queue. It doubles, so that this happens a few times only, however much is queued.
+bool Evd::grow_locked() {
+  const auto most = static_cast<std::uint32_t>(ia().limits().max_evd_qlen);
+  if (!grows_ || dead_ || capacity_ >= most) return false;
+  const std::uint32_t capacity = capacity_ > most / 2 ? most : capacity_ * 2;
+  std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[capacity]);
+  if (!ring) return false;
+  move_locked(std::move(ring), capacity);
+  return true;
+}
+
+void Evd::move_locked(std::unique_ptr<Entry[]> ring, std::uint32_t capacity) {
+  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) ring[i] = ring_[(head_ + i) % capacity_];
+  ring_ = std::move(ring);
+  capacity_ = capacity;
+  head_ = 0;
 }
 
 // True if it is to be reported: once, until an event has been dequeued (EVM-50).
@@ -280,7 +319,7 @@ DAT_RETURN Evd::dequeue(DAT_EVENT* event) {
   {
     base::Guard guard(lock_);
     if (waiter_) return busy_locked("dat_evd_dequeue");
-    if (count_.load(std::memory_order_relaxed) == 0) return error_code(DAT_QUEUE_EMPTY);
+    if (count_.load(std::memory_order_relaxed) == 0) return queue_empty_;
     pop_locked(event, shared);
     // SRQ-ACC-9. Under the lock: a shared queue that goes away makes the queues forget it first.
     if (shared) shared->reaped();
@@ -319,7 +358,7 @@ DAT_RETURN Evd::wait(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
       }
       if (polled && timeout == 0) {
         *nmore = static_cast<DAT_COUNT>(count);
-        return error_code(DAT_TIMEOUT_EXPIRED);
+        return timed_out_;
       }
     }
     if (timeout != 0) return block(timeout, threshold, event, nmore);
@@ -369,7 +408,7 @@ DAT_RETURN Evd::block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event
           return DAT_SUCCESS;
         }
         *nmore = static_cast<DAT_COUNT>(count);
-        return error_code(result == nic::WaitResult::interrupted ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
+        return result == nic::WaitResult::interrupted ? error_code(DAT_INTERRUPTED_CALL) : timed_out_;
       }
       waiter.rearm();
     }
@@ -404,10 +443,7 @@ DAT_RETURN Evd::resize(DAT_COUNT min_qlen) {
     return fail(DAT_INVALID_STATE, DAT_NO_SUBTYPE, "dat_evd_resize: {} events are queued, more than {}", count,
                 min_qlen);
   }
-  for (std::uint32_t i = 0; i < count; ++i) ring[i] = ring_[(head_ + i) % capacity_];
-  ring_ = std::move(ring);
-  capacity_ = capacity;
-  head_ = 0;
+  move_locked(std::move(ring), capacity);
   return DAT_SUCCESS;
 }
 

@@ -23,6 +23,8 @@ struct StreamCounts {
 
   std::uint32_t all() const;
   bool permitted(bool software) const;  // EVM-24, EP-CREATE-20 to 23
+  // Whether a receive may have to be asked how its stream notifies, since not all do it alike.
+  bool mixed_with_solicited() const;
   DAT_EVD_STATE configuration() const;  // EVM-23
 };
 
@@ -42,7 +44,7 @@ class Evd final : public Object, public nic::CompletionQueue {
     base::Counter most_queued;
   };
 
-  Evd(Ia& ia, DAT_EVD_FLAGS flags) : Object(ia, kType), flags_(flags) {}
+  Evd(Ia& ia, DAT_EVD_FLAGS flags);
   ~Evd() override;
   bool init(DAT_COUNT capacity);
 
@@ -59,7 +61,9 @@ class Evd final : public Object, public nic::CompletionQueue {
 
   // (engine) Streams.
   const StreamCounts& streams() const { return streams_; }
-  bool permits(const StreamCounts& counts) const { return counts.permitted((flags_ & DAT_EVD_SOFTWARE_FLAG) != 0); }
+  bool permits(const StreamCounts& counts) const {
+    return mixes_flags_ || counts.permitted((flags_ & DAT_EVD_SOFTWARE_FLAG) != 0);
+  }
   void set_streams(const StreamCounts& counts);
   bool carries(DAT_EVD_FLAGS kind) const { return (flags_ & kind) != 0; }
 
@@ -87,6 +91,8 @@ class Evd final : public Object, public nic::CompletionQueue {
   Entry& next_slot_locked() ANYDAT_REQUIRES(lock_);
   void write(Entry& entry, const nic::Completion& completion) const;
   bool notifies(const nic::Completion& completion) const;
+  bool grow_locked() ANYDAT_REQUIRES(lock_);
+  void move_locked(std::unique_ptr<Entry[]> ring, std::uint32_t capacity) ANYDAT_REQUIRES(lock_);
   bool note_overflow_locked(std::size_t lost) ANYDAT_REQUIRES(lock_);
   void notify_locked() ANYDAT_REQUIRES(lock_);
   void pop_locked(DAT_EVENT* event, nic::ReceiveQueue*& shared) ANYDAT_REQUIRES(lock_);
@@ -94,14 +100,20 @@ class Evd final : public Object, public nic::CompletionQueue {
   DAT_RETURN block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event, DAT_COUNT* nmore);
 
   const DAT_EVD_FLAGS flags_;
+  const bool mixes_flags_;  // as the next three, by the instance's habits
+  const bool grows_;
+  const DAT_RETURN queue_empty_;
+  const DAT_RETURN timed_out_;
   StreamCounts streams_;  // with the engine
 
   mutable base::SpinLock lock_;
   std::unique_ptr<Entry[]> ring_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t capacity_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t head_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::atomic<std::uint32_t> count_{0};      // written under lock_
-  std::atomic<bool> solicited_only_{false};  // configuration_ is SOLICITED
+  std::atomic<std::uint32_t> count_{0};  // written under lock_
+  // Which receives of unsolicited messages notify nobody (EVM-31): those of all streams, or of those that say so.
+  enum class Unsolicited : std::uint8_t { notify, silent, ask_stream };
+  std::atomic<Unsolicited> unsolicited_{Unsolicited::notify};
   Cno* cno_ ANYDAT_GUARDED_BY(lock_) = nullptr;
   nic::Waiter* waiter_ ANYDAT_GUARDED_BY(lock_) = nullptr;
   std::uint32_t threshold_ ANYDAT_GUARDED_BY(lock_) = 0;  // of the waiter

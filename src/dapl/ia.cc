@@ -27,6 +27,14 @@ namespace anydat::dapl {
 
 namespace {
 
+// What programs written for OpenFabrics' Providers look for by name. There is no InfiniBand here, so only what is true
+// of every adapter: it reads by RDMA, and a message of that many bytes never has to be cut by the program.
+constexpr DAT_NAMED_ATTR kOpenFabricsAttributes[] = {
+    {"DAT_IB_RDMA_READ", "TRUE"},
+    {"DAT_IB_TRANSPORT_MTU", "2048"},
+    {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
+};
+
 // Freed objects that stay in memory (see the class comment).
 constexpr std::size_t kRestingMax = 64;
 
@@ -88,6 +96,10 @@ Ia::Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
       {"ANYDAT_ACCEPT_COMPLETES", info.confirms_accepts ? "confirmed" : "at once"},
       {"ANYDAT_PEER_DEATH", info.tells_deaths ? "broken" : "disconnected or broken"},
   };
+  if (kind_.habits.openfabrics_attributes) {
+    provider_attributes_.insert(provider_attributes_.end(), std::begin(kOpenFabricsAttributes),
+                                std::end(kOpenFabricsAttributes));
+  }
 }
 
 Ia::~Ia() = default;

@@ -11,6 +11,7 @@
 
 #include "base/lock.h"
 #include "dapl/agent_thread.h"
+#include "dapl/habits.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
 
@@ -64,6 +65,7 @@ class Ia final : public Object, public nic::AdapterEvents {
     std::string adapter;           // what `make` is given
     DAT_UINT32 api_minor_version;  // reported as dapl_version_minor (PRV-ATTR-5)
     DAT_BOOLEAN thread_safe;       // reported as is_thread_safe (PRV-ATTR-6)
+    Habits habits;                 // what its program may take for granted
   };
   static DAT_RETURN open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd,
                          DAT_IA_HANDLE* handle);
@@ -77,6 +79,7 @@ class Ia final : public Object, public nic::AdapterEvents {
   nic::Engine& engine() const { return *engine_; }
   const Limits& limits() const { return limits_; }
   const std::string& name() const { return name_; }
+  const Habits& habits() const { return kind_.habits; }
 
   // Takes the object in and gives it a handle. Null when the limit of its type or memory is exhausted.
   template <typename T>

@@ -146,7 +146,9 @@ DAT_RETURN Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& resu
   }
 
   nic::RegionKeys keys;
-  const nic::Status status = ia.nic().add_region({address, request.length, pz.zone(), request.rights}, keys);
+  std::uint32_t rights = request.rights;
+  if (ia.habits().sends_without_local_read) rights |= nic::access::kLocalRead;
+  const nic::Status status = ia.nic().add_region({address, request.length, pz.zone(), rights}, keys);
   base::Guard guard(ia.engine());
   Lmr* lmr = status == nic::Status::ok ? ia.adopt(std::make_unique<Lmr>(ia, pz, request, address, keys)) : nullptr;
   if (!lmr) {

@@ -40,6 +40,7 @@ class Lmr final : public Object {
   // With the engine held. Nobody touches the memory through the region afterwards (LMR-FREE-8). Nothing: a peer is in
   // the middle of using it; ask again, with the engine released in between.
   std::optional<DAT_RETURN> free();
+  std::uint32_t rights() const { return static_cast<std::uint32_t>(request_.rights); }
   // Engine held, as for the next two: an RMR is bound to it.
   void bind() { ++bound_; }
   void unbind() { --bound_; }

@@ -69,8 +69,11 @@ DAT_RETURN Rmr::bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, 
       return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: no live LMR has the context {:#x}", call,
                   part.lmr_context);
     }
-    switch (ia().nic().regions().check(part.lmr_context, part.virtual_address, part.segment_length, pz_.zone(),
-                                       local_rights_for(remote))) {
+    // The table of regions may grant more than the LMR was registered with (Habits::sends_without_local_read).
+    const bool lent = (local_rights_for(remote) & ~lmr->rights()) == 0;
+    switch (lent
+                ? ia().nic().regions().check(part.lmr_context, part.virtual_address, part.segment_length, pz_.zone(), 0)
+                : nic::RegionCheck::no_right) {
       case nic::RegionCheck::ok:
         break;
       case nic::RegionCheck::wrong_zone:

@@ -49,8 +49,9 @@ DAT_RETURN CheckedSegments::bad_segment(const SegmentRules& rules, DAT_COUNT ind
     case nic::RegionCheck::no_right:
       return fail(DAT_PRIVILEGES_VIOLATION,
                   rules.rights == nic::access::kLocalRead ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE,
-                  "{}: segment {} needs privilege {:#x}, which the LMR with context {:#x} does not have", rules.call,
-                  index, rules.rights, segment.lmr_context);
+                  "{}: segment {} needs privilege {:#x}, which the LMR with context {:#x} does not have{}", rules.call,
+                  index, rules.rights, segment.lmr_context,
+                  rules.rights == nic::access::kLocalRead ? rules.no_local_read_hint : "");
     default:
       return fail(DAT_PRIVILEGES_VIOLATION, DAT_NO_SUBTYPE,
                   "{}: segment {} names the LMR context {:#x}; no live LMR has it", rules.call, index,

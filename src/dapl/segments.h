@@ -19,6 +19,7 @@ struct SegmentRules {
   const char* whose_limit;
   nic::ZoneId zone;
   std::uint32_t rights;
+  const char* no_local_read_hint = "";  // ends the sentence about a source without LOCAL_READ
 };
 
 inline nic::Segment to_nic(const DAT_LMR_TRIPLET& segment) {

@@ -100,14 +100,17 @@ TEST_P(SrqEndpointHolding, NeutralWatermarksLimitNothing) {
   expect_no_event(server.ia.async_evd());
 }
 
-TEST_P(SrqEndpoint, SoftWatermarkZeroIsLiteral) {
-  // EP-CSRQ-17
+TEST_P(SrqEndpoint, SoftWatermarkZeroIsUnsetAtCreationOnly) {
+  // EP-CSRQ-17, EP-WM-13
   DAT_EP_ATTR attr = default_srq_ep_attr();
   attr.srq_soft_hw = 0;
   const Connection connection = connect_pair(server, srq, client, attr);
-  expect_no_event(server.ia.async_evd());
-  buffers.post(srq, 0, 1);
+  EXPECT_EQ(connection.server.query().ep_attr.srq_soft_hw, DAT_HW_DEFAULT);
+  buffers.post(srq, 0, 2);
   pass_message(connection);
+  expect_no_event(server.ia.async_evd());
+  ASSERT_THAT(dat_ep_set_watermark(connection.server.get(), 0, DAT_WATERMARK_INFINITE), Succeeds());
+  pass_message(connection, 2);
   expect_soft_watermark(server, connection.server);
 }
 

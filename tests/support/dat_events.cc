@@ -73,6 +73,15 @@ std::string event_name(DAT_EVENT_NUMBER number) {
   return fmt::format("event 0x{:x}", static_cast<unsigned>(number));
 }
 
+namespace {
+
+// As an error or as it is, which DAT_COMPAT decides.
+bool is_outcome(DAT_RETURN rc, DAT_RETURN_TYPE type) {
+  return DAT_GET_TYPE(rc) == static_cast<DAT_RETURN>(type);
+}
+
+}  // namespace
+
 std::optional<DAT_EVENT> wait_event(DAT_EVD_HANDLE evd, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {
@@ -84,7 +93,7 @@ std::optional<DAT_EVENT> wait_event(DAT_EVD_HANDLE evd, std::chrono::millisecond
     if (rc == DAT_SUCCESS) {
       return event;
     }
-    if (is_type(rc, DAT_TIMEOUT_EXPIRED)) {
+    if (is_outcome(rc, DAT_TIMEOUT_EXPIRED)) {
       return std::nullopt;
     }
     if (!is_type(rc, DAT_INTERRUPTED_CALL)) {
@@ -99,7 +108,7 @@ std::optional<DAT_EVENT> poll_event(DAT_EVD_HANDLE evd) {
   if (rc == DAT_SUCCESS) {
     return event;
   }
-  if (!is_type(rc, DAT_QUEUE_EMPTY)) {
+  if (!is_outcome(rc, DAT_QUEUE_EMPTY)) {
     throw std::runtime_error("dat_evd_dequeue: " + describe(rc));
   }
   return std::nullopt;

@@ -129,8 +129,8 @@ Psp::Psp(const Ia& ia, const Evd& evd) {
   require(dat_psp_create_any(ia.get(), &qualifier_, evd.get(), DAT_PSP_CONSUMER_FLAG, out()), "dat_psp_create_any");
 }
 
-Side::Side(const Wire& wire)
-    : ia(wire),
+Side::Side(const Wire& wire, DAT_COUNT async_qlen)
+    : ia(wire, async_qlen),
       pz(ia),
       recv(ia, DAT_EVD_DTO_FLAG),
       request(ia, static_cast<DAT_EVD_FLAGS>(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)),

@@ -153,7 +153,7 @@ class Psp : public Owner<dat_psp_free> {
 
 // What an application needs before it has endpoints: an IA, a zone, and an EVD for each kind of event.
 struct Side {
-  explicit Side(const Wire& wire);
+  explicit Side(const Wire& wire, DAT_COUNT async_qlen = 1024);
 
   // The qualifier on which this side accepts; the service point is made at the first call and delivers to `requests`.
   DAT_CONN_QUAL listen();

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/habits.h"
+
+#include <array>
+
+#include "base/env.h"
+
+namespace anydat::api {
+
+namespace {
+
+using dapl::Habits;
+
+constexpr std::array kTable{
+    HabitRow{&Habits::sends_without_local_read, Compat::default_,
+             "Sends and RDMA Writes from memory that was registered without LOCAL_READ",
+             "dtest (its messages lie in memory with LOCAL_WRITE alone)",
+             "no device knows such a right, and the memory is the program's own; a bind still asks for it",
+             "HabitsTest.SendsAndWritesNeedNoLocalRead"},
+    HabitRow{
+        &Habits::mixed_completion_flags, Compat::default_,
+        "streams of different completion flags, or completions that are not threshold ones beside other events, on "
+        "one EVD",
+        "MVAPICH2 (receives DEFAULT, requests UNSIGNALLED)",
+        "each completion notifies by the flags of its own stream; the EVD's configuration is NOTIFY if any stream "
+        "is UNSIGNALLED, and only a threshold of 1 is possible",
+        "HabitsTest.StreamsNotifyByTheirOwnFlags"},
+    HabitRow{nullptr, Compat::strict, "srq_soft_hw of 0 in the attributes of an endpoint with an SRQ",
+             "whoever clears the attributes (dtestsrq, dapltest)", "it is unset, as in a plain endpoint (ruling R30)",
+             "SrqWatermark and SrqEpWithSrq tests of 0"},
+    HabitRow{nullptr, Compat::strict, "fields of a query's result read that its mask did not ask for",
+             "dtest, dtestsrq (max_private_data_size beside the named attributes)",
+             "the standard leaves them open, so all fields are filled whatever the mask",
+             "HabitsTest.QueriesFillAllFields"},
+    HabitRow{&Habits::short_remote_segment, Compat::openfabrics,
+             "a remote segment that is said to be shorter than the local ones, whose length is moved",
+             "dtest -b (always says 64 bytes)",
+             "devices know no length of the remote segment; the target's regions are checked for all that is moved",
+             "HabitsTest.TheLocalLengthCounts"},
+    HabitRow{&Habits::codes_without_class, Compat::openfabrics,
+             "DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED compared as they are, without DAT_GET_TYPE", "dtest -p",
+             "those two are no errors to those who poll; DAT_GET_TYPE finds them all the same",
+             "HabitsTest.EverydayOutcomesAreBare"},
+    HabitRow{&Habits::growing_evds, Compat::openfabrics,
+             "EVDs that are shorter than what feeds them, the async EVD among them",
+             "dtest (receive EVD of 3), dtestsrq (async EVD of 8)",
+             "a full EVD grows up to max_evd_qlen instead of losing events", "HabitsTest.FullEvdsGrow"},
+    HabitRow{&Habits::srq_ep_without_watermark, Compat::openfabrics,
+             "max_recv_dtos of an endpoint with an SRQ set to anything", "dtestsrq (sets it to its burst)",
+             "OpenFabrics has no hard high watermark; dat_ep_set_watermark sets one all the same",
+             "HabitsTest.MaxRecvDtosOfAnSrqEndpointIsNoWatermark"},
+    HabitRow{
+        &Habits::broken_after_disconnect, Compat::openfabrics,
+        "one asynchronous EP_BROKEN waited for after each end of a connection of an endpoint with an SRQ", "dtestsrq",
+        "there it says that the endpoint takes no more buffers of the SRQ; here it follows the connection event, when "
+        "all that it took are back",
+        "HabitsTest.SrqEndpointsReportTheirEndInOrder"},
+    HabitRow{&Habits::openfabrics_attributes, Compat::openfabrics,
+             "named attributes of the Provider looked for by name",
+             "dtest and dtestsrq of uDAPL 2.0 (DAT_IB_RDMA_READ, DAT_IB_TRANSPORT_MTU)",
+             "without them these programs leave RDMA Reads out, or end", "HabitsTest.NamedAttributesAreThere"},
+};
+
+Compat compat_now() {
+  const std::string_view text = base::env_text(base::EnvVar::compat);
+  if (text == "strict") return Compat::strict;
+  if (text == "openfabrics") return Compat::openfabrics;
+  return Compat::default_;
+}
+
+}  // namespace
+
+std::span<const HabitRow> habit_table() {
+  return kTable;
+}
+
+dapl::Habits habits(Compat compat) {
+  Habits result;
+  for (const HabitRow& row : kTable) {
+    if (!row.decision) continue;
+    dapl::Habit& decided = result.*row.decision;
+    decided.allowed = row.from <= compat;
+    if (decided.allowed) continue;
+    decided.hint =
+        row.from == Compat::default_ ? "; DAT_COMPAT=default allows it" : "; DAT_COMPAT=openfabrics allows it";
+  }
+  return result;
+}
+
+dapl::Habits habits() {
+  return habits(compat_now());
+}
+
+}  // namespace anydat::api
