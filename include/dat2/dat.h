@@ -391,13 +391,7 @@ typedef DAT_UINT64 DAT_IA_ATTR_MASK;
 #define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_OUT_GUARANTEED UINT64_C(0x040000000)
 #define DAT_IA_FIELD_IA_ZB_SUPPORTED UINT64_C(0x080000000)
 #define DAT_IA_FIELD_IA_EXTENSIONS_SUPPORTED UINT64_C(0x100000000)
-#define DAT_IA_FIELD_IA_EXTENSION UINT64_C(0x100000000)
-#define DAT_IA_FIELD_IA_EXTENSION_VERSION UINT64_C(0x200000000)
-#define DAT_IA_FIELD_IA_NUM_TRANSPORT_ATTR UINT64_C(0x400000000)
-#define DAT_IA_FIELD_IA_TRANSPORT_ATTR UINT64_C(0x800000000)
-#define DAT_IA_FIELD_IA_NUM_VENDOR_ATTR UINT64_C(0x1000000000)
-#define DAT_IA_FIELD_IA_VENDOR_ATTR UINT64_C(0x2000000000)
-#define DAT_IA_FIELD_ALL UINT64_C(0x3fffffffff)
+/* The bits above, and those of all, are of user mode: <dat2/udat.h>. */
 #define DAT_IA_FIELD_NONE UINT64_C(0x0)
 
 /* Names from before version 1.2 (rules HDR-7, HDR-8, D2-HDR-8). */
@@ -942,10 +936,8 @@ DAT_RETURN dat_ep_recv_query(IN DAT_EP_HANDLE ep_handle, OUT DAT_COUNT* nbufs_al
 DAT_RETURN dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT soft_high_watermark,
                                 IN DAT_COUNT hard_high_watermark);
 
-/* ---- Memory: rules LMR-QUERY, LMR-FREE, LMR-SYNC, RMR, PZ, D2-LMR, D2-RMR ---- */
+/* ---- Memory: rules LMR-FREE, LMR-SYNC, RMR, PZ, D2-RMR; more in <dat2/udat.h> ---- */
 
-DAT_RETURN dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_MASK lmr_param_mask,
-                         OUT DAT_LMR_PARAM* lmr_param);
 /* Ends the registration; the memory itself is untouched. DAT_INVALID_STATE while an RMR is bound to it. */
 DAT_RETURN dat_lmr_free(IN DAT_LMR_HANDLE lmr_handle);
 /* Needed only if the Provider says lmr_sync_req: make memory consistent before a peer's RDMA Read of it, and after a

@@ -24,7 +24,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* ---- Memory regions: rules LMR-CREATE, D2-LMR ---- */
+/* ---- Memory regions: rules LMR-CREATE, LMR-QUERY, D2-LMR ---- */
 
 /* What a region is made from; each names a member of DAT_REGION_DESCRIPTION. */
 typedef enum dat_mem_type {
@@ -72,6 +72,8 @@ DAT_RETURN dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
                           IN DAT_MEM_PRIV_FLAGS mem_privileges, IN DAT_VA_TYPE va_type, OUT DAT_LMR_HANDLE* lmr_handle,
                           OUT DAT_LMR_CONTEXT* lmr_context, OUT DAT_RMR_CONTEXT* rmr_context,
                           OUT DAT_VLEN* registered_size, OUT DAT_VADDR* registered_address);
+DAT_RETURN dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_MASK lmr_param_mask,
+                         OUT DAT_LMR_PARAM* lmr_param);
 
 /* ---- Event dispatchers: rules EVD-CREATE to EVD-CLRUNW, EVM ---- */
 
@@ -178,6 +180,16 @@ DAT_RETURN dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
 /* Waits for a trigger and tells which EVD caused it. The program then polls all EVDs of the CNO until they are empty,
  * as triggers merge. DAT_QUEUE_EMPTY when the time is up. */
 DAT_RETURN dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout, OUT DAT_EVD_HANDLE* evd_handle);
+
+/* ---- The upper bits of DAT_IA_ATTR_MASK ---- */
+
+#define DAT_IA_FIELD_IA_EXTENSION UINT64_C(0x100000000)
+#define DAT_IA_FIELD_IA_EXTENSION_VERSION UINT64_C(0x200000000)
+#define DAT_IA_FIELD_IA_NUM_TRANSPORT_ATTR UINT64_C(0x400000000)
+#define DAT_IA_FIELD_IA_TRANSPORT_ATTR UINT64_C(0x800000000)
+#define DAT_IA_FIELD_IA_NUM_VENDOR_ATTR UINT64_C(0x1000000000)
+#define DAT_IA_FIELD_IA_VENDOR_ATTR UINT64_C(0x2000000000)
+#define DAT_IA_FIELD_ALL UINT64_C(0x3fffffffff)
 
 /* ---- Attributes of the Provider: rules PRV-ATTR, D2-IA ---- */
 

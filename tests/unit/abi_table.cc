@@ -14,10 +14,10 @@ std::string repository_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::vector<AbiRow> abi_rows(std::string_view kind) {
-  std::istringstream table(repository_file("tests/data/abi-x86_64.tsv"));
+std::vector<AbiRow> abi_rows(std::string_view kind, const std::string& table) {
+  std::istringstream text(repository_file("tests/data/" + table));
   std::vector<AbiRow> rows;
-  for (std::string line; std::getline(table, line);) {
+  for (std::string line; std::getline(text, line);) {
     if (line.empty() || line.front() == '#') continue;
     AbiRow row;
     std::istringstream columns(line);

@@ -16,55 +16,8 @@
 namespace anydat::test {
 namespace {
 
-// The slot that the last call came through, and the bytes of every argument it brought.
-struct Call {
-  std::size_t slot_offset = 0;
-  std::vector<std::vector<unsigned char>> arguments;
-  bool operator==(const Call&) const = default;
-};
-
-Call last_call;
-
-template <typename T>
-std::vector<unsigned char> bytes_of(const T& value) {
-  std::vector<unsigned char> bytes(sizeof value);
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
-template <std::size_t SlotOffset, typename Function>
-struct Recorder;
-
-template <std::size_t SlotOffset, typename... Args>
-struct Recorder<SlotOffset, DAT_RETURN (*)(Args...)> {
-  static DAT_RETURN record(Args... args) {
-    last_call = {SlotOffset, {bytes_of(args)...}};
-    return static_cast<DAT_RETURN>(SlotOffset);
-  }
-};
-
-// An argument that fits every parameter, and can be told from its neighbours there. Enumerations get only 0 and 1, as
-// some have no other value.
-struct Any {
-  unsigned char number;
-  template <typename T>
-  operator T() const {  // implicit, or the macros could not take it
-    T value;
-    std::memset(&value, 0, sizeof value);  // all of it, where braces would fill only the first member of a union
-    const unsigned char byte = std::is_enum_v<T> ? number % 2 : number;
-    std::memcpy(&value, &byte, 1);
-    return value;
-  }
-};
-constexpr Any a2{2}, a3{3}, a4{4}, a5{5}, a6{6}, a7{7}, a8{8}, a9{9}, a10{10}, a11{11};
-
-DAT_PROVIDER recording_table() {
-  DAT_PROVIDER table{};
-#define ABI_SLOT(index, field, offset, type, call) table.field = Recorder<offset, type>::record;
-#define ABI_OPEN_SLOT(index, field, offset, type) table.field = Recorder<offset, type>::record;
-#include "unit/abi_facts.inc"
-  return table;
-}
+#define ABI_FACTS "unit/abi_facts.inc"
+#include "unit/redirect_record.inc"
 
 // Each macro with its slot and its arguments; `handle` is the one that leads to the table. DAT_SRQ_CREATE goes through
 // its IA although the table of facts says srq: there it is a defect, since srq is what the call returns.
