@@ -70,7 +70,7 @@ DAT_RETURN Cr::reject() {
 
 DAT_RETURN Cr::handoff(DAT_CONN_QUAL qual) {
   const char* call = "dat_cr_handoff";
-  if (const DAT_RETURN rc = check_qualifier(call, ia().nic(), qual, DAT_INVALID_ARG2)) return rc;
+  if (const DAT_RETURN rc = check_qualifier(call, qual, DAT_INVALID_ARG2)) return rc;
   switch (request_->hand_off(qual)) {
     case nic::Status::ok:
       break;

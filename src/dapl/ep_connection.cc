@@ -70,7 +70,7 @@ DAT_RETURN Ep::connect(DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOU
   const char* call = "dat_ep_connect";
   nic::Address address;
   if (const DAT_RETURN rc = read_address(call, remote, address)) return rc;
-  if (const DAT_RETURN rc = check_qualifier(call, ia().nic(), qual, DAT_INVALID_ARG3)) return rc;
+  if (const DAT_RETURN rc = check_qualifier(call, qual, DAT_INVALID_ARG3)) return rc;
   std::span<const std::byte> data;
   if (const DAT_RETURN rc =
           read_private_data(call, ia().nic(), private_data_size, private_data, DAT_INVALID_ARG5, data))
@@ -98,8 +98,6 @@ DAT_RETURN Ep::dup_connect(const Ep& dup, DAT_TIMEOUT timeout, DAT_COUNT private
     return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED,
                 "{}: ep_dup_handle was connected by accepting a request, so there is no service point to ask", call);
   }
-  // It has been carried by a wire of that adapter, and need not be by one of this.
-  if (const DAT_RETURN rc = check_qualifier(call, ia().nic(), reached.qual, DAT_INVALID_ARG2)) return rc;
   return connect(
       {call, dup.queue_pair().remote_address(), reached.qual, timeout, DAT_INVALID_ARG3, data, qos, reached.adapter});
 }

@@ -119,7 +119,7 @@ DAT_RETURN Psp::create(Ia& ia, DAT_CONN_QUAL qual, DAT_CONN_QUAL* any, Evd& evd,
   }
   base::Guard guard(ia.engine());
   if (!any) {
-    if (const DAT_RETURN rc = check_qualifier(call, ia.nic(), qual, DAT_INVALID_ARG2)) return rc;
+    if (const DAT_RETURN rc = check_qualifier(call, qual, DAT_INVALID_ARG2)) return rc;
   }
   if (const DAT_RETURN rc = check(call, evd)) return rc;
   Psp* psp = ia.adopt(std::make_unique<Psp>(ia, evd, flags));
@@ -159,7 +159,7 @@ DAT_RETURN Rsp::create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_RSP_HAN
   const char* call = "dat_rsp_create";
   if (!handle) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5, "{}: rsp_handle is NULL", call);
   base::Guard guard(ia.engine());
-  if (const DAT_RETURN rc = check_qualifier(call, ia.nic(), qual, DAT_INVALID_ARG2)) return rc;
+  if (const DAT_RETURN rc = check_qualifier(call, qual, DAT_INVALID_ARG2)) return rc;
   if (const DAT_RETURN rc = check(call, evd)) return rc;
   if (ep && ep->state() != DAT_EP_STATE_UNCONNECTED) return ep->wrong_state(call);
   Rsp* rsp = ia.adopt(std::make_unique<Rsp>(ia, evd, ep));

@@ -285,7 +285,6 @@ struct AdapterInfo {
   Address address;
   std::uint32_t qos_supported;
   std::uint32_t private_data_max = kPrivateDataMax;
-  ConnQual qual_max = 65535;  // the largest qualifier that its wires carry: a port number
   AdapterLimits limits{};
   // What hardware need not be able to do; DAT's provider attributes announce it (ATTR-1).
   bool counts_taken_buffers = true;      // how many buffers of a shared queue one queue pair has taken: RecvInfo

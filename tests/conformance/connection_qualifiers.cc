@@ -82,7 +82,10 @@ TEST_P(Qualifiers, OfAllSizesNameServicePoints) {
     EXPECT_EQ(request.conn_qual, qualifier);
     EXPECT_EQ(request.sp_handle.psp_handle, psp.get());
     const DAT_CR_PARAM param = query_request(request.cr_handle);
-    EXPECT_EQ(param.remote_port_qual, from);
+    if (GetParam().ia_name.starts_with("soft")) {
+      EXPECT_EQ(param.remote_port_qual, from);
+    }
+    EXPECT_EQ(param.remote_port_qual, pair.client.query().local_port_qual);
     EXPECT_EQ(bytes_of(param.private_data, param.private_data_size), asked);
     ASSERT_THAT(dat_cr_accept(request.cr_handle, pair.server.get(), most, answered.data()), Succeeds());
     expect_connection_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, pair.server.get());
@@ -178,7 +181,7 @@ TEST_P(Qualifiers, AreNotAskedForAnyMoreOnceGivenUp) {
 }
 
 TEST_P(Qualifiers, ArePassedOnWhole) {
-  // CR-HO-1, CR-HO-5, EP-DUP-1: within the instance and to another one, from small to large and the other way round.
+  // CR-HO-1, CR-HO-5: within the instance and to another one, from small to large and the other way round.
   Side other(GetParam());
   const Evd requests(server.ia, DAT_EVD_CR_FLAG);
   const PspAt here(server.ia, wide(kKinds[2]), requests.get());
@@ -211,14 +214,35 @@ TEST_P(Qualifiers, ArePassedOnWhole) {
     expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, caller.get());
     expect_connection_event(passive_evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, passive.get());
     EXPECT_EQ(passive.query().local_port_qual, passing.answers);
-    // Who accepted is asked again.
+    EXPECT_FALSE(poll_event(passing.asked_requests));
+  }
+}
+
+TEST_P(Qualifiers, AreAskedAgainWhereTheyWerePassedTo) {
+  // EP-DUP-1
+  Side other(GetParam());
+  const PspAt there(other.ia, wide(kKinds[3]), other.requests.get());
+  const Evd requests(server.ia, DAT_EVD_CR_FLAG);
+  const PspAt here(server.ia, wide(kKinds[2]), requests.get());
+  const auto ask_twice = [&](DAT_CONN_QUAL answers, Side& side, DAT_EVD_HANDLE its_requests) {
+    const OwnEvds evds(client);
+    const Ep caller(client.ia, client.pz, evds, default_ep_attr());
+    ASSERT_THAT(try_connect(caller.get(), server.listen()), Succeeds());
+    ASSERT_THAT(dat_cr_handoff(expect_request(server.requests.get()).cr_handle, answers), Succeeds());
+    const OwnEvds passive_evds(side);
+    const Ep passive(side.ia, side.pz, passive_evds, default_ep_attr());
+    ASSERT_THAT(dat_cr_accept(expect_request(its_requests).cr_handle, passive.get(), 0, nullptr), Succeeds());
+    expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, caller.get());
+    expect_connection_event(passive_evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED, passive.get());
     const OwnEvds again_evds(client);
     const Ep again(client.ia, client.pz, again_evds, default_ep_attr());
     ASSERT_THAT(dat_ep_dup_connect(again.get(), caller.get(), DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT),
                 Succeeds());
-    expect_accepted(passing.side, passing.requests, again, again_evds);
-    EXPECT_FALSE(poll_event(passing.asked_requests));
-  }
+    expect_accepted(side, its_requests, again, again_evds);
+    EXPECT_FALSE(poll_event(server.requests.get()));
+  };
+  ask_twice(wide(kKinds[2]), server, requests.get());
+  ask_twice(wide(kKinds[3]), other, other.requests.get());
 }
 
 TEST_P(Qualifiers, ArePassedOnToListenersOnly) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What private data say about qualifiers: what a caller wants, and why it is refused. The first byte of an input says
 // which of the two is parsed.
-#include "nic/soft/wire/iwarp/format/wanted.h"
+#include "nic/wanted.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "fuzz/fuzz.h"
@@ -11,7 +12,6 @@
 #include "nic/service_ports.h"
 
 using namespace anydat::nic;
-using namespace anydat::nic::soft::iwarp;
 
 namespace {
 
@@ -26,14 +26,16 @@ void parse_as_refusal(std::span<const std::byte> bytes) {
 void parse_as_wanted(std::span<const std::byte> bytes) {
   Wanted wanted;
   const WantedParsed parsed = parse_wanted(bytes, wanted);
-  if (parsed != WantedParsed::nothing) FUZZ_CHECK(bytes.size() == kWantedBytes);
+  if (parsed != WantedParsed::nothing)
+    FUZZ_CHECK(bytes.size() == kWantedShortBytes || bytes.size() == kWantedLongBytes);
   if (parsed != WantedParsed::good) return;
   FUZZ_CHECK(!is_port(wanted.qual));
   FUZZ_CHECK(wanted.private_data.size() <= kPrivateDataMax);
   FUZZ_CHECK(wanted.private_data.empty() ||
              (wanted.private_data.data() >= bytes.data() &&
               wanted.private_data.data() + wanted.private_data.size() <= bytes.data() + bytes.size()));
-  const auto written = write_wanted(wanted);
+  const WantedBytes written = write_wanted(wanted);
+  FUZZ_CHECK(written.size() == bytes.size());
   Wanted again;
   FUZZ_CHECK(parse_wanted(written, again) == WantedParsed::good);
   FUZZ_CHECK(again.qual == wanted.qual && again.kind == wanted.kind);

@@ -11,18 +11,13 @@
 #include <set>
 
 #include "nic/refusal.h"
-#include "nic/soft/wire/iwarp/format/wanted.h"
+#include "nic/wanted.h"
 #include "unit/hex.h"
 
 namespace anydat::test {
 namespace {
 
 using namespace nic;
-using soft::iwarp::kWantedBytes;
-using soft::iwarp::parse_wanted;
-using soft::iwarp::Wanted;
-using soft::iwarp::WantedParsed;
-using soft::iwarp::write_wanted;
 using testing::ElementsAre;
 
 TEST(ServicePorts, AreThoseThatAreDocumented) {
@@ -96,32 +91,41 @@ TEST(Refusals, ThatSayAQualifierTheWrongWayAreNone) {
 
 TEST(WantedServices, TravelAsDocumented) {
   const Bytes data = hex("'program'");
-  const auto bytes = write_wanted({Wanted::Kind::connection, 0xfedc'ba98'7654'3210, data});
-  ASSERT_EQ(bytes.size(), 280u);
-  EXPECT_EQ(bytes_of(bytes),
-            hex("'anydat-q' fedcba9876543210 0002 0007 00000000 'program'") + repeat(kWantedBytes - 31));
+  const WantedBytes bytes = write_wanted({Wanted::Kind::connection, 0xfedc'ba98'7654'3210, data});
+  EXPECT_EQ(bytes_of(bytes), hex("'anydat-q' fedcba9876543210 0002 0007 00000000 'program'") + repeat(192 - 7));
   Wanted parsed;
   ASSERT_EQ(parse_wanted(bytes, parsed), WantedParsed::good);
   EXPECT_EQ(parsed.kind, Wanted::Kind::connection);
   EXPECT_EQ(parsed.qual, 0xfedc'ba98'7654'3210);
   EXPECT_EQ(bytes_of(parsed.private_data), data);
+  // As much as Linux' own iWARP lets through, and more.
+  for (const std::size_t length : {std::size_t{0}, std::size_t{192}, std::size_t{193}, kPrivateDataMax}) {
+    const Bytes much = repeat(length, 0x5a);
+    const WantedBytes written = write_wanted({Wanted::Kind::connection, 65536, much});
+    EXPECT_EQ(written.size(), length <= 192 ? 216u : 280u);
+    ASSERT_EQ(parse_wanted(written, parsed), WantedParsed::good) << length;
+    EXPECT_EQ(bytes_of(parsed.private_data), much);
+  }
 }
 
-TEST(WantedServices, AreNeverAProgramsPrivateData) {
-  // Whatever it says, up to the 256 bytes that it may say.
-  const Bytes whole = bytes_of(write_wanted({Wanted::Kind::whose, 65536, {}}));
+TEST(WantedServices, AreWhole) {
+  const Bytes much = repeat(200, 1);
   Wanted parsed;
-  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
-    EXPECT_EQ(parse_wanted(std::span(whole).first(cut), parsed), WantedParsed::nothing) << cut;
+  for (const Bytes& whole : {bytes_of(write_wanted({Wanted::Kind::whose, 65536, {}})),
+                             bytes_of(write_wanted({Wanted::Kind::connection, 65536, much}))}) {
+    for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+      const WantedParsed what = parse_wanted(std::span(whole).first(cut), parsed);
+      EXPECT_EQ(what, cut == 216 ? WantedParsed::bad : WantedParsed::nothing) << cut;
+    }
   }
-  static_assert(kWantedBytes > kPrivateDataMax);
 }
 
 TEST(WantedServices, ThatCannotBeAreBad) {
   const Bytes good = bytes_of(write_wanted({Wanted::Kind::whose, 65536, {}}));
   Wanted parsed;
-  const auto with = [&](std::size_t at, const Bytes& bytes) {
+  const auto with = [&](std::size_t at, const Bytes& bytes, std::size_t size = 216) {
     Bytes changed = good;
+    changed.resize(size);
     std::copy(bytes.begin(), bytes.end(), changed.begin() + static_cast<std::ptrdiff_t>(at));
     return parse_wanted(changed, parsed);
   };
@@ -129,8 +133,12 @@ TEST(WantedServices, ThatCannotBeAreBad) {
   EXPECT_EQ(with(8, hex("000000000000ffff")), WantedParsed::bad) << "a port";
   EXPECT_EQ(with(16, hex("0000")), WantedParsed::bad);
   EXPECT_EQ(with(16, hex("0003")), WantedParsed::bad);
-  EXPECT_EQ(with(18, hex("0101")), WantedParsed::bad) << "more private data than there can be";
-  EXPECT_EQ(with(18, hex("0100")), WantedParsed::good);
+  EXPECT_EQ(with(18, hex("00c0")), WantedParsed::good);
+  EXPECT_EQ(with(18, hex("00c1")), WantedParsed::bad) << "more private data than there can be";
+  EXPECT_EQ(with(18, hex("00c0"), 280), WantedParsed::bad) << "which the other length is for";
+  EXPECT_EQ(with(18, hex("00c1"), 280), WantedParsed::good);
+  EXPECT_EQ(with(18, hex("0100"), 280), WantedParsed::good);
+  EXPECT_EQ(with(18, hex("0101"), 280), WantedParsed::bad);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/adapter.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -11,6 +9,7 @@
 #include "base/env.h"
 #include "base/file_limit.h"
 #include "base/log.h"
+#include "nic/service_claim.h"
 #include "nic/service_ports.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/window.h"
@@ -74,11 +73,6 @@ class BothListeners final : public Listener {
   base::UniqueFd claim_;  // of a qualifier that is no port
 };
 
-// A port cannot be two users'. Of a qualifier that is none this name sees to it; it belongs to no version and no user.
-std::string claim_of(const std::string& scope, ConnQual qual) {
-  return fmt::format("anydat/tcp/{}/{}", scope, qual);
-}
-
 }  // namespace
 
 SoftConfig SoftConfig::from_environment() {
@@ -118,7 +112,6 @@ SoftConfig SoftConfig::from_environment() {
 
 SoftAdapter::SoftAdapter(AdapterInfo info, std::string scope)
     : info_(std::move(info)), scope_(std::move(scope)), config_(SoftConfig::from_environment()) {
-  info_.qual_max = ~ConnQual{0};
   info_.receiver_not_ready_ns = config_.receiver_not_ready_ns;
   shm_ = std::make_unique<shm::Fabric>(*this);
   if (config_.wire != SoftConfig::Wire::shm) iwarp_ = std::make_unique<iwarp::Fabric>(*this);
@@ -219,7 +212,7 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
     std::unique_ptr<Listener> local = shm_->listen(qual, events, status);
     if (!local || !iwarp_) return local;
     base::UniqueFd claim;
-    if (int error = 0; !is_port(qual) && !(claim = os::claim_name(claim_of(scope_, qual), error))) {
+    if (int error = 0; !is_port(qual) && !(claim = os::claim_name(tcp_claim(scope_, qual), error))) {
       status = error == EADDRINUSE ? Status::in_use : Status::no_memory;
       return nullptr;
     }
@@ -235,7 +228,7 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
 bool SoftAdapter::serves(ConnQual qual, const Address& local) const {
   if (!has_all_addresses()) return true;
   const std::optional<std::string> device = device_of(local);
-  return !device || !os::is_claimed(claim_of(*device, qual));
+  return !device || !os::is_claimed(tcp_claim(*device, qual));
 }
 
 std::vector<std::string> SoftAdapter::scopes_of(const Address& address) const {

@@ -22,25 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The network devices that carry the device's traffic, as the kernel tells; none for one that needs none.
-std::set<std::string> network_devices(const std::string& device) {
-  std::set<std::string> names;
-  std::error_code error;
-  const fs::path ports = fs::path("/sys/class/infiniband") / device / "ports";
-  for (fs::directory_iterator port(ports, error), end; !error && port != end; port.increment(error)) {
-    std::error_code none;
-    for (fs::directory_iterator entry(port->path() / "gid_attrs" / "ndevs", none); !none && entry != end;
-         entry.increment(none)) {
-      const base::UniqueFd file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
-      std::array<char, 64> line;
-      const auto count =
-          file ? ::read(file.get(), line.data(), line.size()) : -1;  // those of unused entries cannot be read
-      if (count > 1) names.emplace(line.data(), static_cast<std::size_t>(count) - 1);
-    }
-  }
-  return names;
-}
-
 std::span<const std::uint8_t> bytes_of(const Address& address) {
   if (address.generic.sa_family == AF_INET6) return address.v6.sin6_addr.s6_addr;
   return {reinterpret_cast<const std::uint8_t*>(&address.v4.sin_addr), sizeof address.v4.sin_addr};
@@ -72,6 +53,24 @@ bool same(const Address& a, const Address& b) {
 }
 
 }  // namespace
+
+std::set<std::string> network_devices(const std::string& device) {
+  std::set<std::string> names;
+  std::error_code error;
+  const fs::path ports = fs::path("/sys/class/infiniband") / device / "ports";
+  for (fs::directory_iterator port(ports, error), end; !error && port != end; port.increment(error)) {
+    std::error_code none;
+    for (fs::directory_iterator entry(port->path() / "gid_attrs" / "ndevs", none); !none && entry != end;
+         entry.increment(none)) {
+      const base::UniqueFd file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
+      std::array<char, 64> line;
+      const auto count =
+          file ? ::read(file.get(), line.data(), line.size()) : -1;  // those of unused entries cannot be read
+      if (count > 1) names.emplace(line.data(), static_cast<std::size_t>(count) - 1);
+    }
+  }
+  return names;
+}
 
 std::vector<DeviceAddress> addresses_of_device(rdma_event_channel* channel, const std::string& device) {
   std::vector<DeviceAddress> result;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct DeviceAddress {
   Address address;
   unsigned prefix;  // bits of it that name its network
 };
+
+// The network devices that carry the device's traffic, as the kernel tells; none for one that needs none.
+std::set<std::string> network_devices(const std::string& device);
 
 // IPv4 before IPv6, else in the order of the system; the same address once.
 std::vector<DeviceAddress> addresses_of_device(rdma_event_channel* channel, const std::string& device);

@@ -46,6 +46,10 @@ struct CmHead {
     rejected,  // by the program
     refused,   // by us: no room, or nobody listens
     redirect,  // in a reject: ask for the service point `number`
+    whose,     // no request: whether the port is that of the service point `number`, which is no port
+    here,      // in a reject: it is
+    data_to,   // as data, to a service point whose qualifier is no port: its eight bytes come first
+    part_to,   // likewise
   };
   static constexpr std::array<std::uint8_t, 3> kMagic{0xda, 0x7a, 0x01};
 
@@ -59,6 +63,7 @@ static_assert(sizeof(CmHead) == 16);
 
 inline constexpr std::size_t kIbRequestBytes = 56;
 inline constexpr std::size_t kPartMax = kIbRequestBytes - sizeof(CmHead);
+inline constexpr std::size_t kQualBytes = 8;           // of them, where the qualifier is told
 inline constexpr std::size_t kIbPrivateDataMax = 160;  // a reply has 196 bytes
 // Linux has 256 in all and needs some for how many Reads may be under way (RFC 6581, section 4.1). Soft-iWARP refuses a
 // connection with 252.
@@ -72,7 +77,8 @@ struct CmMessage {
 };
 
 struct CmParsed {
-  CmHead head;
+  CmHead head;      // data_to and part_to are data and part here
+  ConnQual to = 0;  // whom they are for; 0: whose port it is
   std::span<const std::byte> data;
 };
 // Nothing if it does not begin with a head of ours, or the head is impossible.

@@ -10,8 +10,12 @@
 
 #include "base/lock.h"
 #include "nic/refusal.h"
+#include "nic/service_claim.h"
+#include "nic/service_ports.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
+#include "nic/wanted.h"
+#include "os/claimed_name.h"
 
 namespace anydat::nic::verbs {
 
@@ -26,6 +30,11 @@ base::Mutex stopped_lock;
 std::set<std::pair<std::string, ConnQual>>& stopped_points() {
   static auto* const points = new std::set<std::pair<std::string, ConnQual>>;
   return *points;
+}
+
+bool is_stopped(VerbsAdapter& adapter, ConnQual qual) {
+  base::Guard guard(stopped_lock);
+  return stopped_points().contains({adapter.device().name(), qual});
 }
 
 constexpr base::Nanoseconds kPartsAge = 60 * base::kNsPerSecond;
@@ -96,11 +105,28 @@ VerbsRequest::~VerbsRequest() {
 bool VerbsRequest::assemble(const CmEvent& event) {
   const std::optional<CmParsed> ours = adapter_.device().is_iwarp() ? std::nullopt : parse(event.private_data());
   if (!ours) {
-    const auto data = event.private_data();
+    auto data = event.private_data();
+    Wanted wanted{Wanted::Kind::connection, 0, {}};
+    const WantedParsed parsed = adapter_.device().is_iwarp() ? parse_wanted(data, wanted) : WantedParsed::nothing;
+    const bool for_us =
+        parsed == WantedParsed::nothing ? is_port(qual_) : parsed == WantedParsed::good && wanted.qual == qual_;
+    if (!for_us || wanted.kind == Wanted::Kind::whose) {
+      answer(for_us ? CmHead::Kind::here : CmHead::Kind::refused, for_us ? qual_ : 0);
+      return false;
+    }
+    if (parsed == WantedParsed::good) data = wanted.private_data;
     data_.assign(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(std::min(data.size(), kPrivateDataMax)));
     return true;
   }
   has_head_ = true;
+  if (ours->head.kind == CmHead::Kind::whose) {
+    answer(ours->head.number == qual_ ? CmHead::Kind::here : CmHead::Kind::refused, ours->head.number);
+    return false;
+  }
+  if (is_port(qual_) ? ours->to != 0 : ours->to != qual_) {
+    answer(CmHead::Kind::refused);
+    return false;
+  }
   if (ours->head.kind == CmHead::Kind::data && adapter_.parts().take(*ours, data_)) return true;
   const bool more = ours->head.kind == CmHead::Kind::part && adapter_.parts().add(*ours);
   answer(more ? CmHead::Kind::proceed : CmHead::Kind::refused);
@@ -117,9 +143,11 @@ void VerbsRequest::answer(CmHead::Kind kind, std::uint64_t number) {
     if (adapter_.device().is_iwarp() && kind == CmHead::Kind::rejected) {
       rdma_reject(id_.get(), nullptr, 0);
     } else if (adapter_.device().is_iwarp()) {
-      const bool elsewhere = kind == CmHead::Kind::redirect;
-      const auto refusal =
-          write_refusal({elsewhere ? Refusal::Why::elsewhere : Refusal::Why::nobody_listens, elsewhere ? number : 0});
+      using Why = Refusal::Why;
+      const Why why = kind == CmHead::Kind::redirect ? Why::elsewhere
+                      : kind == CmHead::Kind::here   ? Why::here
+                                                     : Why::nobody_listens;
+      const auto refusal = write_refusal({why, why == Why::nobody_listens ? 0 : number});
       rdma_reject(id_.get(), refusal.data(), static_cast<std::uint8_t>(refusal.size()));
     } else {
       rdma_reject(id_.get(), message.bytes.data(), static_cast<std::uint8_t>(message.length));
@@ -169,16 +197,20 @@ Status VerbsRequest::hand_off(ConnQual qual) {
   // A peer over iWARP that is none of ours sees a rejection.
   if (!has_head_ && !adapter_.device().is_iwarp()) return Status::unreachable;
   // Another instance or process: the active side asks there itself, if the port is taken at our address.
+  if (!is_port(qual)) {
+    if (!os::is_claimed(rdma_claim(adapter_.device().name(), qual)) || is_stopped(adapter_, qual)) {
+      return Status::unreachable;
+    }
+    answer(CmHead::Kind::redirect, qual);
+    return Status::ok;
+  }
   rdma_cm_id* probe = nullptr;
   if (rdma_create_id(adapter_.cm_channel(), &probe, nullptr, RDMA_PS_TCP) != 0) return Status::no_memory;
   const CmIdPtr owner(probe);
   sockaddr_storage address = socket_address(local_, qual);
   const bool taken = rdma_bind_addr(probe, reinterpret_cast<sockaddr*>(&address)) != 0 && errno == EADDRINUSE;
   if (!taken) return Status::unreachable;
-  {
-    base::Guard guard(stopped_lock);
-    if (stopped_points().contains({adapter_.device().name(), qual})) return Status::unreachable;
-  }
+  if (is_stopped(adapter_, qual)) return Status::unreachable;
   answer(CmHead::Kind::redirect, qual);
   return Status::ok;
 }
@@ -193,15 +225,15 @@ VerbsListener::~VerbsListener() {
   adapter_.listeners().erase(qual_);
 }
 
-Status VerbsListener::listen_at(const Address& at, ConnQual qual) {
+Status VerbsListener::listen_at(const Address& at, ConnQual port) {
   rdma_cm_id* id = nullptr;
   if (rdma_create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this), RDMA_PS_TCP) != 0) {
     return Status::no_memory;
   }
   CmIdPtr owner(id);
-  sockaddr_storage address = socket_address(at, qual);
+  sockaddr_storage address = socket_address(at, port);
   if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 || rdma_listen(id, kBacklog) != 0) {
-    if (errno == EADDRINUSE) return qual == 0 ? Status::none_free : Status::in_use;
+    if (errno == EADDRINUSE) return port == 0 ? Status::none_free : Status::in_use;
     return errno == EADDRNOTAVAIL ? Status::unreachable : Status::failed;
   }
   ids_.push_back(std::move(owner));
@@ -220,13 +252,41 @@ Status VerbsListener::listen_everywhere(ConnQual qual) {
   return Status::ok;
 }
 
+// At each address under the first of the qualifier's ports that is free there.
+Status VerbsListener::listen_derived(ConnQual qual) {
+  // Over iWARP the ports are those of TCP, which the network devices' own addresses have as well.
+  std::vector<std::string> names{rdma_claim(adapter_.device().name(), qual)};
+  if (adapter_.device().is_iwarp()) {
+    for (const std::string& device : network_devices(adapter_.device().name()))
+      names.push_back(tcp_claim(device, qual));
+  }
+  for (const std::string& name : names) {
+    int error = 0;
+    claims_.push_back(os::claim_name(name, error));
+    if (!claims_.back()) return error == EADDRINUSE ? Status::in_use : Status::no_memory;
+  }
+  for (const DeviceAddress& one : adapter_.addresses()) {
+    Status status = Status::in_use;
+    for (const std::uint16_t port : derived_ports(qual)) {
+      status = listen_at(one.address, port);
+      if (status != Status::in_use) break;
+    }
+    if (status == Status::in_use) return Status::none_free;
+    if (status != Status::ok && status != Status::unreachable) return status;
+  }
+  if (ids_.empty()) return Status::failed;
+  qual_ = qual;
+  return Status::ok;
+}
+
 Status VerbsListener::listen(ConnQual qual) {
-  Status status = listen_everywhere(qual);
+  Status status = is_port(qual) ? listen_everywhere(qual) : listen_derived(qual);
   // A number that is free at the first address may be taken at another.
   for (int tries = 0; qual == 0 && status == Status::in_use && tries < kTries; ++tries)
     status = listen_everywhere(qual);
   if (status != Status::ok) {
     ids_.clear();
+    claims_.clear();
     return status == Status::in_use && qual == 0 ? Status::none_free : status;
   }
   adapter_.listeners()[qual_] = this;
@@ -251,7 +311,7 @@ void VerbsListener::on_cm_event(const CmEvent& event) {
   }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   auto request = std::make_unique<VerbsRequest>(adapter_, event, qual_);
-  if (request->assemble(event)) deliver(std::move(request));
+  if (!stopped_ && request->assemble(event)) deliver(std::move(request));
 }
 
 }  // namespace anydat::nic::verbs

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/verbs/cm.h"
 
@@ -46,7 +47,8 @@ class VerbsRequest final : public ConnectionRequest, public CmHandler {
   // CmHandler: the requester has gone.
   void on_cm_event(const CmEvent& event) override;
 
-  // What came with it, put together. False: it is only a part, and has been answered.
+  // What came with it, put together. False: it is only a part, or only asks whose the port is, or not for this service
+  // point, and has been answered.
   bool assemble(const CmEvent& event);
 
  private:
@@ -83,10 +85,12 @@ class VerbsListener final : public Listener, public CmHandler {
  private:
   VerbsAdapter& adapter_;
   ListenerEvents& events_;
-  Status listen_at(const Address& address, ConnQual qual);
+  Status listen_at(const Address& address, ConnQual port);
+  Status listen_derived(ConnQual qual);
   Status listen_everywhere(ConnQual qual);
 
-  std::vector<CmIdPtr> ids_;  // one for each address of the device
+  std::vector<CmIdPtr> ids_;            // one for each address of the device
+  std::vector<base::UniqueFd> claims_;  // of a qualifier that is no port
   ConnQual qual_ = 0;
   bool stopped_ = false;
 };

@@ -31,6 +31,9 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
       events_(events),
       shared_(shared),
       tag_(adapter.add(*this)),
+      silence_timer_([this] {
+        if (state() == State::connecting && asks_whose_) ask_next_port();
+      }),
       deadline_timer_([this] {
         if (state() == State::connecting) end_now({Ending::Report::connect_failed, ConnectFailure::timed_out});
       }),
@@ -286,6 +289,7 @@ void VerbsQueuePair::end(Ending ending) {
     state_.store(State::ending);
   }
   ending_ = ending;
+  adapter_.engine().cancel_timer(silence_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
   adapter_.engine().cancel_timer(break_timer_);
@@ -313,6 +317,7 @@ void VerbsQueuePair::end_now(Ending ending) {
     state_.store(State::ending);
   }
   ending_ = ending;
+  adapter_.engine().cancel_timer(silence_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
   adapter_.engine().cancel_timer(break_timer_);

@@ -120,7 +120,13 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   bool resolve_address(rdma_cm_id* id);
   void send_request(rdma_cm_id* id);
   void rejected(const CmEvent& event);
+  void look_for(ConnQual qual);
   void ask_again(ConnQual qual);
+  void ask_next_port();
+  void question_answered(const CmEvent& event);
+  bool send_plain(rdma_cm_id* id, rdma_conn_param& parameters);
+  bool send_with_head(rdma_cm_id* id, rdma_conn_param& parameters);
+  std::size_t part_max() const;
   void attempt_again();
   void answered(const CmEvent& event);
   void established(std::span<const std::byte> private_data);
@@ -186,6 +192,9 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   ServicePointName reached_;
   Ending ending_;
   ConnQual service_ = 0;                 // the service point that is being asked
+  std::uint16_t port_ = 0;               // where
+  std::size_t ports_asked_ = 0;          // of the derived ones of its qualifier, this one included
+  bool asks_whose_ = false;              // whether the port is its
   base::Nanoseconds resolve_until_ = 0;  // when to give up asking for the way to it
   std::uint64_t attempt_ = 0;            // names the parts of one request
   std::vector<std::byte> private_data_;  // of the request
@@ -195,6 +204,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   bool accepts_ = false;  // the passive side, which settles how many Reads may be under way:
   std::uint8_t reads_in_ = 0;
   std::uint8_t reads_out_ = 0;
+  Timer silence_timer_;  // of whoever is asked whose his port is
   Timer deadline_timer_;
   Timer linger_timer_;
   Timer quiet_timer_;

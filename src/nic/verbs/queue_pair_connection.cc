@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Setting connections up, from either side. With the engine held.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <span>
+#include <utility>
 
+#include "base/big_endian.h"
 #include "base/random.h"
 #include "nic/refusal.h"
+#include "nic/service_ports.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
+#include "nic/wanted.h"
 
 namespace anydat::nic::verbs {
 
@@ -16,6 +22,8 @@ namespace {
 
 constexpr base::Nanoseconds kResolve = 5 * base::kNsPerSecond;
 constexpr int kResolveRouteMs = 5000;
+// A service point says at once that it is there, whatever its program does.
+constexpr base::Nanoseconds kSilence = base::kNsPerSecond;
 // The kernel takes no notice of a neighbour whose answer comes before the question is on its list, and looks again when
 // the time of the question is over: so many short ones.
 constexpr int kResolveAddressMs = 200;
@@ -37,7 +45,8 @@ Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   if (!source) return Status::unreachable;
   local_address_ = *source;
   remote_address_ = parameters.remote;
-  remote_port_ = service_ = parameters.qual;
+  remote_port_ = parameters.qual;
+  look_for(parameters.qual);
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
   private_data_sent_ = 0;
   attempt_ = random_number();
@@ -49,6 +58,40 @@ Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   }
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
   return Status::ok;
+}
+
+// A port that a qualifier stands for may be anybody's, and each of them is asked first whose it is: one after another,
+// since each question takes what an attempt takes, over iWARP a queue pair.
+void VerbsQueuePair::look_for(ConnQual qual) {
+  service_ = qual;
+  asks_whose_ = !is_port(qual);
+  ports_asked_ = 1;
+  port_ = asks_whose_ ? derived_ports(qual).front() : static_cast<std::uint16_t>(qual);
+}
+
+void VerbsQueuePair::ask_next_port() {
+  if (ports_asked_ == kPortsOfQualifier) return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+  port_ = derived_ports(service_)[ports_asked_++];
+  attempt_again();
+}
+
+// Whatever else comes of a question than that it is here, a stranger has been asked.
+void VerbsQueuePair::question_answered(const CmEvent& event) {
+  bool here = false;
+  if (event.type == RDMA_CM_EVENT_REJECTED && adapter_.device().is_iwarp()) {
+    const std::optional<Refusal> refusal = parse_refusal(event.private_data());
+    here = refusal && refusal->why == Refusal::Why::here && refusal->qual == service_;
+  } else if (event.type == RDMA_CM_EVENT_REJECTED) {
+    const std::optional<CmParsed> ours = parse(event.private_data());
+    here = ours && ours->head.kind == CmHead::Kind::here && ours->head.number == service_;
+  }
+  if (!here) return ask_next_port();
+  asks_whose_ = false;
+  attempt_again();
+}
+
+std::size_t VerbsQueuePair::part_max() const {
+  return is_port(service_) ? kPartMax : kPartMax - kQualBytes;
 }
 
 Status VerbsQueuePair::begin_attempt() {
@@ -71,7 +114,7 @@ Status VerbsQueuePair::begin_attempt() {
 bool VerbsQueuePair::resolve_address(rdma_cm_id* id) {
   // A device reaches itself by its own address only.
   const Address& to = is_loopback(remote_address_) ? local_address_ : remote_address_;
-  sockaddr_storage to_address = socket_address(to, service_);
+  sockaddr_storage to_address = socket_address(to, port_);
   return rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to_address), kResolveAddressMs) == 0;
 }
 
@@ -86,21 +129,55 @@ void VerbsQueuePair::send_request(rdma_cm_id* id) {
   parameters.rnr_retry_count = adapter_.rnr_retries();
   parameters.srq = shared_ ? 1 : 0;
   parameters.qp_num = qp_->qp_num;
-  const std::span<const std::byte> rest = std::span(private_data_).subspan(private_data_sent_);
-  CmHead head;
-  head.kind = rest.size() > kPartMax ? CmHead::Kind::part : CmHead::Kind::data;
-  head.offset = static_cast<std::uint16_t>(private_data_sent_);
-  head.number = attempt_;
-  const bool plain = adapter_.device().is_iwarp();
-  const CmMessage message(head, plain ? std::span<const std::byte>{} : rest.first(std::min(rest.size(), kPartMax)));
-  parameters.private_data = plain ? static_cast<const void*>(private_data_.data()) : message.bytes.data();
-  parameters.private_data_len =
-      static_cast<std::uint8_t>(plain ? std::min<std::size_t>(private_data_.size(), 255) : message.length);
-  if (rdma_connect(id, &parameters) != 0) {
+  const bool sent = adapter_.device().is_iwarp() ? send_plain(id, parameters) : send_with_head(id, parameters);
+  if (!sent && asks_whose_ && errno == ECONNREFUSED) return ask_next_port();
+  if (!sent) {
     return end_now({Ending::Report::connect_failed,
                     errno == ECONNREFUSED ? ConnectFailure::refused : ConnectFailure::unreachable});
   }
   unanswered_ = true;
+  if (asks_whose_) adapter_.engine().set_timer(silence_timer_, base::now_ns() + kSilence);
+}
+
+bool VerbsQueuePair::send_plain(rdma_cm_id* id, rdma_conn_param& parameters) {
+  std::optional<WantedBytes> wanted;
+  std::span<const std::byte> data = private_data_;
+  if (asks_whose_) {
+    data = wanted.emplace(Wanted{Wanted::Kind::whose, service_, {}});
+  } else if (!is_port(service_)) {
+    data = wanted.emplace(Wanted{Wanted::Kind::connection, service_, data});
+  }
+  parameters.private_data = data.data();
+  parameters.private_data_len = static_cast<std::uint8_t>(std::min<std::size_t>(data.size(), 255));
+  return rdma_connect(id, &parameters) == 0;
+}
+
+bool VerbsQueuePair::send_with_head(rdma_cm_id* id, rdma_conn_param& parameters) {
+  const std::span<const std::byte> rest = std::span(private_data_).subspan(private_data_sent_);
+  std::array<std::byte, kPartMax> body;
+  std::size_t count = 0;
+  CmHead head;
+  if (asks_whose_) {
+    head.kind = CmHead::Kind::whose;
+    head.number = service_;
+  } else {
+    const bool last = rest.size() <= part_max();
+    head.kind = last ? CmHead::Kind::data : CmHead::Kind::part;
+    head.offset = static_cast<std::uint16_t>(private_data_sent_);
+    head.number = attempt_;
+    if (!is_port(service_)) {
+      head.kind = last ? CmHead::Kind::data_to : CmHead::Kind::part_to;
+      base::store_big(body.data(), service_);
+      count = kQualBytes;
+    }
+    const std::size_t part = std::min(rest.size(), part_max());
+    std::copy_n(rest.begin(), part, body.begin() + static_cast<std::ptrdiff_t>(count));
+    count += part;
+  }
+  const CmMessage message(head, std::span(body).first(count));
+  parameters.private_data = message.bytes.data();
+  parameters.private_data_len = static_cast<std::uint8_t>(message.length);
+  return rdma_connect(id, &parameters) == 0;
 }
 
 // The other side's reject, or a word of its NIC.
@@ -122,8 +199,8 @@ void VerbsQueuePair::rejected(const CmEvent& event) {
     return end_now({Ending::Report::connect_failed, why});
   }
   if (ours->head.kind == CmHead::Kind::redirect) return ask_again(ours->head.number);
-  if (ours->head.kind == CmHead::Kind::proceed && private_data_sent_ + kPartMax < private_data_.size()) {
-    private_data_sent_ += kPartMax;
+  if (ours->head.kind == CmHead::Kind::proceed && private_data_sent_ + part_max() < private_data_.size()) {
+    private_data_sent_ += part_max();
     return attempt_again();
   }
   if (ours->head.kind != CmHead::Kind::rejected) why = ConnectFailure::refused;
@@ -132,15 +209,20 @@ void VerbsQueuePair::rejected(const CmEvent& event) {
 
 // CR-HO-3: nobody above notices; the deadline keeps running.
 void VerbsQueuePair::ask_again(ConnQual qual) {
-  service_ = qual;
+  look_for(qual);
   private_data_sent_ = 0;
   attempt_ = random_number();
   attempt_again();
 }
 
-// Being rejected has ended the device's idea of the connection as well.
+// Being rejected has ended the device's idea of the connection as well. One that has not been answered is given up.
 void VerbsQueuePair::attempt_again() {
-  discard_queue_pair();
+  adapter_.engine().cancel_timer(silence_timer_);
+  if (std::exchange(unanswered_, false) && adapter_.device().is_iwarp()) {
+    abandon_attempt();
+  } else {
+    discard_queue_pair();
+  }
   // What it gave back of receives of our own says nothing: they wait in their pool for the next one.
   std::erase_if(early_, [](const Early& early) { return !early.done; });
   id_.reset();
@@ -222,7 +304,8 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
 void VerbsQueuePair::on_cm_event(const CmEvent& event) {
   if (id_.get() != event.id) return;
   const bool connecting = state() == State::connecting;
-  if (event.type != RDMA_CM_EVENT_ADDR_RESOLVED && event.type != RDMA_CM_EVENT_ROUTE_RESOLVED) unanswered_ = false;
+  const bool resolved = event.type == RDMA_CM_EVENT_ADDR_RESOLVED || event.type == RDMA_CM_EVENT_ROUTE_RESOLVED;
+  if (!resolved) unanswered_ = false;
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (!connecting) break;
@@ -235,10 +318,16 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
       if (connecting) send_request(event.id);
       break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      if (connecting) answered(event);
+      if (connecting && asks_whose_) {
+        question_answered(event);
+      } else if (connecting) {
+        answered(event);
+      }
       break;
     case RDMA_CM_EVENT_ESTABLISHED:
-      if (connecting) {
+      if (connecting && asks_whose_) {
+        question_answered(event);
+      } else if (connecting) {
         reached_ = {service_, adapter_.info().name};
         reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
         established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
@@ -247,7 +336,9 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
       }
       break;
     case RDMA_CM_EVENT_REJECTED:
-      if (connecting) {
+      if (connecting && asks_whose_) {
+        question_answered(event);
+      } else if (connecting) {
         rejected(event);
       } else if (state() == State::accepting) {
         end_now({Ending::Report::accept_failed});
@@ -262,13 +353,16 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
     case RDMA_CM_EVENT_CONNECT_ERROR:
       if (connecting) {
         const bool refused = event.status == -ECONNREFUSED || event.status == -ECONNRESET;
+        if (asks_whose_ && refused) return question_answered(event);
         end_now({Ending::Report::connect_failed, refused ? ConnectFailure::refused : ConnectFailure::unreachable});
       } else if (state() == State::accepting) {
         end_now({Ending::Report::accept_failed});
       }
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
-      if (connecting) {
+      if (connecting && asks_whose_) {
+        question_answered(event);
+      } else if (connecting) {
         end_now({Ending::Report::connect_failed, ConnectFailure::refused});
       } else if (state() == State::accepting) {
         end_now({Ending::Report::accept_failed});

@@ -10,7 +10,7 @@
 #include "nic/refusal.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
-#include "nic/soft/wire/iwarp/format/wanted.h"
+#include "nic/wanted.h"
 
 namespace anydat::nic::soft::iwarp {
 

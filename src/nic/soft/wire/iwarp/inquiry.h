@@ -10,7 +10,7 @@
 #include "nic/engine.h"
 #include "nic/service_ports.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
-#include "nic/soft/wire/iwarp/format/wanted.h"
+#include "nic/wanted.h"
 
 namespace anydat::nic::soft::iwarp {
 

@@ -12,9 +12,9 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/wire/iwarp/caller.h"
-#include "nic/soft/wire/iwarp/format/wanted.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
+#include "nic/wanted.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -164,10 +164,9 @@ void TcpStream::ask() {
   order_ = order_of(port_of(queue_pair_.local_address()), port_of(remote_));
   StartUp frame = request_of(own_, revision_);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
-  std::array<std::byte, kWantedBytes> wanted;
+  std::optional<WantedBytes> wanted;
   if (!is_port(service_)) {
-    wanted = write_wanted({Wanted::Kind::connection, service_, frame.private_data});
-    frame.private_data = wanted;
+    frame.private_data = wanted.emplace(Wanted{Wanted::Kind::connection, service_, frame.private_data});
   }
   std::array<std::byte, kStartUpBytesMax> bytes;
   const std::size_t count = write_start_up(frame, bytes);
