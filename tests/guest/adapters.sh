@@ -47,6 +47,32 @@ across() { # SERVER CLIENT ADDRESS OPTION...
   return $rc
 }
 
+# Two servers whose qualifiers are no ports and have the same first one of theirs (docs/wire-iwarp.md): each is found.
+qualifiers() { # SERVER CLIENT ADDRESS
+  local servers=() rc=0 qual try
+  for qual in 65536 75076; do
+    datping --serve --ia "$1" --qual $qual > /tmp/server 2>&1 &
+    servers+=($!)
+  done
+  for qual in 65536 75076; do
+    rc=1
+    for try in $(seq 20); do
+      timeout 20 datping --ia "$2" --to "$3:$qual" --count 20 && rc=0 && break
+      echo "attempt $try"
+      sleep 0.3
+    done
+    [ $rc = 0 ] || break
+  done
+  kill "${servers[@]}" 2>/dev/null
+  wait "${servers[@]}" 2>/dev/null
+  return $rc
+}
+nobody_serves() { # CLIENT ADDRESS
+  timeout 20 datping --ia "$1" --to "$2:65536" --count 1 > /tmp/said 2>&1 && return 1
+  cat /tmp/said
+  grep -q 'nobody serves there' /tmp/said
+}
+
 check "datinfo lists verbs-rxe0" lists verbs-rxe0 10.88.0.1
 check "datinfo lists verbs-siw1" lists verbs-siw1 10.89.0.1
 for ia in verbs-rxe0 verbs-siw1; do
@@ -63,6 +89,12 @@ check "from rxe1 to rxe0" across verbs-rxe0 verbs-rxe1 10.88.0.1
 check "from rxe1 to rxe0, shared queues" across verbs-rxe0 verbs-rxe1 10.88.0.1 --srq
 check "from siw2 to siw1" across verbs-siw1 verbs-siw2 10.89.0.1
 check "from siw2 to siw1, shared queues" across verbs-siw1 verbs-siw2 10.89.0.1 --srq
+check "qualifiers that are no ports, from rxe1 to rxe0" qualifiers verbs-rxe0 verbs-rxe1 10.88.0.1
+check "qualifiers that are no ports, from siw2 to siw1" qualifiers verbs-siw1 verbs-siw2 10.89.0.1
+check "qualifiers that are no ports, from soft to siw1" qualifiers verbs-siw1 soft-wx1 10.89.0.1
+check "qualifiers that are no ports, from siw2 to soft" qualifiers soft-wx0 verbs-siw2 10.89.0.1
+check "such a qualifier of nobody, from rxe1" nobody_serves verbs-rxe1 10.88.0.1
+check "such a qualifier of nobody, from siw2" nobody_serves verbs-siw2 10.89.0.1
 
 # rxe1 goes while it is in use: its connection breaks, what is said of it is one sentence, and rxe0 is as it was.
 removal() {
