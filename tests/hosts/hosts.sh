@@ -17,7 +17,7 @@ set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../../scripts/lib.sh"
 
-all_cases=(traffic ipv6 without_crc many_to_one killed_peer link_pause slow_receiver host_vanishes silent_receiver
+all_cases=(traffic ipv6 without_crc qualifiers many_to_one killed_peer link_pause slow_receiver host_vanishes silent_receiver
   capture)
 usage() {
   say "Usage: tests/hosts/hosts.sh FOLDER_OF_PROGRAMS [CASE...]    cases: ${all_cases[*]}"
@@ -132,6 +132,32 @@ exchange_with() { # exchange_with ADDRESS_OF_A: every operation, small and large
 traffic() { exchange_with 10.77.0.1; }
 ipv6() { exchange_with '[fd77::1]'; }
 without_crc() { DAT_CRC=off exchange_with 10.77.0.1; }
+
+ports_of_connections() { # HOST FIRST LAST
+  on "$1" sh -c "echo $2 $3 > /proc/sys/net/ipv4/ip_local_port_range"
+}
+qualifiers() { # that are no ports, of which two have the same first port, between hosts that disagree on who may have it
+  local qual to
+  ports_of_connections a 16384 32767
+  ports_of_connections b 1024 16383
+  for qual in 65536 75076; do
+    start "server_$qual" a "$bin/datping" --serve --ia soft-eth0 --qual $qual
+    await "server_$qual" 'serving'
+  done
+  for qual in 65536 75076; do
+    for to in 10.77.0.1 '[fd77::1]'; do run_on b "$bin/datping" --ia soft-eth0 --to "$to:$qual" --count 50; done
+  done
+  for to in 10.77.0.1:65537 10.77.0.1:20212; do
+    ! on b "$bin/datping" --ia soft-eth0 --to $to --count 1 >"$work/out" 2>&1 || die "somebody answers at $to"
+    grep -q 'nobody serves there' "$work/out" || die "at $to there is not nobody: $(cat "$work/out")"
+  done
+  for qual in 65536 75076; do
+    kill -INT "${started[server_$qual]}"
+    ended "server_$qual"
+  done
+  ports_of_connections a 32768 60999
+  ports_of_connections b 32768 60999
+}
 
 many_to_one() { # four clients on two hosts, one server with one small SRQ
   local i files=("$here/hosts.sh" "$bin/tests/member")
