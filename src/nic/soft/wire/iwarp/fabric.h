@@ -117,6 +117,8 @@ class Fabric final : public PollSource, public FdHandler {
   std::unordered_set<TcpStream*> streams_;  // with a socket
   TcpStream* hot_ = nullptr;                // something has come for it not long ago
   unsigned streak_ = 0;                     // arrivals for it since anything came for another
+  TcpStream* last_ = nullptr;               // the one that something has come for last
+  unsigned in_a_row_ = 0;                   // arrivals for that one, before it is hot
   bool hushed_ = false;                     // epoll is not told of its arrivals
   std::size_t parked_ = 0;
   std::array<std::vector<std::byte>, 32> spare_;

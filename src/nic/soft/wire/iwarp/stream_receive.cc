@@ -46,6 +46,8 @@ bool TcpStream::receive() {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
     if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
     if (waits_for_buffers()) return any;
+    // What had been read is used up, and ended with a message.
+    if (any && message_over_ && fabric_.others_wait(turn_, !std::exchange(asked_for_others_, true))) break;
     std::size_t wanted = 0;
     const ssize_t count = read_some(wanted);
     if (count < 0 && errno == EINTR) continue;
