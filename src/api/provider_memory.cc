@@ -82,9 +82,7 @@ DAT_RETURN rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET* triplet, D
 }
 
 DAT_RETURN rmr_free(DAT_RMR_HANDLE rmr_handle) {
-  ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_free", DAT_INVALID_HANDLE_RMR);
-  base::Guard guard(rmr->ia().engine());
-  return rmr->free();
+  return free_when_quiet<Rmr>(rmr_handle, "dat_rmr_free", "rmr_handle", DAT_INVALID_HANDLE_RMR);
 }
 
 }  // namespace anydat::api

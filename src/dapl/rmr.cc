@@ -91,7 +91,7 @@ DAT_RETURN Rmr::bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, 
     }
   }
   const std::uint64_t tag = ++last_tag_;
-  pending_.push_back({tag, lmr ? part.lmr_context : 0});
+  pending_.push_back({tag, lmr ? part.lmr_context : 0, 0});
   std::uint32_t key = 0;
   const nic::Segment segment{part.lmr_context, 0, part.virtual_address, part.segment_length};
   const DAT_RETURN rc =
@@ -99,6 +99,11 @@ DAT_RETURN Rmr::bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, 
   if (rc != DAT_SUCCESS || key == 0) {
     on_bind(tag, false);  // refused, or flushed already (RMR-BIND-13)
     return rc;
+  }
+  if (bound_by_ == tag) {
+    bound_ = key;
+  } else if (!pending_.empty() && pending_.back().tag == tag) {
+    pending_.back().key = key;
   }
   triplet_ = lmr ? part : DAT_LMR_TRIPLET{};
   rights_ = lmr ? static_cast<DAT_MEM_PRIV_FLAGS>(remote) : DAT_MEM_PRIV_NONE_FLAG;
@@ -110,14 +115,20 @@ DAT_RETURN Rmr::bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, 
 void Rmr::on_bind(std::uint64_t tag, bool bound) {
   const auto found = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) { return one.tag == tag; });
   const DAT_LMR_CONTEXT context = found->lmr;
+  const std::uint32_t key = found->key;
   pending_.erase(found);
   if (!bound || freed_) return;
+  bound_ = key;
+  bound_by_ = tag;
   if (lmr_) lmr_->unbind();
   lmr_ = context != 0 ? ia().find_lmr(context) : nullptr;  // alive, or it could not have been bound to
   if (lmr_) lmr_->bind();
 }
 
-DAT_RETURN Rmr::free() {
+std::optional<DAT_RETURN> Rmr::free() {
+  freed_ = true;
+  window_->close();
+  if (bound_ != 0 && !ia().nic().quiesce(bound_)) return std::nullopt;
   ia().retire(*this);
   return DAT_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "dapl/object.h"
@@ -24,7 +25,7 @@ class Rmr final : public Object, public nic::WindowEvents {
   DAT_RETURN query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param);
   DAT_RETURN bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, Ep& ep, DAT_RMR_COOKIE cookie,
                   DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context);
-  DAT_RETURN free();
+  std::optional<DAT_RETURN> free();  // as Lmr::free()
   void shut_down();
   bool in_use() const override { return !pending_.empty(); }  // binds of it are still to be reported (RMR-FREE-3)
 
@@ -35,12 +36,15 @@ class Rmr final : public Object, public nic::WindowEvents {
   struct Pending {
     std::uint64_t tag;
     DAT_LMR_CONTEXT lmr;  // 0: an unbind
+    std::uint32_t key;    // what peers are to know it by; 0 until post_bind() has returned
   };
 
   Pz& pz_;
   std::unique_ptr<nic::Window> window_;
   bool freed_ = false;
-  Lmr* lmr_ = nullptr;  // bound to
+  Lmr* lmr_ = nullptr;          // bound to
+  std::uint32_t bound_ = 0;     // what peers know it by
+  std::uint64_t bound_by_ = 0;  // the tag of the bind that has made it so
   std::vector<Pending> pending_;
   std::uint64_t last_tag_ = 0;
   // Of the last bind that was posted (RMR-QUERY-3).

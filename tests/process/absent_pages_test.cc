@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory whose pages take long to come, or never do: of a peer, or of one's own. What needs it waits; nothing else does.
+// Memory whose pages take long to come, or never do: of a peer, or of one's own. What needs it waits; nothing else
+// does.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -217,14 +218,12 @@ std::vector<Wire> local_wires() {
   return wires;
 }
 
-INSTANTIATE_TEST_SUITE_P(Transfers, AbsentPages,
-                         testing::Combine(testing::ValuesIn(local_wires()),
-                                          testing::Values(Transfer::its_send, Transfer::its_receive,
-                                                          Transfer::its_write, Transfer::its_read,
-                                                          Transfer::our_write, Transfer::our_read)),
-                         [](const auto& at) {
-                           return std::get<0>(at.param).name + "_" + transfer_name(std::get<1>(at.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Transfers, AbsentPages,
+    testing::Combine(testing::ValuesIn(local_wires()),
+                     testing::Values(Transfer::its_send, Transfer::its_receive, Transfer::its_write, Transfer::its_read,
+                                     Transfer::our_write, Transfer::our_read)),
+    [](const auto& at) { return std::get<0>(at.param).name + "_" + transfer_name(std::get<1>(at.param)); });
 
 }  // namespace
 }  // namespace anydat::test

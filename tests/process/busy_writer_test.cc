@@ -14,7 +14,10 @@
 namespace anydat::test {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::size_t kBytes = 20'000;
+constexpr std::chrono::milliseconds kInTime{400};
 
 class BusyWriter : public testing::Test {
  protected:
@@ -46,6 +49,13 @@ class BusyWriter : public testing::Test {
     end_writing();
     ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
     EXPECT_THAT(result.get(), Succeeds());
+  }
+
+  // In less than the half second that a stopped peer is given.
+  void expect_a_message_in_time() {
+    const auto begun = Clock::now();
+    pass_message();
+    EXPECT_LT(Clock::now() - begun, kInTime);
   }
 
   void pass_message() {
@@ -96,6 +106,70 @@ TEST_F(BusyWriter, HoldsUpTheFreeOfARegionThatItUsesByRdma) {
     ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
     EXPECT_THAT(result.get(), Succeeds());
   }
+}
+
+// Its link is given half a second to come out of the RDMA that it is in the middle of; others do not wait for that.
+TEST_F(BusyWriter, HoldsUpTheEndOfItsLinkOnly) {
+  writer_->outbound().header().rdma_keys[0].store(1);
+  writer_->put({.kind = static_cast<shm::CellKind>(200)});
+  const auto begun = Clock::now();
+  while (Clock::now() - begun < std::chrono::milliseconds(300)) {
+    expect_a_message_in_time();
+  }
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+}
+
+// RMR-BIND-6, RMR-FREE: what a window has shown is taken away before the bind completes.
+TEST_F(BusyWriter, HoldsUpTheRebindAndTheFreeOfAWindowThatItUsesOnly) {
+  shm::SegmentHeader& header = writer_->outbound().header();
+  Lmr region(server_.ia, server_.pz, 64);
+  DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
+  require(dat_rmr_create(server_.pz.get(), &window), "dat_rmr_create");
+  DAT_RMR_CONTEXT context = 0;
+  const auto bind = [&] {
+    DAT_LMR_TRIPLET part = region.triplet();
+    require(dat_rmr_bind(window, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, others_->server.get(), {},
+                         DAT_COMPLETION_DEFAULT_FLAG, &context),
+            "dat_rmr_bind");
+  };
+  bind();
+  expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  header.rdma_keys[0].store(context);
+  const auto begun = Clock::now();
+  bind();
+  EXPECT_LT(Clock::now() - begun, kInTime);
+  expect_a_message_in_time();
+  EXPECT_FALSE(poll_event(server_.request.get()));
+  header.rdma_keys[0].store(0);
+  expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+
+  header.rdma_keys[0].store(context);
+  auto result = std::async(std::launch::async, [&] { return dat_rmr_free(window); });
+  expect_a_message_in_time();
+  EXPECT_EQ(result.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  header.rdma_keys[0].store(0);
+  ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
+  EXPECT_THAT(result.get(), Succeeds());
+}
+
+// One that does not let go of a window loses its link.
+TEST_F(BusyWriter, HoldsUpAWindowForHalfASecondAtMost) {
+  shm::SegmentHeader& header = writer_->outbound().header();
+  Lmr region(server_.ia, server_.pz, 64);
+  DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
+  require(dat_rmr_create(server_.pz.get(), &window), "dat_rmr_create");
+  DAT_RMR_CONTEXT context = 0;
+  DAT_LMR_TRIPLET part = region.triplet();
+  require(dat_rmr_bind(window, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, others_->server.get(), {},
+                       DAT_COMPLETION_DEFAULT_FLAG, &context),
+          "dat_rmr_bind");
+  expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  header.rdma_keys[0].store(context);
+  EXPECT_THAT(dat_rmr_free(window), Succeeds());
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+  pass_message();
 }
 
 // LMR-FREE-8

@@ -179,10 +179,10 @@ void SoftAdapter::let_posts_end() {
   memory_users_.for_each([](SoftQueuePair& queue_pair) { queue_pair.let_posts_end(); });
 }
 
-void SoftAdapter::close_to_peers(std::uint32_t key) {
+bool SoftAdapter::close_to_peers(std::uint32_t key) {
   regions_.remove(key);
   shm_->region_gone(key);
-  shm_->wait_for_users(key);
+  return !shm_->press(key);
 }
 
 std::unique_ptr<Window> SoftAdapter::create_window(ZoneId zone, WindowEvents& events) {

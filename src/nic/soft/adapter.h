@@ -61,8 +61,9 @@ class SoftAdapter final : public Adapter {
 
   // For queue pairs and wires.
   const SoftConfig& config() const { return config_; }
-  // Takes a key that only peers use out of regions(), and waits for those who do.
-  void close_to_peers(std::uint32_t key);
+  // Takes a key that only peers use out of regions(). Those who use it now have half a second to let go of it, or lose
+  // their connections. False while there are any: ask again.
+  bool close_to_peers(std::uint32_t key);
   DeliveryBatch& batch() { return batch_; }
   // Pages of this process: which are there, and who brings in others.
   ResidentPages& resident_pages() { return resident_pages_; }

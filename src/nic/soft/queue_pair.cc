@@ -18,6 +18,7 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
       events_(events),
       shared_(shared),
       not_ready_timer_([this] { not_ready_timed_out(); }),
+      bind_timer_([this] { pump(); }),
       linger_timer_([this] { look_whether_to_linger(); }),
       deadline_timer_([this] {
         if (state() != State::connecting && state() != State::accepting) return;
@@ -308,6 +309,7 @@ void SoftQueuePair::end(Ending ending) {
   ending_ = ending;
   stop_waiting();
   adapter_.engine().cancel_timer(not_ready_timer_);
+  adapter_.engine().cancel_timer(bind_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
   // Before anybody is told that memory is his again.

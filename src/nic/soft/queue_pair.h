@@ -305,6 +305,7 @@ class SoftQueuePair final : public QueuePair {
   bool waits_for_receive_ = false;
   base::Nanoseconds waits_since_ = 0;
   Timer not_ready_timer_;
+  Timer bind_timer_;  // a bind waits for a peer that uses what the window has shown
   Owed owed_;
   Patience linger_patience_{0, 0, 0};
   Timer linger_timer_;

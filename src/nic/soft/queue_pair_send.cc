@@ -10,6 +10,13 @@
 
 namespace anydat::nic::soft {
 
+namespace {
+
+// How soon a bind looks again whether peers have let go of what its window has shown.
+constexpr base::Nanoseconds kBindLook = 200'000;
+
+}  // namespace
+
 // What keeps a request back besides its stream.
 SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) {
   if (reads_held_ > 0) [[unlikely]] {
@@ -181,6 +188,11 @@ bool SoftQueuePair::pump() {
         // Nobody hands over anything behind it meanwhile (RMR-BIND-3), and only this thread, which holds the engine,
         // takes entries out. The lock is not needed, and whoever uses the old key may need it.
         send_lock_.unlock();
+        if (!entry.bind.window->withdrawn()) {
+          adapter_.engine().set_timer(bind_timer_, base::now_ns() + kBindLook);
+          send_lock_.lock();
+          break;
+        }
         entry.bind.window->bind(entry.bind.key, entry.all().front(), entry.bind.rights, entry.bind.tag);
         send_lock_.lock();
         entry.finished = true;

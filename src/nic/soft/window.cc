@@ -7,13 +7,16 @@
 
 namespace anydat::nic::soft {
 
-void SoftWindow::withdraw() {
-  if (key_ != 0) adapter_.close_to_peers(std::exchange(key_, 0));
+bool SoftWindow::withdrawn() {
+  if (key_ != 0) leaving_ = std::exchange(key_, 0);
+  if (leaving_ != 0 && !adapter_.close_to_peers(leaving_)) return false;
+  leaving_ = 0;
+  return true;
 }
 
 void SoftWindow::close() {
   closed_ = true;
-  withdraw();
+  withdrawn();
 }
 
 bool SoftWindow::can_bind(const Segment& part) const {
@@ -22,7 +25,6 @@ bool SoftWindow::can_bind(const Segment& part) const {
 }
 
 void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag) {
-  withdraw();  // RMR-BIND-6
   if (closed_ || part.length == 0) {
     adapter_.regions().remove(key);
   } else {

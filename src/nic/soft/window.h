@@ -17,17 +17,18 @@ class SoftWindow final : public Window {
   void close() override;
 
   bool can_bind(const Segment& part) const;  // false: its region has gone meanwhile
-  // Carries out, or gives up, the bind that reserved `key`.
+  // Takes away what peers use now. False while one of them is in the middle of using it: ask again (RMR-BIND-6).
+  bool withdrawn();
+  // Carries out, or gives up, the bind that reserved `key`. To carry it out requires: withdrawn().
   void bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag);
   void give_up(std::uint32_t key, std::uint64_t tag);
 
  private:
-  void withdraw();
-
   SoftAdapter& adapter_;
   const ZoneId zone_;
   WindowEvents& events_;
-  std::uint32_t key_ = 0;  // what peers use now
+  std::uint32_t key_ = 0;      // what peers use now
+  std::uint32_t leaving_ = 0;  // what they may be using still
   bool closed_ = false;
 };
 

@@ -21,6 +21,7 @@
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/directory_socket.h"
+#include "os/processor.h"
 #include "os/peer_process.h"
 
 namespace anydat::nic::soft::shm {
@@ -122,7 +123,16 @@ void Fabric::shut_down() {
   files_.close();
   attempts_.clear();
   welcomes_.clear();
-  while (!links_.empty()) links_.back()->cut();
+  // Peers that are in the middle of using memory have the same time, all together; nobody else needs the engine now.
+  for (auto link = links_.begin(); link != links_.end();) (*link++)->cut();
+  while (!links_.empty()) {
+    const auto using_memory = [](const auto& link) { return !link->let_go(); };
+    if (std::none_of(links_.begin(), links_.end(), using_memory)) {
+      while (!links_.empty()) links_.back()->finish();
+    } else {
+      os::sleep_for(20'000);
+    }
+  }
   sweep();
   engine().cancel_timer(sweep_timer_);
 }
@@ -284,9 +294,11 @@ bool Fabric::in_use(std::uint32_t key) const {
   return std::any_of(links_.begin(), links_.end(), [&](auto& link) { return link->in_use(key); });
 }
 
-void Fabric::wait_for_users(std::uint32_t key) {
+bool Fabric::press(std::uint32_t key) {
   fence_rdma_users();
-  for (const auto& link : links_) link->wait_for_users(key);
+  bool used = false;
+  for (const auto& link : links_) used |= link->press(key);
+  return used;
 }
 
 void Fabric::forget(Link& link) {

@@ -54,8 +54,8 @@ class Fabric {
   FileFinder& files() { return files_; }
   // Does a peer use the region, which has been removed, by RDMA?
   bool in_use(std::uint32_t key) const;
-  // Returns when none does. One that is stopped in the middle of it loses its connections.
-  void wait_for_users(std::uint32_t key);
+  // The same, and one that does has to let go of it, or loses its connections.
+  bool press(std::uint32_t key);
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
 
   // Names of connections: what a peer calls them. A name is not reused soon, so messages to a connection that has ended

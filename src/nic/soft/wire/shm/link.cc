@@ -30,6 +30,10 @@ constexpr int kDatagramsPerTurn = 64;
 // How far reading may run ahead of telling the sender, in cells.
 constexpr std::uint64_t kPublishEvery = kCellCount / 8;
 constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
+// A stretch of a peer's RDMA takes a tenth of a millisecond. This is far more, but for a peer that is stopped in the
+// middle of one.
+constexpr base::Nanoseconds kStretchPatience = base::kNsPerSecond / 2;
+constexpr base::Nanoseconds kStretchLook = 500'000;
 
 }  // namespace
 
@@ -48,7 +52,8 @@ Link::Link(Fabric& fabric, Parts parts)
         // Only the side that made the link opens connections on it, so it alone can know that none is coming.
         if (unused()) fail(nullptr);
       }),
-      cut_timer_([this] { fail("it does not let go of memory"); }) {
+      end_timer_([this] { look_whether_let_go(); }),
+      press_timer_([this] { look_whether_pressed(); }) {
   rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) peer_memory_.attach(socket_.get(), process_, outbound_.header());
   within_process_ = reaches_peer() && process_.pid() == getpid();
@@ -220,20 +225,11 @@ bool Link::peer_gone() const {
   return os::peer_has_hung_up(socket_.get(), process_.descriptor());
 }
 
-// Half a second is far more than any stretch takes, but for a peer that is stopped in the middle of one.
-bool Link::in_use_for_long(std::uint32_t key) const {
-  constexpr base::Nanoseconds kPatience = base::kNsPerSecond / 2;
-  base::Nanoseconds since = 0;
+// Does the peer use the region, or with 0 any, and goes on using it for longer than a look takes?
+bool Link::uses(std::uint32_t key) const {
   for (unsigned tries = 0; in_rdma_use(inbound_, key); ++tries) {
-    if (tries < 100) {
-      base::cpu_relax();
-      continue;
-    }
-    if (peer_gone()) return false;  // it has written all it ever will
-    if (since == 0) since = base::now_ns();
-    if (base::now_ns() - since > kPatience) return true;
-    const timespec pause{0, 20'000};
-    os::uncancelled::nanosleep(&pause);
+    if (tries == 100) return !peer_gone();  // one that has gone has written all it ever will
+    base::cpu_relax();
   }
   return false;
 }
@@ -249,12 +245,28 @@ std::uint32_t Link::take_rdma_lane() {
   return slot;
 }
 
-void Link::wait_for_users(std::uint32_t key) {
-  if (!in_use_for_long(key)) return;
-  base::log(base::LogLevel::warn,
-            "process {} was stopped while it used memory that is being freed; what it still does cannot be prevented",
-            process_.pid());
-  fabric_.engine().set_timer(cut_timer_, base::now_ns());
+bool Link::press(std::uint32_t key) {
+  if (!uses(key)) return false;
+  if (dead_ || pressed_ != 0) return true;
+  const base::Nanoseconds now = base::now_ns();
+  pressed_ = key;
+  pressed_until_ = now + kStretchPatience;
+  fabric_.engine().set_timer(press_timer_, now + kStretchLook);
+  return true;
+}
+
+void Link::look_whether_pressed() {
+  const base::Nanoseconds now = base::now_ns();
+  if (!uses(pressed_)) {
+    pressed_ = 0;
+  } else if (now < pressed_until_) {
+    fabric_.engine().set_timer(press_timer_, now + kStretchLook);
+  } else {
+    base::log(base::LogLevel::warn,
+              "process {} was stopped while it used memory that is being freed; what it still does cannot be prevented",
+              process_.pid());
+    fail("it does not let go of memory");
+  }
 }
 
 // ---- receiving
@@ -455,21 +467,38 @@ void Link::fail(const char* why) {
   dead_ = true;
   inbound_.header().rdma_over.store(1);
   fence_rdma_users(inbound_.header());
-  in_use_for_long(0);
+  end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
+  end_at_ = pressed_ != 0 ? pressed_until_ : base::now_ns() + kStretchPatience;
+  Engine& engine = fabric_.engine();
+  engine.unwatch(socket_.get(), *this);
+  if (process_.descriptor() >= 0) engine.unwatch(process_.descriptor(), death_watch_);
+  fabric_.link_set().remove(*this);
+  engine.cancel_timer(unused_timer_);
+  engine.cancel_timer(press_timer_);
+  look_whether_let_go();
+}
+
+bool Link::let_go() const {
+  return !uses(0) || base::now_ns() >= end_at_;
+}
+
+// The peer may have been stopped in the middle of a stretch. Nobody else waits for it with its connections.
+void Link::look_whether_let_go() {
+  if (let_go()) return finish();
+  fabric_.engine().set_timer(end_timer_, base::now_ns() + kStretchLook);
+}
+
+void Link::finish() {
+  const std::shared_ptr<Link> keep = shared_from_this();
+  fabric_.engine().cancel_timer(end_timer_);
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
   outbound_.header().rdma_over.store(1);
   for (ShmStream* stream : streams_) stream->let_posts_end();
-  fabric_.engine().unwatch(socket_.get(), *this);
-  if (process_.descriptor() >= 0) fabric_.engine().unwatch(process_.descriptor(), death_watch_);
-  fabric_.link_set().remove(*this);
-  fabric_.engine().cancel_timer(unused_timer_);
-  fabric_.engine().cancel_timer(cut_timer_);
   hang_up();
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();
-  const WorkStatus status = why ? WorkStatus::bad_response : WorkStatus::transport;
   // A stream stays on the link until its queue pair gives it up.
-  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->link_lost(status);
+  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->link_lost(end_status_);
   fabric_.forget(*this);
 }
 

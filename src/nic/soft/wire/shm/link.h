@@ -55,6 +55,10 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   ~Link() override;
   bool start();  // false when descriptors have run out
   void cut() { fail(nullptr); }
+  // Of a link that is over: whether the peer uses no memory of ours any more, or has had its time. Then finish() is due,
+  // which a timer sees to as well.
+  bool let_go() const;
+  void finish();
   // Says what the peer did wrong, the first time: the log is not its to fill.
   void warn(const char* outcome, const char* offence);
 
@@ -126,8 +130,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
   // Both after a fence of the peer, if has_rdma_lanes().
   bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_, key) && !peer_gone(); }
-  // Returns when it does not.
-  void wait_for_users(std::uint32_t key);
+  // The same, and if it does, it has half a second to let go of it, or the link is cut.
+  bool press(std::uint32_t key);
   bool has_rdma_lanes() const { return inbound_.header().rdma_lanes.load() != 0; }
   // For a connection's RDMA on the peer's memory: a slot (transfer.h) until remove(). From any thread.
   std::uint32_t take_rdma_lane();
@@ -180,7 +184,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void call_attention();
   void something_is_to_go();
   void hang_up();
-  bool in_use_for_long(std::uint32_t key) const;
+  bool uses(std::uint32_t key) const;
+  void look_whether_let_go();
+  void look_whether_pressed();
   void show(std::uint32_t key);
   void hear(std::span<const std::byte> datagram, int fd);
   void fail(const char* why);
@@ -219,7 +225,12 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   std::vector<ShmStream*> streams_;
   std::unordered_map<std::uint32_t, ShmRequest*> requests_;  // unanswered ones, by the peer's name for the connection
   Timer unused_timer_;
-  Timer cut_timer_;
+  Timer end_timer_;
+  WorkStatus end_status_ = WorkStatus::transport;
+  base::Nanoseconds end_at_ = 0;
+  Timer press_timer_;
+  std::uint32_t pressed_ = 0;  // the first key that the peer is to let go of; others are looked at after it
+  base::Nanoseconds pressed_until_ = 0;
 
   base::SpinLock tx_lock_;
   RingWriter tx_ ANYDAT_GUARDED_BY(tx_lock_);

@@ -128,7 +128,7 @@ class ShmStream final : public Stream {
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
   // Memory of this process that may not be there: stream_pages.cc
-  bool ours_there(std::span<const nic::Segment> segments, CopyRange range, bool to_write);
+  bool ours_there(std::span<const nic::Segment> segments, CopyRange range, std::uint64_t left, bool to_write);
   void bring_ours();
   void brought_ours(bool there);
 

@@ -18,9 +18,10 @@ constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
 
 }  // namespace
 
+// `left`: of the message, from the range's first byte on; that much is brought in, if any of the range is not there.
 // With the engine, or inside a post. False: take_turn() comes when it is there, or the connection breaks because it
 // cannot be.
-bool ShmStream::ours_there(std::span<const nic::Segment> segments, CopyRange range, bool to_write) {
+bool ShmStream::ours_there(std::span<const nic::Segment> segments, CopyRange range, std::uint64_t left, bool to_write) {
   const base::Nanoseconds now = base::now_ns();
   ResidentPages& pages = fabric_.adapter().resident_pages();
   for (const nic::Segment& segment : segments) {
@@ -31,7 +32,7 @@ bool ShmStream::ours_there(std::span<const nic::Segment> segments, CopyRange ran
     }
     const std::uint64_t part = std::min(range.count, segment.length - range.offset);
     const std::uint64_t address = segment.address + range.offset;
-    const std::uint64_t rest = segment.length - range.offset;
+    const std::uint64_t rest = std::min(left, segment.length - range.offset);
     if (!pages.hold(0, {address, part, rest}, to_write, now)) {
       Ours free = Ours::nothing;
       if (ours_.compare_exchange_strong(free, Ours::being_written)) {
@@ -42,6 +43,7 @@ bool ShmStream::ours_there(std::span<const nic::Segment> segments, CopyRange ran
       return false;
     }
     range.count -= part;
+    left -= part;
     range.offset = 0;
   }
   return true;

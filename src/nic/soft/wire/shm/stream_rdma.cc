@@ -170,27 +170,30 @@ void ShmStream::open_lane(const SendRequest& message, const Region& region, std:
                                         &header.rdma_keys[rdma_slot_], peer.order()});
 }
 
-// Whether the bytes can be copied without waiting for their pages. Else the request and those behind it wait: the peer's
-// program may have memory there that is not there, and may never be, so its owner sees to that, in a thread that nobody
-// waits for; and likewise with ours. With the send lock.
+// Whether the bytes can be copied without waiting for their pages. Else the request and those behind it wait: the
+// peer's program may have memory there that is not there, and may never be, so its owner sees to that, in a thread that
+// nobody waits for; and likewise with ours. With the send lock.
 bool ShmStream::pages_there(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
   const bool reads = message.kind == WorkKind::rdma_read;
   const MemoryBody::Span remote{message.remote.address, message.length};
   if (!link_->peer_memory().there({&remote, 1}, {offset, count}, !reads)) {
     if (pages_.load(std::memory_order_acquire) == Pages::nothing) {
-      pages_wanted_ = {remote.address + offset, std::min(message.length - offset, kFaultedInAtOnce), message.remote.key};
+      pages_wanted_ = {remote.address + offset, std::min(message.length - offset, kFaultedInAtOnce),
+                       message.remote.key};
       pages_right_ = remote_right(message.kind);
       pages_.store(Pages::wanted, std::memory_order_release);
       link_->come_back(*this);
     }
     return false;  // the answer asks again
   }
-  if (!ours_there(message.segments, {offset, count}, reads)) return false;
+  if (!ours_there(message.segments, {offset, count}, message.length - offset, reads)) return false;
   if (message.segments.size() == 1) {
-    seen_pages_ = {link_->peer_memory().epoch(), SeenPages::first_of(remote.address + offset),
+    seen_pages_ = {link_->peer_memory().epoch(),
+                   SeenPages::first_of(remote.address + offset),
                    SeenPages::last_of(remote.address + offset, count),
                    SeenPages::first_of(message.segments[0].address + offset),
-                   SeenPages::last_of(message.segments[0].address + offset, count), reads};
+                   SeenPages::last_of(message.segments[0].address + offset, count),
+                   reads};
   }
   return true;
 }
@@ -257,17 +260,18 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   queue_pair_.close_lanes();
   const RemoteSegment& remote = message.remote;
   if (message.kind == WorkKind::rdma_read) {
-    // What comes is put in place when it does. What this side has read before it could no longer is not asked for again.
-    if (!ours_there(message.segments, {progress.bytes, message.length - progress.bytes}, true))
-      return SendOutcome::blocked;
+    // What comes is put in place when it does. What this side has read before it could no longer is not asked for
+    // again.
     const GetBody body{remote.address + progress.bytes, message.length - progress.bytes, remote.key};
+    if (!ours_there(message.segments, {progress.bytes, body.length}, body.length, true)) return SendOutcome::blocked;
     const bool sent = link_->try_send(*this, CellKind::get, 0, remote_, sizeof body, 0,
                                       [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
     return sent ? SendOutcome::pending : SendOutcome::blocked;
   }
   for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
-    if (!ours_there(message.segments, {progress.bytes, count}, false)) return SendOutcome::blocked;
+    if (!ours_there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
+      return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;
     if (last) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send_piece() has returned
     const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
@@ -339,7 +343,7 @@ bool ShmStream::serve_reads() {
     if (!opens(request.key, request.address, request.length, access::kRemoteRead)) return moved;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, request.length - read.offset);
     const nic::Segment source{0, 0, request.address, request.length};
-    if (!ours_there({&source, 1}, {read.offset, count}, false)) return moved;
+    if (!ours_there({&source, 1}, {read.offset, count}, request.length - read.offset, false)) return moved;
     const bool sent = link_->try_send_piece(*this, CellKind::got, 0, remote_, static_cast<std::uint32_t>(count), 0,
                                             PieceBody{}, [&](std::byte* to) {
                                               gather_streaming(to, {&source, 1}, read.offset, count);

@@ -104,7 +104,7 @@ ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& lar
   if (can_pull && busy(Large::Way::pull) <= busy(Large::Way::push)) return Large::Way::pull;
   // What the peer is to write into is there, or it would have to ask for it.
   const std::span<const nic::Segment> buffer = large.message->buffer.all();
-  if (body.can_push != 0 && (!can_pull || ours_there(buffer, {0, body.length}, true))) {
+  if (body.can_push != 0 && (!can_pull || ours_there(buffer, {0, body.length}, body.length, true))) {
     MemoryBody target{};
     std::uint64_t left = body.length;
     for (const nic::Segment& segment : large.message->buffer.all()) {
@@ -161,12 +161,12 @@ void ShmStream::take_in_pieces(Large& large) {
   grant_pieces();
 }
 
-// Pieces are put in place when they come, since what comes behind them in the ring is for others; so the buffer is there
-// before they may come.
+// Pieces are put in place when they come, since what comes behind them in the ring is for others; so the buffer is
+// there before they may come.
 void ShmStream::grant_pieces() {
   for (Large& large : large_) {
     if (large.way != Large::Way::pieces || large.granted) continue;
-    if (!ours_there(large.message->buffer.all(), {0, large.message->length}, true)) return;
+    if (!ours_there(large.message->buffer.all(), {0, large.message->length}, large.message->length, true)) return;
     large.granted = true;
     link_->send_control(CellKind::grant, remote_, large.sequence);
   }
@@ -223,7 +223,7 @@ bool ShmStream::pull_some() {
       take_in_pieces(large);  // the sender brings its memory in by itself
       continue;
     }
-    if (!ours_there(message.buffer.all(), {message.placed, count}, true)) break;
+    if (!ours_there(message.buffer.all(), {message.placed, count}, message.length - message.placed, true)) break;
     if (!batch.add(message.buffer.all(), source, {message.placed, count})) break;
     pulled[messages] = &large;
     counts[messages++] = count;
