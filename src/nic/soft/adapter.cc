@@ -150,6 +150,8 @@ Status SoftAdapter::start() {
     if (!iwarp_) return Status::no_memory;
     shares_memory_ = false;
   }
+  // The descriptor that this takes is there from the beginning.
+  resident_pages_.hold(0, {reinterpret_cast<std::uintptr_t>(this), 1, 1}, false, base::now_ns());
   base::Guard guard(engine_);
   return iwarp_ ? iwarp_->start() : Status::ok;
 }

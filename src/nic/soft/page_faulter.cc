@@ -19,6 +19,8 @@ namespace {
 
 // Each may be stuck in a page that never comes; what is asked then waits until one of them is free again.
 constexpr unsigned kThreadsMax = 16;
+// A thread without anything to do is there for so long.
+constexpr base::Nanoseconds kIdleLife = base::kNsPerSecond;
 
 }  // namespace
 
@@ -54,9 +56,11 @@ void PageFaulter::Shared::work() {
       const std::uint32_t seen = bell.load();
       ++idle;
       lock.unlock();
-      base::futex_wait(bell, seen, base::to_timespec(base::kForever));
+      const base::Nanoseconds bored_at = base::now_ns() + kIdleLife;
+      base::futex_wait(bell, seen, base::to_timespec(bored_at));
       lock.lock();
       --idle;
+      if (waiting.empty() && base::now_ns() >= bored_at) break;
       continue;
     }
     const std::shared_ptr<Job> job = std::move(waiting.front());

@@ -74,7 +74,10 @@ void PeerMemory::attach(int socket, const os::PeerProcess& process, const Segmen
   std::uint64_t seen = 0;
   const iovec here{&seen, sizeof seen};
   const iovec there{reinterpret_cast<void*>(address), sizeof seen};
-  if (process_vm_readv(thread, &here, 1, &there, 1, 0) == sizeof seen && seen == value) thread_.store(thread);
+  if (process_vm_readv(thread, &here, 1, &there, 1, 0) != sizeof seen || seen != value) return;
+  thread_.store(thread);
+  // The descriptor that this takes is there as long as the link.
+  pages_.hold(thread, {address, sizeof seen, sizeof seen}, false, base::now_ns());
 }
 
 bool PeerMemory::link_stands(base::Nanoseconds now) {
