@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Service points over TCP whose qualifiers are no ports, and who else may have the ports that stand for them
 // (docs/wire-iwarp.md): other service points, other programs, other users.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -232,6 +236,38 @@ TEST_F(TcpQualifiers, AreNotThePortsOfTheirLowerBits) {
   expect_nobody(its_port);
   EXPECT_EQ(try_listen(server, its_port), static_cast<DAT_RETURN>(DAT_CONN_QUAL_IN_USE));
   EXPECT_FALSE(poll_event(server.requests.get()));
+  expect_reached(qualifier);
+}
+
+// EP-CONN-21: where not all can be asked, nobody is; the attempt fails at once, and leaves nothing.
+TEST_F(TcpQualifiers, AreNotAskedForWithoutDescriptors) {
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  const PspAt psp(server, qualifier);
+  expect_reached(qualifier);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = std::min<rlim_t>(before.rlim_cur, 512);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  {
+    const Ep active(client);
+    std::vector<base::UniqueFd> all;
+    for (;;) {
+      base::UniqueFd one(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+      if (!one) break;
+      all.push_back(std::move(one));
+    }
+    for (int left = 0; left < 9; ++left) {  // eight to ask with, and one with the port that is asked from
+      EXPECT_EQ(DAT_GET_TYPE(dat_ep_connect(active.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr,
+                                            DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG)),
+                static_cast<DAT_RETURN>(DAT_INSUFFICIENT_RESOURCES))
+          << left;
+      EXPECT_EQ(active.state(), DAT_EP_STATE_UNCONNECTED);
+      EXPECT_FALSE(poll_event(client.connect.get()));
+      all.pop_back();
+    }
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   expect_reached(qualifier);
 }
 
