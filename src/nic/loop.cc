@@ -25,7 +25,7 @@ void Loop::add_source(PollSource& source) {
 }
 
 void Loop::remove_source(PollSource& source) {
-  std::erase(sources_, &source);
+  if (std::erase(sources_, &source) != 0 && armed()) source.disarm();
 }
 
 bool Loop::watch(int fd, std::uint32_t events, FdHandler& handler) {

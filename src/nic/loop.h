@@ -25,7 +25,7 @@ class PollSource {
   // Looks by time, after a poll(): also where nothing has made itself known. The same answer.
   virtual bool look_by_time() { return false; }
   // From arm() to disarm() the other side makes one of the engine's descriptors readable when there is something to do
-  // here. Whatever came before arm() is found by the poll() that follows it.
+  // here. Whatever came before arm() is found by the poll() that follows it. A source that is removed is disarmed.
   virtual void arm() = 0;
   virtual void disarm() = 0;
 };
@@ -44,7 +44,7 @@ class FdHandler {
 // Thread safety: all with the engine held, but for descriptor(), armed() and next_timer(), which any thread may read.
 class Loop {
  public:
-  // Once, before anything else. `wake_fd` becomes readable to end a sleep on descriptor(), and nobody handles it here.
+  // Once, before anything else. `wake_fd` becomes readable to end a sleep on descriptor(); the loop leaves it as it is.
   // False when the system has no descriptor left.
   bool start(int wake_fd);
   int descriptor() const { return epoll_fd_.get(); }  // readable when a descriptor that is watched is

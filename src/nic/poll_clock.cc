@@ -11,7 +11,7 @@ PollClock::Pass PollClock::read() {
   const std::uint64_t per_look = ticks_per_look_.load(std::memory_order_relaxed);
   if (now_ - last < per_look / 8) unread_ = kUnread;
   const bool looks_by_time = now_ - looked_ >= per_look;
-  // Whoever does something else between two passes does not keep the processor by polling.
+  // A thread that does something else between two passes does not keep the processor by polling.
   if (std::exchange(progress_, false) || now_ - last > per_look / 2) {
     vain_since_.store(now_, std::memory_order_relaxed);
     return {looks_by_time, false};

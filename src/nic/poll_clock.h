@@ -14,7 +14,7 @@ namespace anydat::nic {
 // processor when they poll in vain.
 //
 // Reading the clock costs a third of an empty pass, so when passes follow each other fast, the clock is read in every
-// fourth only. Whoever begins to pause between passes is noticed three passes late.
+// fourth only. A pause after such passes is noticed three passes late.
 //
 // Thread safety: give_way() by any thread; all else by one thread at a time.
 class PollClock {
@@ -58,8 +58,8 @@ class PollClock {
   std::uint64_t now_ = os::ticks(steady_);
   std::uint64_t looked_ = now_;
   base::Nanoseconds looked_ns_ = base::now_ns();
-  // Too few at first, so that it is soon known how many there are, but not so few that looked() learns nothing from
-  // them. Written like those above.
+  // A guess at first, which looked() puts right: on the small side, since until then the looks come that often, but
+  // not below what looked() can measure. Written like those above.
   std::atomic<std::uint64_t> ticks_per_look_{kTicksAtFirst};
   std::atomic<std::uint64_t> vain_since_{now_};
   std::atomic<unsigned> stretch_{0};

@@ -8,8 +8,8 @@
 
 namespace anydat::nic {
 
-// A callback at a time, run with the engine held. Owned by whoever set it; at most one time is pending. It brings its
-// own place among the loop's timers, so that setting it cannot fail.
+// A callback at a time, run with the engine held; at most one time is pending. A timer brings its own place among the
+// loop's timers, so that setting it cannot fail.
 class Timer {
  public:
   explicit Timer(std::function<void()> action) : action_(std::move(action)) {
@@ -20,8 +20,8 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // With the engine held. Setting and cancelling a timer costs more than letting it run for nothing: who does so often
-  // leaves it be.
+  // With the engine held. Setting and cancelling a timer costs more than letting it run for nothing: an object that
+  // would do so often leaves it be.
   bool pending() const { return place_.empty(); }
 
  private:

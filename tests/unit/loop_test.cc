@@ -110,6 +110,17 @@ TEST_F(LoopTest, WhoComesWhileAllAreArmedIsArmedToo) {
   EXPECT_FALSE(loop.armed());
 }
 
+TEST_F(LoopTest, ASourceThatIsRemovedWhileAllAreArmedIsNotLeftSo) {
+  Source first([] { return false; }), never([] { return false; });
+  loop.add_source(first);
+  loop.arm();
+  loop.remove_source(first);
+  EXPECT_FALSE(first.armed);
+  never.armed = true;
+  loop.remove_source(never);  // which is none of its sources
+  EXPECT_TRUE(never.armed);
+}
+
 // ---- timers
 
 TEST_F(LoopTest, TimersRunInTheirOrderWhenTheirTimeHasCome) {

@@ -94,6 +94,7 @@ class Fabric {
   std::vector<Name> names_{1};  // index 0 stays unused, so that no name is 0
   std::deque<std::uint32_t> free_names_;
   LinkSet link_set_;
+  void look_at_links(bool look);  // may throw std::bad_alloc
   bool links_looked_at_ = false;  // the set is one of the engine's sources
   std::list<std::shared_ptr<Link>> links_;
   Finishing<Attempt> attempts_;
@@ -101,7 +102,6 @@ class Fabric {
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
 
   // What is over, until nobody can be in a call of it.
-  void look_at_links(bool look);  // may throw std::bad_alloc
   void sweep();
   std::list<std::shared_ptr<Link>> dead_links_;
   Timer sweep_timer_;
