@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/engine.h"
 
-#include <sys/eventfd.h>
-
 #include <new>
 
 #include "base/env.h"
+#include "base/log.h"
+#include "nic/run_safely.h"
+#include "os/cancel.h"
 #include "os/thread_signals.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic {
 
@@ -24,8 +24,8 @@ Engine::~Engine() {
 
 Status Engine::start() {
   spin_ns_ = base::env_number(base::EnvVar::spin_us).value_or(50) * 1000;
-  kick_fd_ = base::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
-  if (!kick_fd_ || !loop_.start(kick_fd_.get())) return Status::no_memory;
+  if (!poller_.open()) return Status::no_memory;
+  loop_.start(poller_);
 
   const os::SignalsOfOurThreads mask;
   Status status = Status::ok;
@@ -47,6 +47,26 @@ void Engine::stop() {
   base::futex_wake(progress_word_);
   kick_leader();
   thread_.join();
+}
+
+void Engine::check_descriptors(std::uint64_t now) {
+  checked_.store(now, std::memory_order_relaxed);
+  if (!poller_.is_ours()) note_loss();
+}
+
+void Engine::note_loss() {
+  if (!thread_.joinable() || lost_.exchange(true)) return;
+  base::Descriptors::note_loss();
+  // It may sleep where no bell rings any more.
+  thread_.cancel();
+}
+
+void Engine::tell_of_loss() {
+  if (!on_loss_) return;
+  const std::function<void()> action = std::exchange(on_loss_, nullptr);
+  base::log(base::LogLevel::error, "the program has closed descriptors of this library; the adapter is of no use now");
+  const os::CancelOff off;
+  run_safely(action);
 }
 
 void Engine::unlock_after_work() ANYDAT_NO_ANALYSIS {
@@ -75,7 +95,7 @@ void Engine::remove_source(PollSource& source) {
 
 bool Engine::watch(int fd, std::uint32_t events, FdHandler& handler) {
   assert_held();
-  return loop_.watch(fd, events, handler);
+  return !lost_.load(std::memory_order_relaxed) && loop_.watch(fd, events, handler);
 }
 
 void Engine::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
@@ -99,16 +119,19 @@ void Engine::cancel_timer(Timer& timer) {
   loop_.cancel_timer(timer);
 }
 
-[[gnu::noinline]] bool Engine::look_by_time() {
-  const bool progress = loop_.poll_by_time();
+[[gnu::noinline]] bool Engine::look_by_time(bool just_checked) {
+  const bool progress = loop_.poll_by_time(just_checked);
   clock_.looked();
+  if (loop_.lost()) note_loss();
+  if (lost_.load(std::memory_order_relaxed)) [[unlikely]]
+    tell_of_loss();
   return progress;
 }
 
-bool Engine::run_all() {
+bool Engine::run_all(bool just_checked) {
   if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
   const bool progress = loop_.poll_sources(1);
-  return look_by_time() || progress;
+  return look_by_time(just_checked) || progress;
 }
 
 bool Engine::poll() {
@@ -134,24 +157,26 @@ bool Engine::look() {
 
 Engine::Pass Engine::take_over() {
   activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  bool lost = false;
   if (loop_.armed_hint()) [[unlikely]] {
     // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
     // knows when we stop polling.
     loop_.disarm();
     kick_leader();
+    lost = lost_.load(std::memory_order_relaxed);
   }
   if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
   const PollClock::Pass pass = clock_.begin_pass();
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
   bool progress = loop_.poll_sources(pass.looks_by_time ? 1 : kLooksPerPoll);
-  if (pass.looks_by_time) [[unlikely]]
-    progress |= look_by_time();
+  if (pass.looks_by_time || lost) [[unlikely]]
+    progress |= look_by_time(false);
   if (progress) clock_.note_progress();
   return {progress, pass.gives_way && !progress};
 }
 
 void Engine::kick_leader() {
-  os::uncancelled::ring(kick_fd_.get());
+  if (!poller_.ring()) note_loss();
 }
 
 }  // namespace anydat::nic

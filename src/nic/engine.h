@@ -4,18 +4,21 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/list.h"
 #include "base/lock.h"
-#include "base/unique_fd.h"
 #include "nic/loop.h"
 #include "nic/poll_clock.h"
 #include "nic/run_queue.h"
 #include "nic/types.h"
 #include "nic/waiter.h"
+#include "os/poller.h"
 #include "os/thread.h"
+#include "os/ticks.h"
 
 namespace anydat::nic {
 
@@ -46,6 +49,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void lock() ANYDAT_ACQUIRE() ANYDAT_NO_ANALYSIS {
     mutex_.lock();
     owner_.store(this_thread(), std::memory_order_relaxed);
+    if (!descriptors_are_ours()) [[unlikely]]
+      tell_of_loss();
   }
   bool try_lock() ANYDAT_TRY_ACQUIRE(true) ANYDAT_NO_ANALYSIS {
     if (!mutex_.try_lock()) return false;
@@ -125,6 +130,21 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   }
   void cancel_kick(Task& task);
 
+  // A program may close our descriptors with its own (closefrom, daemons), and have other files by their numbers. That
+  // is noticed at each sleep, and by whoever asks; `action` is called then, once, with the engine held, and nothing is
+  // watched any more. To be set before anything is watched.
+  void when_descriptors_are_lost(std::function<void()> action) { on_loss_ = std::move(action); }
+  // To be asked before a socket is used that the program may have taken the number of. Looks once in a millisecond, in
+  // which no program opens as many files as it takes to get a number of ours (base/descriptors.h). From any thread.
+  bool descriptors_are_ours() {
+    const std::uint64_t now = os::ticks(steady_counter_);
+    if (now - checked_.load(std::memory_order_relaxed) >= kTicksPerCheck) [[unlikely]]
+      check_descriptors(now);
+    return !lost_.load(std::memory_order_relaxed);
+  }
+  // For who meets a descriptor that is another's. From any thread.
+  void note_loss();
+
   // As Loop does, with the engine held.
   void add_source(PollSource& source);  // may throw std::bad_alloc
   void remove_source(PollSource& source);
@@ -141,6 +161,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
  private:
   static constexpr base::Nanoseconds kTick = 2'000'000;
+  static constexpr std::uint64_t kTicksPerCheck = 3'000'000;  // 1 ms at 3 GHz
 
   // Tells threads apart. An address of its own costs nothing to find out, unlike pthread_self().
   static const void* this_thread() { return __builtin_thread_pointer(); }
@@ -150,8 +171,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
     bool gives_way;  // once the engine is released
   };
   Pass take_over() ANYDAT_REQUIRES(this);
-  bool look_by_time() ANYDAT_REQUIRES(this);
-  bool run_all() ANYDAT_REQUIRES(this);
+  bool look_by_time(bool just_checked) ANYDAT_REQUIRES(this);
+  bool run_all(bool just_checked = false) ANYDAT_REQUIRES(this);
   void unlock_after_work();
   bool arm(const Waiter& waiter);
   bool lock_unless_notified(const Waiter& waiter) ANYDAT_TRY_ACQUIRE(true);
@@ -172,12 +193,14 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void step_down();
   void hand_over();
   void kick_leader();
+  void check_descriptors(std::uint64_t now);
+  void tell_of_loss() ANYDAT_REQUIRES(this);
   void progress_thread();
 
   base::Mutex mutex_;
   std::atomic<const void*> owner_{nullptr};  // of mutex_; null while nobody holds it
   base::Nanoseconds spin_ns_ = 50'000;       // fixed by start()
-  base::UniqueFd kick_fd_;                   // fixed by start(); an eventfd that gets the leader out of poll(2)
+  os::Poller poller_;                        // fixed by start(); its bell gets the leader out of poll(2)
   os::Thread thread_;
   std::atomic<std::uint32_t> thread_id_{0};  // fixed by start()
 
@@ -185,6 +208,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   PollClock clock_;       // with the engine held, but for giving way
   base::Counter sleeps_;  // by the thread that leads
   RunQueue tasks_;
+  std::function<void()> on_loss_;  // until it has been called; with the engine held
 
   std::atomic<std::uint64_t> activity_{0};  // passes by threads that poll, and posts that rely on the next
   std::atomic<std::uint64_t> posts_{0};     // noted ones, but for some of those made at the same moment
@@ -193,6 +217,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   std::atomic<bool> leader_is_progress_thread_{false};
   std::atomic<bool> yield_wanted_{false};  // asks the progress thread to let a consumer lead
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> lost_{false};          // the descriptors
+  std::atomic<std::uint64_t> checked_{0};  // when they were looked at
+  const bool steady_counter_ = os::has_steady_counter();
 
   base::SpinLock followers_lock_;
   base::List<Waiter, &Waiter::follower_> followers_ ANYDAT_GUARDED_BY(followers_lock_);

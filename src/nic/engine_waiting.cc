@@ -17,10 +17,8 @@ namespace {
 // Of looking in vain: the peer may be waiting for this very processor.
 constexpr base::Nanoseconds kYieldAfter = 5'000;
 
-std::uint64_t drain_eventfd(int fd) {
-  std::uint64_t count = 0;
-  return os::uncancelled::read(fd, &count, sizeof count) == sizeof count ? count : 0;
-}
+// Of who leads where no descriptor tells of anything any more.
+constexpr base::Nanoseconds kLookWhenLost = 10'000'000;
 
 }  // namespace
 
@@ -122,29 +120,32 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
       continue;
     }
     sleeps_.add();
-    waiter.kick_fd_.store(kick_fd_.get());
+    const bool lost = lost_.load();
+    if (lost) until = std::min(until, now + kLookWhenLost);
+    waiter.poller_.store(&poller_);
     int count = 0;
     if (!waiter.notified()) {
       const base::Nanoseconds left =
           std::max<base::Nanoseconds>(until == base::kForever ? 0 : until - base::now_ns(), 0);
       const timespec timeout = base::to_timespec(left);
-      pollfd bell{loop_.descriptor(), POLLIN, 0};
+      pollfd bell{lost ? -1 : poller_.descriptor(), POLLIN, 0};
       try {
         const os::CancelOn point(waiter.cancellable_);
         count = ppoll(&bell, 1, until == base::kForever ? nullptr : &timeout, nullptr);
       } catch (...) {  // the thread was cancelled
-        waiter.kick_fd_.store(-1);
+        waiter.poller_.store(nullptr);
         throw;
       }
     }
     const bool signalled = count < 0 && errno == EINTR;
-    waiter.kick_fd_.store(-1);
-    drain_eventfd(kick_fd_.get());  // what it was for is looked at below
+    waiter.poller_.store(nullptr);
+    const bool ours = poller_.silence();  // what the bell was for is looked at below
+    if (!ours) note_loss();
     const bool others_post = posts_.load(std::memory_order_relaxed) != posts_seen;
     bool progress = false;
     if (lock_unless_notified(waiter)) {
       loop_.disarm();
-      progress = run_all();
+      progress = run_all(ours);
       unlock();
     }
     if (is_progress_thread && others_post) return WaitResult::notified;
@@ -223,7 +224,8 @@ void Engine::hand_over() {
 void Engine::progress_thread() {
   thread_id_.store(static_cast<std::uint32_t>(::gettid()));
   base::futex_wake(thread_id_);
-  Waiter waiter;  // never notified: it is kicked
+  const os::CancelOff off;
+  Waiter waiter(true);  // never notified: it is kicked, or cancelled when that is not possible any more
   std::uint64_t seen = activity_.load(std::memory_order_relaxed);
   std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);
   while (!stopping_.load()) {

@@ -6,18 +6,8 @@
 
 #include "nic/run_safely.h"
 #include "os/cancel.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic {
-
-bool Loop::start(int wake_fd) {
-  epoll_fd_ = base::UniqueFd::of([] { return epoll_create1(EPOLL_CLOEXEC); });
-  if (!epoll_fd_) return false;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = nullptr;
-  return epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, wake_fd, &event) == 0;
-}
 
 void Loop::add_source(PollSource& source) {
   sources_.push_back(&source);
@@ -29,21 +19,15 @@ void Loop::remove_source(PollSource& source) {
 }
 
 bool Loop::watch(int fd, std::uint32_t events, FdHandler& handler) {
-  epoll_event event{};
-  event.events = events;
-  event.data.ptr = &handler;
-  return epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  return poller_->watch(fd, events, &handler);
 }
 
 void Loop::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
-  epoll_event event{};
-  event.events = events;
-  event.data.ptr = &handler;
-  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_MOD, fd, &event);
+  poller_->change(fd, events, &handler);
 }
 
 void Loop::unwatch(int fd, FdHandler& handler) {
-  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  poller_->forget(fd);
   // It may go away before its turn comes.
   for (epoll_event& event : ready_) {
     if (event.data.ptr == &handler) event.data.ptr = nullptr;
@@ -76,11 +60,15 @@ bool Loop::run_timers() {
   return true;
 }
 
-bool Loop::run_descriptors() {
+bool Loop::run_descriptors(bool just_checked) {
+  if (lost_) return false;
   std::array<epoll_event, 64> events;
-  const int count = os::uncancelled::epoll_wait(epoll_fd_.get(), events.data(), events.size(), 0);
+  const int count = poller_->ready(events);
   bool progress = false;
-  if (count <= 0) return false;
+  if (count == 0) return false;
+  // What is ready in a set of the program's is not for us.
+  lost_ = !just_checked && !poller_->is_ours();
+  if (count < 0 || lost_) return false;
   const os::CancelOff off;  // the handlers may call what we have not written
   ready_ = std::span(events).first(static_cast<std::size_t>(count));
   while (!ready_.empty()) {
@@ -109,12 +97,12 @@ bool Loop::poll_sources(int rounds) {
 }
 
 // Apart, for those who count what a call costs: whether it also does this is a matter of chance.
-[[gnu::noinline]] bool Loop::poll_by_time() {
+[[gnu::noinline]] bool Loop::poll_by_time(bool just_checked) {
   bool progress = false;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     run_safely([&] { progress |= sources_[i]->look_by_time(); });
   }
-  progress |= run_descriptors();
+  progress |= run_descriptors(just_checked);
   progress |= run_timers();
   return progress;
 }

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/counter.h"
-#include "base/unique_fd.h"
 #include "nic/timer.h"
+#include "os/poller.h"
 
 namespace anydat::nic {
 
@@ -41,13 +41,12 @@ class FdHandler {
 //
 // What it calls may add and remove any of them, also itself.
 //
-// Thread safety: all with the engine held, but for descriptor(), armed() and next_timer(), which any thread may read.
+// Thread safety: all with the engine held, but for armed() and next_timer(), which any thread may read.
 class Loop {
  public:
-  // Once, before anything else. `wake_fd` becomes readable to end a sleep on descriptor(); the loop leaves it as it is.
-  // False when the system has no descriptor left.
-  bool start(int wake_fd);
-  int descriptor() const { return epoll_fd_.get(); }  // readable when a descriptor that is watched is
+  // Once, before anything else. The poller is open and outlives this. Its bell ends a sleep on it, and nobody handles
+  // that here.
+  void start(os::Poller& poller) { poller_ = &poller; }
 
   void add_source(PollSource& source);  // may throw std::bad_alloc
   void remove_source(PollSource& source);
@@ -62,8 +61,11 @@ class Loop {
 
   // Looks at the sources until there was something, but not more often than that. True if there was anything.
   bool poll_sources(int rounds);
-  // Looks at the sources once more, as far as time decides what is looked at, at descriptors and timers.
-  bool poll_by_time();
+  // Looks at the sources once more, as far as time decides what is looked at, at descriptors and timers. The caller
+  // says whether it has just asked that the poller's descriptors are what they were.
+  bool poll_by_time(bool just_checked = false);
+  // They have been found not to be: nothing is ready any more.
+  bool lost() const { return lost_; }
 
   void arm();
   void disarm();
@@ -73,10 +75,11 @@ class Loop {
   const base::Counter& polls() const { return polls_; }  // rounds over the sources
 
  private:
-  bool run_descriptors();
+  bool run_descriptors(bool just_checked);
   bool run_timers();
 
-  base::UniqueFd epoll_fd_;  // fixed by start()
+  os::Poller* poller_ = nullptr;  // fixed by start()
+  bool lost_ = false;
   std::vector<PollSource*> sources_;
   std::span<epoll_event> ready_;  // what the descriptors have brought and is not handled yet
   Timer::Queue timers_;

@@ -6,7 +6,7 @@
 
 #include "base/list.h"
 #include "os/nap.h"
-#include "os/uncancelled.h"
+#include "os/poller.h"
 
 namespace anydat::nic {
 
@@ -26,9 +26,8 @@ class Waiter {
 
   void notify() {
     if (word_.exchange(kNotified) == kNotified) return;
-    const int fd = kick_fd_.load();
-    if (fd >= 0) {
-      os::uncancelled::ring(fd);
+    if (const os::Poller* const poller = poller_.load()) {
+      poller->ring();
     } else if (asleep_.load()) {
       nap_.wake();
     }
@@ -48,7 +47,7 @@ class Waiter {
   // sleeps. All four are sequentially consistent, so one of the two sees the other.
   std::atomic<std::uint32_t> word_{kWaiting};
   std::atomic<bool> asleep_{false};
-  std::atomic<int> kick_fd_{-1};
+  std::atomic<const os::Poller*> poller_{nullptr};
   os::Nap nap_;
   const bool cancellable_;
   base::ListLinks<Waiter> follower_;

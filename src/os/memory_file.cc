@@ -39,11 +39,12 @@ void seal_against_other_writers(int fd) {
 // Memory files have huge pages, too, with the same seals: but there need not be one to give when the memory is touched,
 // which ends the process that does.
 bool cannot_shrink_below(int fd, std::uint64_t bytes) {
-  struct statfs system;
-  if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) return false;
-  struct stat status;
+  // The seals first: who has none may be of a file system that answers when it likes.
   const int seals = fcntl(fd, F_GET_SEALS);
-  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0 &&
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return false;
+  struct statfs system;
+  struct stat status;
+  return fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC && fstat(fd, &status) == 0 &&
          static_cast<std::uint64_t>(status.st_size) >= bytes;
 }
 

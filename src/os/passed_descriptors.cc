@@ -58,7 +58,7 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
     for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(header) + offset, sizeof number);
-      base::UniqueFd descriptor(number);
+      base::UniqueFd descriptor(base::Descriptors::move_up(number));
       if (taken < wanted.size()) {
         wanted[taken++] = std::move(descriptor);
       } else if (spared < surplus.size()) {

@@ -20,6 +20,11 @@ class Thread {
   bool start(std::function<void()> run);
   bool joinable() const { return started_; }
   void join();
+  // It ends where it sleeps next within a CancelOn (os/cancel.h), or in the sleep that it is in. To be joined all the
+  // same.
+  void cancel() {
+    if (started_) pthread_cancel(thread_);
+  }
   void detach();  // it goes on by itself; nobody can wait for its end
 
  private:

@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <ctime>
 
 namespace anydat::os::uncancelled {
@@ -55,12 +54,6 @@ inline int poll(pollfd* entries, nfds_t count, int milliseconds) {
 }
 inline int nanosleep(const timespec* time) {
   return static_cast<int>(syscall(SYS_nanosleep, time, nullptr));
-}
-
-// Adds one to an eventfd. Its counter cannot overflow by our kicks, and a full one would wake the sleeper as well.
-inline void ring(int eventfd) {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(eventfd, &one, sizeof one);
 }
 
 }  // namespace anydat::os::uncancelled

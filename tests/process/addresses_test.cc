@@ -61,8 +61,8 @@ void play_moving_host(RoleContext& context) {
   const auto caller_seen_at = [&](const char* where) -> std::string {
     sockaddr_in there = address_of(where);
     const Ep ep(client);
-    require(dat_ep_connect(ep.get(), reinterpret_cast<DAT_IA_ADDRESS_PTR>(&there), qual, DAT_TIMEOUT_INFINITE, 0, nullptr,
-                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+    require(dat_ep_connect(ep.get(), reinterpret_cast<DAT_IA_ADDRESS_PTR>(&there), qual, DAT_TIMEOUT_INFINITE, 0,
+                           nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
             "dat_ep_connect");
     const auto outcome = wait_event(client.connect.get(), std::chrono::milliseconds(1));
     const auto request = outcome ? std::nullopt : wait_event(server.requests.get());
@@ -71,7 +71,8 @@ void play_moving_host(RoleContext& context) {
     DAT_CR_PARAM param{};
     require(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), "dat_cr_query");
     char text[INET_ADDRSTRLEN] = {};
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(param.remote_ia_address_ptr)->sin_addr, text, sizeof text);
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(param.remote_ia_address_ptr)->sin_addr, text,
+                sizeof text);
     require(dat_cr_reject(cr), "dat_cr_reject");
     expect_event(client.connect.get(), DAT_CONNECTION_EVENT_PEER_REJECTED);
     return text;

@@ -244,6 +244,7 @@ TEST_P(Fork, TheChildReachesItsParent) {
 // ---- many threads
 
 TEST_P(Fork, WhileOtherThreadsAreInsideTheLibraryTheChildDoesNotHang) {
+  const ScopedEnv env(GetParam().env);  // what the threads set and restore at the same time stays as it is
   Side server(GetParam());
   Side client(GetParam());
   Connection pair = connect_pair(server, client);

@@ -4,14 +4,18 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,10 +29,12 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "absent_memory.h"
 #include "payload.h"
@@ -98,9 +104,136 @@ void take_address(const std::string& text) {
   if (!taken) throw std::runtime_error("no address of its own");
 }
 
+// What a program does that becomes a daemon in the old way: it closes all descriptors but those that it knows,
+// whoever's they are, and then opens others.
+class TakenDescriptors {
+ public:
+  // "none": 200 files, by the lowest numbers. Else each number that was open is a file's ("files"), an eventfd's
+  // ("counters"), or a socket's ("sockets").
+  void take(const std::string& kind) {
+    const std::vector<int> before = open_numbers();
+    for (const int number : before) ::close(number);
+    if (kind == "none") {
+      for (int i = 0; i < 200; ++i) remember(make("files"));
+      return;
+    }
+    // The library looks at its descriptors once in a millisecond, which is less than a program takes to open so many
+    // files that it gets their numbers. This one asks for them by name, and so waits.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const int first = make(kind);
+    for (const int number : before) {
+      const int fd = number == first ? first : make(kind);
+      if (fd != number && (::dup2(fd, number) != number || ::close(fd) != 0)) throw std::runtime_error("dup2");
+      remember(number);
+    }
+  }
+
+  std::string untouched() const {
+    std::array<std::byte, kBytes> text{};
+    for (const Taken& taken : all_) {
+      struct stat now {};
+      if (::fstat(taken.fd, &now) != 0) return fmt::format("{} has been closed", taken.fd);
+      if (now.st_ino != taken.status.st_ino) return fmt::format("{} is another file", taken.fd);
+      if (S_ISREG(now.st_mode)) {
+        if (::lseek(taken.fd, 0, SEEK_CUR) != 0) return fmt::format("{} has been read or written", taken.fd);
+        if (::pread(taken.fd, text.data(), kBytes, 0) != kBytes || text != pattern()) {
+          return fmt::format("{} has been written", taken.fd);
+        }
+      } else if (S_ISSOCK(now.st_mode)) {
+        if (::recv(taken.other, text.data(), kBytes, MSG_DONTWAIT) >= 0 || errno != EAGAIN) {
+          return fmt::format("something has been sent by {}, or its end", taken.fd);
+        }
+      } else {
+        std::uint64_t count = 0;
+        if (::read(taken.fd, &count, sizeof count) != sizeof count || count != kCount) {
+          return fmt::format("{} has been rung or read", taken.fd);
+        }
+        if (::write(taken.fd, &count, sizeof count) != sizeof count) return "write";
+      }
+    }
+    return "yes";
+  }
+
+ private:
+  static constexpr std::size_t kBytes = 4096;
+  static constexpr std::uint64_t kCount = 7;
+  struct Taken {
+    int fd;
+    int other;  // the socket at the other end
+    struct stat status;
+  };
+
+  static std::array<std::byte, kBytes> pattern() {
+    std::array<std::byte, kBytes> text;
+    text.fill(std::byte{0x77});
+    return text;
+  }
+  static std::vector<int> open_numbers() {
+    std::vector<int> numbers;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      const int number = std::stoi(entry.path().filename().string());
+      if (number > kChannel) numbers.push_back(number);
+    }
+    // That of the folder is closed by now.
+    std::erase_if(numbers, [](int number) { return ::fcntl(number, F_GETFD) < 0; });
+    return numbers;
+  }
+  int make(const std::string& kind) {
+    if (kind == "counters") return ::eventfd(kCount, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (kind == "sockets") {
+      std::array<int, 2> pair{};
+      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0)
+        throw std::runtime_error("socketpair");
+      other_ = ::fcntl(pair[1], F_DUPFD_CLOEXEC, 900);
+      ::close(pair[1]);
+      return pair[0];
+    }
+    const int fd = ::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    const auto text = pattern();
+    if (fd < 0 || ::pwrite(fd, text.data(), kBytes, 0) != kBytes) throw std::runtime_error("no file");
+    return fd;
+  }
+  void remember(int fd) {
+    Taken taken{fd, other_, {}};
+    if (::fstat(fd, &taken.status) != 0) throw std::runtime_error("fstat");
+    all_.push_back(taken);
+  }
+
+  std::vector<Taken> all_;
+  int other_ = -1;
+};
+TakenDescriptors taken_descriptors;
+
 class Player {
  public:
   explicit Player(RoleContext& context) : context_(context) {}
+
+  std::string take_descriptors(std::istream& in) {
+    std::string kind;
+    in >> kind;
+    taken_descriptors.take(kind);
+    return {};
+  }
+  std::string untouched(std::istream&) { return taken_descriptors.untouched(); }
+
+  std::string untouched_in_a_child(std::istream&) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(taken_descriptors.untouched() == "yes" ? 0 : 1);
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    return status == 0 ? "yes" : "no";
+  }
+
+  // Whatever comes of it.
+  std::string attempt(std::istream&) {
+    DAT_LMR_TRIPLET from = source_.triplet(0, 4096);
+    DAT_LMR_TRIPLET to = source_.triplet(4096, 4096);
+    remote_.segment_length = 4096;
+    dat_ep_post_send(ep_.get(), 1, &from, {}, DAT_COMPLETION_DEFAULT_FLAG);
+    dat_ep_post_rdma_write(ep_.get(), 1, &from, {}, &remote_, DAT_COMPLETION_DEFAULT_FLAG);
+    dat_ep_post_rdma_read(ep_.get(), 1, &to, {}, &remote_, DAT_COMPLETION_DEFAULT_FLAG);
+    return {};
+  }
 
   std::string listen(std::istream& in) {
     DAT_CONN_QUAL qualifier = 0;
@@ -438,14 +571,24 @@ void play(RoleContext& context) {
       {"lose-memory", &Player::lose_memory},
       {"find-memory", &Player::find_memory},
       {"free-endpoint", &Player::free_endpoint},
+      {"take-descriptors", &Player::take_descriptors},
+      {"untouched", &Player::untouched},
+      {"untouched-in-a-child", &Player::untouched_in_a_child},
+      {"attempt", &Player::attempt},
   };
   try {
-    Player player(context);
+    auto player = std::make_unique<Player>(context);
     while (true) {
       std::istringstream in(context.parent.hear(std::chrono::hours(1)));
       std::string name;
       in >> name;
-      context.parent.say("ok " + (player.*commands.at(name))(in));
+      if (name == "begin-anew") {
+        auto next = std::make_unique<Player>(context);
+        player = std::move(next);  // which frees and closes all that the other has had
+        context.parent.say(testing::Test::HasFailure() ? "something could not be freed" : "ok");
+        continue;
+      }
+      context.parent.say("ok " + ((*player).*commands.at(name))(in));
     }
   } catch (const std::exception& error) {
     context.parent.say(error.what());

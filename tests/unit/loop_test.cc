@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/loop.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -46,11 +48,14 @@ struct Handler final : FdHandler {
 
 class LoopTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(loop.start(wake_fd.get())); }
+  void SetUp() override {
+    ASSERT_TRUE(poller.open());
+    loop.start(poller);
+  }
   std::unique_ptr<Timer> timer(int number) {
     return std::make_unique<Timer>([this, number] { ran.push_back(number); });
   }
-  base::UniqueFd wake_fd = make_eventfd();
+  os::Poller poller;
   Loop loop;
   std::vector<int> ran;
 };
@@ -174,7 +179,7 @@ TEST_F(LoopTest, ADescriptorCallsItsHandlerAsLongAsItIsReadable) {
   ASSERT_TRUE(loop.watch(fd.get(), EPOLLIN, handler));
   EXPECT_FALSE(loop.poll_by_time());
   ring(fd);
-  EXPECT_TRUE(readable(loop.descriptor()));
+  EXPECT_TRUE(readable(poller.descriptor()));
   EXPECT_TRUE(loop.poll_by_time());
   EXPECT_TRUE(loop.poll_by_time());
   EXPECT_EQ(ran, (std::vector<int>{EPOLLIN, EPOLLIN}));
@@ -204,10 +209,33 @@ TEST_F(LoopTest, AHandlerThatIsUnwatchedByAnotherIsNotCalled) {
 }
 
 TEST_F(LoopTest, WhatEndsSleepsIsLeftToWhoeverSleeps) {
-  ring(wake_fd);
-  EXPECT_TRUE(readable(loop.descriptor()));
+  EXPECT_TRUE(poller.ring());
+  EXPECT_TRUE(readable(poller.descriptor()));
   EXPECT_FALSE(loop.poll_by_time());
-  EXPECT_TRUE(readable(loop.descriptor()));
+  EXPECT_TRUE(readable(poller.descriptor()));
+  EXPECT_TRUE(poller.silence());
+  EXPECT_FALSE(readable(poller.descriptor()));
+}
+
+// As it is for a program that closes all descriptors and has others by the same numbers.
+TEST_F(LoopTest, ASetOfDescriptorsThatIsAnothersIsNotLookedAt) {
+  const base::UniqueFd fd = make_eventfd();
+  ring(fd);
+  Handler ours([](std::uint32_t) { ADD_FAILURE() << "called for a descriptor of another's"; });
+  ASSERT_TRUE(loop.watch(fd.get(), EPOLLIN, ours));
+  const int another = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = 8;  // no address of anything
+  ASSERT_EQ(::epoll_ctl(another, EPOLL_CTL_ADD, fd.get(), &event), 0);
+  ASSERT_EQ(::dup3(another, poller.descriptor(), O_CLOEXEC), poller.descriptor());
+  EXPECT_FALSE(loop.poll_by_time());
+  EXPECT_TRUE(loop.lost());
+  EXPECT_FALSE(poller.is_ours());
+  EXPECT_FALSE(poller.ring());
+  EXPECT_EQ(::epoll_wait(another, &event, 1, 0), 1) << "the other set has been changed";
+  ::close(another);
+  ::close(poller.descriptor());
 }
 
 TEST_F(LoopTest, ADescriptorThatCannotBeWatchedIsRefused) {

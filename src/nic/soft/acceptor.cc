@@ -64,11 +64,12 @@ void Acceptor::stop() {
   listens_ = false;
   engine_.cancel_timer(pause_timer_);
   engine_.unwatch(socket_.get(), *this);
-  shutdown(socket_.get(), SHUT_RD);
+  if (socket_.is_ours()) shutdown(socket_.get(), SHUT_RD);
 }
 
 void Acceptor::take_all_and_stop() {
   if (!listens_) return;
+  if (!socket_.is_ours()) return stop();
   // Nobody can call any longer, so this comes to an end.
   shutdown(socket_.get(), SHUT_RD);
   while (listens_ && accept_one(true) == Outcome::taken) {
@@ -77,7 +78,10 @@ void Acceptor::take_all_and_stop() {
 }
 
 void Acceptor::keep_spare() {
-  if (!spare_ && socket_) spare_ = base::UniqueFd::of([&] { return fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0); });
+  if (spare_ || !socket_) return;
+  // By the lowest number: that a limit may be lowered to later, which a higher one would be no use under.
+  const base::ForkHeldOff held_off;
+  spare_ = base::UniqueFd(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
 }
 
 Acceptor::Outcome Acceptor::turn_away() {

@@ -140,6 +140,10 @@ std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& 
 }
 
 Status SoftAdapter::start() {
+  engine_.when_descriptors_are_lost([this] {
+    shm_->descriptors_lost();
+    if (iwarp_) iwarp_->descriptors_lost();
+  });
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (regions_.descriptor() < 0 || !shm_->can_link() || !base::file_may_have(shm::kSegmentBytes)) {
     // A peer could not check what it may do here, or had nothing to write into.

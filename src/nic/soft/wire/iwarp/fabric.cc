@@ -60,6 +60,15 @@ void Fabric::shut_down() {
   engine().unwatch(epoll_fd_.get(), *this);
 }
 
+void Fabric::descriptors_lost() {
+  const std::vector<TcpStream*> streams(streams_.begin(), streams_.end());
+  for (TcpStream* stream : streams) {
+    if (streams_.contains(stream)) stream->descriptors_lost();
+  }
+  callers_.clear();
+  partings_.clear();
+}
+
 Engine& Fabric::engine() const {
   return adapter_.engine();
 }
@@ -162,6 +171,8 @@ bool Fabric::run_turns() {
 
 bool Fabric::poll() {
   passes_.store(passes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (streams_.empty() && !somebody_waits_.load(std::memory_order_relaxed)) return false;
+  if (!engine().descriptors_are_ours()) return false;
   // Those that had word while another had its turn come before that one has its next: what a peer sends by several
   // connections one after the other arrives in nearly that order, as programs know it from devices (dapltest).
   const bool waited = !ready_.empty();
@@ -216,6 +227,7 @@ void Fabric::hush(bool on) {
 
 void Fabric::fetch_ready() {
   const int count = os::uncancelled::epoll_wait(epoll_fd_.get(), events_.data(), static_cast<int>(events_.size()), 0);
+  if (count < 0 && !epoll_fd_.is_ours()) engine().note_loss();
   ready_ = std::span(events_).first(static_cast<std::size_t>(std::max(count, 0)));
 }
 
@@ -239,7 +251,7 @@ bool Fabric::look_at_all() {
     const epoll_event event = ready_.front();
     ready_ = ready_.subspan(1);
     auto* stream = static_cast<TcpStream*>(event.data.ptr);
-    if (!stream) continue;
+    if (!stream || !streams_.contains(stream)) continue;  // it may be a set of the program's by now
     if ((event.events & EPOLLIN) != 0) heat(*stream);
     stream->ready(event.events);
     progress = true;

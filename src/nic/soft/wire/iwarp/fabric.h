@@ -44,6 +44,8 @@ class Fabric final : public PollSource, public FdHandler {
   ~Fabric() override;
   Status start();
   void shut_down();
+  // The program has closed our descriptors: all connections are broken.
+  void descriptors_lost();
 
   SoftAdapter& adapter() const { return adapter_; }
   Engine& engine() const;

@@ -123,6 +123,14 @@ void TcpStream::look_for_silence(base::Nanoseconds limit) {
   lost(ETIMEDOUT);
 }
 
+void TcpStream::descriptors_lost() {
+  if (phase_ == Phase::connecting) {
+    fail(ConnectFailure::refused);
+  } else {
+    lost(EBADF);
+  }
+}
+
 // ---- the end
 
 void TcpStream::out_of_memory() {
@@ -278,7 +286,7 @@ void TcpStream::hang_up() {
   const bool said_anything = phase_ != Phase::connecting && phase_ != Phase::asking;
   phase_ = Phase::over;
   Transmitter rest = take_line();
-  if (!said_anything || (ended_ && rest.idle())) {
+  if (!said_anything || (ended_ && rest.idle()) || !fabric_.engine().descriptors_are_ours()) {
     socket_.reset();
   } else {
     fabric_.part(std::move(socket_), std::move(rest));
@@ -289,7 +297,7 @@ void TcpStream::close(CloseReason reason) {
   if (closed_ && !socket_) return;
   closed_ = true;
   drop_parked();
-  if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting)) {
+  if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting) && fabric_.engine().descriptors_are_ours()) {
     base::Guard guard(tx_lock_);
     if (reason == CloseReason::graceful || reason == CloseReason::abrupt) {
       say(Signal::goodbye, static_cast<std::uint32_t>(reason));

@@ -60,6 +60,7 @@ class TcpStream final : public Stream {
   bool receive();  // true if anything came
   bool wants_turn() const { return more_to_read_; }
   void look_for_silence(base::Nanoseconds limit);
+  void descriptors_lost();
 
  private:
   // inquiring: it is not known yet which port to connect to. greeting: the passive side has accepted, and its first

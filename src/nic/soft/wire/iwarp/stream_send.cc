@@ -47,7 +47,7 @@ void TcpStream::push_out() {
   const std::uint64_t pass = fabric_.passes();
   if (pass != last_pass_ || out_.waiting() >= kLineMax) {
     last_pass_ = pass;
-    out_.flush();
+    if (fabric_.engine().descriptors_are_ours()) out_.flush();
   } else if (!out_.idle()) {
     if (fabric_.engine().held()) {
       fabric_.come_back(turn_);
@@ -82,7 +82,7 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
     // A thread that posts sends for itself. The engine does for all, so each connection has a share of it.
     const bool shared = fabric_.engine().held();
     const std::uint64_t limit = shared ? share_of_pass() : budget::kSentPerTurn;
-    if (limit > 0) {
+    if (limit > 0 && fabric_.engine().descriptors_are_ours()) {
       const std::uint64_t before = progress.bytes;
       progress.bytes = out_.send({first, message.segments, message.length}, before, limit);
       if (shared) sent_in_pass_ += progress.bytes - before;

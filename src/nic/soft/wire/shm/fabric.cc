@@ -137,6 +137,18 @@ void Fabric::shut_down() {
   engine().cancel_timer(sweep_timer_);
 }
 
+void Fabric::descriptors_lost() {
+  files_.close();
+  while (!links_.empty()) links_.back()->cut();
+  // What they hear by sockets that are none is that the other side has hung up.
+  std::vector<FdHandler*> callers;
+  for (const auto& attempt : attempts_) {
+    if (attempt->has_socket()) callers.push_back(attempt.get());
+  }
+  for (const auto& welcome : welcomes_) callers.push_back(welcome.get());
+  for (FdHandler* caller : callers) caller->ready(0);
+}
+
 Engine& Fabric::engine() const {
   return adapter_.engine();
 }

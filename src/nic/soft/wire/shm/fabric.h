@@ -32,6 +32,8 @@ class Fabric {
   explicit Fabric(SoftAdapter& adapter);
   ~Fabric();
   void shut_down();  // cuts every link; what still refers to them sees them dead
+  // The program has closed our descriptors: all connections are broken.
+  void descriptors_lost();
 
   SoftAdapter& adapter() const { return adapter_; }
   Engine& engine() const;

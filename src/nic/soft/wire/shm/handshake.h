@@ -33,6 +33,7 @@ class Attempt final : public FdHandler {
 
   ShmStream& stream() const { return stream_; }
   bool attaching_to(const NodeId& node) const { return state_ == State::attaching && peer_ == node; }
+  bool has_socket() const { return static_cast<bool>(socket_); }
   void ready(std::uint32_t events) override;
 
  private:

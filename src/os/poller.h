@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+#include <span>
+
+#include "base/unique_fd.h"
+
+namespace anydat::os {
+
+// A set of descriptors to sleep on, and a bell that wakes who sleeps there.
+//
+// The bell is a descriptor that is always ready, and is watched or not watched. So ringing it writes nothing, and says
+// whether both descriptors still are what they were: a program may have closed them with its own, and have other files
+// by their numbers.
+//
+// Thread safety: open() first; then any thread may call anything.
+class Poller {
+ public:
+  // False when the system has no room for it.
+  bool open();
+  // Readable when any of those that are watched is ready, or the bell rings: for poll(2).
+  int descriptor() const { return epoll_.get(); }
+
+  // `data` is not null. False when the system has no room for another.
+  bool watch(int fd, std::uint32_t events, void* data);
+  void change(int fd, std::uint32_t events, void* data);
+  void forget(int fd);
+  // What is ready, without waiting: how many, or -1 if it cannot be told. The bell has null.
+  int ready(std::span<epoll_event> events) const;
+
+  // Each says whether the descriptors still are what they were.
+  bool ring() const { return set_bell(EPOLLOUT); }
+  bool silence() const { return set_bell(0); }
+  bool is_ours() const;
+
+ private:
+  bool set_bell(std::uint32_t events) const;
+
+  base::UniqueFd epoll_;
+  base::UniqueFd bell_;
+};
+
+}  // namespace anydat::os
