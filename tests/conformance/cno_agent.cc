@@ -165,6 +165,7 @@ TEST_P(CnoAgent, OthersMayWorkWhileItRuns) {
   struct Gate {
     std::atomic<bool> inside = false;
     std::atomic<bool> open = false;
+    std::atomic<bool> passed = false;
   } gate;
   const auto wait_at = [](DAT_PVOID data, DAT_EVD_HANDLE) {
     auto* own = static_cast<Gate*>(data);
@@ -172,6 +173,7 @@ TEST_P(CnoAgent, OthersMayWorkWhileItRuns) {
     while (!own->open) {
       std::this_thread::yield();
     }
+    own->passed = true;
   };
   ASSERT_THAT(dat_cno_modify_agent(cno.get(), {&gate, wait_at}), Succeeds());
   std::thread poster([&] { post(noting.get()); });
@@ -189,6 +191,7 @@ TEST_P(CnoAgent, OthersMayWorkWhileItRuns) {
   }
   gate.open = true;
   poster.join();
+  EXPECT_TRUE(eventually([&] { return gate.passed.load(); })) << "the agent still looks at the gate";
 }
 
 // CNO-AGT-8
