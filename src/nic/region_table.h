@@ -18,9 +18,10 @@ enum class RegionCheck : std::uint8_t { ok, unknown_key, wrong_zone, out_of_boun
 
 inline constexpr std::uint32_t kRegionIndexBits = 20;
 inline constexpr std::uint32_t kRegionsMax = 1u << kRegionIndexBits;
-inline constexpr std::uint32_t kRegionIndexMask = kRegionsMax - 1;
 
 // One region as whoever checks sees it: also processes that have the table mapped to read, so its layout is a format.
+// The first entry of a table is no region's: its `address` holds the table's spread, its `length` says that this is a
+// table, and its `key` is one of another slot, so that the key 0, which leads there, opens nothing.
 struct RegionEntry {
   std::atomic<std::uint32_t> key;  // 0: free, or not yet published
   std::atomic<std::uint32_t> zone;
@@ -50,19 +51,28 @@ struct Region {
   }
 };
 
+inline constexpr std::uint64_t kRegionTableMagic = 0x656c'6261'7454'4441;  // "ADTtable"
+
+// Where a key's entry is. A key is the number of its slot and that of its turn there, one behind the other, spread over
+// all 32 bits by a multiplication that each table has chosen for itself. So the slots that are used lie close together,
+// and the keys do not.
+inline std::uint32_t region_slot(std::uint32_t key, std::uint32_t spread) {
+  return key * spread >> (32 - kRegionIndexBits);
+}
+
 // A table of regions to be checked against: our own or, mapped to read, that of a peer.
 class RegionView {
  public:
   static constexpr std::size_t kBytes = kRegionsMax * sizeof(RegionEntry);
+  // Of a table that has not grown: its length is doubled as it fills.
+  static constexpr std::uint32_t kFirstSlots = 16384;
+  static constexpr std::size_t kFirstBytes = kFirstSlots * sizeof(RegionEntry);
 
-  RegionView() = default;
-  explicit RegionView(const RegionEntry* entries) : entries_(entries) {}
+  RegionView(const RegionEntry* entries, std::uint32_t spread) : entries_(entries), spread_(spread) {}
 
-  bool alive(std::uint32_t key) const {
-    return key != 0 && entries_ && entries_[key & kRegionIndexMask].key.load(std::memory_order_acquire) == key;
-  }
-  // What holds the key while its region is alive. key != 0, and there is a table.
-  const std::atomic<std::uint32_t>& life_of(std::uint32_t key) const { return entries_[key & kRegionIndexMask].key; }
+  bool alive(std::uint32_t key) const { return life_of(key).load(std::memory_order_acquire) == key; }
+  // What holds the key while its region is alive.
+  const std::atomic<std::uint32_t>& life_of(std::uint32_t key) const { return entry_of(key).key; }
   // The live region with this key; nothing if there is none.
   std::optional<Region> find(std::uint32_t key) const;
   // As Region::check(). length > 0.
@@ -70,12 +80,14 @@ class RegionView {
                     std::uint32_t rights) const;
 
  private:
-  const RegionEntry* entries_ = nullptr;
+  const RegionEntry& entry_of(std::uint32_t key) const { return entries_[region_slot(key, spread_)]; }
+
+  const RegionEntry* entries_;
+  std::uint32_t spread_;
 };
 
 inline std::optional<Region> RegionView::find(std::uint32_t key) const {
-  if (key == 0 || !entries_) return std::nullopt;
-  const RegionEntry& entry = entries_[key & kRegionIndexMask];
+  const RegionEntry& entry = entry_of(key);
   // Pairs with the release in publish(): a key seen means its fields are seen.
   if (entry.key.load(std::memory_order_acquire) != key) return std::nullopt;
   // Acquire loads keep the second look at the key behind them.
@@ -99,8 +111,14 @@ inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, s
 // who may (the adapter's quiesce()).
 // Always true: a live key is never 0, names one region, and does not come again before its slot has had all other keys
 // that it can have (LMR-FREE-9). Peers over a network are to be held off by not knowing the keys of others (RFC 5042,
-// section 6): a region lies in a slot that chance has picked, under one of the slot's keys that chance has picked. So
-// what is to be guessed is 32 bits, and the key itself still says where to look.
+// section 6): a region lies in a slot that chance has picked, under one of the slot's keys that chance has picked, and
+// all keys are spread by a secret of the table. So what is to be guessed is 32 bits, and the key itself still says
+// where to look. Whoever has many keys of a table can find out its secret; what is left to be guessed of another key is
+// 26 bits.
+//
+// The table is made for few regions and grows: what it takes is 512 KiB of a file that does not count until it is
+// touched, and addresses for all that there may ever be, which are neither committed nor locked. A part that is not
+// there yet reads as free slots, so that checks need not ask how long the table is.
 class RegionTable {
  public:
   // Requires: regions_max < kRegionsMax.
@@ -118,46 +136,81 @@ class RegionTable {
   // How often remove() has been called, and one more. What was found usable still is while this stays as it was before.
   std::uint64_t removals() const { return removals_.load(std::memory_order_acquire); }
 
-  std::optional<Region> find(std::uint32_t key) const { return RegionView(entries_).find(key); }
-  bool alive(std::uint32_t key) const { return RegionView(entries_).alive(key); }
+  std::optional<Region> find(std::uint32_t key) const { return view_.find(key); }
+  bool alive(std::uint32_t key) const { return view_.alive(key); }
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const {
-    return RegionView(entries_).check(key, address, length, zone, rights);
+    return view_.check(key, address, length, zone, rights);
   }
+  // Two keys of one slot have the same. It says nothing else.
+  std::uint32_t slot_of(std::uint32_t key) const { return region_slot(key, spread_); }
 
   // For processes that shall check against it themselves: memory that they can map to read. Ours; -1 if there is none.
   int descriptor() const { return fd_.get(); }
 
  private:
+  bool share();
+  bool keep_private();
+  bool grow() ANYDAT_REQUIRES(lock_);
   std::uint32_t pick_slot() ANYDAT_REQUIRES(lock_);
+  std::uint32_t key_of(std::uint32_t slot, std::uint32_t turn) const;
 
-  base::UniqueFd fd_;
-  RegionEntry* entries_ = nullptr;  // kRegionsMax of them, touched only where used; the first never is
-  const std::uint32_t regions_max_;
+  RegionView view_;  // of read_; of a table without an entry if there is no memory
   std::atomic<std::uint64_t> removals_{1};
+  RegionEntry* entries_ = nullptr;  // to write; those in use, and the first
+  void* read_ = nullptr;            // the same to read, and free slots behind it: as many as there may be in all
+  base::UniqueFd fd_;
+  std::uint32_t spread_ = 1;
+  std::uint32_t unspread_ = 1;  // spread_ * unspread_ == 1
+  const std::uint32_t regions_max_;
   base::SpinLock lock_;
   base::RandomNumbers random_ ANYDAT_GUARDED_BY(lock_);
+  std::uint32_t slots_ ANYDAT_GUARDED_BY(lock_) = 0;  // how many there are by now, a power of two
   std::uint32_t live_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::vector<std::uint32_t> free_ ANYDAT_GUARDED_BY(lock_);  // slots that have been used
 };
 
-// A peer's table, mapped to read.
+// A peer's table, mapped to read. It grows as the peer's does: what is mapped reaches over all that there may ever be,
+// and whoever looks for a key behind what is known to be there has the system asked whether it is by now.
+//
+// Thread safety: any thread may look.
 class PeerRegions {
  public:
   PeerRegions() = default;
   // Empty if the descriptor is not that of a table, or its owner could still shrink it under us.
   explicit PeerRegions(int fd);
-  PeerRegions(PeerRegions&& other) noexcept : entries_(std::exchange(other.entries_, nullptr)) {}
+  PeerRegions(PeerRegions&& other) noexcept { *this = std::move(other); }
   PeerRegions& operator=(PeerRegions&& other) noexcept {
     std::swap(entries_, other.entries_);
+    std::swap(spread_, other.spread_);
+    slots_.store(other.slots_.exchange(slots_.load()));
     return *this;
   }
   ~PeerRegions();
   explicit operator bool() const { return entries_ != nullptr; }
-  RegionView view() const { return RegionView(entries_); }
+
+  // As those of RegionView.
+  std::optional<Region> find(std::uint32_t key) const { return reaches(key) ? view().find(key) : std::nullopt; }
+  bool alive(std::uint32_t key) const { return reaches(key) && view().alive(key); }
+  RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+                    std::uint32_t rights) const {
+    return reaches(key) ? view().check(key, address, length, zone, rights) : RegionCheck::unknown_key;
+  }
+  // Of a key that has been found alive.
+  const std::atomic<std::uint32_t>& life_of(std::uint32_t key) const { return view().life_of(key); }
 
  private:
+  RegionView view() const { return {entries_, spread_}; }
+  bool reaches(std::uint32_t key) const {
+    const std::uint32_t slot = region_slot(key, spread_);
+    // Whoever made the table may have written anything into its first entry.
+    return slot != 0 && (slot < slots_.load(std::memory_order_relaxed) || has_grown_to(slot));
+  }
+  bool has_grown_to(std::uint32_t slot) const;
+
   const RegionEntry* entries_ = nullptr;
+  std::uint32_t spread_ = 0;
+  mutable std::atomic<std::uint32_t> slots_{0};  // so many at least are there
 };
 
 }  // namespace anydat::nic

@@ -11,9 +11,25 @@ namespace anydat::os {
 // it could do nothing but harm there. Null if there is no room.
 void* map_shared(int fd, std::size_t bytes, bool writable, std::size_t offset = 0);
 
-// Zeros of this process alone. Null if there is no room.
-void* map_private(std::size_t bytes);
-// The same, at a multiple of `bytes`, which is a power of two of whole pages. Null
+// Memory that a program has asked to be locked as it comes (mlockall, MCL_FUTURE) takes of its leave to lock, and is
+// brought in at once. What these map is neither: for ranges of which little is used, and where that leave is exhausted.
+
+// A range that reads as zeros, and takes nothing but addresses until something else is put there.
+void* reserve(std::size_t bytes);
+// As map_shared(), also of a file that is not as long yet: what lies behind its end must not be touched.
+void* map_shared_unlocked(int fd, std::size_t bytes, bool writable);
+// A part of the file, to read, in the place of a part of a range that was reserved. Those who read the range meanwhile
+// see one or the other. False: nothing has changed.
+bool put_shared(void* place, int fd, std::size_t offset, std::size_t bytes);
+// Opens a part of a range that was reserved for writing: memory of this process alone. False if there is no room.
+bool open_private(void* place, std::size_t bytes);
+// Zeros of this process alone.
+void* map_private_unlocked(std::size_t bytes);
+
+// Can the byte at this address be read? Asks the system, which may bring the page in.
+bool readable(const void* address);
+
+// The same, which is not spared, at a multiple of `bytes`, which is a power of two of whole pages. Null
 // if there is no room.
 void* map_private_aligned(std::size_t bytes);
 

@@ -32,6 +32,22 @@ bool seal(int fd) {
   return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
 
+bool seal_against_shrinking(int fd) {
+  return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0;
+}
+
+bool grow(int fd, std::size_t bytes) {
+  if (size_of(fd) >= bytes) return true;
+  if (base::file_may_have(bytes)) return ftruncate(fd, static_cast<off_t>(bytes)) == 0;
+  errno = EFBIG;
+  return false;
+}
+
+std::uint64_t size_of(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 void seal_against_other_writers(int fd) {
   fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
 }

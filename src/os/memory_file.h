@@ -15,6 +15,12 @@ base::UniqueFd make_memory_file(const char* label, std::size_t bytes);
 
 // Its size is for good then, so that others can map it without fear. False if it cannot be sealed.
 bool seal(int fd);
+// It may grow from then on, but not shrink, and nobody can forbid that it does.
+bool seal_against_shrinking(int fd);
+// Makes it this long, if it is not longer already. False, with errno set, if a limit forbids it or there is no memory.
+bool grow(int fd, std::size_t bytes);
+// 0 if the system does not tell.
+std::uint64_t size_of(int fd);
 // From now on it is written by those alone that have it mapped for writing already. A kernel that is too old for that
 // seal leaves it to the good manners of the others.
 void seal_against_other_writers(int fd);

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/thread.h"
 
-#include <array>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <memory>
+
+#include "os/mapping.h"
 
 namespace anydat::os {
 
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::array<std::size_t, 1> kStackBytes{8u << 20};
+constexpr std::size_t kStackBytes = 8u << 20;
+constexpr std::size_t kOwnStackBytes = 8u << 20;
 #else
-// Where not even the smaller one is granted, there is a limit that leaves no room for a thread.
-constexpr std::array<std::size_t, 2> kStackBytes{512u << 10, 192u << 10};
+constexpr std::size_t kStackBytes = 512u << 10;
+// Where that much is not granted.
+constexpr std::size_t kOwnStackBytes = 192u << 10;
 #endif
 
 using Run = std::function<void()>;
@@ -26,29 +32,55 @@ void* call(void* argument) {
 
 }  // namespace
 
-bool Thread::start(Run run) {
-  auto owned = std::make_unique<Run>(std::move(run));
+bool Thread::create(std::size_t stack_bytes, void* argument) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
-  for (const std::size_t bytes : kStackBytes) {
-    if (started_) break;
-    pthread_attr_setstacksize(&attributes, bytes);
-    started_ = pthread_create(&thread_, &attributes, call, owned.get()) == 0;
-  }
+  pthread_attr_setstacksize(&attributes, stack_bytes);
+  const bool created = pthread_create(&thread_, &attributes, call, argument) == 0;
   pthread_attr_destroy(&attributes);
-  // A program may have more thread-local memory than fits into such a stack.
-  if (!started_) started_ = pthread_create(&thread_, nullptr, call, owned.get()) == 0;
+  return created;
+}
+
+// For a process that may lock no more memory, and has asked that all be locked. The lowest page is there to be met by a
+// stack that outgrows its room.
+bool Thread::create_on_own_stack(void* argument) {
+  void* const stack = map_private_unlocked(kOwnStackBytes);
+  pthread_attr_t attributes;
+  if (!stack || pthread_attr_init(&attributes) != 0) {
+    unmap(stack, kOwnStackBytes);
+    return false;
+  }
+  mprotect(stack, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), PROT_NONE);
+  const bool created = pthread_attr_setstack(&attributes, stack, kOwnStackBytes) == 0 &&
+                       pthread_create(&thread_, &attributes, call, argument) == 0;
+  pthread_attr_destroy(&attributes);
+  if (created) {
+    own_stack_ = stack;
+  } else {
+    unmap(stack, kOwnStackBytes);
+  }
+  return created;
+}
+
+bool Thread::start(Run run) {
+  auto owned = std::make_unique<Run>(std::move(run));
+  // A program may have more thread-local memory than fits into such stacks: then the system chooses one.
+  started_ = create(kStackBytes, owned.get()) || create_on_own_stack(owned.get()) ||
+             pthread_create(&thread_, nullptr, call, owned.get()) == 0;
   if (started_) (void)owned.release();
   return started_;
 }
 
 void Thread::join() {
   pthread_join(thread_, nullptr);
+  unmap(own_stack_, kOwnStackBytes);
+  own_stack_ = nullptr;
   started_ = false;
 }
 
 void Thread::detach() {
   pthread_detach(thread_);
+  own_stack_ = nullptr;  // nobody knows when the thread has left it
   started_ = false;
 }
 

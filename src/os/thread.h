@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <functional>
 
 namespace anydat::os {
@@ -28,7 +29,11 @@ class Thread {
   void detach();  // it goes on by itself; nobody can wait for its end
 
  private:
+  bool create(std::size_t stack_bytes, void* argument);
+  bool create_on_own_stack(void* argument);
+
   pthread_t thread_{};
+  void* own_stack_ = nullptr;
   bool started_ = false;
 };
 

@@ -203,6 +203,17 @@ TEST_P(RdmaAgain, ASourceThatHasBeenFreedIsRefused) {
   EXPECT_FALSE(poll_event(pair.client_evds.request.get()));
 }
 
+TEST_P(RdmaAgain, TheContextZeroIsNoTarget) {
+  // RDW-6: also where what has been used often has just been looked at anew, because a region has gone.
+  const Pair pair = pair_that_has_written_often();
+  {
+    const Lmr other(client.ia, client.pz, 64);
+  }
+  DAT_RMR_TRIPLET nowhere = target.remote(0, 8);
+  nowhere.rmr_context = 0;
+  expect_remote_refusal(pair, Rdma::kWrite, rdma_write(pair.client, local.triplet(0, 8), nowhere, 1));
+}
+
 TEST_P(RdmaAgain, TheTargetIsStillChecked) {
   // RDW-6, RDW-8, PROT-5, PROT-6, PROT-8, LMR-FREE-6, LMR-FREE-8
   std::fill(local.bytes().begin(), local.bytes().end(), std::byte{0x99});

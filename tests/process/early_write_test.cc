@@ -20,13 +20,16 @@ namespace {
 using shm::CellKind;
 
 constexpr std::uint32_t kKey = 0x12345;
+constexpr std::uint32_t kSpread = 0x9e3779b1;
 
 // A table that opens a word of this process's memory to every peer, whose zone nobody has named.
 Fd table_with(const std::atomic<std::uint64_t>& word) {
   Fd fd = make_region_table();
   void* const memory = ::mmap(nullptr, nic::RegionView::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) throw std::runtime_error("the region table cannot be mapped");
-  nic::RegionEntry& entry = static_cast<nic::RegionEntry*>(memory)[kKey & nic::kRegionIndexMask];
+  auto* const entries = static_cast<nic::RegionEntry*>(memory);
+  entries[0].address.store(kSpread);
+  nic::RegionEntry& entry = entries[nic::region_slot(kKey, kSpread)];
   entry.zone.store(nic::kNoZone);
   entry.rights.store(nic::access::kRemoteWrite);
   entry.address.store(reinterpret_cast<std::uint64_t>(&word));

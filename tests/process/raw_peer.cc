@@ -63,7 +63,12 @@ Fd make_segment(const SegmentRecipe& recipe) {
 }
 
 Fd make_region_table() {
-  return make_segment({.bytes = nic::RegionView::kBytes});
+  Fd fd = make_segment({.bytes = nic::RegionView::kBytes});
+  const std::uint64_t magic = nic::kRegionTableMagic;
+  if (::pwrite(fd.get(), &magic, sizeof magic, offsetof(nic::RegionEntry, length)) != sizeof magic) {
+    throw std::runtime_error("cannot write a table's first entry");
+  }
+  return fd;
 }
 
 Fd make_marks() {

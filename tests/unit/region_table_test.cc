@@ -2,9 +2,13 @@
 // Keys of regions: what they open, when they come again, and that nobody can foresee them.
 #include "nic/region_table.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <unordered_map>
@@ -80,7 +84,7 @@ TEST(RegionTable, KeysAreNeverZeroAndNotSoonReused) {
     const std::uint32_t key = table.add(region(1));
     ASSERT_NE(key, 0u);
     table.remove(key);
-    keys_of_slot[key & kRegionIndexMask].push_back(key);
+    keys_of_slot[table.slot_of(key)].push_back(key);
   }
   EXPECT_GE(keys_of_slot.size(), 1000u);
   EXPECT_LE(keys_of_slot.size(), 2000u);  // each costs memory
@@ -132,7 +136,7 @@ TEST(RegionTable, TheNextKeyOfASlotCannotBeForeseen) {
   for (int i = 0; i < 20000; ++i) {
     const std::uint32_t key = table.add(region(1));
     table.remove(key);
-    auto [place, first] = last_of_slot.try_emplace(key & kRegionIndexMask, key);
+    auto [place, first] = last_of_slot.try_emplace(table.slot_of(key), key);
     if (!first) {
       ++steps[key - place->second];
       ++count;
@@ -149,7 +153,8 @@ TEST(RegionTable, AFullTableHasAKeyForEachRegion) {
   std::vector<std::uint32_t> keys;
   for (std::uint32_t i = 0; i < kRegionsMax - 1; ++i) {
     keys.push_back(table.add(region(i)));
-    ASSERT_NE(keys.back() & kRegionIndexMask, 0u) << i;
+    ASSERT_NE(keys.back(), 0u) << i;
+    ASSERT_NE(table.slot_of(keys.back()), 0u) << i;
   }
   EXPECT_EQ(table.add(region(1)), 0u);
   for (std::uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(table.find(keys[i]).value().address, i);
@@ -157,7 +162,7 @@ TEST(RegionTable, AFullTableHasAKeyForEachRegion) {
   const std::uint32_t again = table.add(region(77));
   EXPECT_NE(again, 0u);
   EXPECT_NE(again, keys[12345]);
-  EXPECT_EQ(again & kRegionIndexMask, keys[12345] & kRegionIndexMask);
+  EXPECT_EQ(table.slot_of(again), table.slot_of(keys[12345]));
 }
 
 TEST(RegionTable, APeerThatMapsItSeesTheSame) {
@@ -165,9 +170,70 @@ TEST(RegionTable, APeerThatMapsItSeesTheSame) {
   const PeerRegions peer(table.descriptor());
   ASSERT_TRUE(peer);
   const std::uint32_t key = table.add(region(1000));
-  EXPECT_EQ(peer.view().check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::ok);
+  EXPECT_EQ(peer.check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::ok);
   table.remove(key);
-  EXPECT_EQ(peer.view().check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::unknown_key);
+  EXPECT_EQ(peer.check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::unknown_key);
+}
+
+// The table grows behind the back of those who have mapped it. Before, a key that leads there opens nothing.
+TEST(RegionTable, APeerThatMapsItSeesItGrow) {
+  RegionTable table;
+  const PeerRegions peer(table.descriptor());
+  ASSERT_TRUE(peer);
+  for (std::uint32_t key = 1; key != 0 && key < 1u << 31; key *= 3) EXPECT_FALSE(peer.find(key));
+  std::vector<std::uint32_t> keys;
+  for (std::uint32_t i = 0; i < 100'000; ++i) keys.push_back(table.add(region(i)));
+  for (std::uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(peer.find(keys[i]).value().address, i);
+  const PeerRegions later(table.descriptor());
+  for (std::uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(later.find(keys[i]).value().address, i);
+}
+
+// Whoever has the descriptor may make the file longer, which harms nobody, but neither write it nor make it shorter,
+// nor keep the table from growing.
+TEST(RegionTable, APeerThatHasItsFileDoesNoHarm) {
+  RegionTable table;
+  const int fd = table.descriptor();
+  EXPECT_NE(::ftruncate(fd, 0), 0);
+  EXPECT_NE(::ftruncate(fd, RegionView::kFirstBytes - 4096), 0);
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+  EXPECT_LT(::pwrite(fd, &fd, sizeof fd, 0), 0);
+  EXPECT_NE(::fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
+  ASSERT_EQ(::ftruncate(fd, std::int64_t{1} << 40), 0);
+  const PeerRegions peer(fd);
+  std::vector<std::uint32_t> keys;
+  for (std::uint32_t i = 0; i < 100'000; ++i) keys.push_back(table.add(region(i)));
+  for (std::uint32_t i = 0; i < keys.size(); ++i) {
+    ASSERT_EQ(table.find(keys[i]).value().address, i);
+    ASSERT_EQ(peer.find(keys[i]).value().address, i);
+  }
+}
+
+// A table of a peer that is made by hand: nothing of it is taken on trust.
+TEST(RegionTable, AHostileTableIsHarmless) {
+  for (const std::uint64_t bytes :
+       {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{RegionView::kFirstBytes - 1}}) {
+    const int fd = ::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_EQ(::ftruncate(fd, static_cast<off_t>(bytes)), 0);
+    ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    EXPECT_FALSE(PeerRegions(fd)) << bytes;
+    ::close(fd);
+  }
+  for (const std::uint64_t spread : {std::uint64_t{0}, std::uint64_t{2}, ~std::uint64_t{0}}) {
+    const int fd = ::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_EQ(::ftruncate(fd, RegionView::kFirstBytes), 0);
+    ASSERT_EQ(::pwrite(fd, &spread, sizeof spread, offsetof(RegionEntry, address)), 8);
+    const std::uint64_t magic = kRegionTableMagic;
+    ASSERT_EQ(::pwrite(fd, &magic, sizeof magic, offsetof(RegionEntry, length)), 8);
+    EXPECT_FALSE(PeerRegions(fd));  // it could shrink
+    ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    const PeerRegions peer(fd);
+    ASSERT_TRUE(peer);
+    for (std::uint32_t key = 1; key < 1u << 30; key = key * 3 + 1) EXPECT_FALSE(peer.find(key));
+    const std::uint64_t other = magic + 1;
+    ASSERT_EQ(::pwrite(fd, &other, sizeof other, offsetof(RegionEntry, length)), 8);
+    EXPECT_FALSE(PeerRegions(fd));
+    ::close(fd);
+  }
 }
 
 }  // namespace

@@ -47,7 +47,11 @@ class RdmaLane {
     target_ = target;
     key_.store(target.key, std::memory_order_relaxed);
   }
-  void close() { key_.store(0, std::memory_order_relaxed); }
+  // Also to a request that names the key 0, which the lane seems to lead to then.
+  void close() {
+    key_.store(0, std::memory_order_relaxed);
+    local_.length = 0;
+  }
 
   // Also without the lock, and then a guess.
   bool leads_to(std::uint32_t key) const { return key_.load(std::memory_order_relaxed) == key; }

@@ -65,8 +65,7 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
   // Reads of iWARP have one sink (RFC 5040, section 4.4), whatever the device says.
   result->read_segments_ =
       result->is_iwarp() ? 1 : static_cast<std::uint32_t>(std::max(result->attributes_.max_sge_rd, 1));
-  result->lkeys_.reset(
-      static_cast<std::atomic<std::uint32_t>*>(std::calloc(kRegionsMax, sizeof(std::atomic<std::uint32_t>))));
+  result->lkeys_.reset(static_cast<std::atomic<std::uint32_t>*>(os::map_private_unlocked(sizeof(Lkeys))));
   if (!result->lkeys_) {
     status = Status::no_memory;
     why = "no memory";
@@ -131,7 +130,7 @@ Status Device::add_region(const Region& region, RegionKeys& keys) {
   if (!memory) return Status::no_memory;
   const std::uint32_t key = regions_.reserve();
   if (key == 0) return Status::no_memory;
-  lkeys_[key & kRegionIndexMask].store(memory->lkey, std::memory_order_relaxed);
+  lkeys_[regions_.slot_of(key)].store(memory->lkey, std::memory_order_relaxed);
   keys = {key, memory->rkey};
   try {
     base::Guard guard(lock_);

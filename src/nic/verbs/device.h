@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <map>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 #include "base/lock.h"
 #include "nic/adapter.h"
 #include "nic/verbs/resources.h"
+#include "os/mapping.h"
 
 namespace anydat::nic::verbs {
 
@@ -47,7 +47,7 @@ class Device {
     int count = 0;
     for (const Segment& segment : segments) {
       if (segment.length == 0) continue;
-      const std::uint32_t lkey = lkeys_[segment.key & kRegionIndexMask].load(std::memory_order_relaxed);
+      const std::uint32_t lkey = lkeys_[regions_.slot_of(segment.key)].load(std::memory_order_relaxed);
       to[count++] = {segment.address, static_cast<std::uint32_t>(std::min(segment.length, kSegmentMax)),
                      regions_.alive(segment.key) ? lkey : 0};
     }
@@ -59,8 +59,9 @@ class Device {
   // never reached.
   static constexpr std::uint64_t kSegmentMax = std::uint64_t{1} << 31;
 
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
+  using Lkeys = std::atomic<std::uint32_t>[kRegionsMax];
+  struct Unmap {
+    void operator()(void* memory) const { os::unmap(memory, sizeof(Lkeys)); }
   };
   Device() = default;
 
@@ -74,7 +75,7 @@ class Device {
   std::map<ZoneId, std::weak_ptr<ibv_pd>> zones_ ANYDAT_GUARDED_BY(lock_);
   std::unordered_map<std::uint32_t, MemoryRegion> registered_ ANYDAT_GUARDED_BY(lock_);  // by local key
   // The device's key of each entry of regions_; fresh pages cost nothing until they are used.
-  std::unique_ptr<std::atomic<std::uint32_t>[], Free> lkeys_;
+  std::unique_ptr<std::atomic<std::uint32_t>[], Unmap> lkeys_;
 };
 
 }  // namespace anydat::nic::verbs

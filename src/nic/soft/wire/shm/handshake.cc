@@ -61,7 +61,13 @@ NodeId node_of(const Greeting& greeting) {
 // To receive by, for the peer to copy from or to our memory.
 Segment make_segment(const Fabric& fabric, base::UniqueFd& fd) {
   Segment segment = Segment::create(fd);
-  if (segment) offer_probe(segment.header(), fabric.engine().thread_id());
+  if (segment) {
+    offer_probe(segment.header(), fabric.engine().thread_id());
+  } else {
+    base::log(base::LogLevel::warn,
+              "no {} bytes can be had to share with a local process ({}): it is reached by TCP, if at all",
+              kSegmentBytes, std::strerror(errno));
+  }
   return segment;
 }
 

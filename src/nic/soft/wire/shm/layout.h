@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 7;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;

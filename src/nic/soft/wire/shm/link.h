@@ -126,7 +126,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // The process at the other end has ended or has given the link up: it copies nothing any more. A process gives a link
   // up after its own copies. With the engine, or inside a post that has found RDMA not over.
   bool peer_gone() const;
-  RegionView peer_regions() const { return regions_.view(); }
+  const PeerRegions& peer_regions() const { return regions_; }
   // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
   // Both after a fence of the peer, if has_rdma_lanes().
   bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_, key) && !peer_gone(); }

@@ -40,7 +40,7 @@ bool MappedRegions::used(std::uint32_t key) {
   return entry.asked.exchange(key) != key;
 }
 
-void MappedRegions::add(const MappingBody& mapping, int fd, RegionView regions) {
+void MappedRegions::add(const MappingBody& mapping, int fd, const PeerRegions& regions) {
   Table* table = table_.load();
   if (!table || mapping.key == 0) return;
   Entry& entry = (*table)[mapping.key % kEntries];
@@ -58,7 +58,7 @@ void MappedRegions::add(const MappingBody& mapping, int fd, RegionView regions) 
   const std::uint64_t lead = mapping.offset % page;
   void* pages = os::map_shared(fd, lead + mapping.length, writable, mapping.offset - lead);
   if (!pages) return;
-  entry.mapped = {*region, static_cast<std::byte*>(pages) + lead};
+  entry.mapped = {*region, static_cast<std::byte*>(pages) + lead, &regions.life_of(mapping.key)};
   entry.pages = pages;
   entry.page_bytes = lead + mapping.length;
   entry.key.store(mapping.key);

@@ -24,6 +24,7 @@ class MappedRegions {
   struct Mapped {
     Region region;
     std::byte* at;
+    const std::atomic<std::uint32_t>* life;  // holds the key as long as the region is there
     std::byte* place_of(std::uint64_t address) const { return at + (address - region.address); }
   };
   // From any thread in a post, whose end is waited for before the memory is given back. What it says of the region
@@ -39,7 +40,7 @@ class MappedRegions {
 
   // With the engine held, from here. `fd` is of the file that the region begins in at `offset`; `regions` is the peer's
   // table.
-  void add(const MappingBody& mapping, int fd, RegionView regions);
+  void add(const MappingBody& mapping, int fd, const PeerRegions& regions);
   // The region has gone: nobody finds it any more. True if it was mapped, and give_back() is due when nobody is in a
   // post any more that has found it.
   bool close(std::uint32_t key);

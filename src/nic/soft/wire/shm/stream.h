@@ -145,7 +145,7 @@ class ShmStream final : public Stream {
   SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer);
   void ask_for_lane(std::uint32_t key);
   template <WorkKind kind>
-  void open_lane(const SendRequest& message, const Region& region, std::byte* at);
+  void open_lane(const SendRequest& message, const MappedRegions::Mapped& to);
   std::byte* reach(const RemoteSegment& remote);
   CopyOutcome copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count);
   void put_arrived(const CellView& view, const std::byte* bytes);

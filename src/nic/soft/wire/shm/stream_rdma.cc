@@ -79,13 +79,13 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
     const MappedRegions::Mapped* const mapped = after_peer ? nullptr : link.mapped().find(remote.key);
     if (!mapped) return rdma_unmapped<kind>(message, progress, after_peer);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
-    if (!link.peer_regions().alive(remote.key) ||
+    if (mapped->life->load(std::memory_order_acquire) != remote.key ||
         mapped->region.check(remote.address, message.length, remote_terms_.zone, remote_right(kind)) != RegionCheck::ok)
         [[unlikely]] {
       return fail(progress, WorkStatus::remote_access);
     }
     std::byte* const at = mapped->place_of(remote.address);
-    open_lane<kind>(message, mapped->region, mapped->at);
+    open_lane<kind>(message, *mapped);
     if (!reads && message.length <= kShortWrite && message.segments.size() == 1) [[likely]] {
       copy_ascending(at, reinterpret_cast<const std::byte*>(message.segments[0].address), message.length);
       progress.bytes = message.length;
@@ -113,7 +113,8 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     return fail(progress, WorkStatus::remote_access);
   }
   if (at) {
-    open_lane<kind>(message, *region, at - (remote.address - region->address));
+    open_lane<kind>(message,
+                    {*region, at - (remote.address - region->address), &link_->peer_regions().life_of(remote.key)});
     copy_part(message, at, progress);
   } else {
     const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
@@ -157,17 +158,17 @@ void ShmStream::ask_for_lane(std::uint32_t key) {
   if (uses_of_key_ == kUsesForLane) rdma_slot_ = link_->take_rdma_lane();
 }
 
-// To the region that the message may write to and that is here at `at`. As in ask_for_lane(), not for Writes that go to
+// To the region that the message may write to, and that is here. As in ask_for_lane(), not for Writes that go to
 // several regions in turn.
 template <WorkKind kind>
-void ShmStream::open_lane(const SendRequest& message, const Region& region, std::byte* at) {
+void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mapped& to) {
   if (rdma_slot_ < kSharedRdmaSlots) return;
   const std::uint32_t key = message.remote.key;
   if (std::exchange(last_key_, key) != key) return;
   const Segment& peer = link_->outbound();
   SegmentHeader& header = peer.header();
-  queue_pair_.open_lane<kind>(message, {key, region, at, &link_->peer_regions().life_of(key), &header.rdma_over,
-                                        &header.rdma_keys[rdma_slot_], peer.order()});
+  queue_pair_.open_lane<kind>(
+      message, {key, to.region, to.at, to.life, &header.rdma_over, &header.rdma_keys[rdma_slot_], peer.order()});
 }
 
 // Whether the bytes can be copied without waiting for their pages. Else the request and those behind it wait: the
