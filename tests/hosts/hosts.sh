@@ -151,6 +151,12 @@ qualifiers() { # that are no ports, of which two have the same first port, betwe
     ! on b "$bin/datping" --ia soft-eth0 --to $to --count 1 >"$work/out" 2>&1 || die "somebody answers at $to"
     grep -q 'nobody serves there' "$work/out" || die "at $to there is not nobody: $(cat "$work/out")"
   done
+  # A filter of host b, at the port that one of them has and the other would have liked to have.
+  on b ip rule add ipproto tcp dport 20212 prohibit
+  run_on b "$bin/datping" --ia soft-eth0 --to 10.77.0.1:75076 --count 50
+  ! on b "$bin/datping" --ia soft-eth0 --to 10.77.0.1:65536 --count 1 >"$work/out" 2>&1 || die "the filter lets all through"
+  grep -q 'nobody serves there' "$work/out" || die "behind a filter there is not nobody: $(cat "$work/out")"
+  on b ip rule delete ipproto tcp dport 20212 prohibit
   for qual in 65536 75076; do
     kill -INT "${started[server_$qual]}"
     ended "server_$qual"

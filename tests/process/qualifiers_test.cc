@@ -180,8 +180,6 @@ TEST_F(TcpQualifiers, AreReachedWhoeverHasTheirFirstPort) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900));
   }
   EXPECT_TRUE(foreigner.called());
-  foreigner.answer("220 mail.example.org ESMTP\r\n");
-  expect_reached(qualifier);
   foreigner.leave();
   expect_reached(qualifier);
   // Some other foreigner has come.

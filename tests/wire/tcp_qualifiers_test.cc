@@ -3,11 +3,14 @@
 // whoever has one of the ports that a caller asks at.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -281,6 +284,87 @@ std::string play_name(const testing::TestParamInfo<Play>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plays, TcpStrangers, testing::ValuesIn(plays()), play_name);
+
+// A program at a port of the loopback address that takes no callers, its backlog being full: the kernel drops what
+// comes.
+class Deaf {
+ public:
+  explicit Deaf(std::uint16_t port) : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto* const there = reinterpret_cast<const sockaddr*>(&address);
+    if (::bind(listener_.get(), there, sizeof address) != 0 || ::listen(listener_.get(), 0) != 0) return;
+    // One caller more than the backlog has room for, the first of whom is in it before connect(2) is done.
+    for (int callers = 0; callers < 3; ++callers) {
+      callers_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      const int error = ::connect(callers_.back().get(), there, sizeof address) == 0 ? 0 : errno;
+      if (error != 0 && error != EINPROGRESS) throw std::runtime_error("no caller fills the backlog");
+      pollfd entry{callers_.back().get(), POLLOUT, 0};
+      if (callers == 0 && ::poll(&entry, 1, 5000) != 1) throw std::runtime_error("the first caller is not taken");
+    }
+    listens_ = true;
+  }
+  bool listens() const { return listens_; }
+
+ private:
+  base::UniqueFd listener_;
+  std::vector<base::UniqueFd> callers_;
+  bool listens_ = false;
+};
+
+void connect_for_ever(const Ep& ep, DAT_CONN_QUAL qualifier) {
+  require(dat_ep_connect(ep.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                         DAT_CONNECT_DEFAULT_FLAG),
+          "dat_ep_connect");
+}
+
+// The kernel itself would go on trying for two minutes.
+TEST_F(TcpQualifier, IsNotLookedForLongAtAPortThatTakesNoCallers) {
+  const Deaf deaf(nic::derived_ports(qualifier)[2]);
+  if (!deaf.listens()) GTEST_SKIP() << "another program has the port";
+  const Ep ep(target.side(), target.srq());
+  const auto begin = std::chrono::steady_clock::now();
+  connect_for_ever(ep, qualifier);
+  const auto event = wait_event(target.side().connect.get(), std::chrono::seconds(30));
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED) << event_name(event->event_number);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2950)) << "a segment may be lost once";
+  EXPECT_FALSE(poll_event(target.side().connect.get()));
+  target.expect_unharmed();
+}
+
+// The questions and the connection come from the same port, and some go to the same port as well.
+TEST_F(TcpQualifier, IsReachedFromARangeOfOnePort) {
+  base::UniqueFd keeper(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(keeper.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(keeper.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::getsockname(keeper.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  const std::map<std::string, std::string> env{{"DAT_WIRE", "tcp"}, {"DAT_PORT_RANGE", port + "-" + port}};
+  Side client(Wire{.name = "tcp", .ia_name = "soft-lo", .env = env});
+  for (int i = 0; i < 10; ++i) {
+    const DAT_CONN_QUAL its = any_qualifier();
+    const testing::ScopedTrace trace(__FILE__, __LINE__, "attempt " + std::to_string(i));
+    const PspAt psp(target.side(), its);
+    const Ep ep(client);
+    connect_for_ever(ep, its);
+    const DAT_EVENT event = expect_event(target.side().requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+    const auto& request = event.event_data.cr_arrival_event_data;
+    EXPECT_EQ(request.conn_qual, its);
+    DAT_CR_PARAM param{};
+    require(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, &param), "dat_cr_query");
+    EXPECT_EQ(std::to_string(param.remote_port_qual), port);
+    require(dat_cr_reject(request.cr_handle), "dat_cr_reject");
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+  }
+}
 
 using TcpLiars = TcpTest;
 

@@ -20,22 +20,34 @@ namespace {
 
 // A service point answers at once, whatever its program does. From the last question on.
 constexpr base::Nanoseconds kPatience = base::kNsPerSecond;
+// The kernel tries to connect for two minutes where nothing comes back, as from a listener whose backlog is full. A
+// host that is there refuses or accepts at once, or at the second or third try if a segment is lost.
+constexpr base::Nanoseconds kPatienceToConnect = 3 * base::kNsPerSecond;
 
 }  // namespace
 
 Inquiry::Inquiry(Fabric& fabric, TcpStream& stream, ConnQual qual)
-    : fabric_(fabric), stream_(&stream), qual_(qual), silence_([this] { give_up_silent(); }), report_([this] {
-        report();
-      }) {}
+    : fabric_(fabric),
+      stream_(&stream),
+      qual_(qual),
+      silence_([this] { give_up(true); }),
+      unanswered_([this] { give_up(false); }),
+      report_([this] { report(); }) {}
 
 Status Inquiry::begin(const Address& remote, Address& local) {
   const std::array<std::uint16_t, kPortsOfQualifier> ports = derived_ports(qual_);
+  std::size_t out_of_reach = 0;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     Asked& asked = asked_[i];
     asked.inquiry = this;
     asked.port = ports[i];
     auto [status, socket] = call(fabric_.adapter(), with_port(remote, asked.port));
-    if (status != Status::ok) return status;
+    if (status == Status::no_memory) return status;
+    // A filter of this host, say, that lets nobody call at this one port.
+    if (status != Status::ok) {
+      ++out_of_reach;
+      continue;
+    }
     if (!socket) {
       why_ = ConnectFailure::refused;
       continue;
@@ -44,9 +56,12 @@ Status Inquiry::begin(const Address& remote, Address& local) {
     if (!fabric_.engine().watch(socket.get(), EPOLLOUT, asked)) return Status::no_memory;
     asked.socket = std::move(socket);
   }
-  const bool all_refused =
-      std::none_of(asked_.begin(), asked_.end(), [](const Asked& asked) { return static_cast<bool>(asked.socket); });
-  if (all_refused) fabric_.engine().set_timer(report_, base::now_ns());
+  if (out_of_reach == ports.size()) return Status::unreachable;
+  if (!any_left()) {
+    fabric_.engine().set_timer(report_, base::now_ns());
+  } else if (why_ == ConnectFailure::refused) {
+    host_has_answered();
+  }
   return Status::ok;
 }
 
@@ -59,12 +74,16 @@ void Inquiry::stop() {
   stream_ = nullptr;
   for (Asked& asked : asked_) close(asked);
   fabric_.engine().cancel_timer(silence_);
+  fabric_.engine().cancel_timer(unanswered_);
   fabric_.engine().cancel_timer(report_);
 }
 
 void Inquiry::close(Asked& asked) {
   if (!asked.socket) return;
   fabric_.engine().unwatch(asked.socket.get(), asked);
+  // What the kernel would keep of it for a minute stands in the way of the connection itself, where both come from the
+  // only port of DAT_PORT_RANGE.
+  reset_on_close(asked.socket.get());
   asked.socket.reset();
 }
 
@@ -83,6 +102,7 @@ void Inquiry::ask(Asked& asked) {
   if (getsockopt(asked.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return is_stranger(asked, failure_of(error));
   asked.connected = true;
+  host_has_answered();
   const auto wanted = write_wanted({Wanted::Kind::whose, qual_, {}});
   StartUp frame;
   frame.revision = 2;
@@ -120,20 +140,31 @@ void Inquiry::hear(Asked& asked) {
   is_stranger(asked, ConnectFailure::refused);
 }
 
-void Inquiry::give_up_silent() {
+void Inquiry::host_has_answered() {
+  if (std::exchange(host_is_there_, true)) return;
+  fabric_.engine().set_timer(unanswered_, base::now_ns() + kPatienceToConnect);
+}
+
+void Inquiry::give_up(bool connected) {
   for (Asked& asked : asked_) {
-    if (asked.socket && asked.connected) is_stranger(asked, ConnectFailure::refused);
+    if (asked.socket && asked.connected == connected) {
+      is_stranger(asked, connected ? ConnectFailure::refused : ConnectFailure::unreachable);
+    }
     if (!stream_) return;
   }
 }
 
+bool Inquiry::any_left() const {
+  return std::any_of(asked_.begin(), asked_.end(), [](const Asked& one) { return static_cast<bool>(one.socket); });
+}
+
 void Inquiry::is_stranger(Asked& asked, ConnectFailure why) {
   close(asked);
-  // One port that is refused shows that the host is there.
-  if (why == ConnectFailure::refused) why_ = why;
-  const bool any_left =
-      std::any_of(asked_.begin(), asked_.end(), [](const Asked& one) { return static_cast<bool>(one.socket); });
-  if (!any_left) report();
+  if (why == ConnectFailure::refused) {
+    why_ = why;
+    host_has_answered();
+  }
+  if (!any_left()) report();
 }
 
 void Inquiry::report() {

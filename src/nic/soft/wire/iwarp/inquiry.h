@@ -17,9 +17,10 @@ namespace anydat::nic::soft::iwarp {
 class Fabric;
 class TcpStream;
 
-// Asks at all ports of one qualifier at once. The first that says that it is the service point's ends it; whoever says
-// anything else, or nothing for a second, is a stranger, who has learnt the qualifier and nothing more. The answer goes
-// to TcpStream::inquired(), never from within begin(). With the engine held.
+// Asks at all ports of one qualifier at once. The first answer "here" ends it. A port is a stranger's if it answers
+// anything else, says nothing for a second, or has not let the question in three seconds after another port has refused
+// or let in; a stranger has learnt the qualifier and nothing more. The outcome goes to TcpStream::inquired(), never
+// from within begin(). With the engine held.
 class Inquiry {
  public:
   Inquiry(Fabric& fabric, TcpStream& stream, ConnQual qual);
@@ -27,7 +28,8 @@ class Inquiry {
   Inquiry(const Inquiry&) = delete;
   Inquiry& operator=(const Inquiry&) = delete;
 
-  // Of its status the caller is to be told. `local`: where the questions come from, if any could be asked.
+  // `local`: where the questions come from, if any could be asked. unreachable: from here none can be; no_memory: some
+  // cannot for the lack of memory, descriptors or free ports. Then there is no outcome.
   Status begin(const Address& remote, Address& local);
   // The stream does not want to know any more, and forgets this.
   void abandon();
@@ -37,7 +39,7 @@ class Inquiry {
   struct Asked final : FdHandler {
     void ready(std::uint32_t events) override { inquiry->ready(*this, events); }
     Inquiry* inquiry = nullptr;
-    base::UniqueFd socket;  // until it is known that it is a stranger's
+    base::UniqueFd socket;  // until the port is known to be a stranger's
     std::uint16_t port = 0;
     bool connected = false;
     std::array<std::byte, kStartUpBytesMax> heard;
@@ -47,7 +49,9 @@ class Inquiry {
   void ready(Asked& asked, std::uint32_t events);
   void ask(Asked& asked);
   void hear(Asked& asked);
-  void give_up_silent();
+  void host_has_answered();
+  void give_up(bool connected);
+  bool any_left() const;
   void is_stranger(Asked& asked, ConnectFailure why);
   void close(Asked& asked);
   void stop();
@@ -59,7 +63,9 @@ class Inquiry {
   std::array<Asked, kPortsOfQualifier> asked_;
   ConnectFailure why_ = ConnectFailure::unreachable;  // where all are strangers
   std::uint16_t found_ = 0;
-  Timer silence_;  // of those who have been asked
+  bool host_is_there_ = false;
+  Timer silence_;     // of ports that have been asked
+  Timer unanswered_;  // of ports that cannot be asked yet
   Timer report_;
 };
 
