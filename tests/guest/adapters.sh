@@ -72,6 +72,30 @@ nobody_serves() { # CLIENT ADDRESS
   cat /tmp/said
   grep -q 'nobody serves there' /tmp/said
 }
+# The ports of 65536, the first COUNT of which have programs of another protocol while the command runs.
+ports=(20212 20169 20126 20083 20040 19997 19954 19911)
+among_strangers() { # COUNT COMMAND...
+  local port strangers=() rc=0
+  for port in "${ports[@]:0:$1}"; do
+    nc -ll -p "$port" -e /tmp/stranger &
+    strangers+=($!)
+  done
+  for port in "${ports[@]:0:$1}"; do
+    until grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$port") [0-9A-F:]+ 0A" /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done
+  done
+  "${@:2}" || rc=$?
+  kill "${strangers[@]}"
+  wait "${strangers[@]}" 2>/dev/null
+  return $rc
+}
+# What it says is as long as the head of an MPA frame, and ends in a length of 0: with another one soft-iWARP of Linux 6.1
+# copies private data that are not there, and the kernel crashes.
+cat > /tmp/stranger <<'END'
+#!/bin/sh
+printf '220 example.org MT\0\0'
+sleep 1
+END
+chmod 755 /tmp/stranger
 
 check "datinfo lists verbs-rxe0" lists verbs-rxe0 10.88.0.1
 check "datinfo lists verbs-siw1" lists verbs-siw1 10.89.0.1
@@ -93,6 +117,8 @@ check "qualifiers that are no ports, from rxe1 to rxe0" qualifiers verbs-rxe0 ve
 check "qualifiers that are no ports, from siw2 to siw1" qualifiers verbs-siw1 verbs-siw2 10.89.0.1
 check "qualifiers that are no ports, from soft to siw1" qualifiers verbs-siw1 soft-wx1 10.89.0.1
 check "qualifiers that are no ports, from siw2 to soft" qualifiers soft-wx0 verbs-siw2 10.89.0.1
+check "one that is at its second port, from siw2 to siw1" among_strangers 1 qualifiers verbs-siw1 verbs-siw2 10.89.0.1
+check "one whose ports are all strangers', from siw2" among_strangers 8 nobody_serves verbs-siw2 10.89.0.1
 check "such a qualifier of nobody, from rxe1" nobody_serves verbs-rxe1 10.88.0.1
 check "such a qualifier of nobody, from siw2" nobody_serves verbs-siw2 10.89.0.1
 

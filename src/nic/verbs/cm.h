@@ -78,7 +78,7 @@ struct CmMessage {
 
 struct CmParsed {
   CmHead head;      // data_to and part_to are data and part here
-  ConnQual to = 0;  // whom they are for; 0: whose port it is
+  ConnQual to = 0;  // the qualifier that the request names; 0: none, the port is meant
   std::span<const std::byte> data;
 };
 // Nothing if it does not begin with a head of ours, or the head is impossible.

@@ -31,9 +31,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
       events_(events),
       shared_(shared),
       tag_(adapter.add(*this)),
-      silence_timer_([this] {
-        if (state() == State::connecting && asks_whose_) ask_next_port();
-      }),
+      silence_timer_([this] { question_unanswered(); }),
       deadline_timer_([this] {
         if (state() == State::connecting) end_now({Ending::Report::connect_failed, ConnectFailure::timed_out});
       }),

@@ -122,7 +122,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void rejected(const CmEvent& event);
   void look_for(ConnQual qual);
   void ask_again(ConnQual qual);
-  void ask_next_port();
+  void ask_next_port(ConnectFailure why);
+  void question_unanswered();
   void question_answered(const CmEvent& event);
   bool send_plain(rdma_cm_id* id, rdma_conn_param& parameters);
   bool send_with_head(rdma_cm_id* id, rdma_conn_param& parameters);
@@ -195,6 +196,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::uint16_t port_ = 0;               // where
   std::size_t ports_asked_ = 0;          // of the derived ones of its qualifier, this one included
   bool asks_whose_ = false;              // whether the port is its
+  ConnectFailure why_no_port_ = ConnectFailure::unreachable;  // if all ports turn out to be strangers'
   base::Nanoseconds resolve_until_ = 0;  // when to give up asking for the way to it
   std::uint64_t attempt_ = 0;            // names the parts of one request
   std::vector<std::byte> private_data_;  // of the request
@@ -204,7 +206,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   bool accepts_ = false;  // the passive side, which settles how many Reads may be under way:
   std::uint8_t reads_in_ = 0;
   std::uint8_t reads_out_ = 0;
-  Timer silence_timer_;  // of whoever is asked whose his port is
+  Timer silence_timer_;  // ends a question that has had no answer for a second
   Timer deadline_timer_;
   Timer linger_timer_;
   Timer quiet_timer_;

@@ -30,6 +30,10 @@ constexpr int kResolveAddressMs = 200;
 // InfiniBand's reason for a reject by a program (volume 1, 12.6.7.2).
 constexpr int kByConsumer = 28;
 
+ConnectFailure failure_of(int error) {
+  return error == ECONNREFUSED || error == ECONNRESET ? ConnectFailure::refused : ConnectFailure::unreachable;
+}
+
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   base::fill_random(std::as_writable_bytes(std::span(&number, 1)));
@@ -66,16 +70,25 @@ void VerbsQueuePair::look_for(ConnQual qual) {
   service_ = qual;
   asks_whose_ = !is_port(qual);
   ports_asked_ = 1;
+  why_no_port_ = ConnectFailure::unreachable;
   port_ = asks_whose_ ? derived_ports(qual).front() : static_cast<std::uint16_t>(qual);
 }
 
-void VerbsQueuePair::ask_next_port() {
-  if (ports_asked_ == kPortsOfQualifier) return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+void VerbsQueuePair::ask_next_port(ConnectFailure why) {
+  // One port that refuses, or answers anything, shows that the host is there.
+  if (why == ConnectFailure::refused) why_no_port_ = why;
+  if (ports_asked_ == kPortsOfQualifier) return end_now({Ending::Report::connect_failed, why_no_port_});
   port_ = derived_ports(service_)[ports_asked_++];
   attempt_again();
 }
 
-// Whatever else comes of a question than that it is here, a stranger has been asked.
+// Over iWARP the port has let the question in; over InfiniBand nothing is known of the host.
+void VerbsQueuePair::question_unanswered() {
+  if (state() != State::connecting || !asks_whose_) return;
+  ask_next_port(adapter_.device().is_iwarp() ? ConnectFailure::refused : ConnectFailure::unreachable);
+}
+
+// Any outcome of a question but "here" shows a stranger; another protocol's words come as an error of connecting.
 void VerbsQueuePair::question_answered(const CmEvent& event) {
   bool here = false;
   if (event.type == RDMA_CM_EVENT_REJECTED && adapter_.device().is_iwarp()) {
@@ -85,7 +98,10 @@ void VerbsQueuePair::question_answered(const CmEvent& event) {
     const std::optional<CmParsed> ours = parse(event.private_data());
     here = ours && ours->head.kind == CmHead::Kind::here && ours->head.number == service_;
   }
-  if (!here) return ask_next_port();
+  if (!here) {
+    const bool silent = event.type == RDMA_CM_EVENT_UNREACHABLE;
+    return ask_next_port(silent ? failure_of(-event.status) : ConnectFailure::refused);
+  }
   asks_whose_ = false;
   attempt_again();
 }
@@ -130,10 +146,9 @@ void VerbsQueuePair::send_request(rdma_cm_id* id) {
   parameters.srq = shared_ ? 1 : 0;
   parameters.qp_num = qp_->qp_num;
   const bool sent = adapter_.device().is_iwarp() ? send_plain(id, parameters) : send_with_head(id, parameters);
-  if (!sent && asks_whose_ && errno == ECONNREFUSED) return ask_next_port();
   if (!sent) {
-    return end_now({Ending::Report::connect_failed,
-                    errno == ECONNREFUSED ? ConnectFailure::refused : ConnectFailure::unreachable});
+    const ConnectFailure why = failure_of(errno);
+    return asks_whose_ ? ask_next_port(why) : end_now({Ending::Report::connect_failed, why});
   }
   unanswered_ = true;
   if (asks_whose_) adapter_.engine().set_timer(silence_timer_, base::now_ns() + kSilence);
@@ -352,9 +367,10 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_CONNECT_ERROR:
       if (connecting) {
-        const bool refused = event.status == -ECONNREFUSED || event.status == -ECONNRESET;
-        if (asks_whose_ && refused) return question_answered(event);
-        end_now({Ending::Report::connect_failed, refused ? ConnectFailure::refused : ConnectFailure::unreachable});
+        // An address or a route that is not found is the host's: no other port has a better one.
+        const bool of_port = event.type == RDMA_CM_EVENT_UNREACHABLE || event.type == RDMA_CM_EVENT_CONNECT_ERROR;
+        if (asks_whose_ && of_port) return question_answered(event);
+        end_now({Ending::Report::connect_failed, failure_of(-event.status)});
       } else if (state() == State::accepting) {
         end_now({Ending::Report::accept_failed});
       }
