@@ -2,11 +2,15 @@
 // Memory whose pages take long to come, or never do: of a peer, or of one's own. What needs it waits; nothing else
 // does.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <optional>
+#include <span>
 #include <sstream>
+#include <vector>
 
 #include "absent_memory.h"
 #include "neighbour.h"
@@ -227,6 +231,107 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Transfer::its_send, Transfer::its_receive, Transfer::its_write, Transfer::its_read,
                                      Transfer::our_write, Transfer::our_read)),
     [](const auto& at) { return std::get<0>(at.param).name + "_" + transfer_name(std::get<1>(at.param)); });
+
+// Messages that come into memory of one adapter of this process.
+class AbsentBuffers : public testing::TestWithParam<Wire> {
+ protected:
+  static constexpr std::size_t kPage = 4096;
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+
+  void SetUp() override {
+    if (!AbsentMemory::possible()) GTEST_SKIP() << "this system makes no memory absent for the kernel (userfaultfd)";
+    void* const pages = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    ::madvise(pages, kBytes, MADV_NOHUGEPAGE);
+    memory_ = {static_cast<std::byte*>(pages), kBytes};
+    side_.emplace(GetParam());
+    other_side_.emplace(GetParam());
+    here_.emplace(side_->ia, side_->pz, memory_);
+    there_.emplace(other_side_->ia, other_side_->pz, kBytes);
+    fill_message(there_->bytes(), 1, 1);
+    good_.emplace(connect_pair(*side_, *other_side_));
+  }
+  void TearDown() override {
+    good_.reset();
+    here_.reset();
+    there_.reset();
+    side_.reset();
+    other_side_.reset();
+    if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+  }
+
+  void post(const Connection& connection, DAT_LMR_TRIPLET buffer, std::size_t bytes) {
+    DAT_LMR_TRIPLET source = there_->triplet(0, bytes);
+    require(dat_ep_post_recv(connection.server.get(), 1, &buffer, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+    require(dat_ep_post_send(connection.client.get(), 1, &source, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  }
+  void expect_arrival(std::size_t offset, std::size_t bytes) {
+    expect_completion(side_->recv.get());
+    expect_completion(other_side_->request.get());
+    EXPECT_TRUE(std::ranges::equal(memory_.subspan(offset, bytes), there_->bytes().first(bytes)));
+  }
+
+  std::span<std::byte> memory_;
+  std::optional<Side> side_;
+  std::optional<Side> other_side_;
+  std::optional<Lmr> here_;
+  std::optional<Lmr> there_;
+  std::optional<Connection> good_;
+};
+
+// As a program does that tries again and again after each time-out.
+TEST_P(AbsentBuffers, OneThatNeverComesHoldsUpNoOtherHoweverOftenItIsAskedFor) {
+  const AbsentMemory absent(memory_.first(kPage));
+  const Evd received(side_->ia, DAT_EVD_DTO_FLAG);
+  const Evd sent(other_side_->ia, DAT_EVD_DTO_FLAG);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Connection> stuck;
+    for (int i = 0; i < 17; ++i) {
+      Connection& connection = stuck.emplace_back();
+      connection.server =
+          Ep(side_->ia, side_->pz, {received.get(), side_->request.get(), side_->connect.get()}, default_ep_attr());
+      connection.client = Ep(other_side_->ia, other_side_->pz,
+                             {other_side_->recv.get(), sent.get(), other_side_->connect.get()}, default_ep_attr());
+      connect_pair(*side_, connection.server.get(), connection.client.get());
+      post(connection, here_->triplet(0, 16 * kPage), 16 * kPage);
+    }
+    // Memory that has never been touched.
+    const std::size_t offset = kBytes / 2;
+    ::madvise(memory_.data() + offset, kBytes - offset, MADV_DONTNEED);
+    post(*good_, here_->triplet(offset, 16 * kPage), 16 * kPage);
+    expect_arrival(offset, 16 * kPage);
+    for (Connection& connection : stuck) {
+      ASSERT_THAT(connection.server.free(), Succeeds());
+      expect_event(other_side_->connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+      ASSERT_THAT(connection.client.free(), Succeeds());
+    }
+  }
+}
+
+TEST_P(AbsentBuffers, OtherPagesOfTheSameBufferComeMeanwhile) {
+  constexpr std::size_t kBad = 20;
+  const AbsentMemory absent(memory_.subspan(kBad * kPage, kPage));
+  const Evd received(side_->ia, DAT_EVD_DTO_FLAG);
+  const Evd sent(other_side_->ia, DAT_EVD_DTO_FLAG);
+  Connection stuck;
+  stuck.server =
+      Ep(side_->ia, side_->pz, {received.get(), side_->request.get(), side_->connect.get()}, default_ep_attr());
+  stuck.client = Ep(other_side_->ia, other_side_->pz, {other_side_->recv.get(), sent.get(), other_side_->connect.get()},
+                    default_ep_attr());
+  connect_pair(*side_, stuck.server.get(), stuck.client.get());
+  post(stuck, here_->triplet(), 100 * kPage);
+  post(*good_, here_->triplet((kBad + 1) * kPage, 16 * kPage), 16 * kPage);
+  expect_arrival((kBad + 1) * kPage, 16 * kPage);
+}
+
+TEST_P(AbsentBuffers, NothingWaitsForThePartThatTheMessageDoesNotReach) {
+  constexpr std::size_t kMessage = 100 << 10;
+  const AbsentMemory absent(memory_.subspan(kMessage));
+  post(*good_, here_->triplet(), kMessage);
+  expect_arrival(0, kMessage);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, AbsentBuffers, testing::ValuesIn(local_wires()), wire_name);
 
 }  // namespace
 }  // namespace anydat::test

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/page_faulter.h"
 
-#include <deque>
+#include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
 
 #include "base/futex.h"
+#include "base/list.h"
 #include "base/lock.h"
-#include "base/log.h"
 #include "os/page_map.h"
 #include "os/processor.h"
 #include "os/thread.h"
@@ -21,92 +22,167 @@ namespace {
 constexpr unsigned kThreadsMax = 16;
 // A thread without anything to do is there for so long.
 constexpr base::Nanoseconds kIdleLife = base::kNsPerSecond;
+// A thread that the system has no room for is tried again after this.
+constexpr base::Nanoseconds kThreadRetry = 100'000'000;
 
 }  // namespace
 
+// The memory of a request that is pending, page by page. The thread that works on one frees it if the request was
+// cancelled meanwhile; else tell() or cancel() do. All with the lock of what is shared.
 struct PageFaulter::Job {
-  std::uint64_t address;
-  std::uint64_t length;
+  Request* request;    // null: cancelled
+  std::uint64_t next;  // page
+  std::uint64_t end;
   bool to_write;
-  bool there = false;
-  Request* request;  // with the engine held
+  bool there = true;
+  base::ListLinks<Job> links{};
+  using List = base::List<Job, &Job::links>;
+  List* in = nullptr;  // null: a thread has it
+  base::ListLinks<Job> under_way_links{};
+  List followers{};  // that need the page in which a thread is with this one
+
+  void move_to(List& list) {
+    leave_list();
+    list.push_back(*this);
+    in = &list;
+  }
+  void leave_list() {
+    if (in) in->remove(*this);
+    in = nullptr;
+  }
 };
 
 // What the threads know, and all that they touch once the adapter has gone.
 struct PageFaulter::Shared {
   base::Mutex lock;
-  std::deque<std::shared_ptr<Job>> waiting ANYDAT_GUARDED_BY(lock);
-  std::deque<std::shared_ptr<Job>> finished ANYDAT_GUARDED_BY(lock);
+  Job::List waiting ANYDAT_GUARDED_BY(lock);
+  base::List<Job, &Job::under_way_links> under_way ANYDAT_GUARDED_BY(lock);  // its thread may be stuck
+  Job::List finished ANYDAT_GUARDED_BY(lock);
   unsigned threads ANYDAT_GUARDED_BY(lock) = 0;
-  unsigned idle ANYDAT_GUARDED_BY(lock) = 0;
-  unsigned faulting ANYDAT_GUARDED_BY(lock) = 0;
+  unsigned idle ANYDAT_GUARDED_BY(lock) = 0;    // or just starting
+  bool called ANYDAT_GUARDED_BY(lock) = false;  // for more threads, which have not come
   bool over ANYDAT_GUARDED_BY(lock) = false;
   std::atomic<std::uint32_t> bell{0};
   // Of the adapter, while it is not over.
   Engine* engine = nullptr;
   Engine::Kick* kick = nullptr;
 
+  bool short_of_threads() const ANYDAT_REQUIRES(lock) {
+    return waiting.size() > idle && threads < kThreadsMax && !over;
+  }
+  void ring(int count) {
+    bell.fetch_add(1);
+    base::futex_wake(bell, count);
+  }
   void work();
+  bool rest() ANYDAT_REQUIRES(lock);
+  void kick_engine() ANYDAT_REQUIRES(lock);
+  bool follow(Job& job) ANYDAT_REQUIRES(lock);
+  void bring_page(Job& job) ANYDAT_REQUIRES(lock);
 };
 
 void PageFaulter::Shared::work() {
   lock.lock();
+  --idle;
   while (!over) {
     if (waiting.empty()) {
-      const std::uint32_t seen = bell.load();
-      ++idle;
-      lock.unlock();
-      const base::Nanoseconds bored_at = base::now_ns() + kIdleLife;
-      base::futex_wait(bell, seen, base::to_timespec(bored_at));
-      lock.lock();
-      --idle;
-      if (waiting.empty() && base::now_ns() >= bored_at) break;
+      if (!rest()) break;
       continue;
     }
-    const std::shared_ptr<Job> job = std::move(waiting.front());
-    waiting.pop_front();
-    ++faulting;
-    lock.unlock();
-    job->there = os::fault_in(job->address, job->length, job->to_write);
-    lock.lock();
-    --faulting;
-    if (over) break;
-    try {
-      finished.push_back(job);
-    } catch (const std::bad_alloc&) {
-      base::log(base::LogLevel::error, "no memory to tell that memory has arrived");
+    Job& job = *waiting.front();
+    job.leave_list();
+    if (short_of_threads() && !called) {
+      // Those that wait behind this one shall not depend on its page.
+      job.move_to(waiting);
+      called = true;
+      kick_engine();
       continue;
     }
-    engine->queue_kick(*kick);
-    lock.unlock();
-    // The adapter waits for this thread, as for all that are not stuck, before it goes.
-    engine->run_kicks_if_free();
-    lock.lock();
+    bring_page(job);
   }
   --threads;
   lock.unlock();
 }
 
-PageFaulter::PageFaulter(Engine& engine) : engine_(engine), kick_([this] { tell(); }) {}
+// False: nothing has come to do for so long that the thread shall end.
+bool PageFaulter::Shared::rest() {
+  const std::uint32_t seen = bell.load();
+  ++idle;
+  lock.unlock();
+  const base::Nanoseconds bored_at = base::now_ns() + kIdleLife;
+  base::futex_wait(bell, seen, base::to_timespec(bored_at));
+  lock.lock();
+  --idle;
+  return !waiting.empty() || base::now_ns() < bored_at;
+}
+
+// The adapter waits for this thread, as for all that are not stuck, before it goes.
+void PageFaulter::Shared::kick_engine() {
+  engine->queue_kick(*kick);
+  lock.unlock();
+  engine->run_kicks_if_free();
+  lock.lock();
+}
+
+// True if a thread is in the page that the job needs next: then the job waits for that one, without a thread.
+bool PageFaulter::Shared::follow(Job& job) {
+  for (Job* other = under_way.front(); other; other = under_way.after(*other)) {
+    if (other->next != job.next) continue;
+    job.move_to(other->followers);
+    return true;
+  }
+  return false;
+}
+
+// One page at a time, so that it is known which one a thread is stuck in: what needs other pages of the same memory is
+// not held up by that one. Requires: the job is in no list.
+void PageFaulter::Shared::bring_page(Job& job) {
+  if (follow(job)) return;
+  under_way.push_back(job);
+  const std::uint64_t page = job.next;
+  const bool to_write = job.to_write;
+  lock.unlock();
+  const bool there = os::fault_in(page, os::kPageBytes, to_write);
+  lock.lock();
+  under_way.remove(job);
+  while (Job* const follower = job.followers.front()) {
+    follower->move_to(waiting);
+    ring(1);
+  }
+  if (!job.request) {
+    delete &job;
+    return;
+  }
+  job.there = there;
+  job.next += os::kPageBytes;
+  if (there && job.next != job.end) {
+    job.move_to(waiting);
+    return;
+  }
+  job.move_to(finished);
+  kick_engine();
+}
+
+PageFaulter::PageFaulter(Engine& engine)
+    : engine_(engine), kick_([this] { tell(); }), thread_retry_([this] { add_threads(); }) {}
 
 PageFaulter::~PageFaulter() {
   if (!shared_) return;
   {
     base::Guard guard(shared_->lock);
     shared_->over = true;
-    shared_->waiting.clear();
   }
-  shared_->bell.fetch_add(1);
-  base::futex_wake(shared_->bell);
+  shared_->ring(static_cast<int>(kThreadsMax));
   for (bool quiet = false; !quiet;) {
     {
       base::Guard guard(shared_->lock);
-      quiet = shared_->threads == shared_->faulting;
+      quiet = shared_->threads == shared_->under_way.size();
     }
     if (!quiet) os::sleep_for(50'000);
   }
   base::Guard guard(engine_);
   engine_.cancel_kick(kick_);
+  engine_.cancel_timer(thread_retry_);
 }
 
 void PageFaulter::ask(Request& request, std::uint64_t address, std::uint64_t length, bool to_write) {
@@ -116,62 +192,74 @@ void PageFaulter::ask(Request& request, std::uint64_t address, std::uint64_t len
     shared_->engine = &engine_;
     shared_->kick = &kick_;
   }
-  auto job = std::make_shared<Job>(Job{address, length, to_write, false, &request});
-  bool needs_thread = false;
+  const std::uint64_t first = address & ~(os::kPageBytes - 1);
+  const std::uint64_t last = (address + std::max<std::uint64_t>(length, 1) - 1) & ~(os::kPageBytes - 1);
+  auto* const job = new Job{&request, first, last + os::kPageBytes, to_write};
+  request.job_ = job;
   {
     base::Guard guard(shared_->lock);
-    shared_->waiting.push_back(job);
-    needs_thread = shared_->waiting.size() > shared_->idle && shared_->threads < kThreadsMax;
-    if (needs_thread) ++shared_->threads;
+    if (shared_->follow(*job)) return;
+    job->move_to(shared_->waiting);
   }
-  request.job_ = std::move(job);
-  if (needs_thread) {
-    bool started = false;
-    try {
-      const os::SignalsOfOurThreads mask;
-      os::Thread thread;
-      started = thread.start([shared = shared_] { shared->work(); });
-      if (started) thread.detach();
-    } catch (const std::bad_alloc&) {
-      // As without room for a thread.
-    }
-    if (!started) {
-      base::Guard guard(shared_->lock);
-      if (--shared_->threads == 0) {
-        shared_->waiting.pop_back();
-        shared_->finished.push_back(request.job_);
-        engine_.queue_kick(kick_);  // runs when the engine is released
-      }
-    }
-  }
-  shared_->bell.fetch_add(1);
-  base::futex_wake(shared_->bell, 1);
+  shared_->ring(1);
+  add_threads();
 }
 
 void PageFaulter::cancel(Request& request) {
   engine_.assert_held();
-  if (!request.job_) return;
-  request.job_->request = nullptr;
-  {
-    base::Guard guard(shared_->lock);
-    std::erase(shared_->waiting, request.job_);
-  }
-  request.job_ = nullptr;
+  Job* const job = std::exchange(request.job_, nullptr);
+  if (!job) return;
+  base::Guard guard(shared_->lock);
+  job->request = nullptr;
+  if (!job->in) return;
+  job->leave_list();
+  delete job;
 }
 
 void PageFaulter::tell() {
   for (;;) {
-    std::shared_ptr<Job> job;
+    std::unique_ptr<Job> job;
     {
       base::Guard guard(shared_->lock);
-      if (shared_->finished.empty()) return;
-      job = std::move(shared_->finished.front());
-      shared_->finished.pop_front();
+      job.reset(shared_->finished.front());
+      if (!job) break;
+      job->leave_list();
     }
-    Request* const request = job->request;
-    if (!request) continue;
-    request->job_ = nullptr;
-    request->done_(job->there);
+    job->request->job_ = nullptr;
+    job->request->done_(job->there);
+  }
+  add_threads();
+}
+
+// One for each that waits.
+void PageFaulter::add_threads() {
+  for (;;) {
+    {
+      base::Guard guard(shared_->lock);
+      shared_->called = false;
+      if (!shared_->short_of_threads()) return;
+      ++shared_->threads;
+      ++shared_->idle;
+    }
+    if (start_thread()) continue;
+    base::Guard guard(shared_->lock);
+    --shared_->threads;
+    --shared_->idle;
+    shared_->called = true;
+    engine_.set_timer(thread_retry_, base::now_ns() + kThreadRetry);
+    return;
+  }
+}
+
+bool PageFaulter::start_thread() {
+  try {
+    const os::SignalsOfOurThreads mask;
+    os::Thread thread;
+    if (!thread.start([shared = shared_] { shared->work(); })) return false;
+    thread.detach();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;  // as without room for a thread
   }
 }
 

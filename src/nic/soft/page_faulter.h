@@ -6,12 +6,14 @@
 #include <memory>
 
 #include "nic/engine.h"
+#include "nic/timer.h"
 
 namespace anydat::nic::soft {
 
-// Has pages of this process brought into memory, by threads that hold nothing and whom nobody waits for: a page may
-// never come. A thread that is stuck in one outlives the adapter, until the page comes or the process ends. It touches
-// nothing else meanwhile and changes no byte, so the memory may be freed and used for other things.
+// Has pages of this process brought into memory, by threads that hold nothing and that no other thread waits for: a
+// page may never come. A thread that is stuck in one outlives the adapter, until the page comes or the process ends. It
+// touches nothing else meanwhile and changes no byte, so the memory may be freed and used for other things. No second
+// thread goes into the same page, however often it is asked for.
 //
 // Thread safety: all with the engine held, but for construction and destruction.
 class PageFaulter {
@@ -22,18 +24,18 @@ class PageFaulter {
   explicit PageFaulter(Engine& engine);
   ~PageFaulter();  // Requires: nothing is pending.
 
-  // What is to be told when the pages are there. Whoever owns it cancels it before it goes.
+  // What is to be told when the pages are there. Its owner cancels it before it goes.
   class Request {
    public:
-    // `there`: as os::fault_in(); also false if there was no thread to do it. Called with the engine held, from nowhere
-    // in particular.
+    // `there`: as os::fault_in(). Where the system has no room for a thread, it takes until there is room. Called with
+    // the engine held, from nowhere in particular.
     explicit Request(std::function<void(bool there)> done) : done_(std::move(done)) {}
     bool pending() const { return job_ != nullptr; }
 
    private:
     friend class PageFaulter;
     std::function<void(bool there)> done_;
-    std::shared_ptr<Job> job_;
+    Job* job_ = nullptr;
   };
 
   // Requires: it is not pending. May throw std::bad_alloc, and has done nothing then.
@@ -42,9 +44,12 @@ class PageFaulter {
 
  private:
   void tell();
+  void add_threads();
+  bool start_thread();
 
   Engine& engine_;
   Engine::Kick kick_;
+  Timer thread_retry_;
   std::shared_ptr<Shared> shared_;  // made by the first ask()
 };
 
