@@ -218,6 +218,27 @@ void rdma_anything(HostileTarget& target, Random& random, Kept&) {
   link.peer.ring();
 }
 
+// Asks for memory to be brought in: none, or more than may be asked for, or for a use that there is not.
+void fault_in_anything(HostileTarget& target, Random& random, Kept&) {
+  Connected link = connected(target);
+  shm::GetBody body{.address = odd_number(random),
+                    .length = 1 + random.below(shm::kFaultInBytesMax),
+                    .key = static_cast<std::uint32_t>(1 + random.below(8))};
+  std::uint32_t right = nic::access::kRemoteRead;
+  switch (random.below(3)) {
+    case 0:
+      body.length = 0;
+      break;
+    case 1:
+      body.length = shm::kFaultInBytesMax + 1 + random.below(std::uint64_t{1} << 40);
+      break;
+    default:
+      right = 0;
+  }
+  expect_cut_for(link.peer,
+                 {.kind = CellKind::fault_in, .connection = link.name, .aux = right, .body = bytes_of(body)});
+}
+
 // Says that it uses regions, for ever.
 void never_lets_go(HostileTarget& target, Random& random, Kept&) {
   Connected link = connected(target);
@@ -508,6 +529,7 @@ const std::vector<Attack>& attacks_on_links() {
       {"CreditUnasked", credit_unasked},
       {"PieceUnasked", piece_unasked},
       {"RdmaAnything", rdma_anything},
+      {"FaultInAnything", fault_in_anything},
       {"NeverLetsGo", never_lets_go},
       {"PieceOutsideTheRing", piece_outside},
       {"PieceTooLong", piece_too_long},

@@ -129,7 +129,7 @@ enum class CellKind : std::uint8_t {
   cannot_push,  // aux: the announced message that its sender was to write, and cannot any more. It waits again
 
   // Memory for RDMA that is not there at the moment (os/page_map.h).
-  fault_in,    // body: GetBody; its owner is asked to have it brought in. aux: the right that it is for
+  fault_in,    // body: GetBody, up to kFaultInBytesMax; its owner is to have it brought in. aux: the right it is for
   faulted_in,  // aux: 0 it has been there since; 1 it cannot be
 };
 inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::faulted_in);
@@ -183,10 +183,13 @@ struct PutBody {
   std::uint32_t key;
 };
 static_assert(sizeof(PutBody) <= kCellBytes - kCellHeaderBytes);
+// Of memory that its owner may be asked at once to bring in, so that it comes while the rest is copied.
+inline constexpr std::uint64_t kFaultInBytesMax = 4 << 20;
 struct GetBody {
   std::uint64_t address;
   std::uint64_t length;
   std::uint32_t key;
+  bool operator==(const GetBody&) const = default;
 };
 // Over the socket, with the descriptor of the file that the region lies in.
 struct MappingBody {

@@ -18,8 +18,6 @@ namespace {
 // Between two processes by the kernel. As kCopiedInMemoryPerTurn, and it takes no longer.
 constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
 constexpr int kPiecesPerTurn = 32;
-// Of memory that its owner is asked to bring in, so that it comes while the rest is copied.
-constexpr std::uint64_t kFaultedInAtOnce = 4 << 20;
 // Uses of the same region in a row. Freeing one costs a hundred times what each of them saves.
 constexpr std::uint32_t kUsesForLane = 1000;
 
@@ -171,16 +169,23 @@ void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mappe
       message, {key, to.region, to.at, to.life, &header.rdma_over, &header.rdma_keys[rdma_slot_], peer.order()});
 }
 
-// Whether the bytes can be copied without waiting for their pages. Else the request and those behind it wait: the
-// peer's program may have memory there that is not there, and may never be, so its owner sees to that, in a thread that
-// nobody waits for; and likewise with ours. With the send lock.
+// Whether the bytes can be copied without waiting for their pages. Else the request, and those behind it, are blocked
+// until they are there: the peer is asked to bring its pages in, and a thread of the PageFaulter brings in ours. Either
+// may take for ever, and holds up nothing else. With the send lock.
 bool ShmStream::pages_there(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
   const bool reads = message.kind == WorkKind::rdma_read;
   const MemoryBody::Span remote{message.remote.address, message.length};
-  if (!link_->peer_memory().there({&remote, 1}, {offset, count}, !reads)) {
-    if (pages_.load(std::memory_order_acquire) == Pages::nothing) {
-      pages_wanted_ = {remote.address + offset, std::min(message.length - offset, kFaultedInAtOnce),
+  const bool there = link_->peer_memory().there({&remote, 1}, {offset, count}, !reads);
+  const GetBody wanted{remote.address + offset, std::min(message.length - offset, kFaultInBytesMax),
                        message.remote.key};
+  // A refusal is of the memory that was asked for, and only until that has come by itself.
+  if (pages_.load(std::memory_order_acquire) == Pages::refused &&
+      (there || pages_wanted_ != wanted || pages_right_ != remote_right(message.kind))) {
+    pages_.store(Pages::nothing, std::memory_order_relaxed);
+  }
+  if (!there) {
+    if (pages_.load(std::memory_order_acquire) == Pages::nothing) {
+      pages_wanted_ = wanted;
       pages_right_ = remote_right(message.kind);
       pages_.store(Pages::wanted, std::memory_order_release);
       link_->come_back(*this);
@@ -315,6 +320,7 @@ bool ShmStream::fault_in_arrived(const CellView& view) {
   GetBody body;
   if (view.body_room < sizeof body || pages_for_peer_.pending()) return false;
   std::memcpy(&body, view.body, sizeof body);
+  if (body.length == 0 || body.length > kFaultInBytesMax) return false;
   if (view.aux != access::kRemoteRead && view.aux != access::kRemoteWrite) return false;
   if (!opens(body.key, body.address, body.length, view.aux)) return true;
   fabric_.adapter().page_faulter().ask(pages_for_peer_, body.address, body.length, view.aux == access::kRemoteWrite);
