@@ -237,6 +237,25 @@ TEST_F(TcpQualifiers, AreNotThePortsOfTheirLowerBits) {
   expect_reached(qualifier);
 }
 
+// As a port does: RSP-CREATE-4 ends a reserved service point with its request, and what is behind it is met again.
+TEST_F(TcpQualifiers, OfADeviceGoFirstUntilTheyHaveHadTheirRequest) {
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  const Side everywhere(Wire{.name = "tcp", .ia_name = "soft", .env = {{"DAT_WIRE", "tcp"}}});
+  const PspAt psp(everywhere, qualifier);
+  const Ep reserved(server);
+  DAT_RSP_HANDLE handle = DAT_HANDLE_NULL;
+  require(dat_rsp_create(server.ia.get(), qualifier, reserved.get(), server.requests.get(), &handle), "dat_rsp_create");
+  const Owner<dat_rsp_free> rsp(handle);
+  for (const Side* const asked : {static_cast<const Side*>(&server), &everywhere}) {
+    const Ep active(client);
+    ask(active, qualifier);
+    const DAT_EVENT event = expect_event(asked->requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+    require(dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle), "dat_cr_reject");
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+  }
+  EXPECT_EQ(try_listen(server, qualifier), static_cast<DAT_RETURN>(DAT_CONN_QUAL_IN_USE)) << "taken until freed";
+}
+
 // EP-CONN-21: where not all can be asked, nobody is; the attempt fails at once, and leaves nothing.
 TEST_F(TcpQualifiers, AreNotAskedForWithoutDescriptors) {
   const DAT_CONN_QUAL qualifier = free_qualifier();

@@ -65,6 +65,7 @@ class BothListeners final : public Listener {
   void stop() override {
     local_->stop();
     tcp_->stop();
+    claim_.reset();  // as the port is given back where the qualifier is one; the local name stays taken
   }
 
  private:
