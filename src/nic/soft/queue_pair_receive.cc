@@ -314,7 +314,8 @@ void SoftQueuePair::not_ready_timed_out() {
     return;
   }
   base::log(base::LogLevel::warn,
-            "a message on port {} has waited {} ms for a receive buffer; post more receives, or set DAT_RNR_TIMEOUT_MS",
+            "a message at port qualifier {} has waited {} ms for a receive buffer; post more receives, or set "
+            "DAT_RNR_TIMEOUT_MS",
             local_port_, waited / 1'000'000);
   if (limit != base::kForever) adapter_.engine().set_timer(not_ready_timer_, waits_since_ + limit);
 }

@@ -93,7 +93,7 @@ bool Caller::hear() {
       case Parsed::incomplete:
         continue;
       case Parsed::malformed:
-        base::log(base::LogLevel::warn, "a caller at port {} was turned away: it does not speak iWARP", qual_);
+        base::log(base::LogLevel::warn, "a caller of service point {} was turned away: it does not speak iWARP", qual_);
         return false;
       case Parsed::whole:
         break;
@@ -101,7 +101,7 @@ bool Caller::hear() {
     try {
       ask(frame);
     } catch (const std::bad_alloc&) {
-      base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
+      base::log(base::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
     }
     return false;
   }
@@ -120,7 +120,7 @@ void Caller::ask(const StartUp& said) {
   ListenerEvents* to = fabric_.listener(qual_);
   if (frame.markers) {
     // Section 4 of RFC 5044 lets a receiver demand markers of its peer, and a peer refuse.
-    base::log(base::LogLevel::warn, "a caller at port {} was turned away: it wants markers", qual_);
+    base::log(base::LogLevel::warn, "a caller of service point {} was turned away: it wants markers", qual_);
     request->refuse();
   } else if (!is_ours(parsed, wanted, request->local_address())) {
     request->refuse();
@@ -131,7 +131,7 @@ void Caller::ask(const StartUp& said) {
   }
 }
 
-// Whoever names no qualifier means the port, and a derived port is none.
+// A request that names no qualifier means the port, and a derived port is the qualifier of no service point.
 bool Caller::is_ours(WantedParsed parsed, const Wanted& wanted, const Address& local) const {
   if (parsed == WantedParsed::nothing) return is_port(qual_);
   return parsed == WantedParsed::good && wanted.qual == qual_ && fabric_.adapter().serves(qual_, local);

@@ -151,7 +151,7 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
     try {
       fabric_.called(std::move(caller), source, qual_);
     } catch (const std::bad_alloc&) {
-      base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
+      base::log(base::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
     }
   }
 

@@ -78,13 +78,13 @@ class ShmListener final : public Listener {
   void called(base::UniqueFd caller) {
     if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp) return;  // whoever it is goes on to TCP
     if (!os::peer_is_of_our_user(caller.get())) {
-      base::log(base::LogLevel::warn, "a process of another user was turned away from port {}", qual_);
+      base::log(base::LogLevel::warn, "a process of another user was turned away from service point {}", qual_);
       return;
     }
     try {
       fabric_.welcome(std::move(caller));
     } catch (const std::bad_alloc&) {
-      base::log(base::LogLevel::warn, "a caller at port {} was turned away: no memory", qual_);
+      base::log(base::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
     }
   }
   void leave() {
