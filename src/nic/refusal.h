@@ -3,8 +3,6 @@
 // why, and where to ask instead. Others see a rejection. All adapters that speak iWARP say it alike.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +10,7 @@
 
 #include "base/big_endian.h"
 #include "nic/service_ports.h"
+#include "nic/sized_bytes.h"
 #include "nic/types.h"
 
 namespace anydat::nic {
@@ -33,31 +32,21 @@ inline constexpr std::size_t kLongBytes = 24;
 }  // namespace refusal_detail
 
 // As it travels.
-class RefusalBytes {
- public:
-  explicit RefusalBytes(const Refusal& refusal) {
-    base::store_big(bytes_.data(), refusal_detail::kMagic);
-    base::store_big(bytes_.data() + 8, static_cast<std::uint32_t>(refusal.why));
-    if (is_port(refusal.qual)) {
-      base::store_big(bytes_.data() + 12, static_cast<std::uint32_t>(refusal.qual));
-    } else {
-      size_ = refusal_detail::kLongBytes;
-      base::store_big(bytes_.data() + 16, refusal.qual);
-    }
-  }
-  const std::byte* data() const { return bytes_.data(); }
-  std::size_t size() const { return size_; }
-  operator std::span<const std::byte>() const { return std::span(bytes_).first(size_); }
-
- private:
-  std::array<std::byte, refusal_detail::kLongBytes> bytes_{};
-  std::size_t size_ = refusal_detail::kShortBytes;
-};
+using RefusalBytes = SizedBytes<refusal_detail::kLongBytes>;
 
 // The magic number, why, and the qualifier, each with its highest byte first: a port number in 32 bits; whatever is
 // more than that behind 32 bits of zeros, in 64.
 inline RefusalBytes write_refusal(const Refusal& refusal) {
-  return RefusalBytes(refusal);
+  using namespace refusal_detail;
+  RefusalBytes bytes(is_port(refusal.qual) ? kShortBytes : kLongBytes);
+  base::store_big(bytes.data(), kMagic);
+  base::store_big(bytes.data() + 8, static_cast<std::uint32_t>(refusal.why));
+  if (is_port(refusal.qual)) {
+    base::store_big(bytes.data() + 12, static_cast<std::uint32_t>(refusal.qual));
+  } else {
+    base::store_big(bytes.data() + 16, refusal.qual);
+  }
+  return bytes;
 }
 
 inline std::optional<Refusal> parse_refusal(std::span<const std::byte> private_data) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +12,7 @@
 
 #include "base/big_endian.h"
 #include "nic/service_ports.h"
+#include "nic/sized_bytes.h"
 #include "nic/types.h"
 
 namespace anydat::nic {
@@ -41,30 +41,21 @@ inline constexpr std::size_t kShortDataMax = 192;
 inline constexpr std::size_t kWantedShortBytes = wanted_detail::kDataAt + wanted_detail::kShortDataMax;
 inline constexpr std::size_t kWantedLongBytes = wanted_detail::kDataAt + kPrivateDataMax;
 
-// As it travels. Requires: no port, and no more private data than kPrivateDataMax.
-class WantedBytes {
- public:
-  explicit WantedBytes(const Wanted& wanted) {
-    using namespace wanted_detail;
-    assert(!is_port(wanted.qual) && wanted.private_data.size() <= kPrivateDataMax);
-    base::store_big(bytes_.data(), kMagic);
-    base::store_big(bytes_.data() + kQualAt, wanted.qual);
-    base::store_big(bytes_.data() + kKindAt, static_cast<std::uint16_t>(wanted.kind));
-    base::store_big(bytes_.data() + kLengthAt, static_cast<std::uint16_t>(wanted.private_data.size()));
-    std::copy(wanted.private_data.begin(), wanted.private_data.end(), bytes_.begin() + kDataAt);
-    if (wanted.private_data.size() > kShortDataMax) size_ = kWantedLongBytes;
-  }
-  const std::byte* data() const { return bytes_.data(); }
-  std::size_t size() const { return size_; }
-  operator std::span<const std::byte>() const { return std::span(bytes_).first(size_); }
+// As it travels.
+using WantedBytes = SizedBytes<kWantedLongBytes>;
 
- private:
-  std::array<std::byte, kWantedLongBytes> bytes_{};
-  std::size_t size_ = kWantedShortBytes;
-};
-
+// Requires: no port, and no more private data than kPrivateDataMax.
 inline WantedBytes write_wanted(const Wanted& wanted) {
-  return WantedBytes(wanted);
+  using namespace wanted_detail;
+  const std::span<const std::byte> data = wanted.private_data;
+  assert(!is_port(wanted.qual) && data.size() <= kPrivateDataMax);
+  WantedBytes bytes(data.size() > kShortDataMax ? kWantedLongBytes : kWantedShortBytes);
+  base::store_big(bytes.data(), kMagic);
+  base::store_big(bytes.data() + kQualAt, wanted.qual);
+  base::store_big(bytes.data() + kKindAt, static_cast<std::uint16_t>(wanted.kind));
+  base::store_big(bytes.data() + kLengthAt, static_cast<std::uint16_t>(data.size()));
+  std::copy(data.begin(), data.end(), bytes.data() + kDataAt);
+  return bytes;
 }
 
 enum class WantedParsed : std::uint8_t {

@@ -8,10 +8,10 @@
 
 namespace anydat::os {
 
-// The name is its owner's as long as the descriptor is open. Empty, and the reason in `error`: EADDRINUSE if somebody
-// has it. A name has at most 100 bytes.
+// The name is taken as long as the descriptor is open. Empty, and the reason in `error`: EADDRINUSE if it is taken
+// already, ENAMETOOLONG beyond 107 bytes.
 base::UniqueFd claim_name(const std::string& name, int& error);
-// Whether anybody has it. Where that cannot be found out, for the lack of a descriptor, nobody has.
+// Whether the name is taken; false where that cannot be found out for the lack of a descriptor.
 bool is_claimed(const std::string& name);
 
 }  // namespace anydat::os

@@ -158,9 +158,9 @@ bool VerbsQueuePair::send_plain(rdma_cm_id* id, rdma_conn_param& parameters) {
   std::optional<WantedBytes> wanted;
   std::span<const std::byte> data = private_data_;
   if (asks_whose_) {
-    data = wanted.emplace(Wanted{Wanted::Kind::whose, service_, {}});
+    data = wanted.emplace(write_wanted({Wanted::Kind::whose, service_, {}}));
   } else if (!is_port(service_)) {
-    data = wanted.emplace(Wanted{Wanted::Kind::connection, service_, data});
+    data = wanted.emplace(write_wanted({Wanted::Kind::connection, service_, data}));
   }
   parameters.private_data = data.data();
   parameters.private_data_len = static_cast<std::uint8_t>(std::min<std::size_t>(data.size(), 255));

@@ -299,21 +299,21 @@ void Fabric::finished(Caller& caller) {
   if (callers_.finished(caller)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
-Status Fabric::inquire(TcpStream& stream, const Address& remote, ConnQual qual, Address& local, Inquiry*& inquiry) {
+Fabric::Begun Fabric::inquire(TcpStream& stream, const Address& remote, ConnQual qual) {
+  Begun begun;
   Inquiry& made = inquiries_.add(std::make_unique<Inquiry>(*this, stream, qual));
-  Status status = Status::no_memory;
   try {
-    status = made.begin(remote, local);
+    begun.status = made.begin(remote, begun.local);
   } catch (const std::bad_alloc&) {
     inquiries_.drop_newest();
     throw;
   }
-  if (status == Status::ok) {
-    inquiry = &made;
+  if (begun.status == Status::ok) {
+    begun.inquiry = &made;
   } else {
     inquiries_.drop_newest();
   }
-  return status;
+  return begun;
 }
 
 void Fabric::finished(Inquiry& inquiry) {

@@ -83,8 +83,13 @@ class Fabric final : public PollSource, public FdHandler {
   void called(base::UniqueFd socket, const Address& source, ConnQual qual);
   void finished(Caller& caller);
   // Asks for the stream which port is that service point's; it is told by TcpStream::inquired(), unless it abandons the
-  // inquiry before. `local`: where the questions come from, if any could be asked. May throw std::bad_alloc.
-  Status inquire(TcpStream& stream, const Address& remote, ConnQual qual, Address& local, Inquiry*& inquiry);
+  // inquiry before. May throw std::bad_alloc.
+  struct Begun {
+    Status status = Status::no_memory;
+    Inquiry* inquiry = nullptr;  // if the status is ok
+    Address local{};             // where the questions come from, if any could be asked
+  };
+  Begun inquire(TcpStream& stream, const Address& remote, ConnQual qual);
   void finished(Inquiry& inquiry);
   void deliver(std::unique_ptr<TcpRequest> request, ListenerEvents& to);
   // Sees to it that what is in line still goes out, and then closes the socket.

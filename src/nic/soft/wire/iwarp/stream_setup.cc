@@ -82,9 +82,9 @@ Status TcpStream::look_for(ConnQual qual) {
   auto [reserved, socket] = reserve(fabric_.adapter(), remote_);
   if (reserved != Status::ok) return reserved;
   phase_ = Phase::inquiring;
-  Address local{};
-  const Status status = fabric_.inquire(*this, remote_, qual, local, inquiry_);
+  const auto [status, inquiry, local] = fabric_.inquire(*this, remote_, qual);
   if (status != Status::ok) return status;
+  inquiry_ = inquiry;
   if (local.generic.sa_family != AF_UNSPEC) queue_pair_.set_local(local, port_of(local_end(socket.get())));
   reserved_ = std::move(socket);
   return Status::ok;
@@ -166,7 +166,7 @@ void TcpStream::ask() {
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::optional<WantedBytes> wanted;
   if (!is_port(service_)) {
-    frame.private_data = wanted.emplace(Wanted{Wanted::Kind::connection, service_, frame.private_data});
+    frame.private_data = wanted.emplace(write_wanted({Wanted::Kind::connection, service_, frame.private_data}));
   }
   std::array<std::byte, kStartUpBytesMax> bytes;
   const std::size_t count = write_start_up(frame, bytes);

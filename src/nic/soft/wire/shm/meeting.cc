@@ -4,34 +4,17 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "nic/soft/wire/shm/layout.h"
 #include "os/directory_socket.h"
 #include "os/local_socket.h"
 #include "os/peer_process.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
-
-namespace {
-
-socklen_t fill_address(sockaddr_un& address, const std::string& name) {
-  address = {};
-  address.sun_family = AF_UNIX;
-  // An abstract name starts with a zero byte and has no terminator.
-  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
-  std::memcpy(address.sun_path + 1, name.data(), length);
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-}
-
-}  // namespace
 
 std::string service_name(const std::string& scope, ConnQual qual) {
   return fmt::format("anydat/{}/{}/{}/{}", kVersion, geteuid(), scope, qual);
@@ -39,12 +22,7 @@ std::string service_name(const std::string& scope, ConnQual qual) {
 
 base::UniqueFd listen_at(const std::string& name, int& error) {
   base::UniqueFd socket = os::local_socket();
-  sockaddr_un address;
-  const socklen_t length = fill_address(address, name);
-  if (socket && bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-      listen(socket.get(), SOMAXCONN) == 0) {
-    return socket;
-  }
+  if (socket && os::AbstractName(name).bind(socket.get()) == 0 && listen(socket.get(), SOMAXCONN) == 0) return socket;
   error = errno;
   return {};
 }
@@ -70,10 +48,7 @@ bool can_be_published(const Address& address) {
 base::UniqueFd call(const std::string& name, int& error) {
   if (name.starts_with('/')) return os::connect_in_directory(name, error);
   base::UniqueFd socket = os::local_socket();
-  sockaddr_un address;
-  const socklen_t length = fill_address(address, name);
-  if (socket && os::uncancelled::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0)
-    return socket;
+  if (socket && os::AbstractName(name).connect(socket.get()) == 0) return socket;
   error = errno;
   return {};
 }
