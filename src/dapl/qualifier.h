@@ -8,7 +8,7 @@
 
 namespace anydat::dapl {
 
-// Every wire carries all 64 bits of them; 0 names nobody (PSP-CREATE-8, EP-CONN-3).
+// Every wire carries all 64 bits of them; 0 is none (PSP-CREATE-8, EP-CONN-3).
 inline DAT_RETURN check_qualifier(const char* call, DAT_CONN_QUAL qual, DAT_RETURN subtype) {
   if (qual != 0) return DAT_SUCCESS;
   return fail(DAT_INVALID_PARAMETER, subtype, "{}: conn_qual is 0", call);

@@ -16,8 +16,8 @@ constexpr bool is_port(ConnQual qual) {
   return qual <= 65535;
 }
 
-// They lie below the ports that Linux gives to connections (32768 and up, unless somebody has changed that), so that
-// these seldom have them, and above most of those that well-known services listen on.
+// The ports lie below those that Linux gives to connections (32768 and up by default), which so seldom take them, and
+// above most of those that well-known services listen on.
 inline constexpr std::uint16_t kDerivedPortsFirst = 16384;
 inline constexpr std::uint16_t kDerivedPortsCount = 16384;  // a power of two, so that any odd step leads to all of them
 inline constexpr std::size_t kPortsOfQualifier = 8;

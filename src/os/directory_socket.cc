@@ -24,8 +24,8 @@ constexpr int kLockTries = 50;
 constexpr timespec kBetweenTries{0, 1'000'000};
 
 // Empty, with errno set, if there is none that can be trusted: in a directory that many may write to, another user may
-// have put a folder or a link of his there. The file system may keep the call waiting, so a fork is not held off: what
-// its child would keep is a folder, by which nobody hears of anything.
+// have put a folder or a link there. The file system may keep the call waiting, so a fork is not held off meanwhile:
+// what its child would keep open is a folder, which no peer notices.
 base::UniqueFd open_folder(const std::string& folder) {
   base::UniqueFd fd(uncancelled::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};

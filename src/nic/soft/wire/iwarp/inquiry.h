@@ -31,7 +31,7 @@ class Inquiry {
   // `local`: where the questions come from, if any could be asked. unreachable: from here none can be; no_memory: some
   // cannot for the lack of memory, descriptors or free ports. Then there is no outcome.
   Status begin(const Address& remote, Address& local);
-  // The stream does not want to know any more, and forgets this.
+  // There is no outcome any more, and the stream forgets this.
   void abandon();
 
  private:
@@ -58,7 +58,7 @@ class Inquiry {
   void report();
 
   Fabric& fabric_;
-  TcpStream* stream_;  // null: nobody wants to know
+  TcpStream* stream_;  // null: the outcome is told, or not wanted
   const ConnQual qual_;
   std::array<Asked, kPortsOfQualifier> asked_;
   ConnectFailure why_ = ConnectFailure::unreachable;  // where all are strangers

@@ -32,9 +32,10 @@ struct Call {
   base::UniqueFd socket;
 };
 Call call(const SoftAdapter& adapter, const Address& remote);
-// A socket that may do so later, with its port, which nobody else who connects is given meanwhile. Empty: there is
-// none, and `status` tells why.
+// A socket that may do so later, with its port, which no other connection is given meanwhile. Empty: there is none, and
+// `status` tells why.
 Call reserve(const SoftAdapter& adapter, const Address& remote);
+// Connects it; from another port where that one has a connection to there already, or what is left of one.
 Call call(const SoftAdapter& adapter, const Address& remote, base::UniqueFd reserved);
 // Of a socket that is bound.
 Address local_end(int fd);
