@@ -2,8 +2,10 @@
 #include "os/page_map.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -59,22 +61,44 @@ bool read_each(std::uint64_t first, std::uint64_t end) {
       there[count] = {reinterpret_cast<void*>(first), 1};
     }
     const iovec here{bytes.data(), count};
-    if (process_vm_readv(getpid(), &here, 1, there.data(), count, 0) != static_cast<ssize_t>(count)) return false;
+    if (process_vm_readv(gettid(), &here, 1, there.data(), count, 0) != static_cast<ssize_t>(count)) return false;
+  }
+  return true;
+}
+
+// The one access for writing that is an error, and no signal, where it may not be, and that changes no byte, whatever
+// the program does with it at the same time. Its comparison is with a number that few words are below, so that it
+// seldom wakes a thread that sleeps on the word, which any futex may be woken from at any time.
+bool write_each(std::uint64_t first, std::uint64_t end) {
+  constexpr unsigned kOrNothing = static_cast<unsigned>(FUTEX_OP_OR) << 28;
+  constexpr unsigned kIfBelow = static_cast<unsigned>(FUTEX_OP_CMP_LT) << 24;
+  constexpr unsigned kLowest = 0x800;  // of 12 bits
+  std::uint32_t without_sleepers = 0;
+  for (; first < end; first += kPageBytes) {
+    if (syscall(SYS_futex, &without_sleepers, FUTEX_WAKE_OP_PRIVATE, 0, 0, first, kOrNothing | kIfBelow | kLowest) <
+        0) {
+      return false;
+    }
   }
   return true;
 }
 
 }  // namespace
 
-bool PageMap::open(pid_t thread) {
+int PageMap::open(pid_t thread) {
   std::array<char, 48> path;
   if (thread == 0) {
     std::snprintf(path.data(), path.size(), "/proc/thread-self/pagemap");
   } else {
     std::snprintf(path.data(), path.size(), "/proc/%d/pagemap", static_cast<int>(thread));
   }
-  file_ = base::UniqueFd::of([&] { return uncancelled::open(path.data(), O_RDONLY | O_CLOEXEC); });
-  return static_cast<bool>(file_);
+  int error = 0;
+  file_ = base::UniqueFd::of([&] {
+    const int file = uncancelled::open(path.data(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) error = errno;
+    return file;
+  });
+  return error;
 }
 
 PageMap::Pages PageMap::look(std::uint64_t address, std::uint64_t length, bool to_write) const {
@@ -135,8 +159,14 @@ bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write) {
     if (errno != EAGAIN && errno != EINTR) break;
   }
   // An old kernel does not know the advice, and memory of a device does not take it. Neither does memory that may not
-  // be accessed so; then whoever copies meets that.
-  return errno == EINVAL && read_each(first, end);
+  // be accessed so.
+  return errno == EINVAL && fault_in_by_access(address, length, to_write);
+}
+
+bool fault_in_by_access(std::uint64_t address, std::uint64_t length, bool to_write) {
+  const std::uint64_t first = address & ~(kPageBytes - 1);
+  const std::uint64_t end = ((address + length - 1) | (kPageBytes - 1)) + 1;
+  return to_write ? write_each(first, end) : read_each(first, end);
 }
 
 }  // namespace anydat::os

@@ -17,11 +17,12 @@ namespace anydat::os {
 
 class PageMap {
  public:
-  // Of the process that has this thread; 0: of the calling one. False if the kernel does not tell.
-  bool open(pid_t thread);
+  // Of the process that has this thread; 0: of the calling one. 0, or the error: EACCES, EPERM and ENOENT if the kernel
+  // does not tell.
+  int open(pid_t thread);
 
   enum class Pages : std::uint8_t {
-    resident,  // and may be written, if that was asked
+    resident,  // and not kept from being written by userfaultfd, if that was asked; by its file system it may be
     absent,    // some of them, though they may be only a moment away
     unknown,
   };
@@ -43,5 +44,7 @@ inline constexpr std::uint64_t kPageBytes = 4096;  // the smallest that there ar
 // Brings the pages of this process into memory, for reading or for writing; may take for ever. False: what is there
 // cannot be read, or written, or is nothing at all.
 bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write);
+// The same by accesses that change no byte, for kernels before 5.14, which do not know the advice.
+bool fault_in_by_access(std::uint64_t address, std::uint64_t length, bool to_write);
 
 }  // namespace anydat::os

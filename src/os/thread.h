@@ -26,7 +26,7 @@ class Thread {
   void cancel() {
     if (started_) pthread_cancel(thread_);
   }
-  void detach();  // it goes on by itself; nobody can wait for its end
+  void detach();  // it goes on by itself; its end cannot be waited for
 
  private:
   bool create(std::size_t stack_bytes, void* argument);

@@ -36,7 +36,8 @@ Remembered& place_of(DAT_HANDLE handle) {
 bool read_word(const void* address, std::uintptr_t& word) {
   const iovec to{&word, sizeof word};
   const iovec from{const_cast<void*>(address), sizeof word};
-  const ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+  // By the calling thread's number: a process whose first thread has ended may not be found by its own.
+  const ssize_t got = process_vm_readv(gettid(), &to, 1, &from, 1, 0);
   if (got == static_cast<ssize_t>(sizeof word)) return true;
   return got < 0 && errno != EFAULT && read_word_by_pipe(address, word);
 }

@@ -4,9 +4,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstring>
+#include <thread>
 
 #include "nic/soft/resident_pages.h"
 
@@ -36,7 +42,7 @@ class Memory {
 class PageMapTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (!map_.open(0)) GTEST_SKIP() << "the kernel tells nothing";
+    if (map_.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
     if (GetParam()) map_.look_by_entries();
   }
   os::PageMap map_;
@@ -70,12 +76,25 @@ TEST_P(PageMapTest, NothingCanBeBroughtWhereNothingMayBeRead) {
   EXPECT_FALSE(os::fault_in(gone.address(0), 1, false));
 }
 
+// As on kernels that do not know the advice.
+TEST_P(PageMapTest, AccessesBringPagesAndChangeNothing) {
+  *memory_.at(1) = std::byte{17};
+  ::madvise(memory_.at(2), os::kPageBytes, MADV_DONTNEED);
+  EXPECT_TRUE(os::fault_in_by_access(memory_.address(1) + 5, 2 * os::kPageBytes, true));
+  EXPECT_EQ(map_.look(memory_.address(1), 3 * os::kPageBytes, true), Pages::resident);
+  EXPECT_EQ(*memory_.at(1), std::byte{17});
+  EXPECT_EQ(*memory_.at(2), std::byte{0});
+  ::mprotect(memory_.at(2), os::kPageBytes, PROT_READ);
+  EXPECT_TRUE(os::fault_in_by_access(memory_.address(2), 1, false));
+  EXPECT_FALSE(os::fault_in_by_access(memory_.address(2), 1, true));
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, PageMapTest, testing::Bool(),
                          [](const auto& at) { return at.param ? "ByEntries" : "ByScan"; });
 
 TEST(ResidentPagesTest, RemembersForAMoment) {
   os::PageMap map;
-  if (!map.open(0)) GTEST_SKIP() << "the kernel tells nothing";
+  if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
   Memory memory;
   nic::soft::ResidentPages pages;
   const base::Nanoseconds now = base::now_ns();
@@ -87,6 +106,42 @@ TEST(ResidentPagesTest, RemembersForAMoment) {
   EXPECT_TRUE(pages.hold(0, range, false, now));
   EXPECT_FALSE(pages.hold(0, range, true, now));  // seen for reading only
   EXPECT_FALSE(pages.hold(0, range, false, now + 10'000'000));
+}
+
+// A process is then no longer found by its number.
+TEST(FaultInTest, AccessesBringPagesAfterTheFirstThreadHasEnded) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    std::thread([] {
+      std::uint64_t from = 0, to = 0;
+      iovec there{&from, sizeof from}, here{&to, sizeof to};
+      while (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) >= 0) std::this_thread::yield();
+      Memory memory;
+      ::_exit(os::fault_in_by_access(memory.address(0), kBytes, false) ? 0 : 1);
+    }).detach();
+    ::syscall(SYS_exit, 0);  // this thread alone
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "wait status " << status;
+}
+
+// Descriptors may be short for a moment only.
+TEST(ResidentPagesTest, AreLookedForAgainOnceThereIsRoomForADescriptor) {
+  os::PageMap map;
+  if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
+  Memory memory;
+  nic::soft::ResidentPages pages;
+  const base::Nanoseconds now = base::now_ns();
+  const nic::soft::ResidentPages::Range range{memory.address(0), 1, 1};
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(pages.hold(0, range, false, now));  // nothing is known
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(pages.hold(0, range, false, now + base::kNsPerSecond));
 }
 
 }  // namespace

@@ -10,12 +10,12 @@ namespace anydat::nic::soft {
 
 class SoftQueuePair;
 
-// The queue pairs of an adapter that may be acting on an older check of a region, so that whoever removes one asks
+// The queue pairs of an adapter that may be acting on an older check of a region, so that a removal asks
 // these and no others: it takes as long as there is work, however many connections there are.
 //
 // A queue pair enters when a request is handed to its stream, before the request's memory is looked at for the last
-// time, or when a message begins to arrive in a buffer. It leaves when somebody who removes a region finds nothing of
-// that under way. So it enters once for all that it does between two such looks.
+// time, or when a message begins to arrive in a buffer. It leaves when a removal finds nothing of that under
+// way. So it enters once for all that it does between two such looks.
 class MemoryUsers {
  public:
   // What a queue pair needs to be one of them.
@@ -38,7 +38,7 @@ class MemoryUsers {
     base::Guard guard(lock_);
     entries_.remove(entry);
   }
-  // Calls look(SoftQueuePair&) for each that has entered before; whoever is to stay enters anew. With the engine held,
+  // Calls look(SoftQueuePair&) for each that has entered before; one that is to stay enters anew. With the engine held,
   // so that none of them goes away meanwhile.
   template <typename Look>
   void for_each(Look&& look) {

@@ -256,7 +256,7 @@ class SoftQueuePair final : public QueuePair {
   void stop_waiting();
 
   bool usable_still(const SendRequest& message) const;
-  // To be called before a stream uses memory on the word of a check: whoever removes a region comes by from then on.
+  // To be called before a stream uses memory on the word of a check: each removal of a region comes by from then on.
   void note_sending() ANYDAT_REQUIRES(send_lock_) {
     if (!noted_sending_) [[unlikely]]
       enter_memory_users();

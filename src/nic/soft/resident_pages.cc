@@ -2,7 +2,11 @@
 #include "nic/soft/resident_pages.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
+#include <system_error>
+
+#include "base/log.h"
 
 namespace anydat::nic::soft {
 
@@ -17,6 +21,9 @@ constexpr std::uint64_t kForWriting = std::uint64_t{1} << kTimeBits;
 
 constexpr std::uint64_t kAhead = 1 << 20;
 
+// Until the next attempt where the system had no room for the descriptor.
+constexpr base::Nanoseconds kOpenRetry = 10'000'000;
+
 constexpr std::uint64_t time_of(base::Nanoseconds now) {
   return (static_cast<std::uint64_t>(now) >> kUnitBits) & kTimeMask;
 }
@@ -30,12 +37,23 @@ constexpr bool covers(std::uint64_t word, std::uint64_t page, bool to_write, std
 
 }  // namespace
 
-ResidentPages::Known* ResidentPages::known(pid_t thread) {
+ResidentPages::Known* ResidentPages::known(pid_t thread, base::Nanoseconds now) {
   Known* known = known_.load(std::memory_order_acquire);
   if (known) return known;
+  if (now < open_again_.load(std::memory_order_relaxed)) return nullptr;
   auto* fresh = new (std::nothrow) Known;
   if (!fresh) return nullptr;
-  fresh->told = fresh->map.open(thread);
+  const int error = fresh->map.open(thread);
+  fresh->told = error == 0;
+  if (error != 0 && error != EACCES && error != EPERM && error != ENOENT) {
+    // What the kernel would tell is not known for good: a descriptor may be free again.
+    delete fresh;
+    if (open_again_.exchange(now + kOpenRetry, std::memory_order_relaxed) == 0) {
+      base::log(base::LogLevel::info, "which pages are in memory cannot be found out for now: {}",
+                std::generic_category().message(error));
+    }
+    return nullptr;
+  }
   if (known_.compare_exchange_strong(known, fresh)) return fresh;
   delete fresh;  // another thread was quicker
   return known;
@@ -43,7 +61,7 @@ ResidentPages::Known* ResidentPages::known(pid_t thread) {
 
 bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, base::Nanoseconds now) {
   if (range.length == 0) return true;
-  Known* const known = this->known(thread);
+  Known* const known = this->known(thread, now);
   if (!known || !known->told) return true;
   const std::uint64_t time = time_of(now);
   std::uint64_t page = range.address / os::kPageBytes;

@@ -28,7 +28,8 @@ class ResidentPages {
     std::uint64_t soon;
   };
   // False: some of its pages are not there. `thread` is one of the process (os::PageMap), always the same. Where the
-  // kernel does not tell, all are taken to be there.
+  // kernel does not tell, all are taken to be there; and so they are while the system has no room for the descriptor
+  // that it takes, which is tried again.
   bool hold(pid_t thread, const Range& range, bool to_write, base::Nanoseconds now);
 
  private:
@@ -39,9 +40,10 @@ class ResidentPages {
     // Each one page, what it may be used for, and when; looked for by the page alone. 0: none.
     std::array<std::atomic<std::uint64_t>, kRemembered> pages{};
   };
-  Known* known(pid_t thread);
+  Known* known(pid_t thread, base::Nanoseconds now);
 
   std::atomic<Known*> known_{nullptr};  // made when first needed
+  std::atomic<base::Nanoseconds> open_again_{0};
 };
 
 }  // namespace anydat::nic::soft

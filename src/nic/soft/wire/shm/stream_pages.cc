@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory of this process that is not there when a connection over shared memory is to copy from or to it.
 //
-// A program may register memory whose pages take long to come, or never do. Whoever copies holds the engine, or a lock
-// that the engine may need, so nothing is copied by it that has not been seen in memory: a thread of the adapter brings
+// A program may register memory whose pages take long to come, or never do. A copy is made with the engine held, or a
+// lock that the engine may need, so nothing is copied that has not been seen in memory: a thread of the adapter brings
 // it in, and the connection goes on when it is there. Other connections notice nothing.
 #include <algorithm>
 
