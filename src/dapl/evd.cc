@@ -292,7 +292,7 @@ DAT_RETURN Evd::post_se(const DAT_EVENT* event) {
   copy.evd_handle = handle();
   copy.event_data.software_event_data.pointer = event->event_data.software_event_data.pointer;
   const bool queued = append(copy, false);
-  ia().engine().run_kicks_if_free();
+  ia().engine().run_tasks_if_free();
   return queued ? DAT_SUCCESS : error_code(DAT_QUEUE_FULL);
 }
 

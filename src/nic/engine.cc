@@ -45,7 +45,7 @@ void Engine::stop() {
   stopping_.store(true);
   progress_word_.store(kAwake);
   base::futex_wake(progress_word_);
-  kick_leader();
+  wake_leader();
   thread_.join();
 }
 
@@ -77,7 +77,7 @@ void Engine::unlock_after_work() ANYDAT_NO_ANALYSIS {
   } while (tasks_.pending_in_order() && try_lock());  // as in unlock()
 }
 
-void Engine::cancel_kick(Task& task) {
+void Engine::cancel_task(Task& task) {
   assert_held();
   tasks_.cancel(task);
 }
@@ -85,7 +85,7 @@ void Engine::cancel_kick(Task& task) {
 void Engine::add_source(PollSource& source) {
   assert_held();
   loop_.add_source(source);
-  kick_leader();  // what the source holds already was not announced to anybody
+  wake_leader();  // what the source holds already was not announced to anybody
 }
 
 void Engine::remove_source(PollSource& source) {
@@ -111,7 +111,7 @@ void Engine::unwatch(int fd, FdHandler& handler) {
 void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
   assert_held();
   // Whoever leads from now on sees it.
-  if (loop_.set_timer(timer, deadline) && leader_.load() != nullptr) kick_leader();
+  if (loop_.set_timer(timer, deadline) && leader_.load() != nullptr) wake_leader();
 }
 
 void Engine::cancel_timer(Timer& timer) {
@@ -162,7 +162,7 @@ Engine::Pass Engine::take_over() {
     // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
     // knows when we stop polling.
     loop_.disarm();
-    kick_leader();
+    wake_leader();
     lost = lost_.load(std::memory_order_relaxed);
   }
   if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
@@ -175,7 +175,7 @@ Engine::Pass Engine::take_over() {
   return {progress, pass.gives_way && !progress};
 }
 
-void Engine::kick_leader() {
+void Engine::wake_leader() {
   if (!poller_.ring()) note_loss();
 }
 

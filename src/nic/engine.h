@@ -90,7 +90,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   // If everybody sleeps, has somebody look at the sources. For threads that do not hold the engine.
   void nudge() {
-    if (loop_.armed()) kick_leader();
+    if (loop_.armed()) wake_leader();
   }
 
   // For threads that do not hold the engine: what a source has been given need not go at once, but with the next look
@@ -107,28 +107,27 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   // Runs the task with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
   // must not wait for it.
-  using Kick = Task;
-  void kick(Task& task) {
-    queue_kick(task);
-    run_kicks_if_free();
+  void schedule(Task& task) {
+    add_task(task);
+    run_tasks_if_free();
   }
   // The same, but where somebody is polling it is left to his next pass: several together cost less.
-  void kick_soon(Task& task) {
-    queue_kick(task);
+  void schedule_with_next_poll(Task& task) {
+    add_task(task);
     if (loop_.armed()) {
-      run_kicks_if_free();
+      run_tasks_if_free();
     } else {
       pass_wanted_.store(true);
     }
   }
   // The two halves, for callers that hold a lock the task may need.
-  void queue_kick(Task& task) { tasks_.add(task); }
-  void run_kicks_if_free() {
+  void add_task(Task& task) { tasks_.add(task); }
+  void run_tasks_if_free() {
     if (tasks_.pending()) [[unlikely]] {
       if (try_lock()) unlock();
     }
   }
-  void cancel_kick(Task& task);
+  void cancel_task(Task& task);
 
   // A program may close our descriptors with its own (closefrom, daemons), and have other files by their numbers. That
   // is noticed at each sleep, and by whoever asks; `action` is called then, once, with the engine held, and nothing is
@@ -192,7 +191,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   };
   void step_down();
   void hand_over();
-  void kick_leader();
+  void wake_leader();
   void check_descriptors(std::uint64_t now);
   void tell_of_loss() ANYDAT_REQUIRES(this);
   void progress_thread();

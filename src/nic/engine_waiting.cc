@@ -165,7 +165,7 @@ WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
   }
   if (leader_is_progress_thread_.load()) {
     yield_wanted_.store(true);
-    kick_leader();
+    wake_leader();
   }
   WaitResult result = WaitResult::notified;
   waiter.asleep_.store(true);
@@ -225,7 +225,8 @@ void Engine::progress_thread() {
   thread_id_.store(static_cast<std::uint32_t>(::gettid()));
   base::futex_wake(thread_id_);
   const os::CancelOff off;
-  Waiter waiter(true);  // never notified: it is kicked, or cancelled when that is not possible any more
+  Waiter waiter(
+      true);  // never notified: it is woken by its descriptor, or cancelled when that is not possible any more
   std::uint64_t seen = activity_.load(std::memory_order_relaxed);
   std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);
   while (!stopping_.load()) {

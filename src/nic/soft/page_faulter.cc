@@ -65,7 +65,7 @@ struct PageFaulter::Shared {
   std::atomic<std::uint32_t> bell{0};
   // Of the adapter, while it is not over.
   Engine* engine = nullptr;
-  Engine::Kick* kick = nullptr;
+  Task* task = nullptr;
 
   bool short_of_threads() const ANYDAT_REQUIRES(lock) {
     return waiting.size() > idle && threads < kThreadsMax && !over;
@@ -76,7 +76,7 @@ struct PageFaulter::Shared {
   }
   void work();
   bool rest() ANYDAT_REQUIRES(lock);
-  void kick_engine() ANYDAT_REQUIRES(lock);
+  void wake_engine() ANYDAT_REQUIRES(lock);
   bool follow(Job& job) ANYDAT_REQUIRES(lock);
   void bring_page(Job& job) ANYDAT_REQUIRES(lock);
 };
@@ -95,7 +95,7 @@ void PageFaulter::Shared::work() {
       // Those that wait behind this one shall not depend on its page.
       job.move_to(waiting);
       called = true;
-      kick_engine();
+      wake_engine();
       continue;
     }
     bring_page(job);
@@ -117,10 +117,10 @@ bool PageFaulter::Shared::rest() {
 }
 
 // The adapter waits for this thread, as for all that are not stuck, before it goes.
-void PageFaulter::Shared::kick_engine() {
-  engine->queue_kick(*kick);
+void PageFaulter::Shared::wake_engine() {
+  engine->add_task(*task);
   lock.unlock();
-  engine->run_kicks_if_free();
+  engine->run_tasks_if_free();
   lock.lock();
 }
 
@@ -160,11 +160,11 @@ void PageFaulter::Shared::bring_page(Job& job) {
     return;
   }
   job.move_to(finished);
-  kick_engine();
+  wake_engine();
 }
 
 PageFaulter::PageFaulter(Engine& engine)
-    : engine_(engine), kick_([this] { tell(); }), thread_retry_([this] { add_threads(); }) {}
+    : engine_(engine), task_([this] { tell(); }), thread_retry_([this] { add_threads(); }) {}
 
 PageFaulter::~PageFaulter() {
   if (!shared_) return;
@@ -181,7 +181,7 @@ PageFaulter::~PageFaulter() {
     if (!quiet) os::sleep_for(50'000);
   }
   base::Guard guard(engine_);
-  engine_.cancel_kick(kick_);
+  engine_.cancel_task(task_);
   engine_.cancel_timer(thread_retry_);
 }
 
@@ -190,7 +190,7 @@ void PageFaulter::ask(Request& request, std::uint64_t address, std::uint64_t len
   if (!shared_) {
     shared_ = std::make_shared<Shared>();
     shared_->engine = &engine_;
-    shared_->kick = &kick_;
+    shared_->task = &task_;
   }
   const std::uint64_t first = address & ~(os::kPageBytes - 1);
   const std::uint64_t last = (address + std::max<std::uint64_t>(length, 1) - 1) & ~(os::kPageBytes - 1);

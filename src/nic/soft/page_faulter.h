@@ -48,7 +48,7 @@ class PageFaulter {
   bool start_thread();
 
   Engine& engine_;
-  Engine::Kick kick_;
+  Task task_;
   Timer thread_retry_;
   std::shared_ptr<Shared> shared_;  // made by the first ask()
 };

@@ -29,9 +29,9 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
           accept_failed();
         }
       }),
-      watermark_kick_{[this] { test_watermarks(); }},
-      overflow_kick_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }},
-      pump_kick_{[this] { pump(); }} {}
+      watermark_task_{[this] { test_watermarks(); }},
+      overflow_task_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }},
+      pump_task_{[this] { pump(); }} {}
 
 SoftQueuePair::~SoftQueuePair() = default;
 
@@ -365,9 +365,9 @@ void SoftQueuePair::destroy() {
   [[maybe_unused]] const bool quiet = cut();
   assert(quiet);
   flush_receives();
-  adapter_.engine().cancel_kick(watermark_kick_);
-  adapter_.engine().cancel_kick(overflow_kick_);
-  adapter_.engine().cancel_kick(pump_kick_);
+  adapter_.engine().cancel_task(watermark_task_);
+  adapter_.engine().cancel_task(overflow_task_);
+  adapter_.engine().cancel_task(pump_task_);
   adapter_.memory_users().remove(memory_user_);
   base::Guard guard(send_lock_);
   stream_.reset();

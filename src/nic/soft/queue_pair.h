@@ -318,9 +318,9 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<std::int32_t> hard_watermark_{kUnlimited};
   bool soft_armed_ = false;
 
-  Engine::Kick watermark_kick_;
-  Engine::Kick overflow_kick_;
-  Engine::Kick pump_kick_;
+  Task watermark_task_;
+  Task overflow_task_;
+  Task pump_task_;
   Counters counters_;
 };
 

@@ -29,7 +29,7 @@ Status SoftQueuePair::post_recv(const RecvRequest& request) {
   if (state_.load() == State::closed) [[unlikely]]
     flush_receives();
   if (watermarks_set()) [[unlikely]]
-    adapter_.engine().kick(watermark_kick_);  // EP-WM-16
+    adapter_.engine().schedule(watermark_task_);  // EP-WM-16
   return Status::ok;
 }
 
@@ -49,7 +49,7 @@ void SoftQueuePair::complete_recv(const PostedReceive& receive, WorkStatus statu
 
 void SoftQueuePair::completion_lost(const Completion& completion) {
   if (completion.shared) completion.shared->reaped();
-  if (completion.status == WorkStatus::success) adapter_.engine().queue_kick(overflow_kick_);
+  if (completion.status == WorkStatus::success) adapter_.engine().add_task(overflow_task_);
 }
 
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they

@@ -57,7 +57,7 @@ inline bool SoftQueuePair::again(const SingleRdma& request) {
     overflowed = !complete_at_once(request.cookie, request.length, kind, request.flags);
   }
   if (overflowed) [[unlikely]]
-    adapter_.engine().kick(overflow_kick_);  // EVM-54
+    adapter_.engine().schedule(overflow_task_);  // EVM-54
   return true;
 }
 
@@ -121,9 +121,9 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
     }
   }
   if (overflowed) [[unlikely]]
-    adapter_.engine().kick(overflow_kick_);  // EVM-54
+    adapter_.engine().schedule(overflow_task_);  // EVM-54
   if (failed) [[unlikely]]
-    adapter_.engine().kick(pump_kick_);  // breaking the connection takes the engine
+    adapter_.engine().schedule(pump_task_);  // breaking the connection takes the engine
   return Status::ok;
 }
 
@@ -159,7 +159,7 @@ void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus statu
   void* owner = entry.kind == WorkKind::bind ? entry.bind.owner : events_.owner;
   const bool kept = queue->push({owner, entry.cookie, entry.length, entry.kind, status, entry.flags.unsignalled()});
   if (!kept && status == WorkStatus::success)
-    adapter_.engine().queue_kick(overflow_kick_);  // runs when the engine is released
+    adapter_.engine().add_task(overflow_task_);  // runs when the engine is released
 }
 
 void SoftQueuePair::retire_finished() {

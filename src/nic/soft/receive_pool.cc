@@ -21,7 +21,7 @@ std::unique_ptr<ReceivePool> ReceivePool::create(Engine& engine, std::uint32_t d
 }
 
 ReceivePool::~ReceivePool() {
-  engine_.cancel_kick(serve_);
+  engine_.cancel_task(serve_);
 }
 
 Status ReceivePool::post(const RecvRequest& request) {
@@ -42,7 +42,7 @@ Status ReceivePool::post(const RecvRequest& request) {
   }
   // Whoever registers as waiting looks at the pool once more afterwards, so a post is seen by one of the two.
   if (somebody_waits_.load()) [[unlikely]]
-    engine_.kick_soon(serve_);
+    engine_.schedule_with_next_poll(serve_);
   return Status::ok;
 }
 
@@ -149,14 +149,14 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
 void ReceivePool::wait_for_receive(Asker& asker) {
   waiting_.push_back(asker);
   somebody_waits_.store(true);
-  if (counts().available > 0) engine_.kick(serve_);
+  if (counts().available > 0) engine_.schedule(serve_);
 }
 
 void ReceivePool::stop_waiting(Asker& asker) {
   waiting_.remove(asker);
   if (!waiting_.empty()) return;
   somebody_waits_.store(false);
-  engine_.cancel_kick(serve_);
+  engine_.cancel_task(serve_);
 }
 
 bool ReceivePool::anybody_waits_before(const Asker& asker) const {

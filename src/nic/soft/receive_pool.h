@@ -111,7 +111,7 @@ class ReceivePool final : public ReceiveQueue {
   base::List<Asker, &Asker::place> waiting_;  // held with the engine
   const Asker* served_ = nullptr;             // likewise; whose turn it is, no longer in waiting_
   std::atomic<bool> somebody_waits_{false};
-  Engine::Kick serve_;
+  Task serve_;
 };
 
 }  // namespace anydat::nic::soft

@@ -46,12 +46,12 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
         finish();
       }),
       break_timer_([this] { run_breaks(); }),
-      retire_kick_{[this] {
+      retire_task_{[this] {
         retire_finished();
         adapter_.batch().flush();
       }},
-      break_kick_{[this] { run_breaks(); }},
-      quiet_kick_{[this] {
+      break_task_{[this] { run_breaks(); }},
+      quiet_task_{[this] {
         if (state() == State::draining && send_idle()) return finish_draining();
         end_if_quiet();
       }} {}
@@ -397,9 +397,9 @@ bool VerbsQueuePair::cut() {
 void VerbsQueuePair::destroy() {
   while (!cut()) adapter_.reaper().finish();
   flush_receives();
-  adapter_.engine().cancel_kick(retire_kick_);
-  adapter_.engine().cancel_kick(break_kick_);
-  adapter_.engine().cancel_kick(quiet_kick_);
+  adapter_.engine().cancel_task(retire_task_);
+  adapter_.engine().cancel_task(break_task_);
+  adapter_.engine().cancel_task(quiet_task_);
   id_.reset();
 }
 

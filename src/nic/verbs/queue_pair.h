@@ -192,16 +192,16 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::uint64_t remote_port_ = 0;
   ServicePointName reached_;
   Ending ending_;
-  ConnQual service_ = 0;                 // the service point that is being asked
-  std::uint16_t port_ = 0;               // where
-  std::size_t ports_asked_ = 0;          // of the derived ones of its qualifier, this one included
-  bool asks_whose_ = false;              // whether the port is its
+  ConnQual service_ = 0;                                      // the service point that is being asked
+  std::uint16_t port_ = 0;                                    // where
+  std::size_t ports_asked_ = 0;                               // of the derived ones of its qualifier, this one included
+  bool asks_whose_ = false;                                   // whether the port is its
   ConnectFailure why_no_port_ = ConnectFailure::unreachable;  // if all ports turn out to be strangers'
-  base::Nanoseconds resolve_until_ = 0;  // when to give up asking for the way to it
-  std::uint64_t attempt_ = 0;            // names the parts of one request
-  std::vector<std::byte> private_data_;  // of the request
-  std::size_t private_data_sent_ = 0;    // parts that the other side has
-  bool unanswered_ = false;              // it has been asked and has said nothing
+  base::Nanoseconds resolve_until_ = 0;                       // when to give up asking for the way to it
+  std::uint64_t attempt_ = 0;                                 // names the parts of one request
+  std::vector<std::byte> private_data_;                       // of the request
+  std::size_t private_data_sent_ = 0;                         // parts that the other side has
+  bool unanswered_ = false;                                   // it has been asked and has said nothing
   std::vector<Early> early_;
   bool accepts_ = false;  // the passive side, which settles how many Reads may be under way:
   std::uint8_t reads_in_ = 0;
@@ -216,9 +216,9 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::atomic<bool> failed_{false};
   bool flushed_unasked_ = false;
   bool one_failed_ = false;  // a request, so that those after it do as well
-  Engine::Kick retire_kick_;
-  Engine::Kick break_kick_;
-  Engine::Kick quiet_kick_;
+  Task retire_task_;
+  Task break_task_;
+  Task quiet_task_;
   Counters counters_;
 };
 

@@ -185,7 +185,7 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
       blocked_.store(true, std::memory_order_relaxed);
   }
   if (refused) [[unlikely]]
-    adapter_.engine().kick(retire_kick_);  // if it is the oldest, that is reported now
+    adapter_.engine().schedule(retire_task_);  // if it is the oldest, that is reported now
   adapter_.engine().note_post();
   return Status::ok;
 }
@@ -270,9 +270,9 @@ void VerbsQueuePair::retire_finished() {
     blocked_.store(true, std::memory_order_relaxed);
     failure_.store(WorkStatus::flushed);
     failed_.store(true);
-    adapter_.engine().queue_kick(break_kick_);
+    adapter_.engine().add_task(break_task_);
   }
-  if (state() == State::draining && sends_.empty()) adapter_.engine().queue_kick(quiet_kick_);
+  if (state() == State::draining && sends_.empty()) adapter_.engine().add_task(quiet_task_);
 }
 
 // Whatever is posted from now on is flushed by whoever posts it.
@@ -317,7 +317,7 @@ void VerbsQueuePair::completion_lost(const Completion& completion) {
   if (completion.status != WorkStatus::success) return;
   failure_.store(WorkStatus::flushed);
   failed_.store(true);
-  adapter_.engine().queue_kick(break_kick_);  // EVM-54
+  adapter_.engine().add_task(break_task_);  // EVM-54
 }
 
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
@@ -393,7 +393,7 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
     flushed_unasked_ = true;
     adapter_.engine().set_timer(linger_timer_, base::now_ns() + kReason);
   }
-  if (state() == State::ending) adapter_.engine().queue_kick(quiet_kick_);
+  if (state() == State::ending) adapter_.engine().add_task(quiet_task_);
 }
 
 void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {

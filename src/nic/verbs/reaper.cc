@@ -8,7 +8,7 @@
 
 namespace anydat::nic::verbs {
 
-Reaper::Reaper(Engine& engine) : engine_(engine), kick_{[this] { call_done(); }} {}
+Reaper::Reaper(Engine& engine) : engine_(engine), task_{[this] { call_done(); }} {}
 
 Status Reaper::start() {
   const os::SignalsOfOurThreads mask;
@@ -27,7 +27,7 @@ void Reaper::stop() {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   base::Guard guard(engine_);
-  engine_.cancel_kick(kick_);
+  engine_.cancel_task(task_);
 }
 
 void Reaper::give(Job job) {
@@ -100,7 +100,7 @@ void Reaper::thread() {
   for (;;) {
     while (work(held)) {
       held.unlock();
-      engine_.kick(kick_);
+      engine_.schedule(task_);
       held.lock();
     }
     if (stopping_) return;

@@ -46,7 +46,7 @@ class Reaper {
   void thread();
 
   Engine& engine_;
-  Engine::Kick kick_;
+  Task task_;
   std::mutex lock_;
   std::condition_variable changed_;
   std::deque<Job> waiting_;
