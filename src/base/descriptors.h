@@ -24,11 +24,28 @@
 
 namespace anydat::base {
 
+// What is known of each number: a hash of the file, whether the child of a fork keeps it, and the ticket. Pages of it
+// come as they are needed, for the process's life.
+struct DescriptorTable {
+  static constexpr std::size_t kNumbers = 1u << 20;
+  static constexpr std::size_t kNumbersPerPage = 512;
+  using Page = std::array<std::atomic<std::uint64_t>, kNumbersPerPage>;
+
+  std::array<std::atomic<Page*>, kNumbers / kNumbersPerPage> pages{};
+  std::atomic<int> highest{-1};
+  std::atomic<std::uint32_t> next_ticket{1};
+  std::atomic<std::uint32_t> lost{0};
+};
+
 // Thread safety: any thread may call anything.
 class Descriptors {
  public:
-  // Which of all that have had this number it is; 0 is none. Numbers come again after two thousand million.
-  using Ticket = std::uint32_t;
+  // Which of all that have had this number it is, and whose table knows: libdat and a module that it loads have one
+  // each, and an engine of the module's runs in code of both. 0 is none. Numbers come again after two thousand million.
+  struct Ticket {
+    std::uint32_t number = 0;
+    DescriptorTable* table = nullptr;
+  };
 
   // The same with a number that programs do not get soon: they get the lowest that is free, and some make
   // select() of it. Where a limit leaves no such number, the descriptor keeps the one it has. Does not change errno
@@ -46,61 +63,59 @@ class Descriptors {
   // before it gets one, or no memory.
   static Ticket note(int fd) {
     std::atomic<std::uint64_t>* const entry = place_of(fd);
-    if (!entry) return 0;
-    Ticket ticket = 0;
-    while (ticket == 0) ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed) & kTickets;
+    if (!entry) return {};
+    std::uint32_t ticket = 0;
+    while (ticket == 0) ticket = own_.next_ticket.fetch_add(1, std::memory_order_relaxed) & kTickets;
     bool anonymous = false;
     entry->store(std::uint64_t{what_is(fd, anonymous)} << 32 | ticket, std::memory_order_relaxed);
-    for (int highest = highest_.load(std::memory_order_relaxed);
-         fd > highest && !highest_.compare_exchange_weak(highest, fd, std::memory_order_relaxed);) {
+    for (int highest = own_.highest.load(std::memory_order_relaxed);
+         fd > highest && !own_.highest.compare_exchange_weak(highest, fd, std::memory_order_relaxed);) {
     }
-    return ticket;
+    return {ticket, &own_};
   }
   // The child of a fork keeps it.
   static void keep_in_child(int fd, Ticket ticket) {
-    std::atomic<std::uint64_t>* const entry = ticket != 0 ? find(fd) : nullptr;
-    if (entry && (entry->load(std::memory_order_relaxed) & kTickets) == ticket) entry->fetch_or(kKept);
+    std::atomic<std::uint64_t>* const entry = ticket.number != 0 ? find(*ticket.table, fd) : nullptr;
+    if (entry && (entry->load(std::memory_order_relaxed) & kTickets) == ticket.number) entry->fetch_or(kKept);
   }
 
   // Whether the number has not been given to another descriptor of ours since.
   static bool is_current(int fd, Ticket ticket) {
-    if (ticket == 0) return true;  // nothing is known of it
-    const std::atomic<std::uint64_t>* const entry = find(fd);
-    return entry && (entry->load(std::memory_order_relaxed) & kTickets) == ticket;
+    if (ticket.number == 0) return true;  // nothing is known of it
+    const std::atomic<std::uint64_t>* const entry = find(*ticket.table, fd);
+    return entry && (entry->load(std::memory_order_relaxed) & kTickets) == ticket.number;
   }
   // Whether the number still stands for what was noted under that ticket. What has no file of its own (epoll, eventfd,
   // descriptors of processes) cannot be told from another of its kind: it counts as lost once anything has been found
   // lost that is as old.
   static bool is_ours(int fd, Ticket ticket) {
-    if (ticket == 0) return true;  // nothing is known of it
-    std::atomic<std::uint64_t>* const entry = find(fd);
+    if (ticket.number == 0) return true;  // nothing is known of it
+    std::atomic<std::uint64_t>* const entry = find(*ticket.table, fd);
     const std::uint64_t word = entry ? entry->load(std::memory_order_relaxed) : 0;
-    return (word & kTickets) == ticket && stands_for(fd, word);
+    return (word & kTickets) == ticket.number && stands_for(*ticket.table, fd, word);
   }
 
   // Closes it if it is ours, and forgets it.
   static void close(int fd, Ticket ticket) {
-    if (ticket == 0) {
+    if (ticket.number == 0) {
       close_number(fd);
       return;
     }
-    std::atomic<std::uint64_t>* const entry = find(fd);
+    std::atomic<std::uint64_t>* const entry = find(*ticket.table, fd);
     const std::uint64_t word = entry ? entry->load(std::memory_order_relaxed) : 0;
-    if ((word & kTickets) != ticket) return;  // the number is another descriptor's of ours by now
+    if ((word & kTickets) != ticket.number) return;  // the number is another descriptor's of ours by now
     entry->store(0, std::memory_order_relaxed);
-    if (stands_for(fd, word)) close_number(fd);
+    if (stands_for(*ticket.table, fd, word)) close_number(fd);
   }
 
   // The program has closed descriptors of ours: all may be lost that have been opened so far.
-  static void note_loss() {
-    lost_.store((next_ticket_.load(std::memory_order_relaxed) - 1) & kTickets, std::memory_order_relaxed);
-  }
+  static void note_loss() { note_loss(own_); }
 
   // In the child of a fork: closes all that the library had open.
   static void close_all() {
-    const int highest = highest_.load(std::memory_order_relaxed);
+    const int highest = own_.highest.load(std::memory_order_relaxed);
     for (int fd = 0; fd <= highest; ++fd) {
-      std::atomic<std::uint64_t>* const entry = find(fd);
+      std::atomic<std::uint64_t>* const entry = find(own_, fd);
       if (!entry) {
         fd |= static_cast<int>(kNumbersPerPage) - 1;
         continue;
@@ -108,18 +123,16 @@ class Descriptors {
       const std::uint64_t word = entry->load(std::memory_order_relaxed);
       if (word == 0 || (word & kKept) != 0) continue;
       entry->store(0, std::memory_order_relaxed);
-      if (stands_for(fd, word)) close_number(fd);
+      if (stands_for(own_, fd, word)) close_number(fd);
     }
   }
 
  private:
-  // An entry is a hash of the file, kKept, and the ticket. Tables of 512 come as they are needed, for the process's
-  // life.
-  static constexpr std::size_t kNumbers = 1u << 20;
-  static constexpr std::size_t kNumbersPerPage = 512;
+  static constexpr std::size_t kNumbers = DescriptorTable::kNumbers;
+  static constexpr std::size_t kNumbersPerPage = DescriptorTable::kNumbersPerPage;
   static constexpr std::uint64_t kKept = std::uint64_t{1} << 31;
-  static constexpr Ticket kTickets = (1u << 31) - 1;
-  using Page = std::array<std::atomic<std::uint64_t>, kNumbersPerPage>;
+  static constexpr std::uint32_t kTickets = (1u << 31) - 1;
+  using Page = DescriptorTable::Page;
 
   // A program may select() on what lies below, or open so many files before it gets a number that was ours.
   static int lowest() {
@@ -147,27 +160,31 @@ class Descriptors {
     return static_cast<std::uint32_t>(hash >> 16) | 1;  // 0 is none
   }
 
-  static bool stands_for(int fd, std::uint64_t word) {
+  static void note_loss(DescriptorTable& table) {
+    table.lost.store((table.next_ticket.load(std::memory_order_relaxed) - 1) & kTickets, std::memory_order_relaxed);
+  }
+
+  static bool stands_for(DescriptorTable& table, int fd, std::uint64_t word) {
     bool anonymous = false;
     if (what_is(fd, anonymous) != word >> 32) {
-      note_loss();
+      note_loss(table);
       return false;
     }
     if (!anonymous) return true;
-    const Ticket lost = lost_.load(std::memory_order_relaxed);
-    const Ticket age = (lost - static_cast<Ticket>(word)) & kTickets;
+    const std::uint32_t lost = table.lost.load(std::memory_order_relaxed);
+    const std::uint32_t age = (lost - static_cast<std::uint32_t>(word)) & kTickets;
     return lost == 0 || age > kTickets / 2;
   }
 
-  static std::atomic<std::uint64_t>* find(int fd) {
+  static std::atomic<std::uint64_t>* find(const DescriptorTable& table, int fd) {
     if (static_cast<std::size_t>(fd) >= kNumbers) return nullptr;
-    Page* const page = pages_[static_cast<std::size_t>(fd) / kNumbersPerPage].load(std::memory_order_acquire);
+    Page* const page = table.pages[static_cast<std::size_t>(fd) / kNumbersPerPage].load(std::memory_order_acquire);
     return page ? &(*page)[static_cast<std::size_t>(fd) % kNumbersPerPage] : nullptr;
   }
   // Makes the page if it is not there.
   static std::atomic<std::uint64_t>* place_of(int fd) {
     if (fd < 0 || static_cast<std::size_t>(fd) >= kNumbers) return nullptr;
-    std::atomic<Page*>& place = pages_[static_cast<std::size_t>(fd) / kNumbersPerPage];
+    std::atomic<Page*>& place = own_.pages[static_cast<std::size_t>(fd) / kNumbersPerPage];
     if (!place.load(std::memory_order_acquire)) {
       // Not from the heap: a fork may be held off meanwhile.
       void* const memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -175,13 +192,10 @@ class Descriptors {
       Page* none = nullptr;
       if (!place.compare_exchange_strong(none, static_cast<Page*>(memory))) munmap(memory, sizeof(Page));
     }
-    return find(fd);
+    return find(own_, fd);
   }
 
-  static inline constinit std::array<std::atomic<Page*>, kNumbers / kNumbersPerPage> pages_{};
-  static inline constinit std::atomic<int> highest_{-1};
-  static inline constinit std::atomic<Ticket> next_ticket_{1};
-  static inline constinit std::atomic<Ticket> lost_{0};
+  static inline constinit DescriptorTable own_;
 };
 
 // While one lives, no other thread of the process can fork: for the few system calls between which a descriptor is open

@@ -13,12 +13,12 @@ class UniqueFd {
  public:
   UniqueFd() = default;
   explicit UniqueFd(int fd) : fd_(fd), ticket_(ticket_of(fd)) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), ticket_(std::exchange(other.ticket_, 0)) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), ticket_(std::exchange(other.ticket_, {})) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {
       reset();
       fd_ = std::exchange(other.fd_, -1);
-      ticket_ = std::exchange(other.ticket_, 0);
+      ticket_ = std::exchange(other.ticket_, {});
     }
     return *this;
   }
@@ -52,10 +52,10 @@ class UniqueFd {
 
  private:
   bool is_current() const { return fd_ >= 0 && Descriptors::is_current(fd_, ticket_); }
-  static Descriptors::Ticket ticket_of(int fd) { return fd >= 0 ? Descriptors::note(fd) : 0; }
+  static Descriptors::Ticket ticket_of(int fd) { return fd >= 0 ? Descriptors::note(fd) : Descriptors::Ticket{}; }
 
   int fd_ = -1;
-  Descriptors::Ticket ticket_ = 0;
+  Descriptors::Ticket ticket_;
 };
 
 }  // namespace anydat::base
