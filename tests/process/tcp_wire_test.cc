@@ -6,11 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -234,6 +236,72 @@ TEST_P(TcpSegments, OfAllLengthsArriveAsTheyWereSent) {
 INSTANTIATE_TEST_SUITE_P(Checksums, TcpSegments, testing::Values("on", "off"));
 
 // SRQ-ARR-3: a message without a buffer holds up what must come behind it, and nothing else.
+// ---- memory that the program has unmapped although it is registered: its connection ends, with a status, at once
+
+class TcpUnmapped : public testing::Test {
+ protected:
+  static constexpr std::size_t kBytes = 1 << 20;
+  TcpUnmapped() : memory_(map()) {}
+  ~TcpUnmapped() override { munmap(memory_.data(), kBytes); }
+  TcpUnmapped(const TcpUnmapped&) = delete;
+  TcpUnmapped& operator=(const TcpUnmapped&) = delete;
+
+  // The addresses stay ours, so that nothing else gets them, and nothing can be read there.
+  void unmap() { ASSERT_EQ(mprotect(memory_.data(), kBytes, PROT_NONE), 0); }
+
+  Side server{tcp()};
+  Side client{tcp()};
+  Connection ends = connect_pair(server, client);
+  std::span<std::byte> memory_;
+
+ private:
+  static std::span<std::byte> map() {
+    void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("no memory");
+    return {static_cast<std::byte*>(memory), kBytes};
+  }
+};
+
+TEST_F(TcpUnmapped, ASendFromThereFailsAndEndsItsConnection) {
+  const Lmr source(client.ia, client.pz, memory_);
+  const Lmr sink(server.ia, server.pz, kBytes);
+  post_recv(ends.server, sink.triplet(), 1);
+  unmap();
+  post_send(ends.client, source.triplet(), 2);
+  expect_completion(client.request.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_completion(server.recv.get(), DAT_DTO_ERR_FLUSHED);
+}
+
+TEST_F(TcpUnmapped, AWriteFromThereFailsAndEndsItsConnection) {
+  const Lmr source(client.ia, client.pz, memory_);
+  const Lmr target(server.ia, server.pz, kBytes);
+  unmap();
+  DAT_LMR_TRIPLET from = source.triplet();
+  DAT_RMR_TRIPLET to = target.remote(0, kBytes);
+  require(dat_ep_post_rdma_write(ends.client.get(), 1, &from, cookie(1), &to, DAT_COMPLETION_DEFAULT_FLAG),
+          "dat_ep_post_rdma_write");
+  expect_completion(client.request.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
+TEST_F(TcpUnmapped, AReadOfItEndsItsConnection) {
+  const Lmr source(server.ia, server.pz, memory_);
+  const Lmr sink(client.ia, client.pz, kBytes);
+  unmap();
+  DAT_LMR_TRIPLET to = sink.triplet();
+  DAT_RMR_TRIPLET from = source.remote(0, kBytes);
+  require(dat_ep_post_rdma_read(ends.client.get(), 1, &to, cookie(1), &from, DAT_COMPLETION_DEFAULT_FLAG),
+          "dat_ep_post_rdma_read");
+  const auto event = wait_event(client.request.get());
+  ASSERT_TRUE(event);
+  EXPECT_NE(event->event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
 TEST(TcpWire, WritesAndReadsPassASendThatWaitsForABuffer) {
   Side server(tcp());
   Side client(tcp());

@@ -99,6 +99,7 @@ bool TcpStream::turn() {
   bool moved = false;
   bool pump = false;
   bool broken = false;
+  bool memory_is_gone = false;
   {
     base::Guard guard(tx_lock_);
     moved = !out_.idle() && !out_.blocked();
@@ -106,6 +107,13 @@ bool TcpStream::turn() {
     pump = may_send_ && somebody_waits_ && !out_.blocked();
     if (pump) somebody_waits_ = false;
     broken = out_.broken();
+    memory_is_gone = out_.memory_is_gone();
+  }
+  if (memory_is_gone) {
+    fabric_.adapter().batch().flush();
+    base::log(base::LogLevel::warn, "a connection over TCP is cut: memory that was to be sent is not mapped any more");
+    queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
+    return true;
   }
   if (broken) {
     out_of_memory();

@@ -248,7 +248,7 @@ bool TcpStream::serve_reads() {
         read.offset = static_cast<std::uint32_t>(offset);
         whole = offset == request.bytes;
       }
-      if (!whole && !out_.blocked()) fabric_.come_back(turn_);
+      if (!whole && (!out_.blocked() || out_.broken())) fabric_.come_back(turn_);
     }
     if (!whole) return moved;
     moved = true;

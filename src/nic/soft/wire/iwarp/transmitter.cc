@@ -51,6 +51,7 @@ Transmitter::Transmitter(Transmitter&& other) noexcept
       crc_(std::exchange(other.crc_, false)),
       blocked_(std::exchange(other.blocked_, false)),
       broken_(std::exchange(other.broken_, false)),
+      memory_is_gone_(std::exchange(other.memory_is_gone_, false)),
       ulpdu_max_(std::exchange(other.ulpdu_max_, 0)),
       line_(std::exchange(other.line_, {})),
       last_(std::exchange(other.last_, nullptr)),
@@ -117,8 +118,8 @@ bool Transmitter::send_at_once(std::span<const std::byte> bytes) {
   return append_bytes(bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(taken, 0))));
 }
 
-// Gives the socket what it takes of these pieces. A dead socket takes nothing any more; that it is dead is for whoever
-// reads from it to find out.
+// Gives the socket what it takes of these pieces. A dead socket takes nothing any more, which its reader finds out;
+// one that cannot take pieces because they are not there will not say that it has room.
 std::size_t Transmitter::give(std::span<iovec> pieces) {
   std::size_t offered = 0;
   for (const iovec& piece : pieces) offered += piece.iov_len;
@@ -128,6 +129,7 @@ std::size_t Transmitter::give(std::span<iovec> pieces) {
     taken = pieces.size() == 1 ? send_now(fd_, {static_cast<std::byte*>(pieces[0].iov_base), pieces[0].iov_len})
                                : send_now(fd_, pieces);
   } while (taken < 0 && errno == EINTR);
+  if (taken < 0 && errno == EFAULT) broken_ = memory_is_gone_ = true;
   if (taken < static_cast<ssize_t>(offered)) blocked_ = true;
   return static_cast<std::size_t>(std::max<ssize_t>(taken, 0));
 }

@@ -57,8 +57,9 @@ class Transmitter {
   // The socket takes no more for now. It says when it does again; then writable() is due.
   bool blocked() const { return blocked_; }
   void writable() { blocked_ = false; }
-  // For want of memory nothing more can be sent.
+  // Nothing more can be sent: for want of memory, or because a message's own memory is not there any more.
   bool broken() const { return broken_; }
+  bool memory_is_gone() const { return memory_is_gone_; }
   void give_up() { broken_ = true; }  // something could not be put in line that must be sent
   bool idle() const { return line_.empty(); }
   std::size_t waiting() const { return waiting_; }  // bytes in line
@@ -78,6 +79,7 @@ class Transmitter {
   bool crc_ = false;
   bool blocked_ = false;
   bool broken_ = false;
+  bool memory_is_gone_ = false;
   std::uint32_t ulpdu_max_ = 0;
   base::List<Chunk, &Chunk::place> line_;
   Chunk* last_ = nullptr;  // of the line; it may still have room
