@@ -326,8 +326,8 @@ TEST_P(EventConnection, PrivateDataStaysUntilTheEndpointLeavesTheConnection) {
   const DAT_CONNECTION_EVENT_DATA data = connect_pair(server, own.get(), peer.get(), {.request = {}, .reply = reply});
   EXPECT_EQ(delivered(data), reply);
   for (int i = 0; i < 8; ++i) {
-    const Ep other(client);
     const Ep other_own(server);
+    const Ep other(client);  // goes first, so that it does not hear of the other's end
     connect_pair(server, other_own.get(), other.get(), {.request = bytes_of(64, 1), .reply = bytes_of(64, 2)});
   }
   EXPECT_EQ(delivered(data), reply);
