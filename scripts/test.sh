@@ -51,7 +51,7 @@ build_and_test() {
   mkdir -p build
   quietly "build/$1.configure.log" cmake --preset "$1"
   quietly "build/$1.build.log" cmake --build --preset "$1"
-  # A test that fails is tried once more, so that one bad moment of the machine does not hide all other results; that it
+  # A test that fails is tried twice more, so that one bad moment of the machine does not hide all other results; that it
   # needed that is shown, since it is a fault of the product until shown otherwise.
   if timeout --kill-after=30 "${limit}m" ctest --preset "$1" -j "$jobs" --repeat until-pass:3 >"$log" 2>&1; then
     sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \(.*\) \.*\*\*\*\(Failed\|Timeout\|Exception\).*/needed another try: \1/p' "$log"
