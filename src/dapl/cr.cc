@@ -63,7 +63,7 @@ DAT_RETURN Cr::accept(DAT_EP_HANDLE given, DAT_COUNT private_data_size, const vo
 }
 
 DAT_RETURN Cr::reject() {
-  request_->reject();
+  request_->reject({});
   ia().retire(*this);
   return DAT_SUCCESS;
 }

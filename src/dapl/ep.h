@@ -90,7 +90,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
 
   // nic::QueuePairEvents
   void on_established(std::span<const std::byte> private_data) override;
-  void on_connect_failed(nic::ConnectFailure why) override;
+  void on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> private_data) override;
   void on_accept_failed() override;
   void on_closed(bool broken) override;
   void on_soft_watermark() override;

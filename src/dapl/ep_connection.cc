@@ -214,8 +214,9 @@ void Ep::on_established(std::span<const std::byte> private_data) {
   if (!report(DAT_CONNECTION_EVENT_ESTABLISHED)) queue_pair_->disconnect(false);  // EP-SM-26
 }
 
-void Ep::on_connect_failed(nic::ConnectFailure why) {
+void Ep::on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> private_data) {
   set_state(DAT_EP_STATE_DISCONNECTED);
+  private_data_.assign(private_data.begin(), private_data.end());  // as those of an acceptance; 1.2 shows none (EVT-26)
   report(event_of(why));
 }
 

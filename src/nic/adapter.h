@@ -80,8 +80,9 @@ class QueuePairEvents {
   // Named in each completion. Fixed before the queue pair is created.
   void* owner = nullptr;
   virtual void on_established(std::span<const std::byte> private_data) = 0;
-  // Active side. All posted receives have been flushed.
-  virtual void on_connect_failed(ConnectFailure why) = 0;
+  // Active side. All posted receives have been flushed. `private_data` came with the rejection; of other failures there
+  // is none.
+  virtual void on_connect_failed(ConnectFailure why, std::span<const std::byte> private_data) = 0;
   // Passive side, between accept and establishment.
   virtual void on_accept_failed() = 0;
   // The connection is over and everything posted has completed or been flushed. `broken`: by an error rather than by
@@ -170,7 +171,8 @@ class ConnectionRequest {
   // on_established or on_accept_failed of the queue pair follows, also when the requester is gone already. May throw
   // std::bad_alloc; the request is unanswered then.
   virtual void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) = 0;
-  virtual void reject() = 0;
+  // Requires: no more private data than AdapterInfo::reject_data_max.
+  virtual void reject(std::span<const std::byte> private_data) = 0;
   // Passes it to the service point of this adapter that listens on `qual`, in this process or another, as if it had
   // arrived there (CR-HO-1). unreachable: nobody listens there, and the request is as it was.
   virtual Status hand_off(ConnQual qual) = 0;
@@ -285,6 +287,7 @@ struct AdapterInfo {
   Address address;
   std::uint32_t qos_supported;
   std::uint32_t private_data_max = kPrivateDataMax;
+  std::uint32_t reject_data_max = kPrivateDataMax;  // the same of a rejection
   AdapterLimits limits{};
   // What hardware need not be able to do; DAT's provider attributes announce it (ATTR-1).
   bool counts_taken_buffers = true;      // how many buffers of a shared queue one queue pair has taken: RecvInfo

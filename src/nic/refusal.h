@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rejection over iWARP tells a peer that is one of ours, in its private data (DAT's own rejections have none):
-// why, and where to ask instead. Others see a rejection. All adapters that speak iWARP say it alike.
+// What a rejection over iWARP has for private data. That of a program has the program's. A refusal of ours tells a peer
+// that is one of ours why, and where to ask instead; others see a rejection. All adapters that speak iWARP say it alike.
 #pragma once
 
+#include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,6 +31,8 @@ namespace refusal_detail {
 inline constexpr std::uint64_t kMagic = 0x616e'7964'6174'2d31;  // "anydat-1"
 inline constexpr std::size_t kShortBytes = 16;
 inline constexpr std::size_t kLongBytes = 24;
+inline constexpr std::uint64_t kPlainMagic = 0x616e'7964'6174'2d70;  // "anydat-p"
+inline constexpr std::size_t kMagicBytes = 8;
 }  // namespace refusal_detail
 
 // As it travels.
@@ -57,6 +61,30 @@ inline std::optional<Refusal> parse_refusal(std::span<const std::byte> private_d
   const ConnQual qual = is_long ? base::load_big<std::uint64_t>(private_data.data() + 16) : port;
   if (is_long ? port != 0 || is_port(qual) : !is_port(qual)) return std::nullopt;
   return Refusal{static_cast<Refusal::Why>(base::load_big<std::uint32_t>(private_data.data() + 8)), qual};
+}
+
+// A program's rejection, as it travels: its private data, and eight characters before those that begin like a refusal
+// of ours or with these very characters (D2-CR-6).
+using RejectionBytes = SizedBytes<refusal_detail::kMagicBytes + kPrivateDataMax>;
+
+inline RejectionBytes write_rejection(std::span<const std::byte> data) {
+  using namespace refusal_detail;
+  assert(data.size() <= kPrivateDataMax);
+  const std::uint64_t begin = data.size() >= kMagicBytes ? base::load_big<std::uint64_t>(data.data()) : 0;
+  const std::size_t front = begin == kMagic || begin == kPlainMagic ? kMagicBytes : 0;
+  RejectionBytes bytes(front + data.size());
+  if (front > 0) base::store_big(bytes.data(), kPlainMagic);
+  std::copy(data.begin(), data.end(), bytes.data() + front);
+  return bytes;
+}
+
+// The program's private data in a rejection that is no refusal: a part of what came. A stranger's are cut off at
+// kPrivateDataMax.
+inline std::span<const std::byte> parse_rejection(std::span<const std::byte> came) {
+  using namespace refusal_detail;
+  if (came.size() >= kMagicBytes && base::load_big<std::uint64_t>(came.data()) == kPlainMagic)
+    came = came.subspan(kMagicBytes);
+  return came.first(std::min(came.size(), kPrivateDataMax));
 }
 
 }  // namespace anydat::nic

@@ -156,7 +156,13 @@ void SoftQueuePair::change_stream(std::unique_ptr<Stream> stream) {
   stream_.swap(stream);
 }
 
-void SoftQueuePair::connect_failed(ConnectFailure why) {
+// A rejection whose private data find no memory is one without.
+void SoftQueuePair::connect_failed(ConnectFailure why, std::span<const std::byte> private_data) {
+  try {
+    rejection_.assign(private_data.begin(), private_data.end());
+  } catch (const std::bad_alloc&) {
+    rejection_.clear();
+  }
   end({Ending::Report::connect_failed, why});
 }
 
@@ -334,7 +340,7 @@ void SoftQueuePair::let_go_finished() {
       events_.on_closed(true);
       break;
     case Ending::Report::connect_failed:
-      events_.on_connect_failed(ending_.why);
+      events_.on_connect_failed(ending_.why, std::exchange(rejection_, {}));
       break;
     case Ending::Report::accept_failed:
       events_.on_accept_failed();

@@ -100,7 +100,7 @@ class SoftQueuePair final : public QueuePair {
     local_port_ = port;
   }
   void set_reached(ServicePointName name) { reached_ = std::move(name); }  // before established()
-  void connect_failed(ConnectFailure why);
+  void connect_failed(ConnectFailure why, std::span<const std::byte> private_data = {});
   // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
   void try_another_wire(const ConnectParameters& parameters);
   void change_stream(std::unique_ptr<Stream> stream);
@@ -298,6 +298,7 @@ class SoftQueuePair final : public QueuePair {
   std::uint64_t remote_port_ = 0;
   ServicePointName reached_;
   Ending ending_;
+  std::vector<std::byte> rejection_;  // the private data that came with it, until it is reported
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
   WorkStatus failed_status_ = WorkStatus::success;
   bool peer_closing_ = false;  // the peer closed in order; what it sent before is still to be delivered

@@ -68,6 +68,7 @@ std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, cons
   }
   AdapterInfo info{.name = name, .address = addresses.front().address, .qos_supported = 0x0f};
   info.private_data_max = device->is_iwarp() ? kIwarpPrivateDataMax : kIbPrivateDataMax;
+  info.reject_data_max = device->is_iwarp() ? kIwarpPrivateDataMax : kIbRejectDataMax;
   info.limits = device->limits();
   info.counts_taken_buffers = false;
   info.has_watermarks = false;

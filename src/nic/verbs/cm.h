@@ -65,6 +65,7 @@ inline constexpr std::size_t kIbRequestBytes = 56;
 inline constexpr std::size_t kPartMax = kIbRequestBytes - sizeof(CmHead);
 inline constexpr std::size_t kQualBytes = 8;           // of them, where the qualifier is told
 inline constexpr std::size_t kIbPrivateDataMax = 160;  // a reply has 196 bytes
+inline constexpr std::size_t kIbRejectDataMax = 148 - sizeof(CmHead);  // a reject has 148 bytes
 // Linux has 256 in all and needs some for how many Reads may be under way (RFC 6581, section 4.1). Soft-iWARP refuses a
 // connection with 252.
 inline constexpr std::size_t kIwarpPrivateDataMax = 192;

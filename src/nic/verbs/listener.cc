@@ -133,15 +133,16 @@ bool VerbsRequest::assemble(const CmEvent& event) {
   return false;
 }
 
-void VerbsRequest::answer(CmHead::Kind kind, std::uint64_t number) {
+void VerbsRequest::answer(CmHead::Kind kind, std::uint64_t number, std::span<const std::byte> private_data) {
   if (!id_) return;
   if (!gone_) {
     CmHead head;
     head.kind = kind;
     head.number = number;
-    const CmMessage message(head, {});
+    const CmMessage message(head, private_data);
     if (adapter_.device().is_iwarp() && kind == CmHead::Kind::rejected) {
-      rdma_reject(id_.get(), nullptr, 0);
+      const auto rejection = write_rejection(private_data);
+      rdma_reject(id_.get(), rejection.data(), static_cast<std::uint8_t>(rejection.size()));
     } else if (adapter_.device().is_iwarp()) {
       using Why = Refusal::Why;
       const Why why = kind == CmHead::Kind::redirect ? Why::elsewhere

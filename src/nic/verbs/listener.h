@@ -41,7 +41,7 @@ class VerbsRequest final : public ConnectionRequest, public CmHandler {
   const Address& local_address() const override { return local_; }
   std::span<const std::byte> private_data() const override { return data_; }
   void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) override;
-  void reject() override { answer(CmHead::Kind::rejected); }
+  void reject(std::span<const std::byte> private_data) override { answer(CmHead::Kind::rejected, 0, private_data); }
   Status hand_off(ConnQual qual) override;
 
   // CmHandler: the requester has gone.
@@ -53,7 +53,7 @@ class VerbsRequest final : public ConnectionRequest, public CmHandler {
 
  private:
   VerbsRequest(VerbsRequest& from, ConnQual qual);  // takes its place
-  void answer(CmHead::Kind kind, std::uint64_t number = 0);
+  void answer(CmHead::Kind kind, std::uint64_t number = 0, std::span<const std::byte> private_data = {});
 
   VerbsAdapter& adapter_;
   CmIdPtr id_;  // null once it is answered

@@ -365,7 +365,7 @@ void VerbsQueuePair::report_end() {
       events_.on_closed(true);
       break;
     case Ending::Report::connect_failed:
-      events_.on_connect_failed(ending_.why);
+      events_.on_connect_failed(ending_.why, std::exchange(rejection_, {}));
       break;
     case Ending::Report::accept_failed:
       events_.on_accept_failed();

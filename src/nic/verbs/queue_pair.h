@@ -120,6 +120,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   bool resolve_address(rdma_cm_id* id);
   void send_request(rdma_cm_id* id);
   void rejected(const CmEvent& event);
+  void rejected_with(std::span<const std::byte> private_data);
   void look_for(ConnQual qual);
   void ask_again(ConnQual qual);
   void ask_next_port(ConnectFailure why);
@@ -192,6 +193,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::uint64_t remote_port_ = 0;
   ServicePointName reached_;
   Ending ending_;
+  std::vector<std::byte> rejection_;  // the private data that came with it, until it is reported
   ConnQual service_ = 0;                                      // the service point that is being asked
   std::uint16_t port_ = 0;                                    // where
   std::size_t ports_asked_ = 0;                               // of the derived ones of its qualifier, this one included

@@ -200,26 +200,35 @@ void VerbsQueuePair::rejected(const CmEvent& event) {
   if (adapter_.device().is_iwarp()) {
     const std::optional<Refusal> refusal = parse_refusal(event.private_data());
     if (refusal && refusal->why == Refusal::Why::elsewhere && refusal->qual != 0) return ask_again(refusal->qual);
-    return end_now(
-        {Ending::Report::connect_failed, refusal ? ConnectFailure::refused : ConnectFailure::rejected_by_peer});
+    if (refusal) return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+    return rejected_with(parse_rejection(event.private_data()));
   }
   const std::optional<CmParsed> ours = parse(event.private_data());
-  ConnectFailure why = ConnectFailure::rejected_by_peer;
   if (!ours) {
     // A reject in the program's name but without a word of it is the kernel's, for a service point or a process that
     // has gone.
     const auto data = event.private_data();
     const bool silent = std::all_of(data.begin(), data.end(), [](std::byte byte) { return byte == std::byte{}; });
-    if (event.status != kByConsumer || silent) why = ConnectFailure::refused;
-    return end_now({Ending::Report::connect_failed, why});
+    if (event.status == kByConsumer && !silent) return rejected_with({});
+    return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
   }
   if (ours->head.kind == CmHead::Kind::redirect) return ask_again(ours->head.number);
   if (ours->head.kind == CmHead::Kind::proceed && private_data_sent_ + part_max() < private_data_.size()) {
     private_data_sent_ += part_max();
     return attempt_again();
   }
-  if (ours->head.kind != CmHead::Kind::rejected) why = ConnectFailure::refused;
-  end_now({Ending::Report::connect_failed, why});
+  if (ours->head.kind == CmHead::Kind::rejected) return rejected_with(ours->data);
+  end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+}
+
+// By the program at the other side. Private data that find no memory are lost.
+void VerbsQueuePair::rejected_with(std::span<const std::byte> private_data) {
+  try {
+    rejection_.assign(private_data.begin(), private_data.end());
+  } catch (const std::bad_alloc&) {
+    rejection_.clear();
+  }
+  end_now({Ending::Report::connect_failed, ConnectFailure::rejected_by_peer});
 }
 
 // CR-HO-3: nobody above notices; the deadline keeps running.

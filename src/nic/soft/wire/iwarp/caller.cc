@@ -167,8 +167,8 @@ void TcpRequest::turn_away(std::span<const std::byte> private_data) {
   fabric_.part(std::move(socket_), Transmitter(fabric_.chunks()), Stranger::Stage::leaving, remote_);
 }
 
-void TcpRequest::reject() {
-  turn_away({});
+void TcpRequest::reject(std::span<const std::byte> private_data) {
+  turn_away(write_rejection(private_data));
 }
 
 void TcpRequest::refuse() {

@@ -55,7 +55,7 @@ class TcpRequest final : public ConnectionRequest, public Stranger {
   const Address& local_address() const override { return local_; }
   std::span<const std::byte> private_data() const override { return std::span(data_).first(data_bytes_); }
   void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) override;
-  void reject() override;
+  void reject(std::span<const std::byte> private_data) override;
   Status hand_off(ConnQual qual) override;
   void refuse();
   void say_here();  // to somebody who has only asked whose the port is

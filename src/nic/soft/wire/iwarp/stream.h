@@ -113,7 +113,7 @@ class TcpStream final : public Stream {
   std::span<const std::byte> answer_arrived(std::span<const std::byte> bytes);
   void answered(const StartUp& answer);
   void rejected(const StartUp& answer);
-  void fail(ConnectFailure why);
+  void fail(ConnectFailure why, std::span<const std::byte> private_data = {});
   void settle(const Terms& terms) ANYDAT_REQUIRES(tx_lock_);
   void first_frame();
   void established();

@@ -138,10 +138,10 @@ bool TcpStream::dial_again(std::uint64_t port) {
   }
 }
 
-void TcpStream::fail(ConnectFailure why) {
+void TcpStream::fail(ConnectFailure why, std::span<const std::byte> private_data) {
   closed_ = true;
   hang_up();
-  queue_pair_.connect_failed(why);
+  queue_pair_.connect_failed(why, private_data);
 }
 
 void TcpStream::dialled() {
@@ -207,7 +207,7 @@ std::span<const std::byte> TcpStream::answer_arrived(std::span<const std::byte> 
 void TcpStream::rejected(const StartUp& answer) {
   const std::optional<Refusal> refusal = parse_refusal(answer.private_data);
   if (!refusal) {
-    fail(ConnectFailure::rejected_by_peer);
+    fail(ConnectFailure::rejected_by_peer, parse_rejection(answer.private_data));
     return;
   }
   if (refusal->why != Refusal::Why::elsewhere || refusal->qual == 0) {

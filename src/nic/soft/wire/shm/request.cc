@@ -21,11 +21,11 @@ ShmRequest::~ShmRequest() {
   if (!answered_) answer(RejectReason::nobody_listens);
 }
 
-void ShmRequest::answer(RejectReason reason) {
+void ShmRequest::answer(RejectReason reason, std::span<const std::byte> private_data) {
   answered_ = true;
   if (gone_) return;
   link_->remove(*this);
-  link_->send_control(CellKind::reject, body_.connection, static_cast<std::uint32_t>(reason));
+  link_->send_control(CellKind::reject, body_.connection, static_cast<std::uint32_t>(reason), private_data);
 }
 
 Status ShmRequest::hand_off(ConnQual qual) {

@@ -22,7 +22,7 @@ class ShmRequest final : public ConnectionRequest {
   const Address& local_address() const override { return body_.local; }
   std::span<const std::byte> private_data() const override { return {body_.private_data, body_.private_data_bytes}; }
   void accept(QueuePair& queue_pair, std::span<const std::byte> private_data) override;
-  void reject() override { answer(RejectReason::by_consumer); }
+  void reject(std::span<const std::byte> private_data) override { answer(RejectReason::by_consumer, private_data); }
   Status hand_off(ConnQual qual) override;
 
   std::uint32_t remote_connection() const { return body_.connection; }
@@ -30,7 +30,7 @@ class ShmRequest final : public ConnectionRequest {
   void requester_gone() { gone_ = true; }
 
  private:
-  void answer(RejectReason reason);
+  void answer(RejectReason reason, std::span<const std::byte> private_data = {});
 
   Fabric& fabric_;
   std::shared_ptr<Link> link_;

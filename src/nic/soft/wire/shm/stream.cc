@@ -113,9 +113,15 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
       return true;
     case CellKind::reject: {
       if (state != SoftQueuePair::State::connecting) return false;
+      if (view.length > std::min<std::size_t>(view.body_room, kPrivateDataMax)) return false;
+      std::array<std::byte, kPrivateDataMax> data;
+      std::copy_n(view.body, view.length, data.begin());
       closed_ = true;
-      const bool by_consumer = view.aux == static_cast<std::uint32_t>(RejectReason::by_consumer);
-      queue_pair_.connect_failed(by_consumer ? ConnectFailure::rejected_by_peer : ConnectFailure::refused);
+      if (view.aux == static_cast<std::uint32_t>(RejectReason::by_consumer)) {
+        queue_pair_.connect_failed(ConnectFailure::rejected_by_peer, std::span(data).first(view.length));
+      } else {
+        queue_pair_.connect_failed(ConnectFailure::refused);
+      }
       return true;
     }
     case CellKind::redirect:
