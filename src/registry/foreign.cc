@@ -61,7 +61,7 @@ ForeignTables& ForeignTables::instance() {
   return *instance_;
 }
 
-ForeignTable* ForeignTables::add(const DAT_PROVIDER* provider, bool has_version_1_2) {
+ForeignTable* ForeignTables::add(const DAT_PROVIDER* provider, DAT_UINT32 major, DAT_UINT32 minor) {
   base::Guard guard(lock_);
   ForeignTable* table = nullptr;
   for (ForeignTable& known : tables_) {
@@ -72,10 +72,14 @@ ForeignTable* ForeignTables::add(const DAT_PROVIDER* provider, bool has_version_
     table->provider = provider;
   }
   if (table->references++ == 0) {
-    table->has_version_1_2.store(false);
+    table->is_whole.store(false);
+    table->is_callable.store(false);
     known_count_.fetch_add(1);
   }
-  if (has_version_1_2) table->has_version_1_2.store(true);
+  if (major == DAT_VERSION_MAJOR) {
+    table->is_callable.store(true);
+    if (minor >= DAT_VERSION_MINOR) table->is_whole.store(true);
+  }
   return table;
 }
 
@@ -101,7 +105,8 @@ ForeignTable* ForeignTables::look_up(DAT_HANDLE handle) {
   if (!read_word(handle, word)) return nullptr;
   base::Guard guard(lock_);
   for (ForeignTable& known : tables_) {
-    if (known.references > 0 && reinterpret_cast<std::uintptr_t>(known.provider) == word) return &known;
+    if (known.references == 0 || reinterpret_cast<std::uintptr_t>(known.provider) != word) continue;
+    return known.is_callable.load() ? &known : nullptr;
   }
   return nullptr;
 }

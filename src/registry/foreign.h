@@ -19,7 +19,8 @@ namespace anydat::registry {
 // the process, so whoever found it need not hold it; whether its functions are still there is another matter.
 struct ForeignTable {
   const DAT_PROVIDER* provider = nullptr;
-  std::atomic<bool> has_version_1_2{false};  // the table is as long as ours; else it ends before the calls of 1.2
+  std::atomic<bool> is_whole{false};    // the table is as long as ours; else it ends before the calls of 1.2
+  std::atomic<bool> is_callable{false};  // of our major version: the functions of another have other parameters
   std::atomic<std::uint32_t> calls{0};       // threads inside one of its functions now, through libdat (REG-FINI-7)
   std::uint32_t references = 0;              // registrations and open instances; 0: forgotten
 
@@ -28,7 +29,7 @@ struct ForeignTable {
   bool has(Function DAT_PROVIDER::*slot) const {
     const auto offset =
         reinterpret_cast<std::uintptr_t>(&(provider->*slot)) - reinterpret_cast<std::uintptr_t>(provider);
-    const bool there = offset < offsetof(DAT_PROVIDER, lmr_sync_rdma_read_func) || has_version_1_2.load();
+    const bool there = offset < offsetof(DAT_PROVIDER, lmr_sync_rdma_read_func) || is_whole.load();
     return there && provider->*slot != nullptr;
   }
 };
@@ -40,8 +41,9 @@ class ForeignTables {
  public:
   static ForeignTables& instance();
 
-  // Each add() wants one drop(). The first makes the table known, the last forgets it.
-  ForeignTable* add(const DAT_PROVIDER* provider, bool has_version_1_2);
+  // Each add() wants one drop(). The first makes the table known, the last forgets it. A table of another major version
+  // is counted, and never found behind a handle (D2-REG-3).
+  ForeignTable* add(const DAT_PROVIDER* provider, DAT_UINT32 major, DAT_UINT32 minor);
   void drop(ForeignTable* table);
 
   bool any() const { return known_count_.load(std::memory_order_relaxed) > 0; }

@@ -13,6 +13,8 @@ namespace {
 
 // REG-ADD-8. More is a Provider that has run wild.
 constexpr std::size_t kRegistrationsMax = 1024;
+// Names that patterns have stood for. More is a program that makes them up.
+constexpr std::size_t kNamedMax = 1024;
 
 constexpr std::string_view kAwarePrefix = "RO_AWARE_";
 
@@ -40,10 +42,6 @@ bool contains(const std::vector<Tuple>& tuples, const Tuple& tuple) {
 
 bool has_name(const std::vector<Tuple>& tuples, std::string_view name) {
   return std::any_of(tuples.begin(), tuples.end(), [&](const Tuple& tuple) { return tuple.name == name; });
-}
-
-bool has_version_1_2(const Tuple& tuple) {
-  return tuple.major > 1 || tuple.minor >= 2;
 }
 
 }  // namespace
@@ -151,7 +149,7 @@ DAT_RETURN Registry::add(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* 
   if (origin) origin->tables.reserve(origin->tables.size() + 1);
   registrations_.push_back({*tuple, provider, provider->ia_open_func, nullptr, origin});
   Registration& made = registrations_.back();
-  made.table = ForeignTables::instance().add(provider, has_version_1_2(*tuple));
+  made.table = ForeignTables::instance().add(provider, tuple->major, tuple->minor);
   if (origin) origin->tables.push_back(made.table);
   return DAT_SUCCESS;
 }
@@ -209,24 +207,48 @@ Registry::Entry* Registry::origin_of(const Tuple& tuple) {
   return nullptr;
 }
 
-std::vector<Tuple> Registry::known(std::vector<Tuple> builtin) {
+// All entries there are, a pattern that matches `name` as an entry of that name.
+std::vector<Tuple> Registry::known(std::vector<Tuple> builtin, const std::string& name) {
   for (const Entry& entry : entries_) builtin.push_back(entry.constant.tuple);
+  for (const StaticEntry& pattern : static_.patterns) {
+    if (!name.starts_with(prefix_of(pattern.tuple))) continue;
+    builtin.push_back(pattern.tuple);
+    builtin.back().name = name;
+  }
   for (const Registration& registration : registrations_) builtin.push_back(registration.tuple);
   return builtin;
+}
+
+// The entry of dat.conf for a request, or null. A pattern gets an entry for the name that it is opened by; it stands for
+// names that nothing else serves, neither a whole line nor, if `built_in`, one of our adapters (D2-CONF-4).
+Registry::Entry* Registry::entry_for(const Tuple& request, bool built_in) {
+  Entry* const whole = best_match(entries_, request, [](const Entry& e) -> const Tuple& { return e.constant.tuple; });
+  if (whole || built_in || best_registration(request)) return whole;
+  const StaticEntry* const pattern = best_pattern(static_.patterns, request);
+  if (!pattern || named_.size() >= kNamedMax) return nullptr;
+  StaticEntry named = *pattern;
+  named.tuple.name = request.name;
+  named_.push_back(std::move(named));
+  try {
+    return &entries_.emplace_back(named_.back());
+  } catch (...) {
+    named_.pop_back();
+    throw;
+  }
 }
 
 DAT_RETURN Registry::acquire(Tuple request, Use& use) {
   const std::vector<Tuple> builtin = builtins(false);
   base::Guard guard(lock_);
   // Ruling A28: the prefix is a program's remark about itself, unless a name really begins so.
-  if (request.name.starts_with(kAwarePrefix) && !has_name(known(builtin), request.name)) {
+  if (request.name.starts_with(kAwarePrefix) && !has_name(known(builtin, {}), request.name)) {
     request.name.erase(0, kAwarePrefix.size());
   }
-  Entry* const entry = best_match(entries_, request, [](const Entry& e) -> const Tuple& { return e.constant.tuple; });
+  const Tuple* const own = best_match(builtin, request, [](const Tuple& tuple) -> const Tuple& { return tuple; });
+  Entry* const entry = entry_for(request, own != nullptr);
   if (entry) prepare(*entry);
 
   Registration* const registration = best_registration(request);
-  const Tuple* const own = best_match(builtin, request, [](const Tuple& tuple) -> const Tuple& { return tuple; });
   if (registration && (!own || !serves_better(*own, registration->tuple))) {
     use.tuple_ = registration->tuple;
     use.registration_ = registration;
@@ -239,7 +261,7 @@ DAT_RETURN Registry::acquire(Tuple request, Use& use) {
     return DAT_SUCCESS;
   }
   const char* why = "no adapter has that name; datinfo lists the names there are";
-  const DAT_RETURN subtype = not_found_subtype(known(builtin), request);
+  const DAT_RETURN subtype = not_found_subtype(known(builtin, request.name), request);
   if (subtype == DAT_MAJOR_NOT_FOUND) why = "the adapter is there with other major versions only";
   if (subtype == DAT_MINOR_NOT_FOUND) why = "the adapter is there with smaller minor versions only";
   if (subtype == DAT_THREAD_SAFETY_NOT_FOUND) why = "the adapter is there with the other thread safety only";
@@ -366,7 +388,7 @@ void Registry::opened(Use&& use, DAT_IA_HANDLE ia, bool ours) {
     const bool readable = read_word(ia, word) && word != 0;
     table = ForeignTables::instance().add(
         readable ? reinterpret_cast<const DAT_PROVIDER*>(word) : use.registration_->provider,
-        has_version_1_2(use.registration_->tuple));
+        use.registration_->tuple.major, use.registration_->tuple.minor);
   }
   base::Guard guard(lock_);
   if (const auto old = instances_.find(ia); old != instances_.end()) {

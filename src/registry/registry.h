@@ -122,7 +122,8 @@ class Registry {
   Registration* find(const Tuple& tuple) ANYDAT_REQUIRES(lock_);
   Registration* best_registration(const Tuple& request) ANYDAT_REQUIRES(lock_);
   Entry* origin_of(const Tuple& tuple) ANYDAT_REQUIRES(lock_);
-  std::vector<Tuple> known(std::vector<Tuple> builtin) ANYDAT_REQUIRES(lock_);
+  std::vector<Tuple> known(std::vector<Tuple> builtin, const std::string& name) ANYDAT_REQUIRES(lock_);
+  Entry* entry_for(const Tuple& request, bool built_in) ANYDAT_REQUIRES(lock_);
   // These let go of the lock while the Provider's code runs.
   void prepare(Entry& entry) ANYDAT_REQUIRES(lock_);
   void load(Entry& entry) ANYDAT_REQUIRES(lock_);
@@ -137,7 +138,8 @@ class Registry {
   const StaticRegistry static_;
   base::Mutex lock_;
   std::condition_variable_any no_longer_busy_;
-  std::list<Entry> entries_ ANYDAT_GUARDED_BY(lock_);  // as in static_
+  std::list<StaticEntry> named_ ANYDAT_GUARDED_BY(lock_);  // what a pattern became for a name that it was opened by
+  std::list<Entry> entries_ ANYDAT_GUARDED_BY(lock_);      // as in static_, then as in named_
   std::list<Registration> registrations_ ANYDAT_GUARDED_BY(lock_);
   std::unordered_map<DAT_IA_HANDLE, Instance> instances_ ANYDAT_GUARDED_BY(lock_);
   std::uint64_t last_instance_ ANYDAT_GUARDED_BY(lock_) = 0;

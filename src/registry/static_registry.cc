@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -40,12 +41,14 @@ std::optional<std::string> read_file(const char* path) {
   }
 }
 
-std::vector<StaticEntry> entries_of(const char* path, const std::string& text) {
+void read_entries(const char* path, const std::string& text, StaticRegistry& registry) {
   const Conf conf = parse_conf(text);
   for (const ConfBadLine& line : conf.bad_lines) {
     base::log(base::LogLevel::warn, "{}:{}: {}; the line is ignored", path, line.number, line.why);
   }
-  return static_entries(conf.entries);
+  for (StaticEntry& entry : static_entries(conf.entries)) {
+    (is_pattern(entry.tuple) ? registry.patterns : registry.entries).push_back(std::move(entry));
+  }
 }
 
 }  // namespace
@@ -67,7 +70,7 @@ StaticRegistry read_static_registry(const char* override_path, std::span<const c
   if (override_path) {
     registry.lists_builtins = false;
     if (const auto text = read_file(override_path)) {
-      registry.entries = entries_of(override_path, *text);
+      read_entries(override_path, *text, registry);
     } else {
       registry.missing = true;  // CONF-4
       base::log(base::LogLevel::warn, "DAT_OVERRIDE names {}: {}", override_path, strerrordesc_np(errno));
@@ -76,7 +79,7 @@ StaticRegistry read_static_registry(const char* override_path, std::span<const c
   }
   for (const char* path : default_paths) {
     if (const auto text = read_file(path)) {
-      registry.entries = entries_of(path, *text);
+      read_entries(path, *text, registry);
       break;
     }
   }

@@ -26,7 +26,8 @@ struct StaticEntry {
 std::vector<StaticEntry> static_entries(const std::vector<ConfEntry>& lines);
 
 struct StaticRegistry {
-  std::vector<StaticEntry> entries;
+  std::vector<StaticEntry> entries;   // with whole names
+  std::vector<StaticEntry> patterns;  // D2-CONF-4; never listed
   bool missing = false;  // REG-LIST-9
   // Whether the built-in adapters are part of it, after its entries. They are unless DAT_OVERRIDE names the file: that
   // file is the registry "instead" (CONF-2), so the listing is the file and nothing else, down to no entry at all

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace anydat::registry {
 
@@ -27,6 +28,15 @@ DAT_PROVIDER_INFO info_of(const Tuple& tuple);
 // "soft-lo (1.2, nonthreadsafe)", for messages.
 std::string in_words(const Tuple& tuple);
 
+// D2-CONF-4: a name that ends so stands for every name that begins with what precedes it.
+inline bool is_pattern(const Tuple& entry) {
+  return entry.name.ends_with('*');
+}
+// Requires: the entry is a pattern.
+inline std::string_view prefix_of(const Tuple& entry) {
+  return std::string_view(entry.name).substr(0, entry.name.size() - 1);
+}
+
 // RES-1 and RES-3.
 bool serves(const Tuple& entry, const Tuple& request);
 // RES-2: true if `a` serves better than `b`, where both serve and `b` was registered first.
@@ -40,6 +50,21 @@ auto best_match(Range& entries, const Tuple& request, TupleOf tuple) -> decltype
   for (auto& entry : entries) {
     if (!serves(tuple(entry), request)) continue;
     if (!best || serves_better(tuple(entry), tuple(*best))) best = &entry;
+  }
+  return best;
+}
+
+// D2-CONF-4: the same among patterns: of those that match the request's name the longest, and of equal ones the best.
+template <typename Range>
+auto best_pattern(Range& patterns, const Tuple& request) -> decltype(&*patterns.begin()) {
+  decltype(&*patterns.begin()) best = nullptr;
+  for (auto& pattern : patterns) {
+    Tuple named = pattern.tuple;
+    named.name = request.name;
+    if (!request.name.starts_with(prefix_of(pattern.tuple)) || !serves(named, request)) continue;
+    const bool longer = best && pattern.tuple.name.size() > best->tuple.name.size();
+    const bool equal = best && pattern.tuple.name.size() == best->tuple.name.size();
+    if (!best || longer || (equal && serves_better(pattern.tuple, best->tuple))) best = &pattern;
   }
   return best;
 }

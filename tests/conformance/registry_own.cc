@@ -69,6 +69,33 @@ REGISTRY_TEST(RegistryOwn, AnAdapterMayHaveAnotherName) {
   send_a_message("safe-nic");
 }
 
+// D2-CONF-4: one line for all names that begin alike, none of which is listed. A line with the whole name, a registration and a
+// built-in adapter go before it.
+REGISTRY_TEST(RegistryOwn, APatternStandsForEveryNameThatBeginsSo) {
+  const StaticRegistryText conf(entry_line("*", kOurselves, "soft-no-such-device") +
+                                entry_line("ofa-v2-*", kOurselves, "soft-lo") +
+                                entry_line("ofa-v2-whole", kOurselves, "soft-no-such-device") +
+                                entry_line("only-two-*", kOurselves, "soft-lo", {.api = "u2.0"}));
+  EXPECT_THAT(listed_names(), ElementsAre("ofa-v2-whole"));
+  for (int round = 0; round < 2; ++round) {
+    for (const char* name : {"ofa-v2-ib0", "ofa-v2-mlx4_0-1u", "ofa-v2-", "RO_AWARE_ofa-v2-ib1"}) {
+      const Opened opened = open_ia(name);
+      ASSERT_THAT(opened.rc, Succeeds()) << name;
+      EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
+    }
+  }
+  const Opened named = open_ia("ofa-v2-ib0");
+  ASSERT_THAT(named.rc, Succeeds());
+  EXPECT_EQ(adapter_name(named.ia), "ofa-v2-ib0");
+  EXPECT_THAT(dat_ia_close(named.ia, DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
+  const Opened built_in = open_ia("soft-lo");
+  ASSERT_THAT(built_in.rc, Succeeds()) << "not the line *";
+  EXPECT_THAT(dat_ia_close(built_in.ia, DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
+  for (const char* name : {"ofa-v2-whole", "ofa-v1-ib0", "only-two-x"}) {
+    EXPECT_THAT(open_ia(name).rc, HasType(DAT_PROVIDER_NOT_FOUND)) << name;
+  }
+}
+
 // RES-8, RES-10: adapters that the host has not got, and versions that we are no Provider of.
 REGISTRY_TEST(RegistryOwn, WhatWeCannotServeIsNotFound) {
   const StaticRegistryText conf(entry_line("no-device", kOurselves, "soft-no-such-device") +

@@ -53,7 +53,7 @@ struct Object {
 // A table of this process that nobody else uses.
 class ForeignHandles : public testing::Test {
  protected:
-  ForeignHandles() : table_(tables_.add(&provider_, true)) {}
+  ForeignHandles() : table_(tables_.add(&provider_, DAT_VERSION_MAJOR, DAT_VERSION_MINOR)) {}
   ~ForeignHandles() override { tables_.drop(table_); }
 
   ForeignTables& tables_ = ForeignTables::instance();
@@ -88,14 +88,14 @@ TEST_F(ForeignHandles, ValuesThatAreNoHandlesAreRefused) {
 
 TEST_F(ForeignHandles, AreForgottenWithTheirTable) {
   Object object{&provider_};
-  ForeignTable* again = tables_.add(&provider_, true);
+  ForeignTable* again = tables_.add(&provider_, DAT_VERSION_MAJOR, DAT_VERSION_MINOR);
   EXPECT_EQ(again, table_);
   EXPECT_EQ(tables_.find(&object), table_);
   tables_.drop(again);
   EXPECT_EQ(tables_.find(&object), table_) << "one reference is left";
   tables_.drop(table_);
   EXPECT_EQ(tables_.find(&object), nullptr);
-  table_ = tables_.add(&provider_, true);
+  table_ = tables_.add(&provider_, DAT_VERSION_MAJOR, DAT_VERSION_MINOR);
 }
 
 // What a thread remembers of a handle ends when handles die, even where the memory is used for something else.
@@ -121,7 +121,7 @@ TEST_F(ForeignHandles, AreFoundByManyThreadsWhileTablesComeAndGo) {
   }
   for (int i = 0; i < 200; ++i) {
     DAT_PROVIDER other{};
-    tables_.drop(tables_.add(&other, true));
+    tables_.drop(tables_.add(&other, DAT_VERSION_MAJOR, DAT_VERSION_MINOR));
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
@@ -136,9 +136,21 @@ TEST_F(ForeignHandles, ATableMayLackCalls) {
   DAT_PROVIDER old{};
   old.pz_free_func = [](DAT_PZ_HANDLE) -> DAT_RETURN { return DAT_SUCCESS; };
   old.srq_free_func = provider_.srq_free_func;
-  ForeignTable* table = tables_.add(&old, false);
+  ForeignTable* table = tables_.add(&old, DAT_VERSION_MAJOR, 1);
   EXPECT_TRUE(table->has(&DAT_PROVIDER::pz_free_func));
   EXPECT_FALSE(table->has(&DAT_PROVIDER::srq_free_func)) << "that memory is not the table's";
+  tables_.drop(table);
+}
+
+// D2-REG-3: the calls of another major version have other parameters.
+TEST_F(ForeignHandles, ATableOfAnotherMajorVersionIsNeverCalled) {
+  DAT_PROVIDER other{};
+  ForeignTable* const table = tables_.add(&other, DAT_VERSION_MAJOR + 1, 0);
+  Object object{&other};
+  EXPECT_EQ(tables_.find(&object), nullptr);
+  tables_.add(&other, DAT_VERSION_MAJOR, DAT_VERSION_MINOR);
+  EXPECT_EQ(tables_.find(&object), table) << "registered for ours, too";
+  tables_.drop(table);
   tables_.drop(table);
 }
 

@@ -109,6 +109,14 @@ TEST(StaticEntries, LeaveOutKernelAndNondefaultLinesAndKeepTheOrder) {
   EXPECT_THAT(static_entries(conf.entries), ElementsAre(IsNamed("b"), IsNamed("a"), IsNamed("c")));
 }
 
+// D2-CONF-4: patterns are no entries, which are what is listed.
+TEST_F(StaticRegistryFile, PatternsStandApart) {
+  const std::string path = file("patterns", line("a*", "1") + line("b", "2") + line("*", "3") + line("a*c", "4"));
+  const StaticRegistry registry = read_static_registry(path.c_str(), {});
+  EXPECT_THAT(registry.entries, ElementsAre(IsNamed("b"), IsNamed("a*c")));
+  EXPECT_THAT(registry.patterns, ElementsAre(IsNamed("a*"), IsNamed("*")));
+}
+
 // CONF-25.
 TEST(StaticEntries, LinesOfOneTupleAreOneEntryWithSeveralLibraries) {
   const Conf conf = parse_conf(line("a", "1") + line("b", "2") + line("a", "3", "u1.2", "default", "e") +

@@ -40,6 +40,29 @@ TEST(Tuples, TheEqualMinorIsBestAndThenTheNearest) {
   EXPECT_EQ(best(entries, {"net0", 1, 10, DAT_FALSE}), nullptr);
 }
 
+// D2-CONF-4.
+TEST(Tuples, TheLongestPatternOfTheVersionServes) {
+  struct Pattern {
+    Tuple tuple;
+  };
+  const std::vector<Pattern> patterns{{{"*", 1, 2, DAT_FALSE}},
+                                      {{"ofa-*", 1, 2, DAT_FALSE}},
+                                      {{"ofa-v2-*", 2, 0, DAT_FALSE}},
+                                      {{"ofa-*", 1, 1, DAT_FALSE}},
+                                      {{"ofa-v2-ib*", 1, 0, DAT_FALSE}}};
+  const auto best = [&](const std::string& name, DAT_UINT32 major, DAT_UINT32 minor, DAT_BOOLEAN thread_safe) {
+    const Pattern* const found = best_pattern(patterns, {name, major, minor, thread_safe});
+    return found ? static_cast<int>(found - patterns.data()) : -1;
+  };
+  EXPECT_EQ(best("ofa-v2-ib0", 2, 0, DAT_FALSE), 2);
+  EXPECT_EQ(best("ofa-v2-ib0", 1, 0, DAT_FALSE), 4) << "the longest";
+  EXPECT_EQ(best("ofa-v2-ib0", 1, 1, DAT_FALSE), 3) << "of those that serve; of equal ones the nearest minor";
+  EXPECT_EQ(best("ofa-", 1, 2, DAT_FALSE), 1) << "nothing may follow";
+  EXPECT_EQ(best("of", 1, 2, DAT_FALSE), 0);
+  EXPECT_EQ(best("of", 2, 0, DAT_FALSE), -1);
+  EXPECT_EQ(best("ofa-v2-ib0", 1, 2, DAT_TRUE), -1);
+}
+
 // RES-1, RES-2 and RES-10 on random registries: the twin looks for each acceptable minor in turn.
 TEST(Tuples, MatchLikeTheNaiveSearch) {
   const unsigned seed = std::random_device{}();
