@@ -366,6 +366,28 @@ TEST_P(Shareable, IsReadOnlyWhereTheRegionIs) {
   EXPECT_EQ(ask("end"), "well");
 }
 
+TEST_P(Shareable, TheContextZeroIsNoTarget) {
+  // RDW-6, RDR-6: also where others of the peer's regions are mapped.
+  for (const bool reads : {false, true}) {
+    SCOPED_TRACE(reads ? "read" : "write");
+    ep_ = Ep(side_, large_rdma());
+    start("library");
+    established();
+    if (maps()) {
+      EXPECT_TRUE(becomes_mapped());
+    }
+    remote_.rmr_context = 0;
+    if (reads) {
+      read();
+    } else {
+      write(2);
+    }
+    expect_completion(side_.request.get(), DAT_DTO_ERR_REMOTE_ACCESS);
+    expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+    EXPECT_EQ(ask("end"), "well");
+  }
+}
+
 TEST_P(Shareable, IsOpenToItsLastByteAndNotOneFurther) {
   // RDW-6, RDR-6, RDW-8: also where the bytes behind it are mapped with it, and when the same has succeeded before.
   for (const bool reads : {false, true}) {

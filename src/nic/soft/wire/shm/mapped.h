@@ -31,7 +31,7 @@ class MappedRegions {
   // holds while the peer's table has the key, since a key means one region for ever. Null: it is not mapped.
   const Mapped* find(std::uint32_t key) const {
     const Table* table = table_.load(std::memory_order_acquire);
-    if (!table) return nullptr;
+    if (!table || key == 0) return nullptr;  // 0, which a program may name, is no key
     const Entry& entry = (*table)[key % kEntries];
     return entry.key.load(std::memory_order_acquire) == key ? &entry.mapped : nullptr;
   }
