@@ -12,14 +12,27 @@
 namespace anydat::os {
 namespace {
 
+// Zeros of this process alone.
+constexpr int kOwnRights = PROT_READ | PROT_WRITE;
+constexpr int kOwn = MAP_PRIVATE | MAP_ANONYMOUS;
+
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 // A mapping that is not locked grows without being locked, and without a question about the leave to lock: so one page
 // is mapped, and let grow. It may lie in the middle of others that are like it.
+void* let_grow(void* seed, std::size_t bytes, int flags) {
+  const std::size_t page = page_bytes();
+  munlock(seed, page);
+  return bytes > page ? mremap(seed, page, bytes, flags) : seed;
+}
+
 void* map_unlocked(int fd, std::size_t offset, std::size_t bytes, int rights, int flags) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_bytes();
   void* const seed = mmap(nullptr, page, rights, flags, fd, static_cast<off_t>(offset));
   if (seed == MAP_FAILED) return nullptr;
-  munlock(seed, page);
-  void* memory = bytes > page ? mremap(seed, page, bytes, MREMAP_MAYMOVE) : seed;
+  void* memory = let_grow(seed, bytes, MREMAP_MAYMOVE);
   if (memory == MAP_FAILED) {
     munmap(seed, page);
     memory = mmap(nullptr, bytes, rights, flags, fd, static_cast<off_t>(offset));
@@ -81,7 +94,11 @@ bool readable(const void* address) {
 }
 
 void* map_private_aligned(std::size_t bytes) {
-  void* const memory = mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, 2 * bytes, kOwnRights, kOwn, -1, 0);
+  if (memory == MAP_FAILED && errno == EAGAIN) {
+    memory = map_unlocked(-1, 0, 2 * bytes, kOwnRights, kOwn);
+    if (!memory) return nullptr;
+  }
   if (memory == MAP_FAILED) return nullptr;
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t aligned = (address + bytes - 1) / bytes * bytes;
@@ -94,11 +111,16 @@ void* map_private_aligned(std::size_t bytes) {
 
 void* map_private_at(std::uintptr_t address, std::size_t bytes) {
   auto* const wanted = reinterpret_cast<void*>(address);
-  void* const memory =
-      mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-  if (memory == wanted) return memory;
+  std::size_t mapped = bytes;
+  void* memory = mmap(wanted, mapped, kOwnRights, kOwn | MAP_FIXED_NOREPLACE, -1, 0);
+  if (memory == MAP_FAILED && errno == EAGAIN) {
+    mapped = page_bytes();
+    memory = mmap(wanted, mapped, kOwnRights, kOwn | MAP_FIXED_NOREPLACE, -1, 0);
+  }
+  if (memory == MAP_FAILED) return nullptr;
   // A kernel that does not know the flag takes the address for a hint.
-  if (memory != MAP_FAILED) munmap(memory, bytes);
+  if (memory == wanted && (mapped == bytes || let_grow(memory, bytes, 0) == wanted)) return memory;
+  munmap(memory, mapped);
   return nullptr;
 }
 

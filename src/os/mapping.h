@@ -29,8 +29,8 @@ void* map_private_unlocked(std::size_t bytes);
 // Can the byte at this address be read? Asks the system, which may bring the page in.
 bool readable(const void* address);
 
-// The same, which is not spared, at a multiple of `bytes`, which is a power of two of whole pages. Null
-// if there is no room.
+// The same, locked as far as there is leave, at a multiple of `bytes`, which is a power of two of whole pages. Null if
+// there is no room.
 void* map_private_aligned(std::size_t bytes);
 
 // The same at this address, and nowhere else. Null if something is there.

@@ -185,6 +185,19 @@ TEST(OpenCost, WithLittleLeaveToLockMemoryAdaptersCanBeOpened) {
   }));
 }
 
+// Handles are in memory of their own, which grows with them: at addresses that the system chooses, and where those are
+// taken at others.
+TEST(OpenCost, WithLittleLeaveToLockMemoryThereIsRoomForManyObjects) {
+  if (built_with_sanitizer()) GTEST_SKIP() << "a sanitizer has its own memory";
+  EXPECT_TRUE(holds_in_child([] {
+    if (!lock_all_within_a_mebibyte()) return true;
+    const Ia ia(wire_of_choice("auto"));
+    std::vector<Pz> zones;
+    for (int i = 0; i < 50'000; ++i) zones.emplace_back(ia);
+    return true;
+  }));
+}
+
 // The table of regions cannot grow then: what does not fit is refused, and fits when others have gone.
 TEST(OpenCost, WithoutLeaveForLongFilesThereAreFewerRegions) {
   if (built_with_sanitizer()) GTEST_SKIP() << "a sanitizer has its own memory";
