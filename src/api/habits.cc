@@ -45,6 +45,13 @@ constexpr std::array kTable{
              "EVDs that are shorter than what feeds them, the async EVD among them",
              "dtest (receive EVD of 3), dtestsrq (async EVD of 8)",
              "a full EVD grows up to max_evd_qlen instead of losing events", "HabitsTest.FullEvdsGrow"},
+    HabitRow{
+        &Habits::each_event_triggers, Compat::openfabrics,
+        "a CNO taken for a queue of triggers: one dat_cno_wait for each event, of the EVD whose event came last",
+        "dtest -c of uDAPL 1.2 (one event at a time, of the EVD that it waits for)",
+        "a device's events are far apart, so triggers seldom merge there; here a wait is told of each event once, the "
+        "latest first, and of none that has been taken",
+        "HabitsCno.EachEventTriggersItsCno"},
     HabitRow{&Habits::srq_ep_without_watermark, Compat::openfabrics,
              "max_recv_dtos of an endpoint with an SRQ set to anything", "dtestsrq (sets it to its burst)",
              "OpenFabrics has no hard high watermark; dat_ep_set_watermark sets one all the same",

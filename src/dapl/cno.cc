@@ -29,7 +29,11 @@ bool ready_for(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent) {
 }  // namespace
 
 Cno::Cno(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent)
-    : Object(ia, kType), number_(ia.next_cno()), agent_(normal(agent)), next_call_(1) {}
+    : Object(ia, kType),
+      number_(ia.next_cno()),
+      keeps_triggers_(ia.habits().each_event_triggers),
+      agent_(normal(agent)),
+      next_call_(1) {}
 
 Cno::~Cno() = default;
 
@@ -62,7 +66,11 @@ DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
 
 void Cno::trigger(Evd& evd) {
   base::Guard guard(lock_);
-  wake_one_locked(evd.handle());
+  if (keeps_triggers_ && sleepers_.empty()) {
+    keep_locked(evd);
+  } else {
+    wake_one_locked(evd.handle());
+  }
   take_agent_locked(evd.handle());
 }
 
@@ -79,6 +87,35 @@ void Cno::wake_one_locked(DAT_EVD_HANDLE evd) {
   sleeper->waiter.notify();
 }
 
+void Cno::keep_locked(Evd& evd) {
+  const auto found = std::ranges::find(kept_, &evd, &Triggers::evd);
+  Triggers latest{&evd, 1};
+  if (found != kept_.end()) {
+    latest.count += found->count;
+    kept_.erase(found);
+  }
+  kept_.push_back(latest);
+}
+
+// A kept trigger whose event has been taken already tells of nothing.
+bool Cno::take_latched_locked(DAT_EVD_HANDLE* evd) {
+  while (!kept_.empty()) {
+    Triggers& latest = kept_.back();
+    const std::uint32_t count = std::min(latest.count, latest.evd->queued());
+    if (count > 0) *evd = latest.evd->handle();
+    if (count > 1) {
+      latest.count = count - 1;
+    } else {
+      kept_.pop_back();
+    }
+    if (count > 0) return true;
+  }
+  if (!latched_) return false;
+  latched_ = false;
+  *evd = latched_evd_;
+  return true;
+}
+
 // CNO-AGT-2: it leaves the CNO before it is called.
 void Cno::take_agent_locked(DAT_EVD_HANDLE evd) {
   if (!agent_.proxy_agent_func) return;
@@ -89,6 +126,18 @@ void Cno::take_agent_locked(DAT_EVD_HANDLE evd) {
 
 void Cno::attach() {
   ++evds_;
+  if (!keeps_triggers_ || room_ >= evds_) return;
+  room_ = evds_ * 2;
+  std::vector<Triggers> kept;
+  kept.reserve(room_);
+  base::Guard guard(lock_);
+  kept.assign(kept_.begin(), kept_.end());
+  kept_.swap(kept);
+}
+
+void Cno::forget(const Evd& evd) {
+  base::Guard guard(lock_);
+  std::erase_if(kept_, [&](const Triggers& triggers) { return triggers.evd == &evd; });
 }
 
 void Cno::detach(Evd* freed) {
@@ -128,11 +177,7 @@ DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
   Sleeper sleeper(off.was_on());
   {
     base::Guard guard(lock_);
-    if (latched_) {
-      latched_ = false;
-      *evd = latched_evd_;
-      return DAT_SUCCESS;
-    }
+    if (take_latched_locked(evd)) return DAT_SUCCESS;
     if (timeout == 0) {
       *evd = DAT_HANDLE_NULL;
       return queue_empty();

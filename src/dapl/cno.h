@@ -2,6 +2,7 @@
 #pragma once
 
 #include <list>
+#include <vector>
 
 #include "base/lock.h"
 #include "dapl/agent_thread.h"
@@ -32,9 +33,10 @@ class Cno final : public Object {
 
   // For EVDs. trigger() is called under the EVD's lock; the agent is called in a thread of its own (CNO-AGT-7).
   void trigger(Evd& evd);
-  void attach();            // (engine)
-  void detach(Evd* freed);  // (engine) `freed`: the EVD goes for good, rather than elsewhere
-  void shut_down();         // (engine) releases everybody; nothing but the destructor may follow
+  void attach();                // (engine)
+  void detach(Evd* freed);      // (engine) `freed`: the EVD goes for good, rather than elsewhere
+  void forget(const Evd& evd);  // (engine) triggers of an EVD that is about to be detached are no more
+  void shut_down();             // (engine) releases everybody; nothing but the destructor may follow
 
  private:
   struct Sleeper {
@@ -44,18 +46,31 @@ class Cno final : public Object {
     bool released = false;
   };
 
+  // Of an EVD, where each event is a trigger of its own: those that no wait has been told of.
+  struct Triggers {
+    Evd* evd;
+    std::uint32_t count;
+  };
+
   DAT_RETURN queue_empty() const;  // CNO-WAIT-3
+  void keep_locked(Evd& evd) ANYDAT_REQUIRES(lock_);
+  bool take_latched_locked(DAT_EVD_HANDLE* evd) ANYDAT_REQUIRES(lock_);
   void release_all(bool call_agent);
   void wake_one_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
   void take_agent_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
 
   const std::uint64_t number_;  // which no other CNO of the instance has had
+  const bool keeps_triggers_;   // by the instance's habits
   std::uint32_t evds_ = 0;      // associated; with the engine
+  std::uint32_t room_ = 0;      // of kept_; with the engine
 
   base::SpinLock lock_;
   DAT_OS_WAIT_PROXY_AGENT agent_ ANYDAT_GUARDED_BY(lock_);
   bool latched_ ANYDAT_GUARDED_BY(lock_) = false;
   DAT_EVD_HANDLE latched_evd_ ANYDAT_GUARDED_BY(lock_) = DAT_HANDLE_NULL;
+  // One for each EVD at most, the latest last; it has room for all that are associated, so that a trigger allocates
+  // nothing.
+  std::vector<Triggers> kept_ ANYDAT_GUARDED_BY(lock_);
   std::list<Sleeper*> sleepers_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t inside_ ANYDAT_GUARDED_BY(lock_) = 0;  // threads in wait()
   // Room for the call of the present agent, so that a trigger allocates nothing.

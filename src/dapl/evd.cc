@@ -116,13 +116,14 @@ DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
 }
 
 DAT_RETURN Evd::modify_cno(Cno* cno) {
+  if (cno) cno->attach();  // before it can be triggered, which needs room
   Cno* old = nullptr;
   {
     base::Guard guard(lock_);
     old = cno_;
     cno_ = cno;
   }
-  if (cno) cno->attach();
+  if (old && old != cno) old->forget(*this);
   if (old) old->detach(nullptr);
   return DAT_SUCCESS;
 }
@@ -477,7 +478,10 @@ void Evd::shut_down() {
     cno = cno_;
     cno_ = nullptr;
   }
-  if (cno) cno->detach(this);
+  if (cno) {
+    cno->forget(*this);
+    cno->detach(this);
+  }
   for (;;) {
     {
       base::Guard guard(lock_);

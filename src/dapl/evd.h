@@ -65,6 +65,7 @@ class Evd final : public Object, public nic::CompletionQueue {
     return mixes_flags_ || counts.permitted((flags_ & DAT_EVD_SOFTWARE_FLAG) != 0);
   }
   void set_streams(const StreamCounts& counts);
+  std::uint32_t queued() const { return count_.load(std::memory_order_relaxed); }
   bool carries(DAT_EVD_FLAGS kind) const { return (flags_ & kind) != 0; }
 
   // Arrivals. False: lost for want of room, which has been reported, except by push_request().

@@ -18,6 +18,7 @@ struct Habits {
   Habit mixed_completion_flags;    // EVM-24: streams of an EVD need not agree on theirs
   Habit short_remote_segment;  // RDW-2, RDR-2: a remote segment may be shorter than the local ones, whose length counts
   Habit codes_without_class;   // RC-2: DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED are returned as they are
+  Habit each_event_triggers;   // EVM-43: triggers of a CNO that nobody waits on are kept one by one
   Habit growing_evds;          // EVM-49: an EVD that is full grows, as far as max_evd_qlen
   Habit srq_ep_without_watermark;  // EP-CSRQ-16: max_recv_dtos of an endpoint with an SRQ says nothing
   Habit broken_after_disconnect;   // an endpoint with an SRQ reports EP_BROKEN once its buffers are back
