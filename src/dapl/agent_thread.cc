@@ -48,7 +48,7 @@ bool AgentThread::make_next_call() {
   }
   const Call& call = next.front();
   const std::uint32_t forks = base::forks();
-  call.function(call.instance_data, call.evd);
+  call.agent.function(call.agent.instance_data, call.evd);
   // The agent has forked and come back in the child, whose only thread is this one. There is nothing left for it to do:
   // the process ends as one whose last thread has ended.
   if (base::forks() != forks) std::exit(0);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <dat/udat.h>
-
 #include <atomic>
 #include <cstdint>
 #include <list>
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "base/lock.h"
+#include "dapl/types.h"
 
 namespace anydat::dapl {
 
@@ -22,9 +21,8 @@ namespace anydat::dapl {
 class AgentThread : public std::enable_shared_from_this<AgentThread> {
  public:
   struct Call {
-    DAT_AGENT_FUNC function;
-    DAT_PVOID instance_data;
-    DAT_EVD_HANDLE evd;
+    Agent agent;
+    Handle evd;
     std::uint64_t cno;  // one number for each CNO
   };
 

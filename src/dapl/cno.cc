@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include "dapl/error.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
-#include "dapl/ranges.h"
 #include "os/cancel.h"
 #include "os/processor.h"
 
@@ -14,21 +12,21 @@ namespace anydat::dapl {
 
 namespace {
 
-constexpr DAT_OS_WAIT_PROXY_AGENT kNoAgent{nullptr, nullptr};
+constexpr Agent kNoAgent{};
 
 // CNO-CREATE-3: an agent without a function is none.
-DAT_OS_WAIT_PROXY_AGENT normal(const DAT_OS_WAIT_PROXY_AGENT& agent) {
-  return agent.proxy_agent_func ? agent : kNoAgent;
+Agent normal(const Agent& agent) {
+  return agent.function ? agent : kNoAgent;
 }
 
 // The thread that calls agents is there before one is set.
-bool ready_for(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent) {
-  return !agent.proxy_agent_func || ia.agents()->start();
+bool ready_for(Ia& ia, const Agent& agent) {
+  return !agent.function || ia.agents()->start();
 }
 
 }  // namespace
 
-Cno::Cno(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent)
+Cno::Cno(Ia& ia, const Agent& agent)
     : Object(ia, kType),
       number_(ia.next_cno()),
       keeps_triggers_(ia.habits().each_event_triggers),
@@ -37,31 +35,28 @@ Cno::Cno(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent)
 
 Cno::~Cno() = default;
 
-DAT_RETURN Cno::create(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent, DAT_CNO_HANDLE* handle) {
-  if (!handle) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_cno_create: cno_handle is NULL");
-  if (!ready_for(ia, agent)) return ia.out_of("dat_cno_create", "threads", DAT_RESOURCE_MEMORY);
+Error Cno::create(Ia& ia, const Agent& agent, Handle* handle) {
+  if (!handle) return fail(Argument::cno_handle, "dat_cno_create: cno_handle is NULL");
+  if (!ready_for(ia, agent)) return ia.out_of("dat_cno_create", "threads", Detail::memory);
   base::Guard guard(ia.engine());
   Cno* cno = ia.adopt(std::make_unique<Cno>(ia, agent));
-  if (!cno) return ia.out_of("dat_cno_create", "CNOs", DAT_RESOURCE_MEMORY);
+  if (!cno) return ia.out_of("dat_cno_create", "CNOs", Detail::memory);
   *handle = cno->handle();
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
-DAT_RETURN Cno::modify_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
-  if (!ready_for(ia(), agent)) return ia().out_of("dat_cno_modify_agent", "threads", DAT_RESOURCE_MEMORY);
+Error Cno::modify_agent(const Agent& agent) {
+  if (!ready_for(ia(), agent)) return ia().out_of("dat_cno_modify_agent", "threads", Detail::memory);
   std::list<AgentThread::Call> call(1);
   base::Guard guard(lock_);
   agent_ = normal(agent);
   next_call_.swap(call);
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
-DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
-  if (const DAT_RETURN rc = check_query("dat_cno_query", mask, DAT_CNO_FIELD_ALL, param)) return rc;
+CnoParameters Cno::query() {
   base::Guard guard(lock_);
-  param->ia_handle = ia().handle();
-  param->agent = agent_;
-  return DAT_SUCCESS;
+  return {ia().handle(), agent_};
 }
 
 void Cno::trigger(Evd& evd) {
@@ -74,7 +69,7 @@ void Cno::trigger(Evd& evd) {
   take_agent_locked(evd.handle());
 }
 
-void Cno::wake_one_locked(DAT_EVD_HANDLE evd) {
+void Cno::wake_one_locked(Handle evd) {
   if (sleepers_.empty()) {
     latched_ = true;
     latched_evd_ = evd;
@@ -98,7 +93,7 @@ void Cno::keep_locked(Evd& evd) {
 }
 
 // A kept trigger whose event has been taken already tells of nothing.
-bool Cno::take_latched_locked(DAT_EVD_HANDLE* evd) {
+bool Cno::take_latched_locked(Handle* evd) {
   while (!kept_.empty()) {
     Triggers& latest = kept_.back();
     const std::uint32_t count = std::min(latest.count, latest.evd->queued());
@@ -117,9 +112,9 @@ bool Cno::take_latched_locked(DAT_EVD_HANDLE* evd) {
 }
 
 // CNO-AGT-2: it leaves the CNO before it is called.
-void Cno::take_agent_locked(DAT_EVD_HANDLE evd) {
-  if (!agent_.proxy_agent_func) return;
-  next_call_.front() = {agent_.proxy_agent_func, agent_.instance_data, evd, number_};
+void Cno::take_agent_locked(Handle evd) {
+  if (!agent_.function) return;
+  next_call_.front() = {agent_, evd, number_};
   agent_ = kNoAgent;
   ia().agents()->submit(next_call_);
 }
@@ -145,7 +140,7 @@ void Cno::detach(Evd* freed) {
   if (!freed) return;
   {
     base::Guard guard(lock_);
-    if (latched_ && latched_evd_ == freed->handle()) latched_evd_ = DAT_HANDLE_NULL;  // CNO-WAIT-11
+    if (latched_ && latched_evd_ == freed->handle()) latched_evd_ = nullptr;  // CNO-WAIT-11
   }
   if (evds_ == 0) release_all(true);  // CNO-WAIT-8
 }
@@ -158,28 +153,27 @@ void Cno::release_all(bool call_agent) {
       sleeper->waiter.notify();
     }
     sleepers_.clear();
-    if (call_agent) take_agent_locked(DAT_HANDLE_NULL);
+    if (call_agent) take_agent_locked(nullptr);
   }
 }
 
-DAT_RETURN Cno::queue_empty() const {
-  return ia().habits().codes_without_class ? DAT_QUEUE_EMPTY : error_code(DAT_QUEUE_EMPTY);
+Error Cno::queue_empty() const {
+  return Error::everyday(Code::queue_empty, !ia().habits().codes_without_class);
 }
 
-DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
-  if (!evd) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "dat_cno_wait: evd_handle is NULL");
+Error Cno::wait(Microseconds timeout, Handle* evd) {
+  if (!evd) return fail(Argument::evd_handle, "dat_cno_wait: evd_handle is NULL");
   nic::Engine& engine = ia().engine();
-  const base::Nanoseconds deadline = timeout == DAT_TIMEOUT_INFINITE
-                                         ? base::kForever
-                                         : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
+  const base::Nanoseconds deadline =
+      timeout == kInfinite ? base::kForever : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
   if (timeout == 0) engine.poll();
   const os::CancelOff off;
   Sleeper sleeper(off.was_on());
   {
     base::Guard guard(lock_);
-    if (take_latched_locked(evd)) return DAT_SUCCESS;
+    if (take_latched_locked(evd)) return kSuccess;
     if (timeout == 0) {
-      *evd = DAT_HANDLE_NULL;
+      *evd = nullptr;
       return queue_empty();
     }
     sleepers_.push_back(&sleeper);
@@ -192,32 +186,32 @@ DAT_RETURN Cno::wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
     base::Guard guard(lock_);
     --inside_;
     sleepers_.remove(&sleeper);
-    if (sleeper.released && sleeper.evd != DAT_HANDLE_NULL) wake_one_locked(sleeper.evd);  // a trigger is not lost
+    if (sleeper.released && sleeper.evd != nullptr) wake_one_locked(sleeper.evd);  // a trigger is not lost
     throw;
   }
   base::Guard guard(lock_);
   --inside_;
   if (sleeper.released) {  // CNO-WAIT-14: also if the time ran out at that moment
     *evd = sleeper.evd;
-    return DAT_SUCCESS;
+    return kSuccess;
   }
   sleepers_.remove(&sleeper);
-  *evd = DAT_HANDLE_NULL;
-  return result == nic::WaitResult::interrupted ? error_code(DAT_INTERRUPTED_CALL) : queue_empty();
+  *evd = nullptr;
+  return result == nic::WaitResult::interrupted ? Error(Code::interrupted_call) : queue_empty();
 }
 
-DAT_RETURN Cno::free() {
+Error Cno::free() {
   {
     base::Guard guard(lock_);
     if (evds_ > 0 || inside_ > 0) {
-      return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE,
-                  "dat_cno_free: {} EVDs are associated and {} threads wait", evds_, inside_);
+      return fail(Code::invalid_state, Detail::cno_in_use, "dat_cno_free: {} EVDs are associated and {} threads wait",
+                  evds_, inside_);
     }
     agent_ = kNoAgent;  // CNO-FREE-3
   }
   Ia& ia = this->ia();
   ia.retire(*this);
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
 void Cno::shut_down() {

@@ -6,6 +6,8 @@
 
 #include "base/lock.h"
 #include "dapl/agent_thread.h"
+#include "dapl/attributes.h"
+#include "dapl/error.h"
 #include "dapl/object.h"
 #include "nic/engine.h"
 
@@ -19,16 +21,16 @@ class Evd;
 // leaf, below the EVDs' locks.
 class Cno final : public Object {
  public:
-  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_CNO;
+  static constexpr HandleType kType = HandleType::cno;
 
-  Cno(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent);
+  Cno(Ia& ia, const Agent& agent);
   ~Cno() override;
 
-  static DAT_RETURN create(Ia& ia, const DAT_OS_WAIT_PROXY_AGENT& agent, DAT_CNO_HANDLE* handle);
-  DAT_RETURN modify_agent(const DAT_OS_WAIT_PROXY_AGENT& agent);
-  DAT_RETURN query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param);
-  DAT_RETURN wait(DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd);
-  DAT_RETURN free();  // (engine) what follows is the caller's: AgentThread::finish(number())
+  static Error create(Ia& ia, const Agent& agent, Handle* handle);
+  Error modify_agent(const Agent& agent);
+  CnoParameters query();
+  Error wait(Microseconds timeout, Handle* evd);
+  Error free();  // (engine) what follows is the caller's: AgentThread::finish(number())
   std::uint64_t number() const { return number_; }
 
   // For EVDs. trigger() is called under the EVD's lock; the agent is called in a thread of its own (CNO-AGT-7).
@@ -42,7 +44,7 @@ class Cno final : public Object {
   struct Sleeper {
     explicit Sleeper(bool cancellable) : waiter(cancellable) {}
     nic::Waiter waiter;
-    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    Handle evd = nullptr;
     bool released = false;
   };
 
@@ -52,12 +54,12 @@ class Cno final : public Object {
     std::uint32_t count;
   };
 
-  DAT_RETURN queue_empty() const;  // CNO-WAIT-3
+  Error queue_empty() const;  // CNO-WAIT-3
   void keep_locked(Evd& evd) ANYDAT_REQUIRES(lock_);
-  bool take_latched_locked(DAT_EVD_HANDLE* evd) ANYDAT_REQUIRES(lock_);
+  bool take_latched_locked(Handle* evd) ANYDAT_REQUIRES(lock_);
   void release_all(bool call_agent);
-  void wake_one_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
-  void take_agent_locked(DAT_EVD_HANDLE evd) ANYDAT_REQUIRES(lock_);
+  void wake_one_locked(Handle evd) ANYDAT_REQUIRES(lock_);
+  void take_agent_locked(Handle evd) ANYDAT_REQUIRES(lock_);
 
   const std::uint64_t number_;  // which no other CNO of the instance has had
   const bool keeps_triggers_;   // by the instance's habits
@@ -65,9 +67,9 @@ class Cno final : public Object {
   std::uint32_t room_ = 0;      // of kept_; with the engine
 
   base::SpinLock lock_;
-  DAT_OS_WAIT_PROXY_AGENT agent_ ANYDAT_GUARDED_BY(lock_);
+  Agent agent_ ANYDAT_GUARDED_BY(lock_);
   bool latched_ ANYDAT_GUARDED_BY(lock_) = false;
-  DAT_EVD_HANDLE latched_evd_ ANYDAT_GUARDED_BY(lock_) = DAT_HANDLE_NULL;
+  Handle latched_evd_ ANYDAT_GUARDED_BY(lock_) = nullptr;
   // One for each EVD at most, the latest last; it has room for all that are associated, so that a trigger allocates
   // nothing.
   std::vector<Triggers> kept_ ANYDAT_GUARDED_BY(lock_);

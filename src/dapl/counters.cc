@@ -13,15 +13,15 @@ namespace anydat::dapl {
 
 namespace {
 
-const char* name_of(DAT_HANDLE_TYPE type) {
+const char* name_of(HandleType type) {
   switch (type) {
-    case DAT_HANDLE_TYPE_IA:
+    case HandleType::ia:
       return "IA";
-    case DAT_HANDLE_TYPE_EP:
+    case HandleType::ep:
       return "EP";
-    case DAT_HANDLE_TYPE_EVD:
+    case HandleType::evd:
       return "EVD";
-    case DAT_HANDLE_TYPE_SRQ:
+    case HandleType::srq:
       return "SRQ";
     default:
       return "object";
@@ -33,13 +33,13 @@ const char* name_of(DAT_HANDLE_TYPE type) {
 Counters Counters::of(const Object& object) {
   Counters all;
   switch (object.type()) {
-    case DAT_HANDLE_TYPE_IA: {
+    case HandleType::ia: {
       const nic::Engine& engine = static_cast<const Ia&>(object).engine();
       all.add("polls", engine.polls());
       all.add("sleeps", engine.sleeps());
       break;
     }
-    case DAT_HANDLE_TYPE_EP: {
+    case HandleType::ep: {
       const nic::QueuePair::Counters& c = static_cast<const Ep&>(object).queue_pair().counters();
       all.add("sends", c.sends.get());
       all.add("send_bytes", c.send_bytes.get());
@@ -54,7 +54,7 @@ Counters Counters::of(const Object& object) {
       all.add("soft_watermark_events", c.soft_watermark_events.get());
       break;
     }
-    case DAT_HANDLE_TYPE_EVD: {
+    case HandleType::evd: {
       const Evd::Counters& c = static_cast<const Evd&>(object).counters();
       all.add("events", c.events.get());
       all.add("most_queued", c.most_queued.get());
@@ -62,7 +62,7 @@ Counters Counters::of(const Object& object) {
       all.add("blocking_waits", c.waits.get());
       break;
     }
-    case DAT_HANDLE_TYPE_SRQ: {
+    case HandleType::srq: {
       const nic::ReceiveQueue& queue = static_cast<const Srq&>(object).queue();
       const nic::ReceiveQueue::Counters& c = queue.counters();
       const nic::ReceiveQueue::Counts now = queue.counts();
@@ -85,7 +85,7 @@ void log_counters(const Object& object) {
   if (!base::log_enabled(base::LogLevel::info)) return;
   fmt::memory_buffer text;  // on the stack: there are few of them
   const Counters all = Counters::of(object);
-  for (const ANYDAT_COUNTER& row : all.rows()) {
+  for (const Counter& row : all.rows()) {
     if (row.value != 0)
       fmt::format_to(std::back_inserter(text), "{} {} {}", text.size() ? "," : "", row.name, row.value);
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <anydat/anydat.h>
-
 #include <array>
 #include <cstddef>
 #include <span>
@@ -11,16 +9,21 @@
 
 namespace anydat::dapl {
 
+struct Counter {
+  const char* name;
+  std::uint64_t value;
+};
+
 // The counters of an object by name, in the order of docs/counters.md. Empty for a type that has none.
 class Counters {
  public:
   static Counters of(const Object& object);
-  std::span<const ANYDAT_COUNTER> rows() const { return {rows_.data(), count_}; }
+  std::span<const Counter> rows() const { return {rows_.data(), count_}; }
 
  private:
   void add(const char* name, std::uint64_t value) { rows_[count_++] = {name, value}; }
 
-  std::array<ANYDAT_COUNTER, 12> rows_;
+  std::array<Counter, 12> rows_;
   std::size_t count_ = 0;
 };
 

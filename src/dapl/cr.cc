@@ -5,83 +5,80 @@
 #include <new>
 
 #include "dapl/ep.h"
-#include "dapl/error.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/private_data.h"
 #include "dapl/qualifier.h"
-#include "dapl/ranges.h"
 
 namespace anydat::dapl {
 
-DAT_RETURN Cr::query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
-  if (const DAT_RETURN rc = check_query("dat_cr_query", mask, DAT_CR_FIELD_ALL, param)) return rc;
+CrParameters Cr::query() const {
   // Peers that are no DAT programs may send more than any DAT program can (ATTR-1).
   std::span<const std::byte> data = request_->private_data();
   data = data.first(std::min<std::size_t>(data.size(), ia().nic().info().private_data_max));
-  param->remote_ia_address_ptr = const_cast<DAT_IA_ADDRESS_PTR>(&request_->remote_address().generic);
-  param->remote_port_qual = request_->remote_port();
-  param->private_data_size = static_cast<DAT_COUNT>(data.size());
-  param->private_data = const_cast<std::byte*>(data.data());
-  param->local_ep_handle = ep_ ? ep_->handle() : DAT_HANDLE_NULL;
-  return DAT_SUCCESS;
+  return {&request_->remote_address().generic, request_->remote_port(), static_cast<Count>(data.size()), data.data(),
+          ep_ ? ep_->handle() : nullptr};
 }
 
-DAT_RETURN Cr::accept(DAT_EP_HANDLE given, DAT_COUNT private_data_size, const void* private_data) {
+Error Cr::accept(Handle given, Count private_data_size, const void* private_data) {
   const char* call = "dat_cr_accept";
   std::span<const std::byte> data;
-  if (const DAT_RETURN rc =
-          read_private_data(call, ia().nic(), private_data_size, private_data, DAT_INVALID_ARG3, data))
-    return rc;
+  if (const Error error =
+          read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
+    return error;
   // CR-ACC-7
-  if ((given != DAT_HANDLE_NULL) == (ep_ != nullptr)) {
-    return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP,
+  if ((given != nullptr) == (ep_ != nullptr)) {
+    return fail(Code::invalid_handle, Detail::handle_ep,
                 "{}: the request {} an endpoint of its own, and ep_handle is {}", call, ep_ ? "has" : "has not",
                 given ? "given" : "NULL");
   }
   Ep* ep = ep_ ? ep_ : lookup<Ep>(given);
   if (!ep || &ep->ia() != &ia()) {
-    return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP, "{}: ep_handle {} is no live endpoint of this IA", call,
+    return fail(Code::invalid_handle, Detail::handle_ep, "{}: ep_handle {} is no live endpoint of this IA", call,
                 given);
   }
-  if (!ep_ && ep->state() != DAT_EP_STATE_UNCONNECTED) return ep->wrong_state(call);
+  if (!ep_ && ep->state() != EpState::unconnected) return ep->wrong_state(call);
   if (!ep->ready_to_connect()) {
-    return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP, "{}: the endpoint lacks a {}", call,
+    return fail(Code::invalid_handle, Detail::handle_ep, "{}: the endpoint lacks a {}", call,
                 ep->parts().pz ? "connect EVD" : "protection zone");
   }
-  const DAT_EP_STATE before = ep->state();
-  ep->set_state(DAT_EP_STATE_COMPLETION_PENDING);
+  const EpState before = ep->state();
+  ep->set_state(EpState::completion_pending);
   try {
     request_->accept(ep->queue_pair(), data);
   } catch (const std::bad_alloc&) {
     ep->set_state(before);
-    return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "{}: no memory for the connection", call);
+    return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the connection", call);
   }
   ep_ = nullptr;
   ia().retire(*this);
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
-DAT_RETURN Cr::reject() {
-  request_->reject({});
+Error Cr::reject(Count private_data_size, const void* private_data) {
+  std::span<const std::byte> data;
+  if (const Error error =
+          read_private_data("dat_cr_reject", ia().nic().info().reject_data_max, private_data_size, private_data, data))
+    return error;
+  request_->reject(data);
   ia().retire(*this);
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
-DAT_RETURN Cr::handoff(DAT_CONN_QUAL qual) {
+Error Cr::handoff(nic::ConnQual qual) {
   const char* call = "dat_cr_handoff";
-  if (const DAT_RETURN rc = check_qualifier(call, qual, DAT_INVALID_ARG2)) return rc;
+  if (const Error error = check_qualifier(call, qual, Argument::handoff)) return error;
   switch (request_->hand_off(qual)) {
     case nic::Status::ok:
       break;
     case nic::Status::unreachable:
-      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: no service point of {} listens on {}", call,
-                  ia().name(), static_cast<std::uint64_t>(qual));
+      return fail(Argument::handoff, "{}: no service point of {} listens on {}", call, ia().name(),
+                  static_cast<std::uint64_t>(qual));
     default:
-      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE, "{}: no descriptor to find out who listens", call);
+      return fail(Code::insufficient_resources, Detail::device, "{}: no descriptor to find out who listens", call);
   }
   ia().retire(*this);
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
 void Cr::shut_down() {
@@ -92,10 +89,10 @@ void Cr::shut_down() {
 // CR-REJ-3, CR-REJ-4
 void Cr::release_endpoint() {
   if (!ep_) return;
-  if (ep_->state() == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {
+  if (ep_->state() == EpState::tentative_connection_pending) {
     ia().retire(*ep_);
-  } else if (ep_->state() == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING) {
-    ep_->set_state(DAT_EP_STATE_UNCONNECTED);
+  } else if (ep_->state() == EpState::passive_connection_pending) {
+    ep_->set_state(EpState::unconnected);
   }
   ep_ = nullptr;
 }

@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "dapl/attributes.h"
+#include "dapl/error.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
 
@@ -13,22 +15,22 @@ class Ep;
 // A connection request that waits for the consumer's answer. With the engine held.
 class Cr final : public Object {
  public:
-  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_CR;
+  static constexpr HandleType kType = HandleType::cr;
 
   // `ep`: the endpoint that goes with the request (made by the provider, or the one of an RSP), or null.
   Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep)
       : Object(ia, kType), local_address_(request->local_address()), request_(std::move(request)), ep_(ep) {}
 
-  DAT_RETURN query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param);
-  DAT_RETURN accept(DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const void* private_data);
-  DAT_RETURN reject();
-  DAT_RETURN handoff(DAT_CONN_QUAL qual);
+  CrParameters query() const;
+  Error accept(Handle ep, Count private_data_size, const void* private_data);
+  Error reject(Count private_data_size, const void* private_data);
+  Error handoff(nic::ConnQual qual);
   void shut_down();  // refuses an unanswered request and lets its endpoint go
 
   nic::ConnectionRequest& request() { return *request_; }
   // The address that was called. An event names it by this pointer, which outlives the answer to the request by as long
   // as freed objects rest. Callers choose it, among all of 127/8 for instance, so that nobody keeps it for longer.
-  DAT_IA_ADDRESS_PTR local_address() { return &local_address_.generic; }
+  const sockaddr* local_address() const { return &local_address_.generic; }
   // Gives the request back, unanswered, for a queue that has no room for it, and lets go of the endpoint.
   std::unique_ptr<nic::ConnectionRequest> give_back() {
     ep_ = nullptr;

@@ -2,8 +2,7 @@
 // Endpoint attributes: defaults, limits and combinations, apart from any endpoint.
 #pragma once
 
-#include <dat/udat.h>
-
+#include "dapl/attributes.h"
 #include "dapl/evd.h"
 #include "dapl/habits.h"
 #include "nic/adapter.h"
@@ -13,11 +12,12 @@ namespace anydat::dapl {
 struct Limits;
 
 // EP-DEF-1. `recv` and `request`: whether the endpoint has an EVD for that direction.
-DAT_EP_ATTR default_attributes(const Limits& limits, bool recv, bool request);
+EpAttributes default_attributes(const Limits& limits, bool recv, bool request);
 
 // What the values are checked against (EP-CREATE-13 to 18, EP-CREATE-27).
 struct AttributeContext {
   const char* call;
+  Argument argument;  // by which the call is given them
   const Limits& limits;
   std::uint32_t qos_supported;
   bool has_recv_evd;
@@ -25,11 +25,11 @@ struct AttributeContext {
   bool shared;              // an endpoint on an SRQ: EP-CSRQ-12 to 18 and 28
   Habit any_max_recv_dtos;  // of an endpoint on an SRQ
 };
-DAT_RETURN check_attributes(const AttributeContext& context, const DAT_EP_ATTR& attr);
+Error check_attributes(const AttributeContext& context, const EpAttributes& attr);
 
-StreamCounts::Model recv_model(DAT_COMPLETION_FLAGS flags);
-StreamCounts::Model request_model(DAT_COMPLETION_FLAGS flags);
+StreamCounts::Model recv_model(CompletionFlags flags);
+StreamCounts::Model request_model(CompletionFlags flags);
 
-nic::QueuePairLimits queue_pair_limits(const DAT_EP_ATTR& attr, bool shared);
+nic::QueuePairLimits queue_pair_limits(const EpAttributes& attr, bool shared);
 
 }  // namespace anydat::dapl

@@ -1,70 +1,69 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Names of endpoint states, and how a refused call names the state it met (EP-SM-27).
 #include "dapl/ep.h"
-#include "dapl/error.h"
 
 namespace anydat::dapl {
 
-const char* name_of(DAT_EP_STATE state) {
+const char* name_of(EpState state) {
   switch (state) {
-    case DAT_EP_STATE_UNCONNECTED:
+    case EpState::unconnected:
       return "UNCONNECTED";
-    case DAT_EP_STATE_UNCONFIGURED_UNCONNECTED:
+    case EpState::unconfigured_unconnected:
       return "UNCONFIGURED_UNCONNECTED";
-    case DAT_EP_STATE_RESERVED:
+    case EpState::reserved:
       return "RESERVED";
-    case DAT_EP_STATE_UNCONFIGURED_RESERVED:
+    case EpState::unconfigured_reserved:
       return "UNCONFIGURED_RESERVED";
-    case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+    case EpState::passive_connection_pending:
       return "PASSIVE_CONNECTION_PENDING";
-    case DAT_EP_STATE_UNCONFIGURED_PASSIVE:
+    case EpState::unconfigured_passive:
       return "UNCONFIGURED_PASSIVE";
-    case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+    case EpState::active_connection_pending:
       return "ACTIVE_CONNECTION_PENDING";
-    case DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING:
+    case EpState::tentative_connection_pending:
       return "TENTATIVE_CONNECTION_PENDING";
-    case DAT_EP_STATE_UNCONFIGURED_TENTATIVE:
+    case EpState::unconfigured_tentative:
       return "UNCONFIGURED_TENTATIVE";
-    case DAT_EP_STATE_CONNECTED:
+    case EpState::connected:
       return "CONNECTED";
-    case DAT_EP_STATE_DISCONNECT_PENDING:
+    case EpState::disconnect_pending:
       return "DISCONNECT_PENDING";
-    case DAT_EP_STATE_DISCONNECTED:
+    case EpState::disconnected:
       return "DISCONNECTED";
-    case DAT_EP_STATE_COMPLETION_PENDING:
+    case EpState::completion_pending:
       return "COMPLETION_PENDING";
   }
   return "unknown";
 }
 
-DAT_RETURN subtype_of(DAT_EP_STATE state) {
+Detail detail_of(EpState state) {
   switch (state) {
-    case DAT_EP_STATE_UNCONNECTED:
-      return DAT_INVALID_STATE_EP_UNCONNECTED;
-    case DAT_EP_STATE_RESERVED:
-      return DAT_INVALID_STATE_EP_RESERVED;
-    case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
-      return DAT_INVALID_STATE_EP_PASSCONNPENDING;
-    case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
-      return DAT_INVALID_STATE_EP_ACTCONNPENDING;
-    case DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING:
-      return DAT_INVALID_STATE_EP_TENTCONNPENDING;
-    case DAT_EP_STATE_CONNECTED:
-      return DAT_INVALID_STATE_EP_CONNECTED;
-    case DAT_EP_STATE_DISCONNECT_PENDING:
-      return DAT_INVALID_STATE_EP_DISCPENDING;
-    case DAT_EP_STATE_DISCONNECTED:
-      return DAT_INVALID_STATE_EP_DISCONNECTED;
-    case DAT_EP_STATE_COMPLETION_PENDING:
-      return DAT_INVALID_STATE_EP_COMPLPENDING;
+    case EpState::unconnected:
+      return Detail::ep_unconnected;
+    case EpState::reserved:
+      return Detail::ep_reserved;
+    case EpState::passive_connection_pending:
+      return Detail::ep_passive_pending;
+    case EpState::active_connection_pending:
+      return Detail::ep_active_pending;
+    case EpState::tentative_connection_pending:
+      return Detail::ep_tentative_pending;
+    case EpState::connected:
+      return Detail::ep_connected;
+    case EpState::disconnect_pending:
+      return Detail::ep_disconnect_pending;
+    case EpState::disconnected:
+      return Detail::ep_disconnected;
+    case EpState::completion_pending:
+      return Detail::ep_completion_pending;
     default:
-      return DAT_NO_SUBTYPE;
+      return Detail::none;
   }
 }
 
-DAT_RETURN Ep::wrong_state(const char* call) const {
-  const DAT_EP_STATE now = state();
-  return fail(DAT_INVALID_STATE, subtype_of(now), "{}: the endpoint is in state {}", call, name_of(now));
+Error Ep::wrong_state(const char* call) const {
+  const EpState now = state();
+  return fail(Code::invalid_state, detail_of(now), "{}: the endpoint is in state {}", call, name_of(now));
 }
 
 }  // namespace anydat::dapl

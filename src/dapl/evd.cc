@@ -8,28 +8,11 @@
 #include "dapl/cno.h"
 #include "dapl/cr.h"
 #include "dapl/ep.h"
-#include "dapl/error.h"
 #include "dapl/ia.h"
-#include "dapl/ranges.h"
 #include "os/cancel.h"
 #include "os/processor.h"
 
 namespace anydat::dapl {
-
-namespace {
-
-constexpr DAT_EVD_FLAGS kAllFlags = static_cast<DAT_EVD_FLAGS>(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG);
-
-DAT_DTO_COMPLETION_STATUS to_dat(nic::WorkStatus status) {
-  // The seam numbers them as DAT does; the assertions keep it so.
-  static_assert(static_cast<int>(nic::WorkStatus::flushed) == DAT_DTO_ERR_FLUSHED);
-  static_assert(static_cast<int>(nic::WorkStatus::remote_access) == DAT_DTO_ERR_REMOTE_ACCESS);
-  static_assert(static_cast<int>(nic::WorkStatus::receiver_not_ready) == DAT_DTO_ERR_RECEIVER_NOT_READY);
-  static_assert(static_cast<int>(nic::WorkStatus::bind_failed) == DAT_RMR_OPERATION_FAILED);
-  return static_cast<DAT_DTO_COMPLETION_STATUS>(status);
-}
-
-}  // namespace
 
 std::uint32_t StreamCounts::all() const {
   return std::accumulate(receives.begin(), receives.end(), 0u) + std::accumulate(requests.begin(), requests.end(), 0u) +
@@ -52,23 +35,23 @@ bool StreamCounts::mixed_with_solicited() const {
 }
 
 // UNSIGNALLED streams share an EVD with SOLICITED ones only by habit.
-DAT_EVD_STATE StreamCounts::configuration() const {
-  if (receives[kUnsignalled] + requests[kUnsignalled] > 0) return DAT_EVD_STATE_CONFIG_NOTIFY;
-  if (receives[kSolicited] > 0) return DAT_EVD_STATE_CONFIG_SOLICITED;
-  return DAT_EVD_STATE_CONFIG_THRESHOLD;
+EvdState StreamCounts::configuration() const {
+  if (receives[kUnsignalled] + requests[kUnsignalled] > 0) return evd_state::kConfigNotify;
+  if (receives[kSolicited] > 0) return evd_state::kConfigSolicited;
+  return evd_state::kConfigThreshold;
 }
 
-Evd::Evd(Ia& ia, DAT_EVD_FLAGS flags)
+Evd::Evd(Ia& ia, EvdFlags flags)
     : Object(ia, kType),
       flags_(flags),
       mixes_flags_(ia.habits().mixed_completion_flags),
       grows_(ia.habits().growing_evds),
-      queue_empty_(ia.habits().codes_without_class ? DAT_QUEUE_EMPTY : error_code(DAT_QUEUE_EMPTY)),
-      timed_out_(ia.habits().codes_without_class ? DAT_TIMEOUT_EXPIRED : error_code(DAT_TIMEOUT_EXPIRED)) {}
+      queue_empty_(Error::everyday(Code::queue_empty, !ia.habits().codes_without_class)),
+      timed_out_(Error::everyday(Code::timeout_expired, !ia.habits().codes_without_class)) {}
 
 Evd::~Evd() = default;
 
-bool Evd::init(DAT_COUNT capacity) {
+bool Evd::init(Count capacity) {
   std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[static_cast<std::size_t>(capacity)]);
   if (!ring) return false;
   base::Guard guard(lock_);
@@ -77,45 +60,39 @@ bool Evd::init(DAT_COUNT capacity) {
   return true;
 }
 
-DAT_RETURN Evd::create(Ia& ia, DAT_COUNT min_qlen, Cno* cno, DAT_EVD_FLAGS flags, DAT_EVD_HANDLE* handle) {
-  if (!handle) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5, "dat_evd_create: evd_handle is NULL");
-  if (flags == 0 || (flags & ~kAllFlags) != 0) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "dat_evd_create: evd_flags {:#x} are not a union of {:#x}",
-                static_cast<unsigned>(flags), static_cast<unsigned>(kAllFlags));
+Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* handle) {
+  if (!handle) return fail(Argument::evd_handle, "dat_evd_create: evd_handle is NULL");
+  if (flags == 0 || (flags & ~evd_flag::kAll) != 0) {
+    return fail(Argument::evd_flags, "dat_evd_create: evd_flags {:#x} are not a union of {:#x}", flags, evd_flag::kAll);
   }
   if (min_qlen <= 0) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_evd_create: evd_min_qlen {} is not positive", min_qlen);
+    return fail(Argument::evd_min_qlen, "dat_evd_create: evd_min_qlen {} is not positive", min_qlen);
   }
   if (min_qlen > ia.limits().max_evd_qlen) {
-    return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD,
-                "dat_evd_create: evd_min_qlen {} exceeds max_evd_qlen {}", min_qlen, ia.limits().max_evd_qlen);
+    return fail(Code::insufficient_resources, Detail::evd, "dat_evd_create: evd_min_qlen {} exceeds max_evd_qlen {}",
+                min_qlen, ia.limits().max_evd_qlen);
   }
   base::Guard guard(ia.engine());
   auto evd = std::make_unique<Evd>(ia, flags);
   if (!evd->init(min_qlen)) {
-    return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "dat_evd_create: no memory for {} events", min_qlen);
+    return fail(Code::insufficient_resources, Detail::memory, "dat_evd_create: no memory for {} events", min_qlen);
   }
   Evd* result = ia.adopt(std::move(evd));
-  if (!result) return ia.out_of("dat_evd_create", "EVDs", DAT_RESOURCE_TEVD);
+  if (!result) return ia.out_of("dat_evd_create", "EVDs", Detail::evd);
   if (cno) result->modify_cno(cno);
   *handle = result->handle();
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
-DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
-  if (const DAT_RETURN rc = check_query("dat_evd_query", mask, DAT_EVD_FIELD_ALL, param)) return rc;
+EvdParameters Evd::query() {
   base::Guard guard(lock_);
-  param->ia_handle = ia().handle();
-  param->evd_qlen = static_cast<DAT_COUNT>(capacity_);
-  param->evd_state =
-      static_cast<DAT_EVD_STATE>((enabled_ ? DAT_EVD_STATE_ENABLED : DAT_EVD_STATE_DISABLED) |
-                                 (waitable_ ? DAT_EVD_STATE_WAITABLE : DAT_EVD_STATE_UNWAITABLE) | configuration_);
-  param->cno_handle = cno_ ? cno_->handle() : DAT_HANDLE_NULL;
-  param->evd_flags = flags_;
-  return DAT_SUCCESS;
+  return {ia().handle(), static_cast<Count>(capacity_),
+          (enabled_ ? evd_state::kEnabled : evd_state::kDisabled) |
+              (waitable_ ? evd_state::kWaitable : evd_state::kUnwaitable) | configuration_,
+          cno_ ? cno_->handle() : nullptr, flags_};
 }
 
-DAT_RETURN Evd::modify_cno(Cno* cno) {
+void Evd::modify_cno(Cno* cno) {
   if (cno) cno->attach();  // before it can be triggered, which needs room
   Cno* old = nullptr;
   {
@@ -125,23 +102,20 @@ DAT_RETURN Evd::modify_cno(Cno* cno) {
   }
   if (old && old != cno) old->forget(*this);
   if (old) old->detach(nullptr);
-  return DAT_SUCCESS;
 }
 
-DAT_RETURN Evd::set_enabled(bool enabled) {
+void Evd::set_enabled(bool enabled) {
   base::Guard guard(lock_);
   enabled_ = enabled;
-  return DAT_SUCCESS;
 }
 
-DAT_RETURN Evd::set_waitable(bool waitable) {
+void Evd::set_waitable(bool waitable) {
   base::Guard guard(lock_);
   waitable_ = waitable;
   if (!waitable && waiter_) {
     turned_away_ = true;
     waiter_->notify();
   }
-  return DAT_SUCCESS;
 }
 
 void Evd::set_streams(const StreamCounts& counts) {
@@ -155,23 +129,16 @@ void Evd::set_streams(const StreamCounts& counts) {
 
 // ---- arrivals
 
-void Evd::write(Entry& entry, const nic::Completion& completion) const {
+inline void Evd::write(Entry& entry, const nic::Completion& completion) const {
+  Event& event = entry.event;
+  event.kind = completion.kind == nic::WorkKind::bind ? EventKind::bind_completion : EventKind::dto_completion;
+  event.status = completion.status;
+  event.operation = completion.kind;
+  event.detail = completion.invalidated;
+  event.object = completion.owner;
+  event.cookie = completion.cookie;
+  event.length = completion.length;
   entry.shared = completion.shared;
-  entry.event.evd_handle = handle();
-  if (completion.kind == nic::WorkKind::bind) [[unlikely]] {
-    entry.event.event_number = DAT_RMR_BIND_COMPLETION_EVENT;
-    DAT_RMR_BIND_COMPLETION_EVENT_DATA& data = entry.event.event_data.rmr_completion_event_data;
-    data.rmr_handle = completion.owner;
-    data.user_cookie.as_64 = completion.cookie;
-    data.status = to_dat(completion.status);
-    return;
-  }
-  entry.event.event_number = DAT_DTO_COMPLETION_EVENT;
-  DAT_DTO_COMPLETION_EVENT_DATA& data = entry.event.event_data.dto_completion_event_data;
-  data.ep_handle = completion.owner;
-  data.user_cookie.as_64 = completion.cookie;
-  data.status = to_dat(completion.status);
-  data.transfered_length = completion.length;
 }
 
 bool Evd::notifies(const nic::Completion& completion) const {
@@ -212,19 +179,19 @@ std::size_t Evd::push(std::span<const nic::Completion> completions) {
         notify_locked();
     }
   }
-  if (report) ia().post_async(*this, DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR);
+  if (report) ia().post_async(*this, EventKind::evd_overflow, async_reason::kEvdOverflow);
   return kept;
 }
 
-bool Evd::push(const DAT_EVENT& event) {
+bool Evd::push(const Event& event) {
   return append(event, true);
 }
 
-bool Evd::push_request(const DAT_EVENT& event) {
+bool Evd::push_request(const Event& event) {
   return append(event, false);
 }
 
-bool Evd::append(const DAT_EVENT& event, bool overflows) {
+bool Evd::append(const Event& event, bool overflows) {
   bool report = false;
   {
     base::Guard guard(lock_);
@@ -237,7 +204,7 @@ bool Evd::append(const DAT_EVENT& event, bool overflows) {
     }
     if (overflows) report = note_overflow_locked(1);
   }
-  if (report) ia().post_async(*this, DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR);
+  if (report) ia().post_async(*this, EventKind::evd_overflow, async_reason::kEvdOverflow);
   return false;
 }
 
@@ -277,88 +244,58 @@ void Evd::notify_locked() {
   }
 }
 
-DAT_RETURN Evd::post_se(const DAT_EVENT* event) {
-  if (!event) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_evd_post_se: event is NULL");
-  if (event->event_number != DAT_SOFTWARE_EVENT) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_evd_post_se: event number {:#x} is not {:#x}",
-                static_cast<unsigned>(event->event_number), static_cast<unsigned>(DAT_SOFTWARE_EVENT));
+Error Evd::post_software(const void* pointer) {
+  if (!carries(evd_flag::kSoftware)) {
+    return fail(Argument::evd_handle, "dat_evd_post_se: the EVD's flags {:#x} do not contain DAT_EVD_SOFTWARE_FLAG",
+                flags_);
   }
-  if (!carries(DAT_EVD_SOFTWARE_FLAG)) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1,
-                "dat_evd_post_se: the EVD's flags {:#x} do not contain DAT_EVD_SOFTWARE_FLAG",
-                static_cast<unsigned>(flags_));
-  }
-  DAT_EVENT copy;
-  copy.event_number = DAT_SOFTWARE_EVENT;
-  copy.evd_handle = handle();
-  copy.event_data.software_event_data.pointer = event->event_data.software_event_data.pointer;
-  const bool queued = append(copy, false);
+  Event event{};
+  event.kind = EventKind::software;
+  event.pointer = pointer;
+  const bool queued = append(event, false);
   ia().engine().run_tasks_if_free();
-  return queued ? DAT_SUCCESS : error_code(DAT_QUEUE_FULL);
+  return queued ? kSuccess : Error(Code::queue_full);
 }
 
 // ---- departures
 
-inline void Evd::pop_locked(DAT_EVENT* event, nic::ReceiveQueue*& shared) {
-  Entry& entry = ring_[head_];
-  *event = entry.event;
-  shared = entry.shared;
-  if (++head_ == capacity_) head_ = 0;
-  count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-  overflowed_ = false;
+Error Evd::busy_locked(const char* call) {
+  return fail(Code::invalid_state, Detail::evd_waiter, "{}: another thread is blocked in dat_evd_wait on this EVD",
+              call);
 }
 
-DAT_RETURN Evd::busy_locked(const char* call) {
-  return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER,
-              "{}: another thread is blocked in dat_evd_wait on this EVD", call);
+void Evd::poll() {
+  ia().engine().poll();
 }
 
-DAT_RETURN Evd::dequeue(DAT_EVENT* event) {
-  if (!event) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_evd_dequeue: event is NULL");
-  if (count_.load(std::memory_order_acquire) == 0) ia().engine().poll();
-  nic::ReceiveQueue* shared = nullptr;
-  {
-    base::Guard guard(lock_);
-    if (waiter_) return busy_locked("dat_evd_dequeue");
-    if (count_.load(std::memory_order_relaxed) == 0) return queue_empty_;
-    pop_locked(event, shared);
-    // SRQ-ACC-9. Under the lock: a shared queue that goes away makes the queues forget it first.
-    if (shared) shared->reaped();
-  }
-  return DAT_SUCCESS;
-}
-
-DAT_RETURN Evd::wait(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event, DAT_COUNT* nmore) {
-  if (!event) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "dat_evd_wait: event is NULL");
-  if (!nmore) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5, "dat_evd_wait: nmore is NULL");
+Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
+  const auto take = [&event](const Event& taken) { event = taken; };
+  if (!nmore) return fail(Argument::nmore, "dat_evd_wait: nmore is NULL");
   for (bool polled = false;; polled = true) {
     {
       base::Guard guard(lock_);
       if (threshold <= 0 || static_cast<std::uint32_t>(threshold) > capacity_) {
-        return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
-                    "dat_evd_wait: threshold {} is not between 1 and the queue length {}", threshold, capacity_);
+        return fail(Argument::threshold, "dat_evd_wait: threshold {} is not between 1 and the queue length {}",
+                    threshold, capacity_);
       }
       if (!waitable_) {
-        return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE, "dat_evd_wait: the EVD is unwaitable");
+        return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
       }
       if (waiter_) return busy_locked("dat_evd_wait");
-      if (threshold > 1 && configuration_ != DAT_EVD_STATE_CONFIG_THRESHOLD) {
-        const bool notify = configuration_ == DAT_EVD_STATE_CONFIG_NOTIFY;
-        return fail(DAT_INVALID_STATE,
-                    notify ? DAT_INVALID_STATE_EVD_CONFIG_NOTIFY : DAT_INVALID_STATE_EVD_CONFIG_SOLICITED,
+      if (threshold > 1 && configuration_ != evd_state::kConfigThreshold) {
+        const bool notify = configuration_ == evd_state::kConfigNotify;
+        return fail(Code::invalid_state, notify ? Detail::evd_config_notify : Detail::evd_config_solicited,
                     "dat_evd_wait: threshold {} on an EVD whose streams are {}; only 1 is possible", threshold,
                     notify ? "UNSIGNALLED" : "SOLICITED_WAIT");
       }
       const std::uint32_t count = count_.load(std::memory_order_relaxed);
       if (count >= static_cast<std::uint32_t>(threshold)) {
-        nic::ReceiveQueue* shared = nullptr;
-        pop_locked(event, shared);
-        if (shared) shared->reaped();
-        *nmore = static_cast<DAT_COUNT>(count - 1);
-        return DAT_SUCCESS;
+        pop_locked(take);
+        *nmore = static_cast<Count>(count - 1);
+        return kSuccess;
       }
       if (polled && timeout == 0) {
-        *nmore = static_cast<DAT_COUNT>(count);
+        *nmore = static_cast<Count>(count);
         return timed_out_;
       }
     }
@@ -367,11 +304,11 @@ DAT_RETURN Evd::wait(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
   }
 }
 
-DAT_RETURN Evd::block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event, DAT_COUNT* nmore) {
+Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
+  const auto take = [&event](const Event& taken) { event = taken; };
   nic::Engine& engine = ia().engine();
-  const base::Nanoseconds deadline = timeout == DAT_TIMEOUT_INFINITE
-                                         ? base::kForever
-                                         : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
+  const base::Nanoseconds deadline =
+      timeout == kInfinite ? base::kForever : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
   const auto wanted = static_cast<std::uint32_t>(threshold);
   const os::CancelOff off;
   nic::Waiter waiter(off.was_on());
@@ -382,10 +319,10 @@ DAT_RETURN Evd::block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event
       base::Guard guard(lock_);
       if (!registered) {
         // What changed since the caller looked.
-        if (dead_) return error_code(DAT_ABORT);
+        if (dead_) return Error(Code::abort);
         if (waiter_) return busy_locked("dat_evd_wait");
         if (!waitable_) {
-          return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE, "dat_evd_wait: the EVD is unwaitable");
+          return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
         }
         waiter_ = &waiter;
         threshold_ = wanted;
@@ -397,19 +334,17 @@ DAT_RETURN Evd::block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event
       const bool finished = dead_ || turned_away_ || count >= wanted || result != nic::WaitResult::notified;
       if (finished) {
         waiter_ = nullptr;  // from here on the EVD may go (EVD-FREE-5), once the lock is released
-        if (dead_) return error_code(DAT_ABORT);
+        if (dead_) return Error(Code::abort);
         if (turned_away_) {
-          return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE, "dat_evd_wait: the EVD became unwaitable");
+          return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD became unwaitable");
         }
         if (count >= wanted) {  // TMO-5: also if the time has run out
-          nic::ReceiveQueue* shared = nullptr;
-          pop_locked(event, shared);
-          if (shared) shared->reaped();
-          *nmore = static_cast<DAT_COUNT>(count - 1);
-          return DAT_SUCCESS;
+          pop_locked(take);
+          *nmore = static_cast<Count>(count - 1);
+          return kSuccess;
         }
-        *nmore = static_cast<DAT_COUNT>(count);
-        return result == nic::WaitResult::interrupted ? error_code(DAT_INTERRUPTED_CALL) : timed_out_;
+        *nmore = static_cast<Count>(count);
+        return result == nic::WaitResult::interrupted ? Error(Code::interrupted_call) : timed_out_;
       }
       waiter.rearm();
     }
@@ -427,25 +362,25 @@ DAT_RETURN Evd::block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event
 
 // ---- size and end
 
-DAT_RETURN Evd::resize(DAT_COUNT min_qlen) {
+Error Evd::resize(Count min_qlen) {
   if (min_qlen <= 0 || min_qlen > ia().limits().max_evd_qlen) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_evd_resize: evd_min_qlen {} is not between 1 and {}",
-                min_qlen, ia().limits().max_evd_qlen);
+    return fail(Argument::evd_min_qlen, "dat_evd_resize: evd_min_qlen {} is not between 1 and {}", min_qlen,
+                ia().limits().max_evd_qlen);
   }
   const auto capacity = static_cast<std::uint32_t>(min_qlen);
   std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[capacity]);
   if (!ring) {
-    return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "dat_evd_resize: no memory for {} events", min_qlen);
+    return fail(Code::insufficient_resources, Detail::memory, "dat_evd_resize: no memory for {} events", min_qlen);
   }
   base::Guard guard(lock_);
   if (waiter_) return busy_locked("dat_evd_resize");
   const std::uint32_t count = count_.load(std::memory_order_relaxed);
   if (count > capacity) {
-    return fail(DAT_INVALID_STATE, DAT_NO_SUBTYPE, "dat_evd_resize: {} events are queued, more than {}", count,
+    return fail(Code::invalid_state, Detail::none, "dat_evd_resize: {} events are queued, more than {}", count,
                 min_qlen);
   }
   move_locked(std::move(ring), capacity);
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
 void Evd::forget(const nic::ReceiveQueue& queue) {
@@ -457,14 +392,14 @@ void Evd::forget(const nic::ReceiveQueue& queue) {
   }
 }
 
-DAT_RETURN Evd::free() {
+Error Evd::free() {
   if (streams_.all() > 0) {
-    return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE, "dat_evd_free: {} event streams still feed the EVD",
+    return fail(Code::invalid_state, Detail::evd_in_use, "dat_evd_free: {} event streams still feed the EVD",
                 streams_.all());
   }
   Ia& ia = this->ia();
   ia.retire(*this);
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
 void Evd::shut_down() {
@@ -500,9 +435,9 @@ void Evd::shut_down() {
   for (std::uint32_t i = 0; i < count; ++i) {
     Entry& entry = ring[(head + i) % capacity];
     if (entry.shared) entry.shared->reaped();  // SRQ-ACC-11
-    if (entry.event.event_number == DAT_CONNECTION_REQUEST_EVENT) {
+    if (entry.event.kind == EventKind::connection_request) {
       // EVD-FREE-11: nobody will ever answer it.
-      if (Cr* cr = lookup<Cr>(entry.event.event_data.cr_arrival_event_data.cr_handle)) ia().retire(*cr);
+      if (Cr* cr = lookup<Cr>(entry.event.object)) ia().retire(*cr);
     }
   }
 }

@@ -7,6 +7,9 @@
 
 #include "base/counter.h"
 #include "base/lock.h"
+#include "dapl/attributes.h"
+#include "dapl/error.h"
+#include "dapl/event.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
 
@@ -25,7 +28,7 @@ struct StreamCounts {
   bool permitted(bool software) const;  // EVM-24, EP-CREATE-20 to 23
   // Whether a receive may have to be asked how its stream notifies, since not all do it alike.
   bool mixed_with_solicited() const;
-  DAT_EVD_STATE configuration() const;  // EVM-23
+  EvdState configuration() const;  // EVM-23
 };
 
 // An event dispatcher: a queue of events, one waiter at a time, and perhaps a CNO to trigger.
@@ -35,7 +38,7 @@ struct StreamCounts {
 // every event is handed out once, in order of arrival (EVM-9, EVM-13).
 class Evd final : public Object, public nic::CompletionQueue {
  public:
-  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_EVD;
+  static constexpr HandleType kType = HandleType::evd;
 
   struct Counters {
     base::Counter events;     // ever queued
@@ -44,35 +47,37 @@ class Evd final : public Object, public nic::CompletionQueue {
     base::Counter most_queued;
   };
 
-  Evd(Ia& ia, DAT_EVD_FLAGS flags);
+  Evd(Ia& ia, EvdFlags flags);
   ~Evd() override;
-  bool init(DAT_COUNT capacity);
+  bool init(Count capacity);
 
-  static DAT_RETURN create(Ia& ia, DAT_COUNT min_qlen, Cno* cno, DAT_EVD_FLAGS flags, DAT_EVD_HANDLE* handle);
-  DAT_RETURN query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param);
-  DAT_RETURN modify_cno(Cno* cno);
-  DAT_RETURN set_enabled(bool enabled);
-  DAT_RETURN set_waitable(bool waitable);
-  DAT_RETURN wait(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event, DAT_COUNT* nmore);
-  DAT_RETURN dequeue(DAT_EVENT* event);
-  DAT_RETURN post_se(const DAT_EVENT* event);
-  DAT_RETURN resize(DAT_COUNT min_qlen);
-  DAT_RETURN free();
+  static Error create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* handle);
+  EvdParameters query();
+  void modify_cno(Cno* cno);
+  void set_enabled(bool enabled);
+  void set_waitable(bool waitable);
+  Error wait(Microseconds timeout, Count threshold, Event& event, Count* nmore);
+  // Hands the oldest event to take(const Event&), with lock_ held: what the face writes is written once.
+  template <typename Take>
+  Error dequeue(Take take);
+  Error post_software(const void* pointer);
+  Error resize(Count min_qlen);
+  Error free();
 
   // (engine) Streams.
   const StreamCounts& streams() const { return streams_; }
   bool permits(const StreamCounts& counts) const {
-    return mixes_flags_ || counts.permitted((flags_ & DAT_EVD_SOFTWARE_FLAG) != 0);
+    return mixes_flags_ || counts.permitted((flags_ & evd_flag::kSoftware) != 0);
   }
   void set_streams(const StreamCounts& counts);
   std::uint32_t queued() const { return count_.load(std::memory_order_relaxed); }
-  bool carries(DAT_EVD_FLAGS kind) const { return (flags_ & kind) != 0; }
+  bool carries(EvdFlags kind) const { return (flags_ & kind) != 0; }
 
   // Arrivals. False: lost for want of room, which has been reported, except by push_request().
   using nic::CompletionQueue::push;
   std::size_t push(std::span<const nic::Completion> completions) override;
-  bool push(const DAT_EVENT& event);
-  bool push_request(const DAT_EVENT& event);  // EVM-53: a full queue is a full backlog, not an overflow
+  bool push(const Event& event);
+  bool push_request(const Event& event);  // EVM-53: a full queue is a full backlog, not an overflow
 
   // (engine) Forgets that completions on the queue came from this shared queue; it is about to go.
   void forget(const nic::ReceiveQueue& queue);
@@ -83,12 +88,11 @@ class Evd final : public Object, public nic::CompletionQueue {
 
  private:
   struct Entry {
-    DAT_EVENT event;
+    Event event;
     nic::ReceiveQueue* shared;  // to be told when a receive's completion is reaped
-    std::uint64_t spare;        // fills the cache line
   };
 
-  bool append(const DAT_EVENT& event, bool overflows);
+  bool append(const Event& event, bool overflows);
   Entry& next_slot_locked() ANYDAT_REQUIRES(lock_);
   void write(Entry& entry, const nic::Completion& completion) const;
   bool notifies(const nic::Completion& completion) const;
@@ -96,15 +100,17 @@ class Evd final : public Object, public nic::CompletionQueue {
   void move_locked(std::unique_ptr<Entry[]> ring, std::uint32_t capacity) ANYDAT_REQUIRES(lock_);
   bool note_overflow_locked(std::size_t lost) ANYDAT_REQUIRES(lock_);
   void notify_locked() ANYDAT_REQUIRES(lock_);
-  void pop_locked(DAT_EVENT* event, nic::ReceiveQueue*& shared) ANYDAT_REQUIRES(lock_);
-  DAT_RETURN busy_locked(const char* call) ANYDAT_REQUIRES(lock_);
-  DAT_RETURN block(DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event, DAT_COUNT* nmore);
+  template <typename Take>
+  void pop_locked(Take& take) ANYDAT_REQUIRES(lock_);
+  void poll();
+  Error busy_locked(const char* call) ANYDAT_REQUIRES(lock_);
+  Error block(Microseconds timeout, Count threshold, Event& event, Count* nmore);
 
-  const DAT_EVD_FLAGS flags_;
+  const EvdFlags flags_;
   const bool mixes_flags_;  // as the next three, by the instance's habits
   const bool grows_;
-  const DAT_RETURN queue_empty_;
-  const DAT_RETURN timed_out_;
+  const Error queue_empty_;
+  const Error timed_out_;
   StreamCounts streams_;  // with the engine
 
   mutable base::SpinLock lock_;
@@ -123,8 +129,31 @@ class Evd final : public Object, public nic::CompletionQueue {
   bool turned_away_ ANYDAT_GUARDED_BY(lock_) = false;  // the waiter met set_unwaitable (ruling A61)
   bool overflowed_ ANYDAT_GUARDED_BY(lock_) = false;   // reported, and nothing dequeued since
   bool dead_ ANYDAT_GUARDED_BY(lock_) = false;
-  DAT_EVD_STATE configuration_ ANYDAT_GUARDED_BY(lock_) = DAT_EVD_STATE_CONFIG_THRESHOLD;
+  EvdState configuration_ ANYDAT_GUARDED_BY(lock_) = evd_state::kConfigThreshold;
   Counters counters_;  // written under lock_
 };
+
+template <typename Take>
+inline void Evd::pop_locked(Take& take) {
+  const Entry& entry = ring_[head_];
+  take(entry.event);
+  nic::ReceiveQueue* const shared = entry.shared;
+  if (++head_ == capacity_) head_ = 0;
+  count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  overflowed_ = false;
+  // SRQ-ACC-9. Under the lock: a shared queue that goes away makes the queues forget it first.
+  if (shared) shared->reaped();
+}
+
+template <typename Take>
+inline Error Evd::dequeue(Take take) {
+  if (count_.load(std::memory_order_acquire) == 0) poll();
+  base::Guard guard(lock_);
+  if (waiter_) [[unlikely]]
+    return busy_locked("dat_evd_dequeue");
+  if (count_.load(std::memory_order_relaxed) == 0) return queue_empty_;
+  pop_locked(take);
+  return kSuccess;
+}
 
 }  // namespace anydat::dapl

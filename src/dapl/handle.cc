@@ -60,7 +60,7 @@ bool HandleTable::add_chunk() {
   return false;
 }
 
-HandleSlot* HandleTable::add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object& object) {
+HandleSlot* HandleTable::add(const void* provider, HandleType type, Object& object) {
   base::Guard guard(lock_);
   HandleSlot* slot = nullptr;
   if (free_count_ <= kRestingMin && (fresh_count_ > 0 || add_chunk())) {
@@ -72,7 +72,7 @@ HandleSlot* HandleTable::add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type,
     free_first_ = slot->next_free;
     --free_count_;
   }
-  slot->provider = &provider;
+  slot->provider = provider;
   slot->type.store(type, std::memory_order_relaxed);
   slot->context.store(0, std::memory_order_relaxed);  // GEN-15
   slot->object.store(&object, std::memory_order_release);

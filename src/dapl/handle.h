@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <dat/udat.h>
-// dat_registry.h needs the types of udat.h.
-#include <dat/dat_registry.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -12,6 +8,7 @@
 
 #include "base/fork.h"
 #include "base/lock.h"
+#include "dapl/types.h"
 
 namespace anydat::dapl {
 
@@ -21,9 +18,9 @@ class Object;
 // slot's memory is never given back nor used for anything else, so a stale handle can be looked at and refused (ruling
 // A6).
 struct alignas(64) HandleSlot {
-  const DAT_PROVIDER* provider;
+  const void* provider;
   std::atomic<Object*> object;  // null: free
-  std::atomic<std::uint32_t> type;
+  std::atomic<HandleType> type;
   std::atomic<std::uint64_t> context;  // the consumer's (CTX-SET-1)
   HandleSlot* next_free;               // with the table's lock
 };
@@ -40,17 +37,17 @@ class HandleTable {
   static HandleTable& instance();
 
   // Null when the table is full, or there is no memory for more.
-  HandleSlot* add(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object& object);
+  HandleSlot* add(const void* provider, HandleType type, Object& object);
   void remove(HandleSlot* slot);
 
   // The slot of a live object, or null.
-  static HandleSlot* find(DAT_HANDLE handle) {
+  static HandleSlot* find(Handle handle) {
     if (!owns(handle) || reinterpret_cast<std::uintptr_t>(handle) % sizeof(HandleSlot) != 0) return nullptr;
     auto* slot = static_cast<HandleSlot*>(handle);
     return slot->object.load(std::memory_order_acquire) ? slot : nullptr;
   }
   // Ours, live or not.
-  static bool owns(DAT_HANDLE handle) {
+  static bool owns(Handle handle) {
     const auto address = reinterpret_cast<std::uintptr_t>(handle);
     if (address - reinterpret_cast<std::uintptr_t>(first_.data()) < sizeof first_) [[likely]]
       return true;

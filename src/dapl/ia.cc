@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "base/env.h"
@@ -13,15 +12,12 @@
 #include "dapl/counters.h"
 #include "dapl/cr.h"
 #include "dapl/ep.h"
-#include "dapl/error.h"
 #include "dapl/evd.h"
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
-#include "dapl/ranges.h"
 #include "dapl/rmr.h"
 #include "dapl/service_point.h"
 #include "dapl/srq.h"
-#include "version.h"
 
 namespace anydat::dapl {
 
@@ -29,7 +25,7 @@ namespace {
 
 // What programs written for OpenFabrics' Providers look for by name. There is no InfiniBand here, so only what is true
 // of every adapter: it reads by RDMA, and a message of that many bytes never has to be cut by the program.
-constexpr DAT_NAMED_ATTR kOpenFabricsAttributes[] = {
+constexpr NamedAttribute kOpenFabricsAttributes[] = {
     {"DAT_IB_RDMA_READ", "TRUE"},
     {"DAT_IB_TRANSPORT_MTU", "2048"},
     {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
@@ -49,11 +45,6 @@ std::list<Ia*>& instances() {
   return all_instances->list;
 }
 
-void copy_name(char (&to)[DAT_NAME_MAX_LENGTH], const std::string& from) {
-  std::memset(to, 0, sizeof to);
-  std::memcpy(to, from.data(), std::min(from.size(), sizeof to - 1));
-}
-
 Limits limits_of(const nic::AdapterLimits& nic) {
   Limits limits;
   const auto lower = []<typename T>(T& ours, std::uint64_t theirs) {
@@ -62,7 +53,7 @@ Limits limits_of(const nic::AdapterLimits& nic) {
   lower(limits.max_eps, nic.queue_pairs);
   lower(limits.max_ep_per_srq, nic.queue_pairs);
   lower(limits.max_dto_per_ep, std::min(nic.send_depth, nic.recv_depth));
-  lower(limits.max_rdma_read_per_ep, nic.reads);
+  lower(limits.max_rdma_reads_per_ep, nic.reads);
   lower(limits.max_iov, nic.segments);
   lower(limits.max_lmrs, nic.regions);
   lower(limits.max_rmrs, nic.regions);
@@ -104,30 +95,28 @@ Ia::Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
 
 Ia::~Ia() = default;
 
-DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd,
-                    DAT_IA_HANDLE* handle) {
+Error Ia::open(const Kind& kind, const char* name, Count async_min_qlen, Handle* async_evd, Handle* handle) {
   base::warn_of_environment();
   const Limits limits;
-  const DAT_EVD_HANDLE wanted = *async_evd;
-  const bool creates = wanted == DAT_HANDLE_NULL;
-  const bool elsewhere = wanted == DAT_EVD_ASYNC_EXISTS;
+  const Handle wanted = *async_evd;
+  const bool creates = !wanted;
+  const bool elsewhere = wanted == kEvdExists;
   if (creates && async_min_qlen <= 0) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_ia_open: async_evd_min_qlen {} is not positive",
-                async_min_qlen);
+    return fail(Argument::async_evd_min_qlen, "dat_ia_open: async_evd_min_qlen {} is not positive", async_min_qlen);
   }
   if (creates && async_min_qlen > limits.max_evd_qlen) {
-    return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD,
-                "dat_ia_open: async_evd_min_qlen {} exceeds max_evd_qlen {}", async_min_qlen, limits.max_evd_qlen);
+    return fail(Code::insufficient_resources, Detail::evd, "dat_ia_open: async_evd_min_qlen {} exceeds max_evd_qlen {}",
+                async_min_qlen, limits.max_evd_qlen);
   }
   Evd* shared = nullptr;
   const Ia* owner = nullptr;
   const auto not_live = [&] {
-    return fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC,
+    return fail(Code::invalid_handle, Detail::handle_evd_async,
                 "dat_ia_open: {} is no live async EVD of an instance of {}", wanted, name);
   };
   if (!creates && !elsewhere) {
     shared = lookup<Evd>(wanted);
-    if (!shared || !shared->carries(DAT_EVD_ASYNC_FLAG) || shared->ia().name() != name) return not_live();
+    if (!shared || !shared->carries(evd_flag::kAsync) || shared->ia().name() != name) return not_live();
     owner = &shared->ia();
   }
   nic::Status status = nic::Status::ok;
@@ -135,22 +124,22 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
   std::unique_ptr<nic::Adapter> nic = kind.make(kind.adapter, status, why);
   if (!nic) {
     if (!why.empty()) {
-      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE, "dat_ia_open: {}: {}", name, why);
+      return fail(Code::insufficient_resources, Detail::device, "dat_ia_open: {}: {}", name, why);
     }
     if (status == nic::Status::unsupported) {
-      return fail(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED, "dat_ia_open: {}: this host has no adapter {}", name,
-                  kind.adapter);
+      return fail(Code::provider_not_found, Detail::name_not_registered, "dat_ia_open: {}: this host has no adapter {}",
+                  name, kind.adapter);
     }
-    return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE, "dat_ia_open: no memory, thread or descriptors for {}",
+    return fail(Code::insufficient_resources, Detail::device, "dat_ia_open: no memory, thread or descriptors for {}",
                 name);
   }
   std::unique_ptr<Ia> ia(new Ia(kind, name, std::move(nic)));
   std::list<Ia*> place{ia.get()};
-  std::unique_ptr<Evd> made = creates ? std::make_unique<Evd>(*ia, DAT_EVD_ASYNC_FLAG) : nullptr;
+  std::unique_ptr<Evd> made = creates ? std::make_unique<Evd>(*ia, evd_flag::kAsync) : nullptr;
   // From here on nothing throws.
   ia->slot_ = HandleTable::instance().add(kind.table, kType, *ia);
   if (!ia->slot_) {
-    return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "dat_ia_open: no handle is free");
+    return fail(Code::insufficient_resources, Detail::memory, "dat_ia_open: no handle is free");
   }
   Evd* evd = shared;
   if (creates) {
@@ -158,7 +147,7 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
     evd = made->init(async_min_qlen) ? ia->adopt(std::move(made)) : nullptr;
     if (!evd) {
       HandleTable::instance().remove(ia->slot_);
-      return fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "dat_ia_open: no memory for the async EVD");
+      return fail(Code::insufficient_resources, Detail::memory, "dat_ia_open: no memory for the async EVD");
     }
   }
   {
@@ -184,14 +173,14 @@ DAT_RETURN Ia::open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen
     ia->nic().report_to(ia.get());
   }
   if (creates) *async_evd = evd->handle();
-  if (elsewhere) *async_evd = DAT_EVD_OUT_OF_SCOPE;  // IA-OPEN-17
+  if (elsewhere) *async_evd = kEvdOutOfScope;  // IA-OPEN-17
   *handle = ia.release()->handle();
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
-DAT_RETURN Ia::close(Ia& ia, DAT_CLOSE_FLAGS flags) {
-  if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_ia_close: flags {:#x} are neither abrupt nor graceful",
+Error Ia::close(Ia& ia, CloseFlags flags) {
+  if (flags != CloseFlags::abrupt && flags != CloseFlags::graceful) {
+    return fail(Argument::ia_flags, "dat_ia_close: flags {:#x} are neither abrupt nor graceful",
                 static_cast<unsigned>(flags));
   }
   Evd* borrowed = nullptr;
@@ -201,16 +190,15 @@ DAT_RETURN Ia::close(Ia& ia, DAT_CLOSE_FLAGS flags) {
     if (ia.owns_async_evd_) {
       const bool others = std::any_of(instances().begin(), instances().end(),
                                       [&](Ia* other) { return other != &ia && other->async_evd_.load() == own; });
-      if (others && flags == DAT_CLOSE_GRACEFUL_FLAG) {
-        return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE,
+      if (others && flags == CloseFlags::graceful) {
+        return fail(Code::invalid_state, Detail::ia_in_use,
                     "dat_ia_close: another open instance shares this instance's async EVD");
       }
     }
-    if (flags == DAT_CLOSE_GRACEFUL_FLAG) {
+    if (flags == CloseFlags::graceful) {
       base::Guard engine(ia.engine());
       if (ia.anything_of_the_consumers()) {
-        return fail(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE,
-                    "dat_ia_close: objects of the instance still exist");
+        return fail(Code::invalid_state, Detail::ia_in_use, "dat_ia_close: objects of the instance still exist");
       }
     }
     std::erase(instances(), &ia);
@@ -244,16 +232,16 @@ DAT_RETURN Ia::close(Ia& ia, DAT_CLOSE_FLAGS flags) {
   }
   log_counters(ia);
   delete &ia;
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
 bool Ia::anything_of_the_consumers() const {
-  for (std::size_t type = 0; type < objects_.size(); ++type) {
-    if (type == DAT_HANDLE_TYPE_CR) continue;  // ruling A39
-    for (const auto& object : objects_[type]) {
+  for (const auto& list : objects_) {
+    for (const auto& object : list) {
+      if (object->type() == HandleType::cr) continue;  // ruling A39
       if (object.get() == async_evd_.load() && owns_async_evd_) continue;
-      if (type == DAT_HANDLE_TYPE_EP &&
-          static_cast<const Ep&>(*object).state() == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {
+      if (object->type() == HandleType::ep &&
+          static_cast<const Ep&>(*object).state() == EpState::tentative_connection_pending) {
         continue;
       }
       return true;
@@ -267,14 +255,13 @@ void Ia::destroy_everything() {
   for (;; nic().await_quiet()) {
     base::Guard guard(engine());
     closing_ = true;
-    for (const DAT_HANDLE_TYPE type : {DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CR}) retire_all(type);
+    for (const HandleType type : {HandleType::psp, HandleType::rsp, HandleType::cr}) retire_all(type);
     // The program may use the memory of its buffers for other things as soon as we return.
     bool quiet = true;
-    for (auto& object : objects_[DAT_HANDLE_TYPE_EP]) quiet &= static_cast<Ep&>(*object).cut();
+    for (auto& object : of(HandleType::ep)) quiet &= static_cast<Ep&>(*object).cut();
     if (!quiet) continue;
-    for (const DAT_HANDLE_TYPE type :
-         {DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_SRQ, DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_PZ,
-          DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO}) {
+    for (const HandleType type : {HandleType::ep, HandleType::srq, HandleType::rmr, HandleType::lmr, HandleType::pz,
+                                  HandleType::evd, HandleType::cno}) {
       retire_all(type);
     }
     nic().report_to(nullptr);
@@ -282,12 +269,12 @@ void Ia::destroy_everything() {
   }
 }
 
-void Ia::retire_all(DAT_HANDLE_TYPE type) {
-  while (!objects_[type].empty()) retire(*objects_[type].front());
+void Ia::retire_all(HandleType type) {
+  while (!of(type).empty()) retire(*of(type).front());
 }
 
 Object* Ia::adopt_object(std::unique_ptr<Object> object) {
-  auto& list = objects_[object->type()];
+  auto& list = of(object->type());
   if (list.size() >= static_cast<std::size_t>(limit_of(object->type()))) return nullptr;
   std::list<std::unique_ptr<Object>> one;
   try {
@@ -307,61 +294,61 @@ void Ia::retire(Object& object) {
   log_counters(object);
   HandleTable::instance().remove(object.slot_);
   switch (object.type()) {
-    case DAT_HANDLE_TYPE_CR:
+    case HandleType::cr:
       static_cast<Cr&>(object).shut_down();
       break;
-    case DAT_HANDLE_TYPE_EP:
+    case HandleType::ep:
       static_cast<Ep&>(object).shut_down();
       break;
-    case DAT_HANDLE_TYPE_EVD:
+    case HandleType::evd:
       static_cast<Evd&>(object).shut_down();
       break;
-    case DAT_HANDLE_TYPE_LMR:
+    case HandleType::lmr:
       static_cast<Lmr&>(object).shut_down();
       break;
-    case DAT_HANDLE_TYPE_PSP:
+    case HandleType::psp:
       static_cast<Psp&>(object).shut_down();
       break;
-    case DAT_HANDLE_TYPE_RSP:
+    case HandleType::rsp:
       static_cast<Rsp&>(object).shut_down();
       break;
-    case DAT_HANDLE_TYPE_RMR:
+    case HandleType::rmr:
       static_cast<Rmr&>(object).shut_down();
       break;
-    case DAT_HANDLE_TYPE_SRQ:
+    case HandleType::srq:
       static_cast<Srq&>(object).shut_down();
       break;
-    case DAT_HANDLE_TYPE_CNO:
+    case HandleType::cno:
       static_cast<Cno&>(object).shut_down();
       break;
     default:
       break;
   }
-  auto& list = objects_[object.type()];
+  auto& list = of(object.type());
   resting_.splice(resting_.end(), list, object.place_);
   if (resting_.size() <= kRestingMax || closing_) return;
   const auto oldest = std::find_if(resting_.begin(), resting_.end(), [](auto& resting) { return !resting->in_use(); });
   if (oldest != resting_.end()) resting_.erase(oldest);
 }
 
-DAT_COUNT Ia::limit_of(DAT_HANDLE_TYPE type) const {
+Count Ia::limit_of(HandleType type) const {
   switch (type) {
-    case DAT_HANDLE_TYPE_EP:
+    case HandleType::ep:
       return limits_.max_eps;
-    case DAT_HANDLE_TYPE_EVD:
+    case HandleType::evd:
       return limits_.max_evds;
-    case DAT_HANDLE_TYPE_LMR:
+    case HandleType::lmr:
       return limits_.max_lmrs;
-    case DAT_HANDLE_TYPE_RMR:
+    case HandleType::rmr:
       return limits_.max_rmrs;
-    case DAT_HANDLE_TYPE_PZ:
+    case HandleType::pz:
       return limits_.max_pzs;
-    case DAT_HANDLE_TYPE_SRQ:
+    case HandleType::srq:
       return limits_.max_srqs;
-    case DAT_HANDLE_TYPE_CNO:
+    case HandleType::cno:
       return limits_.max_cnos;
-    case DAT_HANDLE_TYPE_PSP:
-    case DAT_HANDLE_TYPE_RSP:
+    case HandleType::psp:
+    case HandleType::rsp:
       return limits_.max_service_points;
     default:
       return 1 << 20;
@@ -369,127 +356,54 @@ DAT_COUNT Ia::limit_of(DAT_HANDLE_TYPE type) const {
 }
 
 void Ia::for_each_evd(const std::function<void(Evd&)>& f) {
-  for (auto& object : objects_[DAT_HANDLE_TYPE_EVD]) f(static_cast<Evd&>(*object));
+  for (auto& object : of(HandleType::evd)) f(static_cast<Evd&>(*object));
 }
 
-DAT_RETURN Ia::out_of(const char* call, const char* what, DAT_RETURN subtype) const {
-  return fail(DAT_INSUFFICIENT_RESOURCES, subtype, "{}: {} has no more {}", call, name_, what);
+Error Ia::out_of(const char* call, const char* what, Detail detail) const {
+  return fail(Code::insufficient_resources, detail, "{}: {} has no more {}", call, name_, what);
 }
 
-void Ia::post_async(const Object& object, DAT_EVENT_NUMBER number, DAT_COUNT reason) {
+void Ia::post_async(const Object& object, EventKind kind, std::uint32_t reason) {
   // EVM-55. This is also how its own overflow, below, gets back here.
-  if (number == DAT_ASYNC_ERROR_EVD_OVERFLOW && async_evd_.load() == &object) return;
+  if (kind == EventKind::evd_overflow && async_evd_.load() == &object) return;
   base::Guard guard(async_lock_);
   Evd* evd = async_evd_.load();
   if (!evd) return;
-  DAT_EVENT event{};
-  event.event_number = number;
-  event.evd_handle = evd->handle();
-  event.event_data.asynch_error_event_data.dat_handle = object.handle();
-  event.event_data.asynch_error_event_data.reason = reason;
+  Event event{};
+  event.kind = kind;
+  event.object = object.handle();
+  event.detail = reason;
   evd->push(event);
 }
 
 // EVT-34, EVT-35.
 void Ia::on_failure() {
-  post_async(*this, DAT_ASYNC_ERROR_IA_CATASTROPHIC, DAT_IA_CATASTROPHIC_ERROR);
+  post_async(*this, EventKind::ia_catastrophic, async_reason::kIaCatastrophic);
 }
 
 // The adapter lives, so it is not the event of a catastrophe.
 void Ia::on_fault() {
-  post_async(*this, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_IA_OTHER_ERROR);
+  post_async(*this, EventKind::provider_internal_error, async_reason::kIaOther);
 }
 
-DAT_RETURN Ia::query(DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK attr_mask, DAT_IA_ATTR* attr,
-                     DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider) {
-  if (attr_mask != 0) {
-    if (const DAT_RETURN rc = check_query("dat_ia_query", attr_mask, DAT_IA_FIELD_ALL, attr, DAT_INVALID_ARG3))
-      return rc;
-  }
-  if (provider_mask != 0) {
-    if (const DAT_RETURN rc =
-            check_query("dat_ia_query", provider_mask, DAT_PROVIDER_FIELD_ALL, provider, DAT_INVALID_ARG5))
-      return rc;
-  }
-  if (async_evd) {
-    base::Guard guard(async_lock_);
-    const Evd* evd = async_evd_.load();
-    *async_evd = evd ? evd->handle() : DAT_EVD_OUT_OF_SCOPE;
-  }
-  if (attr_mask != 0) fill(*attr);
-  if (provider_mask != 0) {
-    base::Guard guard(engine());
-    fill(*provider);
-  }
-  return DAT_SUCCESS;
+Handle Ia::async_evd() const {
+  base::Guard guard(async_lock_);
+  const Evd* evd = async_evd_.load();
+  return evd ? evd->handle() : kEvdOutOfScope;
 }
 
-void Ia::fill(DAT_IA_ATTR& attr) {
-  attr = {};
-  copy_name(attr.adapter_name, name_);
-  copy_name(attr.vendor_name, "anydat");
-  attr.hardware_version_major = kVersionMajor;
-  attr.hardware_version_minor = kVersionMinor;
-  attr.firmware_version_major = kVersionMajor;
-  attr.firmware_version_minor = kVersionMinor;
-  attr.ia_address_ptr = &address_.generic;
-  attr.max_eps = limits_.max_eps;
-  attr.max_dto_per_ep = limits_.max_dto_per_ep;
-  attr.max_rdma_read_per_ep_in = limits_.max_rdma_read_per_ep;
-  attr.max_rdma_read_per_ep_out = limits_.max_rdma_read_per_ep;
-  attr.max_evds = limits_.max_evds;
-  attr.max_evd_qlen = limits_.max_evd_qlen;
-  attr.max_iov_segments_per_dto = limits_.max_iov;
-  attr.max_lmrs = limits_.max_lmrs;
-  attr.max_lmr_block_size = limits_.max_lmr_block_size;
-  attr.max_lmr_virtual_address = limits_.max_virtual_address;
-  attr.max_pzs = limits_.max_pzs;
-  attr.max_message_size = limits_.max_message_size;
-  attr.max_rdma_size = limits_.max_rdma_size;
-  attr.max_rmrs = limits_.max_rmrs;
-  attr.max_rmr_target_address = limits_.max_virtual_address;
-  attr.max_srqs = limits_.max_srqs;
-  attr.max_ep_per_srq = limits_.max_ep_per_srq;
-  attr.max_recv_per_srq = limits_.max_recv_per_srq;
-  attr.max_iov_segments_per_rdma_read = limits_.max_iov;
-  attr.max_iov_segments_per_rdma_write = limits_.max_iov;
-  attr.max_rdma_read_in = limits_.max_rdma_reads;
-  attr.max_rdma_read_out = limits_.max_rdma_reads;
-  attr.max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
-  attr.max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
-}
-
-void Ia::fill(DAT_PROVIDER_ATTR& attr) {
-  std::memset(static_cast<void*>(&attr), 0, sizeof attr);
-  copy_name(attr.provider_name, "anydat");
-  attr.provider_version_major = kVersionMajor;
-  attr.provider_version_minor = kVersionMinor;
-  attr.dapl_version_major = DAT_VERSION_MAJOR;
-  attr.dapl_version_minor = kind_.api_minor_version;
-  attr.lmr_mem_types_supported = static_cast<DAT_MEM_TYPE>(DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL);
-  attr.iov_ownership_on_return = DAT_IOV_CONSUMER;
-  attr.dat_qos_supported = static_cast<DAT_QOS>(nic_->info().qos_supported);
-  attr.completion_flags_supported = static_cast<DAT_COMPLETION_FLAGS>(0x1f);
-  attr.is_thread_safe = kind_.thread_safe;
-  attr.max_private_data_size = static_cast<DAT_COUNT>(nic_->info().private_data_max);
-  attr.supports_multipath = DAT_FALSE;
-  attr.ep_creator = DAT_PSP_CREATES_EP_IFASKED;
-  attr.pz_support = DAT_PZ_UNIQUE;
-  attr.optimal_buffer_alignment = 64;
-  for (auto& row : attr.evd_stream_merging_supported) {
-    std::fill(std::begin(row), std::end(row), DAT_TRUE);  // ruling A43
-  }
-  attr.srq_supported = DAT_TRUE;
-  // Ruling A35 says what the digits mean.
-  attr.srq_watermarks_supported = nic_->info().has_watermarks ? 0x111 : 0x001;
-  attr.srq_ep_pz_difference_supported = nic_->info().shared_queue_of_any_zone ? DAT_TRUE : DAT_FALSE;
-  attr.srq_info_supported = 0x11;
-  attr.ep_recv_info_supported = nic_->info().counts_taken_buffers ? 0x11 : 0x00;
-  attr.lmr_sync_req = DAT_FALSE;
-  attr.dto_async_return_guaranteed = DAT_FALSE;
-  attr.rdma_write_for_rdma_read_req = DAT_FALSE;
-  attr.num_provider_specific_attr = static_cast<DAT_COUNT>(provider_attributes_.size());
-  attr.provider_specific_attr = provider_attributes_.data();
+ProviderAttributes Ia::provider_attributes() const {
+  const nic::AdapterInfo& info = nic_->info();
+  return {info.qos_supported,
+          completion::kAll,
+          kind_.thread_safe,
+          kind_.api_minor_version,
+          static_cast<Count>(info.private_data_max),
+          info.has_watermarks,
+          info.shared_queue_of_any_zone,
+          info.counts_taken_buffers,
+          static_cast<Count>(provider_attributes_.size()),
+          provider_attributes_.data()};
 }
 
 }  // namespace anydat::dapl

@@ -11,6 +11,9 @@
 
 #include "base/lock.h"
 #include "dapl/agent_thread.h"
+#include "dapl/attributes.h"
+#include "dapl/error.h"
+#include "dapl/event.h"
 #include "dapl/habits.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
@@ -23,25 +26,25 @@ class Srq;
 
 // What an adapter instance allows. The same numbers are reported by dat_ia_query and enforced.
 struct Limits {
-  DAT_COUNT max_eps = 1 << 17;
-  DAT_COUNT max_dto_per_ep = 1 << 16;
-  DAT_COUNT max_rdma_read_per_ep = 128;
-  DAT_COUNT max_rdma_reads = 1 << 20;
-  DAT_COUNT max_evds = 1 << 16;
-  DAT_COUNT max_evd_qlen = 1 << 20;
-  DAT_COUNT max_iov = 64;
-  DAT_COUNT max_lmrs = (1 << 20) - 1;
-  DAT_VLEN max_lmr_block_size = DAT_VLEN{1} << 46;
-  DAT_VADDR max_virtual_address = (DAT_VADDR{1} << 56) - 1;
-  DAT_COUNT max_pzs = 1 << 16;
-  DAT_VLEN max_message_size = DAT_VLEN{1} << 31;
-  DAT_VLEN max_rdma_size = DAT_VLEN{1} << 31;
-  DAT_COUNT max_rmrs = (1 << 20) - 1;
-  DAT_COUNT max_srqs = 4096;
-  DAT_COUNT max_ep_per_srq = 1 << 17;
-  DAT_COUNT max_recv_per_srq = 1 << 20;
-  DAT_COUNT max_cnos = 1 << 16;
-  DAT_COUNT max_service_points = 1 << 16;
+  Count max_eps = 1 << 17;
+  Count max_dto_per_ep = 1 << 16;
+  Count max_rdma_reads_per_ep = 128;
+  Count max_rdma_reads = 1 << 20;
+  Count max_evds = 1 << 16;
+  Count max_evd_qlen = 1 << 20;
+  Count max_iov = 64;
+  Count max_lmrs = (1 << 20) - 1;
+  std::uint64_t max_lmr_block_size = std::uint64_t{1} << 46;
+  std::uint64_t max_virtual_address = (std::uint64_t{1} << 56) - 1;
+  Count max_pzs = 1 << 16;
+  std::uint64_t max_message_size = std::uint64_t{1} << 31;
+  std::uint64_t max_rdma_size = std::uint64_t{1} << 31;
+  Count max_rmrs = (1 << 20) - 1;
+  Count max_srqs = 4096;
+  Count max_ep_per_srq = 1 << 17;
+  Count max_recv_per_srq = 1 << 20;
+  Count max_cnos = 1 << 16;
+  Count max_service_points = 1 << 16;
 };
 
 // An opened adapter and everything made through it.
@@ -51,7 +54,7 @@ struct Limits {
 // finds it dead instead of finding other data.
 class Ia final : public Object, public nic::AdapterEvents {
  public:
-  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_IA;
+  static constexpr HandleType kType = HandleType::ia;
 
   // Makes the NIC for an adapter's name; null with Status::unsupported if there is no such adapter.
   // Where there is more to say than the status, `why` is one sentence.
@@ -60,25 +63,26 @@ class Ia final : public Object, public nic::AdapterEvents {
   // What the registration says that an instance is opened through. An adapter may be registered under a name of the
   // administrator's choice, so the instance's name (IA-ATTR-1) and the adapter's are two things.
   struct Kind {
-    const DAT_PROVIDER& table;  // what the handles point to (HND-9); lasts for the life of the process
+    const void* table;  // what the handles point to (HND-9); lasts for the life of the process
     AdapterFactory make;
-    std::string adapter;           // what `make` is given
-    DAT_UINT32 api_minor_version;  // reported as dapl_version_minor (PRV-ATTR-5)
-    DAT_BOOLEAN thread_safe;       // reported as is_thread_safe (PRV-ATTR-6)
-    Habits habits;                 // what its program may take for granted
+    std::string adapter;              // what `make` is given
+    std::uint32_t api_minor_version;  // reported as dapl_version_minor (PRV-ATTR-5)
+    bool thread_safe;                 // reported as is_thread_safe (PRV-ATTR-6)
+    Habits habits;                    // what its program may take for granted
   };
-  static DAT_RETURN open(const Kind& kind, const char* name, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd,
-                         DAT_IA_HANDLE* handle);
-  static DAT_RETURN close(Ia& ia, DAT_CLOSE_FLAGS flags);
+  static Error open(const Kind& kind, const char* name, Count async_min_qlen, Handle* async_evd, Handle* handle);
+  static Error close(Ia& ia, CloseFlags flags);
   ~Ia() override;
 
-  DAT_RETURN query(DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK attr_mask, DAT_IA_ATTR* attr,
-                   DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider);
+  // The asynchronous EVD, or kEvdOutOfScope.
+  Handle async_evd() const;
+  ProviderAttributes provider_attributes() const;
 
   nic::Adapter& nic() const { return *nic_; }
   nic::Engine& engine() const { return *engine_; }
   const Limits& limits() const { return limits_; }
   const std::string& name() const { return name_; }
+  const nic::Address& address() const { return address_; }
   const Habits& habits() const { return kind_.habits; }
 
   // Takes the object in and gives it a handle. Null when the limit of its type or memory is exhausted.
@@ -88,10 +92,10 @@ class Ia final : public Object, public nic::AdapterEvents {
   }
   // The handle dies, the object's shut_down() or detach has been done or is done here, and the memory rests.
   void retire(Object& object);
-  DAT_RETURN out_of(const char* call, const char* what, DAT_RETURN subtype) const;
+  Error out_of(const char* call, const char* what, Detail detail) const;
 
   // An async event about `object` to the async EVD, if there is one (IA-OPEN-18). From any thread, engine held or not.
-  void post_async(const Object& object, DAT_EVENT_NUMBER number, DAT_COUNT reason);
+  void post_async(const Object& object, EventKind kind, std::uint32_t reason);
 
   void on_failure() override;
   void on_fault() override;
@@ -104,23 +108,22 @@ class Ia final : public Object, public nic::AdapterEvents {
   nic::ZoneId next_zone() { return ++last_zone_; }
 
   // The LMR with this context, or null.
-  Lmr* find_lmr(DAT_LMR_CONTEXT context) const {
+  Lmr* find_lmr(std::uint32_t context) const {
     const auto found = lmrs_.find(context);
     return found != lmrs_.end() ? found->second : nullptr;
   }
-  void note_lmr(DAT_LMR_CONTEXT context, Lmr& lmr) { lmrs_[context] = &lmr; }
-  void forget_lmr(DAT_LMR_CONTEXT context) { lmrs_.erase(context); }
+  void note_lmr(std::uint32_t context, Lmr& lmr) { lmrs_[context] = &lmr; }
+  void forget_lmr(std::uint32_t context) { lmrs_.erase(context); }
 
  private:
   Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic);
 
   Object* adopt_object(std::unique_ptr<Object> object);
-  DAT_COUNT limit_of(DAT_HANDLE_TYPE type) const;
-  void fill(DAT_IA_ATTR& attr);
-  void fill(DAT_PROVIDER_ATTR& attr);
+  Count limit_of(HandleType type) const;
+  std::list<std::unique_ptr<Object>>& of(HandleType type) { return objects_[static_cast<std::size_t>(type)]; }
   bool anything_of_the_consumers() const;
   void destroy_everything();
-  void retire_all(DAT_HANDLE_TYPE type);
+  void retire_all(HandleType type);
 
   const Kind kind_;
   const std::string name_;
@@ -130,12 +133,12 @@ class Ia final : public Object, public nic::AdapterEvents {
   nic::Engine* engine_;
   const std::shared_ptr<AgentThread> agents_ = std::make_shared<AgentThread>();
   std::string receiver_not_ready_;  // the text of its attribute
-  std::vector<DAT_NAMED_ATTR> provider_attributes_;
+  std::vector<NamedAttribute> provider_attributes_;
 
   // With the engine held.
-  std::array<std::list<std::unique_ptr<Object>>, DAT_HANDLE_TYPE_SRQ + 1> objects_;
+  std::array<std::list<std::unique_ptr<Object>>, kHandleTypes> objects_;
   std::list<std::unique_ptr<Object>> resting_;
-  std::unordered_map<DAT_LMR_CONTEXT, Lmr*> lmrs_;
+  std::unordered_map<std::uint32_t, Lmr*> lmrs_;
   nic::ZoneId last_zone_ = nic::kNoZone;
   std::uint64_t last_cno_ = 0;
   bool closing_ = false;

@@ -14,28 +14,28 @@ class Ia;
 // held, and belongs to its IA's list; the IA itself to nobody.
 class Object {
  public:
-  Object(Ia& ia, DAT_HANDLE_TYPE type) : ia_(ia), type_(type) {}
+  Object(Ia& ia, HandleType type) : ia_(ia), type_(type) {}
   virtual ~Object() = default;
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
   Ia& ia() const { return ia_; }
-  DAT_HANDLE_TYPE type() const { return type_; }
-  DAT_HANDLE handle() const { return slot_; }
+  HandleType type() const { return type_; }
+  Handle handle() const { return slot_; }
   // Freed, but something that is still to come refers to it.
   virtual bool in_use() const { return false; }
 
  private:
   friend class Ia;
   Ia& ia_;
-  const DAT_HANDLE_TYPE type_;
+  const HandleType type_;
   HandleSlot* slot_ = nullptr;
   std::list<std::unique_ptr<Object>>::iterator place_;
 };
 
 // The live object of class T behind a handle, or null.
 template <typename T>
-T* lookup(DAT_HANDLE handle) {
+T* lookup(Handle handle) {
   HandleSlot* slot = HandleTable::find(handle);
   if (!slot || slot->type.load(std::memory_order_relaxed) != T::kType) return nullptr;
   return static_cast<T*>(slot->object.load(std::memory_order_acquire));

@@ -5,11 +5,9 @@
 #include <utility>
 
 #include "dapl/ep.h"
-#include "dapl/error.h"
 #include "dapl/ia.h"
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
-#include "dapl/ranges.h"
 
 namespace anydat::dapl {
 
@@ -29,92 +27,80 @@ Rmr::Rmr(Ia& ia, Pz& pz) : Object(ia, kType), pz_(pz), window_(ia.nic().create_w
   pz_.use();
 }
 
-DAT_RETURN Rmr::create(Pz& pz, DAT_RMR_HANDLE* handle) {
-  if (!handle) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dat_rmr_create: rmr_handle is NULL");
+Error Rmr::create(Pz& pz, Handle* handle) {
+  if (!handle) return fail(Argument::rmr_handle, "dat_rmr_create: rmr_handle is NULL");
   Ia& ia = pz.ia();
   auto made = std::make_unique<Rmr>(ia, pz);
   Rmr* rmr = made->window_ ? ia.adopt(std::move(made)) : nullptr;
   if (!rmr) {
     pz.release();
-    return ia.out_of("dat_rmr_create", "memory windows", DAT_RESOURCE_MEMORY_REGION);
+    return ia.out_of("dat_rmr_create", "memory windows", Detail::memory_region);
   }
   *handle = rmr->handle();
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
-DAT_RETURN Rmr::query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
-  if (const DAT_RETURN rc = check_query("dat_rmr_query", mask, DAT_RMR_FIELD_ALL, param)) return rc;
-  param->ia_handle = ia().handle();
-  param->pz_handle = pz_.handle();
-  param->lmr_triplet = triplet_;
-  param->mem_priv = rights_;
-  param->rmr_context = context_;
-  return DAT_SUCCESS;
+RmrParameters Rmr::query() const {
+  return {ia().handle(), pz_.handle(), triplet_, rights_, context_};
 }
 
-DAT_RETURN Rmr::bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, Ep& ep, DAT_RMR_COOKIE cookie,
-                     DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context) {
+Error Rmr::bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t cookie, CompletionFlags flags,
+                std::uint32_t* context) {
   const char* call = "dat_rmr_bind";
-  if (!triplet) return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: lmr_triplet is NULL", call);
-  if ((rights & ~DAT_MEM_PRIV_ALL_FLAG) != 0) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: privileges {:#x} have bits outside {:#x}", call,
-                static_cast<unsigned>(rights), static_cast<unsigned>(DAT_MEM_PRIV_ALL_FLAG));
+  if (!triplet) return fail(Argument::lmr_triplet, "{}: lmr_triplet is NULL", call);
+  if ((rights & ~kAllPrivileges) != 0) {
+    return fail(Argument::mem_priv, "{}: privileges {:#x} have bits outside {:#x}", call, rights, kAllPrivileges);
   }
-  const DAT_LMR_TRIPLET part = *triplet;
-  const std::uint32_t remote = static_cast<std::uint32_t>(rights) & kRemote;
+  const Segment part = *triplet;
+  const std::uint32_t remote = rights & kRemote;
   Lmr* lmr = nullptr;
-  if (part.segment_length > 0) {
-    lmr = ia().find_lmr(part.lmr_context);
+  if (part.length > 0) {
+    lmr = ia().find_lmr(part.key);
     if (!lmr) {
-      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: no live LMR has the context {:#x}", call,
-                  part.lmr_context);
+      return fail(Argument::lmr_triplet, "{}: no live LMR has the context {:#x}", call, part.key);
     }
     // The table of regions may grant more than the LMR was registered with (Habits::sends_without_local_read).
     const bool lent = (local_rights_for(remote) & ~lmr->rights()) == 0;
-    switch (lent
-                ? ia().nic().regions().check(part.lmr_context, part.virtual_address, part.segment_length, pz_.zone(), 0)
-                : nic::RegionCheck::no_right) {
+    switch (lent ? ia().nic().regions().check(part.key, part.address, part.length, pz_.zone(), 0)
+                 : nic::RegionCheck::no_right) {
       case nic::RegionCheck::ok:
         break;
       case nic::RegionCheck::wrong_zone:
-        return fail(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE,
-                    "{}: the LMR with context {:#x} is not of the RMR's protection zone", call, part.lmr_context);
+        return fail(Code::protection_violation, Detail::none,
+                    "{}: the LMR with context {:#x} is not of the RMR's protection zone", call, part.key);
       case nic::RegionCheck::no_right:
-        return fail(DAT_PRIVILEGES_VIOLATION, DAT_NO_SUBTYPE,
+        return fail(Code::privileges_violation, Detail::none,
                     "{}: remote privileges {:#x} need local ones that the LMR with context {:#x} does not have", call,
-                    remote, part.lmr_context);
+                    remote, part.key);
       default:
-        return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
-                    "{}: {} bytes at {:#x} reach outside the LMR with context {:#x}", call,
-                    static_cast<std::uint64_t>(part.segment_length), static_cast<std::uint64_t>(part.virtual_address),
-                    part.lmr_context);
+        return fail(Argument::lmr_triplet, "{}: {} bytes at {:#x} reach outside the LMR with context {:#x}", call,
+                    part.length, part.address, part.key);
     }
   }
   const std::uint64_t tag = ++last_tag_;
-  pending_.push_back({tag, lmr ? part.lmr_context : 0, 0});
+  pending_.push_back({tag, lmr ? part.key : 0, 0});
   std::uint32_t key = 0;
-  const nic::Segment segment{part.lmr_context, 0, part.virtual_address, part.segment_length};
-  const DAT_RETURN rc =
-      ep.post_bind({cookie.as_64, handle(), tag, window_.get(), segment, remote, {}}, flags, pz_, key);
-  if (rc != DAT_SUCCESS || key == 0) {
+  const Segment segment{part.key, 0, part.address, part.length};
+  const Error error = ep.post_bind({cookie, handle(), tag, window_.get(), segment, remote, {}}, flags, pz_, key);
+  if (error || key == 0) {
     on_bind(tag, false);  // refused, or flushed already (RMR-BIND-13)
-    return rc;
+    return error;
   }
   if (bound_by_ == tag) {
     bound_ = key;
   } else if (!pending_.empty() && pending_.back().tag == tag) {
     pending_.back().key = key;
   }
-  triplet_ = lmr ? part : DAT_LMR_TRIPLET{};
-  rights_ = lmr ? static_cast<DAT_MEM_PRIV_FLAGS>(remote) : DAT_MEM_PRIV_NONE_FLAG;
+  triplet_ = lmr ? part : Segment{};
+  rights_ = lmr ? remote : 0;
   context_ = lmr ? key : 0;
   if (context) *context = context_;
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
 void Rmr::on_bind(std::uint64_t tag, bool bound) {
   const auto found = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) { return one.tag == tag; });
-  const DAT_LMR_CONTEXT context = found->lmr;
+  const std::uint32_t context = found->lmr;
   const std::uint32_t key = found->key;
   pending_.erase(found);
   if (!bound || freed_) return;
@@ -125,12 +111,12 @@ void Rmr::on_bind(std::uint64_t tag, bool bound) {
   if (lmr_) lmr_->bind();
 }
 
-std::optional<DAT_RETURN> Rmr::free() {
+std::optional<Error> Rmr::free() {
   freed_ = true;
   window_->close();
   if (bound_ != 0 && !ia().nic().quiesce(bound_)) return std::nullopt;
   ia().retire(*this);
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
 void Rmr::shut_down() {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "dapl/attributes.h"
+#include "dapl/error.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
 
@@ -17,15 +19,15 @@ class Pz;
 // A remote memory region: a window onto a part of an LMR. All with the engine held.
 class Rmr final : public Object, public nic::WindowEvents {
  public:
-  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_RMR;
+  static constexpr HandleType kType = HandleType::rmr;
 
   Rmr(Ia& ia, Pz& pz);
 
-  static DAT_RETURN create(Pz& pz, DAT_RMR_HANDLE* handle);
-  DAT_RETURN query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param);
-  DAT_RETURN bind(const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights, Ep& ep, DAT_RMR_COOKIE cookie,
-                  DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context);
-  std::optional<DAT_RETURN> free();  // as Lmr::free()
+  static Error create(Pz& pz, Handle* handle);
+  RmrParameters query() const;
+  Error bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t cookie, CompletionFlags flags,
+             std::uint32_t* context);
+  std::optional<Error> free();  // as Lmr::free()
   void shut_down();
   bool in_use() const override { return !pending_.empty(); }  // binds of it are still to be reported (RMR-FREE-3)
 
@@ -35,8 +37,8 @@ class Rmr final : public Object, public nic::WindowEvents {
  private:
   struct Pending {
     std::uint64_t tag;
-    DAT_LMR_CONTEXT lmr;  // 0: an unbind
-    std::uint32_t key;    // what peers are to know it by; 0 until post_bind() has returned
+    std::uint32_t lmr;  // 0: an unbind
+    std::uint32_t key;  // what peers are to know it by; 0 until post_bind() has returned
   };
 
   Pz& pz_;
@@ -48,9 +50,9 @@ class Rmr final : public Object, public nic::WindowEvents {
   std::vector<Pending> pending_;
   std::uint64_t last_tag_ = 0;
   // Of the last bind that was posted (RMR-QUERY-3).
-  DAT_LMR_TRIPLET triplet_{};
-  DAT_MEM_PRIV_FLAGS rights_ = DAT_MEM_PRIV_NONE_FLAG;
-  DAT_RMR_CONTEXT context_ = 0;
+  Segment triplet_{};
+  Privileges rights_ = 0;
+  std::uint32_t context_ = 0;
 };
 
 }  // namespace anydat::dapl

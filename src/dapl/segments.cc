@@ -5,63 +5,57 @@
 
 namespace anydat::dapl {
 
-DAT_RETURN CheckedSegments::check(const nic::RegionTable& regions, const SegmentRules& rules, DAT_COUNT count,
-                                  const DAT_LMR_TRIPLET* iov) {
+Error CheckedSegments::check(const nic::RegionTable& regions, const SegmentRules& rules, Count count,
+                             const Segment* iov) {
   regions_seen_ = regions.removals();
   count_ = 0;
   length_ = 0;
-  if (count == 0) return DAT_SUCCESS;
+  if (count == 0) return kSuccess;
   if (count < 0 || count > rules.max_segments || !iov) return bad_vector(rules, count, iov);
-  for (DAT_COUNT i = 0; i < count; ++i) {
-    const DAT_LMR_TRIPLET& from = iov[i];
-    if (from.segment_length == 0) continue;  // DTO-6
-    const nic::RegionCheck result =
-        regions.check(from.lmr_context, from.virtual_address, from.segment_length, rules.zone, rules.rights);
+  for (Count i = 0; i < count; ++i) {
+    const Segment& from = iov[i];
+    if (from.length == 0) continue;  // DTO-6
+    const nic::RegionCheck result = regions.check(from.key, from.address, from.length, rules.zone, rules.rights);
     if (result != nic::RegionCheck::ok) return bad_segment(rules, i, from, result);
-    if (__builtin_add_overflow(length_, from.segment_length, &length_)) return too_long(rules);
-    segments_[count_++] = to_nic(from);
+    if (__builtin_add_overflow(length_, from.length, &length_)) return too_long(rules);
+    segments_[count_++] = from;
   }
-  return DAT_SUCCESS;
+  return kSuccess;
 }
 
-DAT_RETURN CheckedSegments::bad_vector(const SegmentRules& rules, DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
+Error CheckedSegments::bad_vector(const SegmentRules& rules, Count count, const Segment* iov) {
   if (count > 0 && !iov) {
-    return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: num_segments is {}, but local_iov is NULL", rules.call,
-                count);
+    return fail(Argument::local_iov, "{}: num_segments is {}, but local_iov is NULL", rules.call, count);
   }
-  return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: num_segments {} is not between 0 and {} limit of {}",
-              rules.call, count, rules.whose_limit, rules.max_segments);
+  return fail(Argument::num_segments, "{}: num_segments {} is not between 0 and {} limit of {}", rules.call, count,
+              rules.whose_limit, rules.max_segments);
 }
 
-DAT_RETURN CheckedSegments::bad_segment(const SegmentRules& rules, DAT_COUNT index, const DAT_LMR_TRIPLET& segment,
-                                        nic::RegionCheck why) {
+Error CheckedSegments::bad_segment(const SegmentRules& rules, Count index, const Segment& segment,
+                                   nic::RegionCheck why) {
   switch (why) {
     case nic::RegionCheck::out_of_bounds:
-      return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
-                  "{}: segment {}, {} bytes at {:#x}, reaches outside the LMR with context {:#x}", rules.call, index,
-                  static_cast<std::uint64_t>(segment.segment_length),
-                  static_cast<std::uint64_t>(segment.virtual_address), segment.lmr_context);
+      return fail(Argument::local_iov, "{}: segment {}, {} bytes at {:#x}, reaches outside the LMR with context {:#x}",
+                  rules.call, index, segment.length, segment.address, segment.key);
     case nic::RegionCheck::wrong_zone:
       return fail(
-          DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE,
+          Code::protection_violation, Detail::none,
           "{}: segment {} lies in the LMR with context {:#x}, whose protection zone is not zone {} of the queue",
-          rules.call, index, segment.lmr_context, rules.zone);
+          rules.call, index, segment.key, rules.zone);
     case nic::RegionCheck::no_right:
-      return fail(DAT_PRIVILEGES_VIOLATION,
-                  rules.rights == nic::access::kLocalRead ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE,
+      return fail(Code::privileges_violation,
+                  rules.rights == nic::access::kLocalRead ? Detail::privileges_read : Detail::privileges_write,
                   "{}: segment {} needs privilege {:#x}, which the LMR with context {:#x} does not have{}", rules.call,
-                  index, rules.rights, segment.lmr_context,
+                  index, rules.rights, segment.key,
                   rules.rights == nic::access::kLocalRead ? rules.no_local_read_hint : "");
     default:
-      return fail(DAT_PRIVILEGES_VIOLATION, DAT_NO_SUBTYPE,
-                  "{}: segment {} names the LMR context {:#x}; no live LMR has it", rules.call, index,
-                  segment.lmr_context);
+      return fail(Code::privileges_violation, Detail::none,
+                  "{}: segment {} names the LMR context {:#x}; no live LMR has it", rules.call, index, segment.key);
   }
 }
 
-DAT_RETURN CheckedSegments::too_long(const SegmentRules& rules) {
-  return fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: the segment lengths add up to more than 64 bits",
-              rules.call);
+Error CheckedSegments::too_long(const SegmentRules& rules) {
+  return fail(Argument::local_iov, "{}: the segment lengths add up to more than 64 bits", rules.call);
 }
 
 }  // namespace anydat::dapl

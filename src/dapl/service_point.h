@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "dapl/attributes.h"
+#include "dapl/error.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
 
@@ -20,53 +22,52 @@ class ServicePoint : public Object, public nic::ListenerEvents {
   ~ServicePoint() override { leave_evd(); }
 
  protected:
-  ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, Evd& evd);
+  ServicePoint(Ia& ia, HandleType type, Evd& evd);
   // qual 0 picks one.
-  DAT_RETURN listen(const char* call, DAT_CONN_QUAL qual);
+  Error listen(const char* call, nic::ConnQual qual);
   // The endpoint for an arriving request; false: the request is refused.
   virtual bool provide_endpoint(Ep*& ep) = 0;
   virtual void take_back(Ep& ep);  // that endpoint, of a request that found no room
   virtual void request_delivered() {}
   // Makes the request a CR and an event. False: no room; the endpoint is gone if it is null afterwards.
   bool announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep);
-  static DAT_RETURN check(const char* call, const Evd& evd);
+  static Error check(const char* call, const Evd& evd);
 
   void leave_evd();
 
   Evd& evd_;
   bool feeds_evd_ = true;
-  DAT_CONN_QUAL qual_ = 0;
+  nic::ConnQual qual_ = 0;
   std::unique_ptr<nic::Listener> listener_;
 };
 
 class Psp final : public ServicePoint {
  public:
-  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_PSP;
+  static constexpr HandleType kType = HandleType::psp;
 
-  Psp(Ia& ia, Evd& evd, DAT_PSP_FLAGS flags) : ServicePoint(ia, kType, evd), flags_(flags) {}
+  Psp(Ia& ia, Evd& evd, PspFlags flags) : ServicePoint(ia, kType, evd), flags_(flags) {}
 
   // `any`: where to store a qualifier picked by us; null: `qual` is wanted.
-  static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, DAT_CONN_QUAL* any, Evd& evd, DAT_PSP_FLAGS flags,
-                           DAT_PSP_HANDLE* handle);
-  DAT_RETURN query(DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* param);
-  DAT_RETURN free();
+  static Error create(Ia& ia, nic::ConnQual qual, nic::ConnQual* any, Evd& evd, PspFlags flags, Handle* handle);
+  PspParameters query() const;
+  Error free();
 
  private:
   bool provide_endpoint(Ep*& ep) override;
 
-  const DAT_PSP_FLAGS flags_;
+  const PspFlags flags_;
 };
 
 class Rsp final : public ServicePoint {
  public:
-  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_RSP;
+  static constexpr HandleType kType = HandleType::rsp;
 
   // `ep` null: the provider makes one when the request arrives.
   Rsp(Ia& ia, Evd& evd, Ep* ep) : ServicePoint(ia, kType, evd), ep_(ep) {}
 
-  static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_RSP_HANDLE* handle);
-  DAT_RETURN query(DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param);
-  DAT_RETURN free();
+  static Error create(Ia& ia, nic::ConnQual qual, Ep* ep, Evd& evd, Handle* handle);
+  RspParameters query() const;
+  Error free();
   void shut_down();
 
  private:
@@ -75,7 +76,7 @@ class Rsp final : public ServicePoint {
   void request_delivered() override;
 
   Ep* ep_;
-  DAT_EP_HANDLE shown_ep_ = DAT_HANDLE_NULL;  // what a query answers, also once the endpoint has gone its own way
+  Handle shown_ep_ = nullptr;  // what a query answers, also once the endpoint has gone its own way
   bool used_ = false;
 };
 

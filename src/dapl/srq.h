@@ -4,12 +4,14 @@
 #include <atomic>
 #include <memory>
 
+#include "dapl/attributes.h"
+#include "dapl/error.h"
 #include "dapl/object.h"
+#include "dapl/pz.h"
+#include "dapl/segments.h"
 #include "nic/adapter.h"
 
 namespace anydat::dapl {
-
-class Pz;
 
 // A shared receive queue as DAT sees it: argument rules and events. The NIC's receive queue holds the buffers and their
 // counts.
@@ -17,38 +19,48 @@ class Pz;
 // Thread safety: any thread may call any method; (engine) means with the engine held.
 class Srq final : public Object, public nic::ReceiveQueueEvents {
  public:
-  static constexpr DAT_HANDLE_TYPE kType = DAT_HANDLE_TYPE_SRQ;
+  static constexpr HandleType kType = HandleType::srq;
 
-  Srq(Ia& ia, Pz& pz, const DAT_SRQ_ATTR& attr);
+  Srq(Ia& ia, Pz& pz, const SrqAttributes& attr);
   ~Srq() override;
 
-  static DAT_RETURN create(Ia& ia, Pz& pz, const DAT_SRQ_ATTR* attr, DAT_SRQ_HANDLE* handle);
-  DAT_RETURN post_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie);
-  DAT_RETURN query(DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param);
-  DAT_RETURN resize(DAT_COUNT max_recv_dtos);
-  DAT_RETURN set_low_watermark(DAT_COUNT low_watermark);
-  DAT_RETURN free();  // (engine)
-  void shut_down();   // (engine)
+  static Error create(Ia& ia, Pz& pz, const SrqAttributes& attr, Handle* handle);
+  // The usual case here, where the face can have it without a call of its own.
+  Error post_recv(Count num_segments, const Segment* iov, std::uint64_t cookie) {
+    const std::uint64_t regions_seen = regions_.removals();
+    const nic::ZoneId zone = pz_.zone();
+    if (max_iov_ >= 1 && is_plain(regions_, num_segments, iov, zone, nic::access::kLocalWrite)) [[likely]] {
+      if (queue_->post({cookie, {iov, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
+        return kSuccess;
+      return is_full();
+    }
+    return post_any_recv(num_segments, iov, cookie);
+  }
+  SrqParameters query();
+  Error resize(Count max_recv_dtos);
+  Error set_low_watermark(Count low_watermark);
+  Error free();      // (engine)
+  void shut_down();  // (engine)
 
   Pz& pz() const { return pz_; }
   nic::ReceiveQueue& queue() const { return *queue_; }
   void attach() { ++endpoints_; }  // (engine)
   void detach() { --endpoints_; }  // (engine)
-  DAT_COUNT endpoints() const { return endpoints_; }
+  Count endpoints() const { return endpoints_; }
 
   void on_low_watermark() override;
   void on_fault() override;
 
  private:
-  DAT_RETURN post_any_recv(DAT_COUNT num_segments, const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie);
-  DAT_RETURN is_full() const;
+  Error post_any_recv(Count num_segments, const Segment* iov, std::uint64_t cookie);
+  Error is_full() const;
 
   Pz& pz_;
   const nic::RegionTable& regions_;  // the adapter's
-  const DAT_COUNT max_iov_;
+  const Count max_iov_;
   std::unique_ptr<nic::ReceiveQueue> queue_;
-  DAT_COUNT endpoints_ = 0;               // with the engine
-  std::atomic<DAT_COUNT> low_watermark_;  // as last set (SRQ-QUERY-4); written with the engine
+  Count endpoints_ = 0;               // with the engine
+  std::atomic<Count> low_watermark_;  // as last set (SRQ-QUERY-4); written with the engine
 };
 
 }  // namespace anydat::dapl

@@ -31,6 +31,7 @@ struct Completion {
   bool unsignalled = false;        // of the post
   bool solicited = false;          // of the matching Send, for a receive
   ReceiveQueue* shared = nullptr;  // the shared queue a receive's buffer came from
+  std::uint32_t invalidated = 0;   // of a receive: the key of the window that its message has taken back, or 0
 };
 
 // Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What programs written for other stacks take for granted, and the setting of DAT_COMPAT that grants it: the rows of
-// the table in src/api/habits.cc. Each is also refused where it shall be, by a sentence that names the setting.
+// the table in src/face/habits.cc. Each is also refused where it shall be, by a sentence that names the setting.
 #include <anydat/anydat.h>
 #include <gmock/gmock.h>
 

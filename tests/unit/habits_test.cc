@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of habits: what each setting of DAT_COMPAT allows, and what a refusal says of the others.
-#include "api/habits.h"
+#include "face/habits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,15 +12,15 @@
 namespace anydat::test {
 namespace {
 
-using api::Compat;
+using face::Compat;
 using testing::HasSubstr;
 
 TEST(Habits, EachSettingAllowsWhatThoseBeforeItAllow) {
-  const dapl::Habits strict = api::habits(Compat::strict);
-  const dapl::Habits usual = api::habits(Compat::default_);
-  const dapl::Habits openfabrics = api::habits(Compat::openfabrics);
+  const dapl::Habits strict = face::habits(Compat::strict);
+  const dapl::Habits usual = face::habits(Compat::default_);
+  const dapl::Habits openfabrics = face::habits(Compat::openfabrics);
   int allowed_by_default = 0;
-  for (const api::HabitRow& row : api::habit_table()) {
+  for (const face::HabitRow& row : face::habit_table()) {
     if (!row.decision) {
       EXPECT_EQ(row.from, Compat::strict) << row.habit << ": nobody decides, so it holds always";
       continue;
@@ -34,9 +34,9 @@ TEST(Habits, EachSettingAllowsWhatThoseBeforeItAllow) {
 }
 
 TEST(Habits, ARefusalNamesTheSettingThatWouldAllowIt) {
-  const dapl::Habits strict = api::habits(Compat::strict);
-  const dapl::Habits openfabrics = api::habits(Compat::openfabrics);
-  for (const api::HabitRow& row : api::habit_table()) {
+  const dapl::Habits strict = face::habits(Compat::strict);
+  const dapl::Habits openfabrics = face::habits(Compat::openfabrics);
+  for (const face::HabitRow& row : face::habit_table()) {
     if (!row.decision) continue;
     EXPECT_THAT((strict.*row.decision).hint,
                 HasSubstr(row.from == Compat::default_ ? "DAT_COMPAT=default" : "DAT_COMPAT=openfabrics"));
@@ -48,7 +48,7 @@ TEST(Habits, EveryRowDecidesSomethingElseAndSaysWhatWhoAndWhy) {
   std::set<std::string> habits;
   std::set<dapl::Habit*> decided;
   dapl::Habits some;
-  for (const api::HabitRow& row : api::habit_table()) {
+  for (const face::HabitRow& row : face::habit_table()) {
     for (const char* text : {row.habit, row.who, row.reason, row.test}) EXPECT_STRNE(text, "");
     EXPECT_TRUE(habits.insert(row.habit).second) << row.habit;
     if (!row.decision) continue;
@@ -62,7 +62,7 @@ TEST(Habits, TheVariableDecidesAndIsDefaultOtherwise) {
   const std::string kept = before ? before : "";
   const auto with = [](const char* value) {
     ::setenv("DAT_COMPAT", value, 1);
-    return api::habits();
+    return face::habits();
   };
   EXPECT_TRUE(with("openfabrics").short_remote_segment);
   EXPECT_FALSE(with("default").short_remote_segment);

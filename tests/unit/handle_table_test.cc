@@ -17,8 +17,8 @@ using dapl::HandleTable;
 
 TEST(HandleTable, IsAsLargeAsEverWhereverTheSystemHasRoomForIt) {
   constexpr std::size_t kWanted = 1'500'000;
-  const DAT_PROVIDER provider{};
-  auto& object = reinterpret_cast<dapl::Object&>(const_cast<DAT_PROVIDER&>(provider));  // never looked at
+  const int provider = 0;  // never looked at
+  auto& object = reinterpret_cast<dapl::Object&>(const_cast<int&>(provider));  // never looked at
   HandleTable& table = HandleTable::instance();
   std::vector<HandleSlot*> all;
   std::vector<std::pair<void*, std::size_t>> others;
@@ -27,7 +27,7 @@ TEST(HandleTable, IsAsLargeAsEverWhereverTheSystemHasRoomForIt) {
       const std::size_t bytes = all.size() % 1400 == 0 ? 33u << 20 : 400u << 10;
       others.emplace_back(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), bytes);
     }
-    HandleSlot* const slot = table.add(provider, DAT_HANDLE_TYPE_IA, object);
+    HandleSlot* const slot = table.add(&provider, dapl::HandleType::ia, object);
     ASSERT_NE(slot, nullptr) << all.size();
     all.push_back(slot);
   }

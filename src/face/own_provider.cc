@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "api/own_provider.h"
+#include "face/own_provider.h"
 
-#include <dat/dat_registry.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -11,15 +10,15 @@
 #include <optional>
 #include <vector>
 
-#include "api/habits.h"
-#include "api/provider.h"
 #include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "dapl/ia.h"
+#include "face/calls.h"
+#include "face/habits.h"
 #include "registry/builtin.h"
 
-namespace anydat::api {
+namespace anydat::face {
 
 namespace {
 
@@ -41,9 +40,10 @@ constinit base::PerProcess<OwnNames> own_names;
 
 DAT_RETURN open_adapter(const OwnName& name, const std::string& adapter, DAT_COUNT async_min_qlen,
                         DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
-  return dapl::Ia::open(
-      {name.table, &registry::open_builtin, adapter, name.tuple.minor, name.tuple.thread_safe, habits()},
+  const dapl::Error error = dapl::Ia::open(
+      {&name.table, &registry::open_builtin, adapter, name.tuple.minor, name.tuple.thread_safe != DAT_FALSE, habits()},
       name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
+  return to_dat(error, "(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle)");
 }
 
 OwnName* find_name_locked(OwnNames& names, const Tuple& tuple) ANYDAT_REQUIRES(names.lock) {
@@ -139,17 +139,17 @@ DAT_RETURN open_builtin(const Tuple& tuple, DAT_COUNT async_min_qlen, DAT_EVD_HA
   return open_adapter(own_name(tuple), tuple.name, async_min_qlen, async_evd, ia);
 }
 
-}  // namespace anydat::api
+}  // namespace anydat::face
 
-namespace api = anydat::api;
+namespace face = anydat::face;
 
 // These return nothing: that a name has not been registered is how the registry sees a failure (REG-INIT-6).
 extern "C" {
 
 void dat_provider_init(const DAT_PROVIDER_INFO* provider_info, const char* instance_data) {
   try {
-    if (const auto tuple = api::acceptable(provider_info)) {
-      api::register_name(*tuple, instance_data ? instance_data : "", *provider_info);
+    if (const auto tuple = face::acceptable(provider_info)) {
+      face::register_name(*tuple, instance_data ? instance_data : "", *provider_info);
     }
   } catch (const std::bad_alloc&) {
     anydat::base::log(anydat::base::LogLevel::warn, "dat_provider_init: no memory");
@@ -158,10 +158,10 @@ void dat_provider_init(const DAT_PROVIDER_INFO* provider_info, const char* insta
 
 void dat_provider_fini(const DAT_PROVIDER_INFO* provider_info) {
   try {
-    const auto tuple = api::acceptable(provider_info);
+    const auto tuple = face::acceptable(provider_info);
     if (!tuple) return;
     // Refused if the name is not registered or still open; then there is nothing more to do here.
-    if (const auto* own = api::find_name(*tuple)) (void)dat_registry_remove_provider(&own->table, provider_info);
+    if (const auto* own = face::find_name(*tuple)) (void)dat_registry_remove_provider(&own->table, provider_info);
   } catch (const std::bad_alloc&) {
     anydat::base::log(anydat::base::LogLevel::warn, "dat_provider_fini: no memory");
   }

@@ -7,7 +7,7 @@
 
 #include "dapl/habits.h"
 
-namespace anydat::api {
+namespace anydat::face {
 
 // DAT_COMPAT: each setting allows what the ones before it allow.
 enum class Compat {
@@ -31,4 +31,4 @@ dapl::Habits habits(Compat compat);
 // By DAT_COMPAT, as it is now: an instance keeps what it was opened with.
 dapl::Habits habits();
 
-}  // namespace anydat::api
+}  // namespace anydat::face

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "api/habits.h"
+#include "face/habits.h"
 
 #include <array>
 
 #include "base/env.h"
 
-namespace anydat::api {
+namespace anydat::face {
 
 namespace {
 
@@ -98,4 +98,4 @@ dapl::Habits habits() {
   return habits(compat_now());
 }
 
-}  // namespace anydat::api
+}  // namespace anydat::face

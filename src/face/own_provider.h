@@ -9,10 +9,10 @@
 
 #include "registry/tuple.h"
 
-namespace anydat::api {
+namespace anydat::face {
 
 // Opens the built-in adapter that the tuple names; the instance reports the tuple's name, version and thread safety.
 DAT_RETURN open_builtin(const registry::Tuple& tuple, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd,
                         DAT_IA_HANDLE* ia);
 
-}  // namespace anydat::api
+}  // namespace anydat::face

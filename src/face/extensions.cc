@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <new>
 
-#include "api/handles.h"
 #include "base/env.h"
 #include "dapl/counters.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/srq.h"
+#include "face/edge.h"
+#include "face/objects.h"
 #include "os/cancel.h"
 #include "os/shareable.h"
 
@@ -34,13 +35,15 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_get_counters(DAT_HANDLE
                                                                       ANYDAT_COUNTER* counters, DAT_COUNT* count) {
   const char* call = "anydat_get_counters";
   const dapl::Object* found = counted(object);
-  if (!found) return api::bad_handle(call, "object", object, DAT_NO_SUBTYPE);
+  if (!found) return face::to_dat(face::bad_handle(call, "object", object, dapl::Detail::none), "");
   if (!count) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, "{}: count is NULL", call);
   if (max < 0) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: max is {}", call, max);
   if (max > 0 && !counters) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: counters is NULL", call);
   const dapl::Counters all = dapl::Counters::of(*found);
   *count = static_cast<DAT_COUNT>(all.rows().size());
-  std::copy_n(all.rows().begin(), std::min(all.rows().size(), static_cast<std::size_t>(max)), counters);
+  for (const dapl::Counter& row : all.rows().first(std::min(all.rows().size(), static_cast<std::size_t>(max)))) {
+    *counters++ = {row.name, row.value};
+  }
   return DAT_SUCCESS;
 }
 
@@ -86,10 +89,10 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_free_shareable(void* ad
 __attribute__((visibility("default"))) DAT_RETURN anydat_ep_wire(DAT_EP_HANDLE ep, const char** wire) {
   const char* call = "anydat_ep_wire";
   const auto* found = dapl::lookup<dapl::Ep>(ep);
-  if (!found) return api::bad_handle(call, "ep", ep, DAT_INVALID_HANDLE_EP);
+  if (!found) return face::to_dat(face::bad_handle(call, "ep", ep, dapl::Detail::handle_ep), "");
   if (!wire) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: wire is NULL", call);
   const char* name = found->wire();
-  if (!name) return found->wrong_state(call);
+  if (!name) return face::to_dat(found->wrong_state(call), "");
   *wire = name;
   return DAT_SUCCESS;
 }

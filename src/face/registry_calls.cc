@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The exported calls that go to the registry before, or instead of, a Provider.
-#include <dat/dat_registry.h>
-#include <dat/udat.h>
-
 #include <cstring>
 #include <new>
 #include <utility>
 
-#include "api/own_provider.h"
-#include "api/provider.h"
 #include "dapl/handle.h"
+#include "face/calls.h"
+#include "face/own_provider.h"
 #include "os/cancel.h"
 #include "registry/registry.h"
 
@@ -47,7 +44,7 @@ DAT_RETURN open_ia(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HA
   Registry& registry = Registry::instance();
   Registry::Use use;
   if (const DAT_RETURN rc = registry.acquire({name, major, minor, thread_safety}, use)) return rc;
-  if (use.built_in()) return api::open_builtin(use.tuple(), async_min_qlen, async_evd, ia);
+  if (use.built_in()) return face::open_builtin(use.tuple(), async_min_qlen, async_evd, ia);
 
   std::string registered_name = use.tuple().name;
   const DAT_EVD_HANDLE async_before = *async_evd;
@@ -72,7 +69,7 @@ DAT_RETURN close_ia(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
   if (const ForeignCall foreign(ia, ForeignCall::Subject::destroyed_ia); foreign) {
     rc = foreign(&DAT_PROVIDER::ia_close_func, ia, flags);
   } else {
-    rc = api::ia_close(ia, flags);
+    rc = face::Edge<face::ia_close_call>::call(ia, flags);
   }
   if (rc == DAT_SUCCESS) registry.end_close(ia, number);
   return rc;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that libdat exports, made of the list. Each goes to the provider of the object it is about: ours directly,
+// a foreign one through its table (OBJ-7). Our functions refuse what is no handle of anybody. The calls that the
+// registry has a part in are in registry_calls.cc.
+#include "dapl/handle.h"
+#include "face/calls.h"
+
+namespace anydat::face {
+
+namespace {
+
+// Apart, so that what it needs is not in the way of the usual case.
+template <typename Call, typename... Rest>
+[[gnu::noinline]] DAT_RETURN redirect_unknown(DAT_HANDLE handle, Rest... rest) {
+  if (const registry::ForeignCall foreign(handle, Call::subject); foreign) return foreign(Call::slot, handle, rest...);
+  return Edge<Call>::call(handle, rest...);
+}
+
+template <typename Call, typename... Rest>
+inline DAT_RETURN redirect(DAT_HANDLE handle, Rest... rest) {
+  if (!dapl::HandleTable::owns(handle)) [[unlikely]]
+    return redirect_unknown<Call>(handle, rest...);
+  return Edge<Call>::call(handle, rest...);
+}
+
+}  // namespace
+
+}  // namespace anydat::face
+
+// At global scope, like the declarations, whose visibility they inherit.
+extern "C" {
+#define ANYDAT_CALL(name, subject, cancelling, parameters, arguments)   \
+  DAT_RETURN dat_##name parameters {                                    \
+    return anydat::face::redirect<anydat::face::name##_call> arguments; \
+  }
+#define ANYDAT_INNER_CALL(name, subject, cancelling, parameters, arguments)
+#include "face/calls.def"
+}

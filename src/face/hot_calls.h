@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions of the data path, in the headers so that the edge has each without a call of its own. Included by
+// face/calls.h.
+#pragma once
+
+#include "dapl/ep.h"
+#include "dapl/evd.h"
+#include "dapl/srq.h"
+#include "face/event.h"
+#include "face/objects.h"
+
+namespace anydat::face {
+
+inline dapl::Error ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
+                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
+  ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_send", handle_ep);
+  const Segments segments(iov, num_segments);
+  return ep->post_send(num_segments, segments.get(), cookie.as_64, flags);
+}
+
+inline dapl::Error ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
+                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
+  ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_recv", handle_ep);
+  const Segments segments(iov, num_segments);
+  return ep->post_recv(num_segments, segments.get(), cookie.as_64, flags);
+}
+
+inline dapl::Error ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
+                                     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+  ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_read", handle_ep);
+  const Segments segments(iov, num_segments);
+  const RemoteSegment source(remote);
+  return ep->post_rdma_read(num_segments, segments.get(), cookie.as_64, source.get(), flags);
+}
+
+inline dapl::Error ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
+                                      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
+                                      DAT_COMPLETION_FLAGS flags) {
+  ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_write", handle_ep);
+  const Segments segments(iov, num_segments);
+  const RemoteSegment target(remote);
+  return ep->post_rdma_write(num_segments, segments.get(), cookie.as_64, target.get(), flags);
+}
+
+inline dapl::Error srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
+                                 DAT_DTO_COOKIE cookie) {
+  ANYDAT_OBJECT(Srq, srq, srq_handle, "dat_srq_post_recv", handle_srq);
+  const Segments segments(iov, num_segments);
+  return srq->post_recv(num_segments, segments.get(), cookie.as_64);
+}
+
+inline dapl::Error evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
+  ANYDAT_OBJECT(Evd, evd, evd_handle, "dat_evd_dequeue", none);
+  if (!event) [[unlikely]]
+    return dapl::fail(at(2), "dat_evd_dequeue: event is NULL");
+  return evd->dequeue([=](const dapl::Event& taken) { fill_event(taken, evd_handle, *event); });
+}
+
+}  // namespace anydat::face

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is particular to version 1.2 of the interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dapl/attributes.h"
+#include "dapl/error.h"
+#include "dapl/event.h"
+#include "face/dat.h"
+
+namespace anydat::face {
+
+// The subtype for what is no argument: the objects number them as this version does.
+constexpr DAT_RETURN subtype_of(dapl::Detail detail) {
+  return static_cast<DAT_RETURN>(detail);
+}
+static_assert(subtype_of(dapl::Detail::srq) == DAT_RESOURCE_SRQ);
+static_assert(subtype_of(dapl::Detail::handle_srq) == DAT_INVALID_HANDLE_SRQ);
+static_assert(subtype_of(dapl::Detail::ep_unconnected) == DAT_INVALID_STATE_EP_UNCONNECTED);
+static_assert(subtype_of(dapl::Detail::ep_not_ready) == DAT_INVALID_STATE_EP_NOTREADY);
+static_assert(subtype_of(dapl::Detail::cno_in_use) == DAT_INVALID_STATE_CNO_IN_USE);
+static_assert(subtype_of(dapl::Detail::evd_waiter) == DAT_INVALID_STATE_EVD_WAITER);
+static_assert(subtype_of(dapl::Detail::pz_in_use) == DAT_INVALID_STATE_PZ_IN_USE);
+static_assert(subtype_of(dapl::Detail::srq_in_use) == DAT_INVALID_STATE_SRQ_IN_USE);
+static_assert(subtype_of(dapl::Detail::privileges_write) == DAT_PRIVILEGES_WRITE);
+static_assert(subtype_of(dapl::Detail::address_malformed) == DAT_INVALID_ADDRESS_MALFORMED);
+static_assert(subtype_of(dapl::Detail::name_not_registered) == DAT_NAME_NOT_REGISTERED);
+
+// The segments of a post. Triplets of this version are laid out as the NIC's segments, so they stay where they are.
+class Segments {
+ public:
+  Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT) : first_(reinterpret_cast<const dapl::Segment*>(given)) {}
+  const dapl::Segment* get() const { return first_; }
+
+ private:
+  const dapl::Segment* const first_;
+};
+static_assert(sizeof(DAT_LMR_TRIPLET) == sizeof(dapl::Segment));
+static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(dapl::Segment, key));
+static_assert(offsetof(DAT_LMR_TRIPLET, virtual_address) == offsetof(dapl::Segment, address));
+static_assert(offsetof(DAT_LMR_TRIPLET, segment_length) == offsetof(dapl::Segment, length));
+
+// A peer's memory.
+class RemoteSegment {
+ public:
+  explicit RemoteSegment(const DAT_RMR_TRIPLET* given) : segment_(reinterpret_cast<const dapl::Segment*>(given)) {}
+  const dapl::Segment* get() const { return segment_; }
+
+ private:
+  const dapl::Segment* const segment_;
+};
+static_assert(sizeof(DAT_RMR_TRIPLET) == sizeof(dapl::Segment));
+static_assert(offsetof(DAT_RMR_TRIPLET, rmr_context) == offsetof(dapl::Segment, key));
+static_assert(offsetof(DAT_RMR_TRIPLET, target_address) == offsetof(dapl::Segment, address));
+static_assert(offsetof(DAT_RMR_TRIPLET, segment_length) == offsetof(dapl::Segment, length));
+
+inline dapl::Segment from_triplet(const DAT_LMR_TRIPLET& triplet) {
+  return {triplet.lmr_context, 0, triplet.virtual_address, triplet.segment_length};
+}
+inline DAT_LMR_TRIPLET to_triplet(const dapl::Segment& segment) {
+  return {segment.key, 0, segment.address, segment.length};
+}
+
+// The number of a completed DTO's event, and what its data tell beyond both versions' members: nothing here.
+inline DAT_EVENT_NUMBER completion_number(const dapl::Event&) {
+  return DAT_DTO_COMPLETION_EVENT;
+}
+inline void tell_more(const dapl::Event&, DAT_EVENT&) {}
+inline void tell_more(const dapl::Event&, DAT_CR_ARRIVAL_EVENT_DATA&) {}
+
+// EVT-26: only an acceptance has any in this version.
+constexpr bool shows_private_data(dapl::EventKind kind) {
+  return kind == dapl::EventKind::established;
+}
+
+// The mask of dat_ep_modify: the parts stand next to each other.
+constexpr dapl::EpFields fields_of(DAT_EP_PARAM_MASK mask) {
+  constexpr DAT_EP_PARAM_MASK kParts = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+                                       DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE;
+  constexpr DAT_EP_PARAM_MASK kFixed = ~kParts & ~DAT_EP_FIELD_EP_ATTR_ALL;
+  return (mask & kParts) / DAT_EP_FIELD_PZ_HANDLE | (mask & DAT_EP_FIELD_EP_ATTR_ALL) |
+         ((mask & kFixed) != 0 ? dapl::ep_field::kUnchangeable : 0);
+}
+static_assert(fields_of(DAT_EP_FIELD_RECV_EVD_HANDLE) == dapl::ep_field::kRecvEvd);
+static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kConnectEvd);
+
+inline void tell_more(DAT_IA_ATTR&) {}
+inline void tell_more(DAT_PROVIDER_ATTR&) {}
+inline void tell_more(DAT_EP_PARAM&) {}
+
+inline void to_dat(const dapl::CnoParameters& from, DAT_CNO_PARAM& to) {
+  to.ia_handle = from.ia_handle;
+  to.agent = {from.agent.instance_data, from.agent.function};
+}
+
+}  // namespace anydat::face
