@@ -75,6 +75,34 @@ TEST(OpenCost, WithoutLeaveForFilesNothingIsKilledAndTcpServes) {
   }));
 }
 
+// CR-HO-2, CR-HO-3: the other instance is found although no memory is shared.
+TEST(OpenCost, WithoutLeaveForFilesRequestsAreHandedOff) {
+  EXPECT_TRUE(holds_in_child([] {
+    ::signal(SIGXFSZ, SIG_DFL);
+    set_limit(RLIMIT_FSIZE, 0);
+    for (const char* wire : {"auto", "tcp"}) {
+      Side first(wire_of_choice(wire));
+      Side second(wire_of_choice(wire));
+      const Side client(wire_of_choice(wire));
+      const Ep active(client);
+      const Ep passive(second);
+      require(dat_ep_connect(active.get(), loopback(), first.listen(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                             DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+              "dat_ep_connect");
+      const auto request_at = [](const Side& side) {
+        return expect_event(side.requests.get(), DAT_CONNECTION_REQUEST_EVENT)
+            .event_data.cr_arrival_event_data.cr_handle;
+      };
+      const DAT_CONN_QUAL there = second.listen();
+      require(dat_cr_handoff(request_at(first), there), "dat_cr_handoff");
+      require(dat_cr_accept(request_at(second), passive.get(), 0, nullptr), "dat_cr_accept");
+      expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+      expect_event(second.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    }
+    return true;
+  }));
+}
+
 TEST(OpenCost, FilesThatMayBeSmallLeaveTcp) {
   EXPECT_TRUE(holds_in_child([] {
     ::signal(SIGXFSZ, SIG_DFL);

@@ -224,7 +224,6 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
       return nullptr;
     }
     std::unique_ptr<Listener> tcp = iwarp_->listen(local->qual(), events, status);
-    if (tcp && !shares_memory_) local->stop();  // who calls there is refused, and tries TCP; the name stays taken
     if (tcp) return std::make_unique<BothListeners>(std::move(local), std::move(tcp), std::move(claim));
     if (status != Status::in_use) return nullptr;
   }

@@ -61,6 +61,7 @@ class SoftAdapter final : public Adapter {
 
   // For queue pairs and wires.
   const SoftConfig& config() const { return config_; }
+  bool shares_memory() const { return shares_memory_; }  // fixed by start(): whether segments can be made
   // Takes a key that only peers use out of regions(). Those who use it now have half a second to let go of it, or lose
   // their connections. False while there are any: ask again.
   bool close_to_peers(std::uint32_t key);
@@ -103,7 +104,7 @@ class SoftAdapter final : public Adapter {
   RegionTable regions_;
   MemoryUsers memory_users_;
   Strangers strangers_;        // with the engine held
-  bool shares_memory_ = true;  // fixed by start(): whether segments can be made
+  bool shares_memory_ = true;
   std::unique_ptr<shm::Fabric> shm_;
   std::unique_ptr<iwarp::Fabric> iwarp_;  // null: TCP is not wanted
   DeliveryBatch batch_;                   // with the engine held

@@ -21,8 +21,8 @@
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/directory_socket.h"
-#include "os/processor.h"
 #include "os/peer_process.h"
+#include "os/processor.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -76,7 +76,8 @@ class ShmListener final : public Listener {
 
  private:
   void called(base::UniqueFd caller) {
-    if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp) return;  // whoever it is goes on to TCP
+    // The caller finds the socket closed and goes on to TCP. The name is there for those who only ask whether it is.
+    if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp || !fabric_.adapter().shares_memory()) return;
     if (!os::peer_is_of_our_user(caller.get())) {
       base::log(base::LogLevel::warn, "a process of another user was turned away from service point {}", qual_);
       return;
