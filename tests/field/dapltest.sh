@@ -16,6 +16,18 @@ tell_to_quit() {
   no_complaints server
 }
 
+# finished PATTERN: the server says so of as many clients as there were, and then makes a new service point for the next one.
+finished() {
+  echo >>"$work/expected"
+  local clients
+  clients=$(wc -l <"$work/expected")
+  until [ "$(grep -c 'Service Point Ready' "$work/server")" -gt "$clients" ]; do
+    kill -0 "$server" 2>/dev/null || die "the server has ended: $(tail -n 3 "$work/server")"
+    sleep 0.02
+  done
+  says server "$1" "$clients"
+}
+
 # bytes_of KIND... -- OPERATION...: how many bytes the operations of these kinds ("client SR") move, once each.
 bytes_of() {
   local kinds=()
@@ -59,7 +71,7 @@ transaction() {
   counted Recv $((rounds * $(bytes_of 'server SR' -- "$@")))
   counted 'RDMA Read' $((rounds * $(bytes_of 'client RR' 'server RR' -- "$@")))
   counted 'RDMA Write' $((rounds * $(bytes_of 'client RW' 'server RW' -- "$@")))
-  echo >>"$work/expected"
+  finished 'Transaction Test Finished for this client'
 }
 
 case_transactions() {
@@ -75,11 +87,17 @@ case_transactions() {
   transaction 1 1 500 -P -- 'client SR 256' 'server SR 256'
   transaction 1 1 200 -r -- 'client SR 1024' 'server SR 1024'
   transaction 4 1 200 -V -- 'client SR 1024' 'server SR 1024'
+  tell_to_quit
+}
+
+# Of several endpoints of a thread it counts on it that their messages arrive in the order in which they were sent, which
+# nothing says of connections.
+case_endpoints() {
+  serve
   transaction 1 8 200 -- 'client SR 1024 3' 'server SR 1536 2'
   transaction 2 8 100 -V -- 'client SR 1024 3' 'server SR 1536 2' 'client RW 4096' 'server RR 4096'
   transaction 8 4 100 -V -P -- 'client RW 4096 2' 'server RW 2048 4' 'client SR 256' 'server SR 256'
   tell_to_quit
-  says server 'Transaction Test Finished for this client' "$(wc -l <"$work/expected")"
 }
 
 performance() { # OPERATION SIZE SEGMENTS OPTION...
@@ -92,7 +110,7 @@ performance() { # OPERATION SIZE SEGMENTS OPTION...
   megabytes=$(sed -nE 's/.*Total Data Exchanged *: *([0-9.]+) MB.*/\1/p' "$work/client")
   awk -v got="$megabytes" -v bytes=$((2000 * $2 * $3)) 'BEGIN { d = got - bytes / 1048576; exit !(got != "" && d < 0.02 && d > -0.02) }' ||
     die "the client has exchanged '$megabytes' MB instead of $((2000 * $2 * $3)) bytes"
-  echo >>"$work/expected"
+  finished 'Finished performance test\.  Exiting'
 }
 
 case_performance() {
@@ -105,7 +123,6 @@ case_performance() {
     done
   done
   tell_to_quit
-  says server 'Finished performance test\.  Exiting' "$(wc -l <"$work/expected")"
 }
 
 # Each functional test says PASS, FAIL or UNSUPP, and how many there are is counted as well. UNSUPP is dapltest's own word for

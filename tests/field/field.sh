@@ -7,7 +7,7 @@ set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../../scripts/lib.sh"
 
-all_cases=(dtest cno dtestcm dtestsrq dtestx transactions performance functions limits)
+all_cases=(dtest cno dtestcm dtestsrq dtestx transactions endpoints performance functions limits)
 usage() {
   cat <<END
 Usage: tests/field/field.sh --library FOLDER --programs FOLDER [OPTION...] [CASE...]
@@ -16,8 +16,9 @@ Usage: tests/field/field.sh --library FOLDER --programs FOLDER [OPTION...] [CASE
   --dat 1.2|2.0       the version of uDAPL that they were built for (default 1.2)
   --wire shm|tcp      one wire alone
   --times N           each case so many times (default 1)
+  --keep FOLDER       what both ends of a case that failed have printed goes there
   --broken MODULE     shows that each judge fails, by a library that is broken on purpose (MODULE: libfield_broken.so)
-Cases: ${all_cases[*]} (those whose program is there)
+Cases: ${all_cases[*]} (those whose program is there), or all but -CASE
 Exit code 77: there are no such programs, or this machine does not let us.
 END
 }
@@ -35,7 +36,7 @@ if [ "${1:-}" != --inside ]; then
 fi
 shift
 
-library='' programs='' dat=1.2 wires=(shm tcp) times=1 broken='' cases=()
+library='' programs='' dat=1.2 wires=(shm tcp) times=1 broken='' keep='' left_out='' cases=()
 while [ $# -gt 0 ]; do
   case $1 in
     --library) library=$(realpath "$2") && shift ;;
@@ -43,8 +44,10 @@ while [ $# -gt 0 ]; do
     --dat) dat=$2 && shift ;;
     --wire) wires=("$2") && shift ;;
     --times) times=$2 && shift ;;
+    --keep) mkdir -p "$2" && keep=$(realpath "$2") && shift ;;
     --broken) broken=$(realpath "$2") && shift ;;
     -h | --help) usage && exit 0 ;;
+    -[a-z]*) left_out=${1#-} ;;
     -*) usage >&2 && exit 2 ;;
     *) cases+=("$1") ;;
   esac
@@ -85,13 +88,13 @@ program_of() {
   case $1 in
     dtest | cno) echo dtest ;;
     dtestcm | dtestsrq | dtestx) echo "$1" ;;
-    transactions | performance | functions | limits) echo dapltest ;;
+    transactions | endpoints | performance | functions | limits) echo dapltest ;;
     *) die "there is no case $1" ;;
   esac
 }
 if [ ${#cases[@]} -eq 0 ]; then
   for name in "${all_cases[@]}"; do
-    if [ -x "$programs/$(program_of "$name")" ]; then cases+=("$name"); fi
+    if [ "$name" != "$left_out" ] && [ -x "$programs/$(program_of "$name")" ]; then cases+=("$name"); fi
   done
   [ ${#cases[@]} -gt 0 ] || skip "there is no such program in $programs"
 fi
@@ -102,7 +105,7 @@ breaks_of() {
   case $1 in
     dtest) echo send write read ;;
     cno) echo send ;;
-    transactions) echo send refuse ;;
+    transactions | endpoints) echo send refuse ;;
     dtestsrq) echo send refuse ;;
     *) echo refuse ;;
   esac
@@ -130,6 +133,7 @@ for wire in "${wires[@]}"; do
         say "$wire $name: passed in $((SECONDS - begin)) s$(sed -n 's/^note: /; /p' "$work/verdict" | sort | uniq -c | tr -s ' \n' ' ')"
       else
         say "$wire $name: FAILED: $(cat "$work/verdict")"
+        for end in ${keep:+server client}; do cp "$work/$end" "$keep/$wire-$name-$time-$end" 2>/dev/null || true; done
         failed=1
       fi
       stop_all

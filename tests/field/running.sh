@@ -65,7 +65,8 @@ no_complaints() {
   local end complaint
   for end in "$@"; do
     # What dtest of DAT 2.0 says when triggers of its CNO have merged, before it looks again, is none.
-    complaint=$(grep -v 'CNO notification' "$work/$end" | grep -iE -m 1 -- 'error|(^|[^a-z])err([^a-z]|$)|fail|unexpected|warning|mismatch|bogus|not supported' || true)
+    complaint=$(grep -v 'CNO notification' "$work/$end" |
+      grep -iE -m 1 -- 'error|(^|[^a-z])err([^a-z]|$)|fail|unexpected|warning|mismatch|bogus|not supported' || true)
     [ -z "$complaint" ] || die "the $end complains: $complaint"
   done
 }
