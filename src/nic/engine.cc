@@ -166,8 +166,17 @@ Engine::Pass Engine::take_over() {
     lost = lost_.load(std::memory_order_relaxed);
   }
   if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
-  const PollClock::Pass pass = clock_.begin_pass();
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
+  if (!lost && clock_.begin_unread_pass()) [[likely]] {
+    const bool progress = loop_.poll_sources(kLooksPerPoll);
+    if (progress) clock_.note_progress();
+    return {progress, false};
+  }
+  return poll_by_clock(lost);
+}
+
+[[gnu::noinline]] Engine::Pass Engine::poll_by_clock(bool lost) {
+  const PollClock::Pass pass = clock_.read();
   bool progress = loop_.poll_sources(pass.looks_by_time ? 1 : kLooksPerPoll);
   if (pass.looks_by_time || lost) [[unlikely]]
     progress |= look_by_time(false);

@@ -170,6 +170,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
     bool gives_way;  // once the engine is released
   };
   Pass take_over() ANYDAT_REQUIRES(this);
+  Pass poll_by_clock(bool lost) ANYDAT_REQUIRES(this);
   bool look_by_time(bool just_checked) ANYDAT_REQUIRES(this);
   bool run_all(bool just_checked = false) ANYDAT_REQUIRES(this);
   void unlock_after_work();

@@ -23,17 +23,16 @@ class PollClock {
   static constexpr base::Nanoseconds kLookEvery = 50'000;
 
   struct Pass {
-    bool looks_by_time;  // it is time to look at everything
-    bool gives_way;      // it is time to give way, unless this pass brings something
+    bool looks_by_time = false;  // it is time to look at everything
+    bool gives_way = false;      // it is time to give way, unless this pass brings something
   };
-  // One more pass begins.
-  Pass begin_pass() {
-    if (unread_ > 0) [[likely]] {
-      --unread_;
-      return {false, false};
-    }
-    return read();
+  // One more pass begins. True: it does nothing by time. Else read() says what it does.
+  bool begin_unread_pass() {
+    if (unread_ == 0) return false;
+    --unread_;
+    return true;
   }
+  Pass read();
   // The pass has brought something.
   void note_progress() { progress_ = true; }
   // Everything has been looked at.
@@ -49,8 +48,6 @@ class PollClock {
   static constexpr std::uint64_t kTicksAtFirst = 40'000;  // 8 us at 5 GHz
   static constexpr std::uint64_t kTicksPerLookMin = 5'000;
   static constexpr std::uint64_t kTicksPerLookMax = 1'000'000;
-
-  Pass read();
 
   unsigned unread_ = 0;    // passes until the clock is read again
   bool progress_ = false;  // since it was read

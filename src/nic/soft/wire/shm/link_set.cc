@@ -15,6 +15,8 @@ constexpr std::size_t kHotMax = 8;
 constexpr std::uint64_t kTurnsToCool = 20;
 constexpr std::uint64_t kTurnsToBeCold = 2;
 constexpr std::size_t kShare = 64;
+// Passes that have brought something from hot links, between two that look at the marks.
+constexpr unsigned kServedPerMarks = 8;
 
 void make_room(std::vector<Link*>& links, std::size_t count) {
   if (links.capacity() < count) links.reserve(2 * count);
@@ -125,11 +127,24 @@ void LinkSet::rung(Link& link) {
   look(link);
 }
 
+// Mostly there is nothing, and that is found out with as little as possible: it is what a message waits for that comes
+// just then.
 bool LinkSet::poll() {
-  bool progress = false;
-  for (std::size_t i = 0; i < hot_.size(); ++i) progress |= look(*hot_[i]);
-  if (marks_.any(mark_words_)) [[unlikely]]
-    progress |= look_at_marked();
+  for (Link* const& link : hot_) {
+    if (!link->quiet()) return serve_hot(static_cast<std::size_t>(&link - hot_.data()));
+  }
+  return marks_.any(mark_words_) && look_at_marked();
+}
+
+// What has come is handed on before the marks are looked at, but not for ever.
+[[gnu::noinline]] bool LinkSet::serve_hot(std::size_t first) {
+  bool progress = look(*hot_[first]);
+  // Each may take itself or others out of the set.
+  for (std::size_t i = first + 1; i < hot_.size(); ++i) progress |= look(*hot_[i]);
+  if (progress && --until_marks_ != 0) [[likely]]
+    return true;
+  until_marks_ = kServedPerMarks;
+  if (marks_.any(mark_words_)) progress |= look_at_marked();
   return progress;
 }
 

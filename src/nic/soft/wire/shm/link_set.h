@@ -59,6 +59,7 @@ class LinkSet final : public PollSource {
 
   bool look(Link& link);
   bool look_closely(Link& link);
+  bool serve_hot(std::size_t first);
   bool look_at_marked();
   void heat(Link& link);
   void cool(Link& link);
@@ -76,6 +77,7 @@ class LinkSet final : public PollSource {
   std::vector<std::uint32_t> free_slots_;  // has room for all
   std::uint64_t turn_ = 0;                 // looks at everything
   std::size_t share_ = 0;                  // where the next share of all begins
+  unsigned until_marks_ = 1;               // passes in which hot links bring something
   bool armed_ = false;
 };
 
