@@ -56,7 +56,6 @@ void Engine::check_descriptors(std::uint64_t now) {
 
 void Engine::note_loss() {
   if (!thread_.joinable() || lost_.exchange(true)) return;
-  base::Descriptors::note_loss();
   // It may sleep where no bell rings any more.
   thread_.cancel();
 }

@@ -27,13 +27,7 @@ std::vector<Wire> wires_of(const char* adapters) {
   return wires;
 }
 
-}  // namespace
-
-const std::vector<Wire>& all_wires() {
-  if (const char* adapters = std::getenv("ANYDAT_TEST_ADAPTERS")) {
-    static const std::vector<Wire> named = wires_of(adapters);
-    return named;
-  }
+const std::vector<Wire>& wires_of_soft() {
   static const std::vector<Wire> wires{
       // Large messages are copied from process to process, so that a receiver needs no help of a stopped sender.
       {.name = "shm", .ia_name = "soft-lo", .env = {{"DAT_WIRE", "shm"}}, .held_for_stopped_sender = 0},
@@ -48,10 +42,20 @@ const std::vector<Wire>& all_wires() {
   return wires;
 }
 
+}  // namespace
+
+const std::vector<Wire>& all_wires() {
+  if (const char* adapters = std::getenv("ANYDAT_TEST_ADAPTERS")) {
+    static const std::vector<Wire> named = wires_of(adapters);
+    return named;
+  }
+  return wires_of_soft();
+}
+
 const Wire& wire_by_name(const std::string& name) {
-  for (const Wire& wire : all_wires()) {
-    if (wire.name == name) {
-      return wire;
+  for (const auto* wires : {&all_wires(), &wires_of_soft()}) {
+    for (const Wire& wire : *wires) {
+      if (wire.name == name) return wire;
     }
   }
   throw std::runtime_error("no wire is called " + name);

@@ -134,7 +134,7 @@ int epoll_ctl(int epoll, int operation, int fd, epoll_event* interest) {
   {
     const std::lock_guard guard(lock);
     for (const auto& [context, known] : devices) {
-      if (known.own_fd == fd) fd = known.both_fd;
+      if (context->async_fd == fd) fd = known.both_fd;
     }
   }
   return system_epoll_ctl(epoll, operation, fd, interest);

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls of the kernel that take long: whoever has no part in them goes on.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <future>
 #include <optional>
+#include <stdexcept>
+#include <vector>
 
+#include "base/unique_fd.h"
+#include "nic/service_ports.h"
 #include "support/dat_fixture.h"
 #include "verbs/device_test.h"
 #include "verbs/edge.h"
@@ -64,6 +71,72 @@ TEST_P(SlowKernel, TheEndOfAConnectionHoldsUpNobodyAndIsToldWhenItsBuffersAreFre
   expect_event(client.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
   expect_completion(client.recv.get(), DAT_DTO_ERR_FLUSHED);
   wait_event(server.connect.get());
+}
+
+// A port of this host's at an address of its own that lets nobody in and refuses nobody: the backlog is full, and the
+// kernel drops every SYN.
+class SilentPort {
+ public:
+  explicit SilentPort(sockaddr_in at) {
+    socklen_t size = sizeof at;
+    at.sin_port = 0;
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    if (bind(listener_.get(), address, size) != 0 || listen(listener_.get(), 0) != 0 ||
+        getsockname(listener_.get(), address, &size) != 0 || connect(caller_.get(), address, size) != 0) {
+      throw std::runtime_error("no port");
+    }
+    port_ = ntohs(at.sin_port);
+  }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  base::UniqueFd listener_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  base::UniqueFd caller_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::uint16_t port_ = 0;
+};
+
+TEST_P(SlowKernel, AHostThatDoesNotAnswerHoldsUpNobody) {
+  // EP-CONN-7, EP-SM-14: over iWARP the kernel waits for TCP's answer while rdma_connect() is called.
+  if (GetParam().name.find("siw") == std::string::npos) GTEST_SKIP() << "InfiniBand's request is not waited for";
+  sockaddr_in address{};
+  std::memcpy(&address, server.ia.attributes().ia_address_ptr, sizeof address);
+  const SilentPort silent(address);
+  const Connection other = connect_pair(server, client);
+  const auto call = [&](const Ep& ep, DAT_TIMEOUT timeout) {
+    require(dat_ep_connect(ep.get(), reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), silent.port(), timeout, 0, nullptr,
+                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+  };
+  const Ep limited(client);
+  Ep freed(client);
+  call(limited, 1'000'000);
+  call(freed, DAT_TIMEOUT_INFINITE);
+  for (int i = 0; i < 3; ++i) ASSERT_NO_THROW(exchange(other));
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_TIMED_OUT);
+  freed.reset();
+  ASSERT_NO_THROW(exchange(other));
+}
+
+TEST_P(SlowKernel, EightStrangersThatSayNothingCostOneSecond) {
+  // EP-CONN-7: all ports of the qualifier are asked at once. One after another they would cost eight.
+  if (GetParam().name.find("siw") == std::string::npos) GTEST_SKIP() << "InfiniBand's ports are not TCP's";
+  constexpr DAT_CONN_QUAL kQualifier = 65536;
+  sockaddr_in address{};
+  std::memcpy(&address, server.ia.attributes().ia_address_ptr, sizeof address);
+  std::vector<base::UniqueFd> strangers;
+  for (const std::uint16_t port : nic::derived_ports(kQualifier)) {
+    strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    address.sin_port = htons(port);
+    ASSERT_EQ(bind(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << port;
+    ASSERT_EQ(listen(strangers.back().get(), 16), 0);
+  }
+  const Ep ep(client);
+  const auto start = std::chrono::steady_clock::now();
+  require(dat_ep_connect(ep.get(), reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), kQualifier, DAT_TIMEOUT_INFINITE, 0,
+                         nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+          "dat_ep_connect");
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SlowKernel);

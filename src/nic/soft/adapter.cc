@@ -142,6 +142,7 @@ std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& 
 
 Status SoftAdapter::start() {
   engine_.when_descriptors_are_lost([this] {
+    base::Descriptors::note_loss();
     shm_->descriptors_lost();
     if (iwarp_) iwarp_->descriptors_lost();
   });

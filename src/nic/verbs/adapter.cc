@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "nic/verbs/kept_devices.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/shared_queue.h"
 #include "nic/verbs/window.h"
@@ -35,13 +36,13 @@ constexpr std::array<std::uint32_t, 32> kRnrTimers{
 
 }  // namespace
 
-VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info,
+VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, AdapterInfo info,
                            std::vector<DeviceAddress> addresses)
     : device_(std::move(device)),
       cm_channel_(std::move(channel)),
       info_(std::move(info)),
       addresses_(std::move(addresses)),
-      completion_queues_(*device_),
+      completion_queues_(*device_, reaper_),
       abandoned_(*this),
       completions_source_(*this, &VerbsAdapter::completion_notices),
       cm_source_(*this, &VerbsAdapter::cm_events),
@@ -53,7 +54,7 @@ std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, cons
                                             std::string& why) {
   std::unique_ptr<Device> device = Device::open(device_name, status, why);
   if (!device) return nullptr;
-  CmChannelPtr channel(rdma_create_event_channel());
+  CmChannel channel = CmChannel::of(rdma_create_event_channel);
   if (!channel) {
     status = errno == EACCES ? Status::denied : Status::failed;
     why = fmt::format("RDMA connection management is not to be had: {} (the module rdma_ucm, /dev/infiniband/rdma_cm)",
@@ -66,6 +67,7 @@ std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, cons
     why = fmt::format("no IP address of this host belongs to the RDMA device {}", device_name);
     return nullptr;
   }
+  keep_bound(device->context()->device, addresses.front().address);
   AdapterInfo info{.name = name, .address = addresses.front().address, .qos_supported = 0x0f};
   info.private_data_max = device->is_iwarp() ? kIwarpPrivateDataMax : kIbPrivateDataMax;
   info.reject_data_max = device->is_iwarp() ? kIwarpPrivateDataMax : kIbRejectDataMax;
@@ -91,6 +93,7 @@ std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, cons
 Status VerbsAdapter::start() {
   if (fcntl(cm_channel_->fd, F_SETFL, O_NONBLOCK) != 0) return Status::failed;
   if (const Status status = completion_queues_.open(); status != Status::ok) return status;
+  engine_.when_descriptors_are_lost([this] { descriptors_lost(); });
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (const Status status = reaper_.start(); status != Status::ok) return status;
   base::Guard guard(engine_);
@@ -108,6 +111,9 @@ VerbsAdapter::~VerbsAdapter() {
   engine_.stop();
   engine_.lock();
   for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
+  engine_.unlock();
+  kernel_calls_.stop();
+  engine_.lock();
   reaper_.finish();
   engine_.unlock();
   reaper_.stop();
@@ -137,6 +143,10 @@ void VerbsAdapter::read_receiver_not_ready() {
 }
 
 // ---- objects
+
+Status VerbsAdapter::add_region(const Region& region, RegionKeys& keys) {
+  return descriptors_are_ours() ? device_->add_region(region, keys) : Status::failed;
+}
 
 void VerbsAdapter::remove_region(std::uint32_t key) {
   MemoryRegion memory = device_->take_region(key);
@@ -295,7 +305,7 @@ void VerbsAdapter::dispatch(Cq& cq, const ibv_wc& wc) {
 
 void VerbsAdapter::cm_events() {
   rdma_cm_event* event = nullptr;
-  while (rdma_get_cm_event(cm_channel_.get(), &event) == 0) {
+  while (get_event(cm_channel_.get(), &event) == 0) {
     const rdma_conn_param& parameters = event->param.conn;
     CmEvent copy;
     copy.type = event->event;
@@ -355,14 +365,15 @@ void VerbsAdapter::device_event(ibv_event_type type, void* context, int port) {
       break;
     case IBV_EVENT_SRQ_LIMIT_REACHED:
       // Completions that are there already may tell the same.
+      if (!context) break;
       drain();
       static_cast<SharedQueue*>(context)->pool().device_undercut();
       break;
     case IBV_EVENT_CQ_ERR:
-      completion_queue_failed(*static_cast<Cq*>(context));
+      if (context) completion_queue_failed(*static_cast<Cq*>(context));
       break;
     case IBV_EVENT_SRQ_ERR:
-      shared_queue_failed(*static_cast<SharedQueue*>(context));
+      if (context) shared_queue_failed(*static_cast<SharedQueue*>(context));
       break;
     case IBV_EVENT_PORT_ERR:
       // A port that comes back in time has cost nothing. What cannot be sent meanwhile fails by itself, and ends its
@@ -407,62 +418,30 @@ void VerbsAdapter::shared_queue_failed(SharedQueue& shared) {
   shared.failed();
 }
 
-void VerbsAdapter::abandon(AbandonedAttempt attempt) {
-  if (attempt.id) attempt.id->context = static_cast<CmHandler*>(&abandoned_);
-  try {
-    abandoned_.attempts.push_back(std::move(attempt));
-  } catch (const std::bad_alloc&) {
-    drop(attempt);  // however long that takes
-  }
-}
-
-void VerbsAdapter::drop(AbandonedAttempt& attempt) {
-  attempt.id.reset();
-  Reaper::Job job;
-  job.queue_pair = std::move(attempt.queue_pair);
-  job.pd = std::move(attempt.pd);
-  Cq* const cq = std::exchange(attempt.cq, nullptr);
-  SharedQueue* const shared = std::exchange(attempt.counted, false) ? attempt.shared : nullptr;
-  const std::uint32_t room = attempt.cq_room;
-  if (!job.queue_pair && !cq && !shared) return;
-  const auto done = [this, cq, shared, room] {
-    if (cq) completion_queues_.release(cq, room);
-    if (shared) shared->detach();
-  };
-  try {
-    job.done = done;
-  } catch (const std::bad_alloc&) {
-    job = {};
-    return done();
-  }
-  reaper_.give(std::move(job));
-}
-
-void VerbsAdapter::drop_abandoned(const SharedQueue* shared) {
-  for (AbandonedAttempt& attempt : abandoned_.attempts) {
-    if (attempt.shared == shared) drop(attempt);
-  }
-  abandoned_.forget_dropped();
-}
-
-// Whatever it is, it is the answer, or stands for it.
-void VerbsAdapter::Abandoned::on_cm_event(const CmEvent& event) {
-  for (AbandonedAttempt& attempt : attempts) {
-    if (attempt.id.get() == event.id) adapter.drop(attempt);
-  }
-  forget_dropped();
-}
-
 void VerbsAdapter::device_gone() {
   if (gone_) return;
-  gone_ = true;
   base::log(base::LogLevel::error, "{}: the device has gone; its connections break", info_.name);
-  // Identifiers go with it, for which the kernel waits.
+  end_everything();
+  if (events_) events_->on_failure();
+}
+
+// What the kernel did for the descriptors it does no more, but for what the mappings of queues keep alive.
+void VerbsAdapter::descriptors_lost() {
+  base::Descriptors::note_loss();  // in the table of this library, which opened them
+  cm_channel_.note_loss();
+  device_->descriptors_lost();
+  completion_queues_.descriptors_lost();
+  if (!gone_) end_everything();
+}
+
+void VerbsAdapter::end_everything() {
+  gone_ = true;
+  // Identifiers go with the device, for which the kernel waits.
   for (std::size_t i = 0; i < by_tag_.size(); ++i) {
     if (by_tag_[i].queue_pair) by_tag_[i].queue_pair->device_gone();
   }
-  for (AbandonedAttempt& attempt : std::exchange(abandoned_.attempts, {})) drop(attempt);
-  if (events_) events_->on_failure();
+  for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
+  abandoned_.forget_dropped();
 }
 
 }  // namespace anydat::nic::verbs

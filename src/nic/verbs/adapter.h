@@ -14,6 +14,7 @@
 #include "nic/verbs/cm.h"
 #include "nic/verbs/completions.h"
 #include "nic/verbs/device.h"
+#include "nic/verbs/kernel_calls.h"
 #include "nic/verbs/listener.h"
 #include "nic/verbs/reaper.h"
 
@@ -30,8 +31,16 @@ struct AbandonedAttempt {
   Cq* cq;  // null: none
   std::uint32_t cq_room;
   SharedQueue* shared;
-  bool counted = false;  // among those that receive from it
+  bool counted = false;   // among those that receive from it
+  KernelCalls::Ref dial;  // a call that the identifier is still in, and must outlive; or null
+  bool unwanted = false;  // goes when that is over
 };
+
+class VerbsAdapter;
+
+// Asks for the route of an identifier whose address has been resolved. False: it does not lead over this device, or
+// cannot be asked for.
+bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id);
 
 // The hardware NIC: one RDMA device, opened once for each adapter. Progress is polling its completion queues, and three
 // descriptors that tell when to: of completions, of connection management, and of what befalls the device.
@@ -45,7 +54,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   const AdapterInfo& info() const override { return info_; }
   Engine& engine() override { return engine_; }
   const RegionTable& regions() override { return device_->regions(); }
-  Status add_region(const Region& region, RegionKeys& keys) override { return device_->add_region(region, keys); }
+  Status add_region(const Region& region, RegionKeys& keys) override;
   void remove_region(std::uint32_t key) override;
   bool quiesce(std::uint32_t key) override;
   void await_quiet() override;
@@ -66,6 +75,10 @@ class VerbsAdapter final : public Adapter, public PollSource {
   CompletionQueues& completion_queues() { return completion_queues_; }
   CompletionBatch& batch() { return batch_; }
   Reaper& reaper() { return reaper_; }
+  KernelCalls& kernel_calls() { return kernel_calls_; }
+  // Calls rdma_connect() where it holds up nobody. `parameters` without private data; the handler of `id` hears of the
+  // end of the call. May throw std::bad_alloc.
+  KernelCalls::Ref dial(rdma_cm_id* id, rdma_conn_param parameters, std::span<const std::byte> private_data);
   // Handles every completion that is there when it begins. Requires: not called while one is being handled.
   void drain();
   const std::vector<DeviceAddress>& addresses() const { return addresses_; }  // at least one
@@ -85,6 +98,8 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Parts& parts() { return parts_; }
   bool gone() const { return gone_; }
   void device_gone();
+  // From any thread: false once the program has closed our descriptors, so that the device's may be its files.
+  bool descriptors_are_ours() { return engine_.descriptors_are_ours(); }
   // Keeps it until its answer has come.
   void abandon(AbandonedAttempt attempt);
   // Gives up everything of it, of which nobody waits for the end.
@@ -108,6 +123,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   struct Abandoned final : CmHandler {
     explicit Abandoned(VerbsAdapter& owner) : adapter(owner) {}
     void on_cm_event(const CmEvent& event) override;
+    void on_dialled(rdma_cm_id* id, int error) override;
     void forget_dropped() {
       std::erase_if(attempts, [](const AbandonedAttempt& attempt) { return !attempt.id; });
     }
@@ -115,7 +131,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
     std::vector<AbandonedAttempt> attempts;
   };
 
-  VerbsAdapter(std::unique_ptr<Device> device, CmChannelPtr channel, AdapterInfo info,
+  VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, AdapterInfo info,
                std::vector<DeviceAddress> addresses);
   Status start();
   int handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
@@ -129,9 +145,11 @@ class VerbsAdapter final : public Adapter, public PollSource {
   template <typename Concerned>
   void lose_queue_pairs(Concerned concerned);
   void read_receiver_not_ready();
+  void descriptors_lost();
+  void end_everything();
 
   std::unique_ptr<Device> device_;
-  const CmChannelPtr cm_channel_;
+  CmChannel cm_channel_;
   AdapterInfo info_;  // fixed once it is constructed
   const std::vector<DeviceAddress> addresses_;
   std::uint8_t rnr_retries_ = 7;  // for ever
@@ -140,6 +158,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
 
   // With the engine held.
   Reaper reaper_{engine_};
+  KernelCalls kernel_calls_{engine_};
   std::unordered_set<std::uint32_t> leaving_;  // local keys of regions that the device still has
   CompletionQueues completion_queues_;
   CompletionBatch batch_;

@@ -88,10 +88,10 @@ std::vector<DeviceAddress> addresses_of_device(rdma_event_channel* channel, cons
       if (std::ranges::any_of(result, [&](const DeviceAddress& known) { return same(known.address, address); }))
         continue;
       rdma_cm_id* id = nullptr;
-      if (is_loopback(address) || rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) continue;
+      if (is_loopback(address) || create_id(channel, &id, nullptr) != 0) continue;
       const CmIdPtr owner(id);
       sockaddr_storage any_port = socket_address(address, 0);
-      if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any_port)) != 0 || !id->verbs) continue;
+      if (bind_id(id, reinterpret_cast<sockaddr*>(&any_port)) != 0 || !id->verbs) continue;
       if (device == ibv_get_device_name(id->verbs->device)) result.push_back({address, prefix_of(entry->ifa_netmask)});
     }
   }

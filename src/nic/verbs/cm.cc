@@ -4,11 +4,20 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/big_endian.h"
 
 namespace anydat::nic::verbs {
+
+namespace {
+
+// The kernel takes no notice of a neighbour whose answer comes before the question is on its list, and looks again when
+// the time of the question is over: so many short ones.
+constexpr int kResolveAddressMs = 200;
+
+}  // namespace
 
 CmMessage::CmMessage(const CmHead& head, std::span<const std::byte> data) : bytes{} {
   CmHead whole = head;
@@ -65,6 +74,16 @@ sockaddr_storage socket_address(const Address& address, std::uint64_t port) {
     std::memcpy(&result, &v4, sizeof v4);
   }
   return result;
+}
+
+bool resolve_address(rdma_cm_id* id, const Address& local, const Address& remote, std::uint16_t port) {
+  // A device reaches itself by its own address only.
+  sockaddr_storage to = socket_address(is_loopback(remote) ? local : remote, port);
+  return rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), kResolveAddressMs) == 0;
+}
+
+ConnectFailure failure_of(int error) {
+  return error == ECONNREFUSED || error == ECONNRESET ? ConnectFailure::refused : ConnectFailure::unreachable;
 }
 
 bool is_loopback(const Address& address) {

@@ -9,7 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "nic/types.h"
+#include "base/clock.h"
+#include "nic/adapter.h"
 #include "nic/verbs/resources.h"
 
 namespace anydat::nic::verbs {
@@ -32,6 +33,8 @@ class CmHandler {
  public:
   virtual ~CmHandler() = default;
   virtual void on_cm_event(const CmEvent& event) = 0;
+  // rdma_connect(), called in another thread (KernelCalls), has come back: the identifier may be destroyed from now on.
+  virtual void on_dialled(rdma_cm_id*, int /*error*/) {}
 };
 
 // Messages of InfiniBand's connection manager have private data of a fixed size, padded with zeros, and of 56 bytes
@@ -63,8 +66,8 @@ static_assert(sizeof(CmHead) == 16);
 
 inline constexpr std::size_t kIbRequestBytes = 56;
 inline constexpr std::size_t kPartMax = kIbRequestBytes - sizeof(CmHead);
-inline constexpr std::size_t kQualBytes = 8;           // of them, where the qualifier is told
-inline constexpr std::size_t kIbPrivateDataMax = 160;  // a reply has 196 bytes
+inline constexpr std::size_t kQualBytes = 8;                           // of them, where the qualifier is told
+inline constexpr std::size_t kIbPrivateDataMax = 160;                  // a reply has 196 bytes
 inline constexpr std::size_t kIbRejectDataMax = 148 - sizeof(CmHead);  // a reject has 148 bytes
 // Linux has 256 in all and needs some for how many Reads may be under way (RFC 6581, section 4.1). Soft-iWARP refuses a
 // connection with 252.
@@ -89,5 +92,12 @@ Address address_of(const sockaddr* from);  // without the port
 std::uint64_t port_of(const sockaddr* from);
 sockaddr_storage socket_address(const Address& address, std::uint64_t port);
 bool is_loopback(const Address& address);
+
+// How long the way to an address is looked for.
+inline constexpr base::Nanoseconds kResolve = 5 * base::kNsPerSecond;
+// Asks for the way from one of the device's addresses to a port. ADDR_ERROR with ETIMEDOUT may follow, long before
+// kResolve is over: then ask again.
+bool resolve_address(rdma_cm_id* id, const Address& local, const Address& remote, std::uint16_t port);
+ConnectFailure failure_of(int error);
 
 }  // namespace anydat::nic::verbs

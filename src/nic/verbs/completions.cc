@@ -17,7 +17,7 @@ constexpr std::uint32_t kUsualRoom = 4096;  // of a completion queue that queue 
 }  // namespace
 
 Status CompletionQueues::open() {
-  channel_.reset(ibv_create_comp_channel(device_.context()));
+  channel_ = CompletionChannel::of([this] { return ibv_create_comp_channel(device_.context()); });
   if (!channel_) return Status::no_memory;
   return fcntl(channel_->fd, F_SETFL, O_NONBLOCK) == 0 ? Status::ok : Status::failed;
 }
@@ -51,14 +51,19 @@ Cq* CompletionQueues::reserve(std::uint32_t room) {
 
 void CompletionQueues::release(Cq* cq, std::uint32_t room) {
   cq->release(room);
-  if (cq->unused()) release_own(cq);
+  if (cq->unused()) release_own(cq, nullptr, nullptr);
 }
 
 Cq* CompletionQueues::create_own(std::uint32_t room, SharedQueue& shared) {
   return create(room, &shared);
 }
 
-void CompletionQueues::release_own(Cq* cq) {
+void CompletionQueues::release_own(Cq* cq, SrqPtr shared, PdPtr pd) {
+  Reaper::Job job;
+  job.pd = std::move(pd);
+  job.shared = std::move(shared);
+  job.completions = cq->take();
+  reaper_.give(std::move(job));
   std::erase_if(all_, [&](const auto& entry) { return entry.get() == cq; });
 }
 
@@ -66,8 +71,9 @@ void CompletionQueues::take_notices() {
   ibv_cq* cq = nullptr;
   void* context = nullptr;
   while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) {
+    // Once it is acknowledged, the queue may go: null if it is about to.
+    if (auto* const ours = static_cast<Cq*>(cq->cq_context)) ours->said_so();
     ibv_ack_cq_events(cq, 1);
-    static_cast<Cq*>(cq->cq_context)->said_so();
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "nic/adapter.h"
 #include "nic/verbs/device.h"
+#include "nic/verbs/reaper.h"
 
 namespace anydat::nic::verbs {
 
@@ -32,6 +33,12 @@ class Cq {
   }
   void said_so() { armed_ = false; }
 
+  // What is left of it says nothing to anybody.
+  CqPtr take() {
+    cq_->cq_context = nullptr;
+    return std::move(cq_);
+  }
+
   // The device says that it is of no use any more. It goes with the last queue pair that has it.
   void fail() { failed_ = true; }
 
@@ -46,16 +53,17 @@ class Cq {
 // All completion queues of an adapter. Queue pairs share them: each takes as much room as it may have work under way.
 class CompletionQueues {
  public:
-  explicit CompletionQueues(const Device& device) : device_(device) {}
+  CompletionQueues(const Device& device, Reaper& reaper) : device_(device), reaper_(reaper) {}
   Status open();
   int descriptor() const { return channel_->fd; }
+  void descriptors_lost() { channel_.note_loss(); }
 
   // Null when out of memory or of the device's queues.
   Cq* reserve(std::uint32_t room);
   void release(Cq* cq, std::uint32_t room);
-  // One of its own for the receives of a shared queue. It is removed by release_own().
+  // One of its own for the receives of a shared queue, which it is removed with by release_own().
   Cq* create_own(std::uint32_t room, SharedQueue& shared);
-  void release_own(Cq* cq);
+  void release_own(Cq* cq, SrqPtr shared, PdPtr pd);
 
   // Takes what the channel has to say; what it is about is found by polling.
   void take_notices();
@@ -65,7 +73,8 @@ class CompletionQueues {
   Cq* create(std::uint32_t room, SharedQueue* shared);
 
   const Device& device_;
-  ChannelPtr channel_;
+  Reaper& reaper_;
+  CompletionChannel channel_;
   std::vector<std::unique_ptr<Cq>> all_;
 };
 

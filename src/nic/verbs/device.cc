@@ -10,6 +10,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/log.h"
+
 namespace anydat::nic::verbs {
 
 namespace {
@@ -22,8 +24,19 @@ Status status_of(int error) {
 }  // namespace
 
 std::unique_ptr<Device> Device::open(const std::string& name, Status& status, std::string& why) {
+  // What is registered stays the parent's after a fork: newer kernels (5.12) copy such pages for the child at once. On
+  // older ones the child is not to get them, nor what else is in these pages. It has to be asked for before anything is
+  // registered, and only where it is needed, since libibverbs would keep them from the child in any case.
+  if (ibv_is_fork_initialized() == IBV_FORK_DISABLED && ibv_fork_init() != 0) {
+    base::log(base::LogLevel::warn, "registered memory is not kept apart from children that the program forks: {}",
+              std::strerror(errno));
+  }
   int count = 0;
-  ibv_device** const list = ibv_get_device_list(&count);
+  ibv_device** list = nullptr;
+  {
+    const base::ForkHeldOff held_off;  // libibverbs has a lock there, which the child could never take
+    list = ibv_get_device_list(&count);
+  }
   if (!list) {
     status = status_of(errno);
     why = fmt::format("the RDMA devices cannot be listed: {}", std::strerror(errno));
@@ -36,7 +49,7 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
     status = Status::failed;
     why = fmt::format("the RDMA device {} has no driver in rdma-core here, or its files in /dev/infiniband are missing",
                       name);
-  } else if (ContextPtr context(ibv_open_device(*found)); !context) {
+  } else if (Context context = Context::of([&] { return ibv_open_device(*found); }); !context) {
     // The library tries several ways and tells of the last one only.
     const std::string file = fmt::format("/dev/infiniband/{}", (*found)->dev_name);
     const int error = ::access(file.c_str(), R_OK | W_OK) != 0 ? errno : EIO;

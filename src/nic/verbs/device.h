@@ -28,6 +28,8 @@ class Device {
   const std::string& name() const { return name_; }
   bool is_iwarp() const { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   AdapterLimits limits() const;
+  // The program has closed our descriptors, and may have files of its own by their numbers.
+  void descriptors_lost() { context_.note_loss(); }
   // How many segments one RDMA Read of the device scatters to.
   std::uint32_t read_segments() const { return read_segments_; }
 
@@ -66,7 +68,7 @@ class Device {
   Device() = default;
 
   std::string name_;
-  ContextPtr context_;
+  Context context_;
   ibv_device_attr attributes_{};
   std::uint64_t message_bytes_ = 0;
   std::uint32_t read_segments_ = 1;

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fork.h"
 #include "base/lock.h"
 #include "nic/refusal.h"
 #include "nic/service_claim.h"
@@ -26,15 +27,16 @@ constexpr int kTries = 100;  // to find a number that is free at all addresses
 constexpr std::size_t kPartsMax = 1024;
 // Service points of this process that keep their ports but listen no more, by device and port: other instances cannot
 // tell them from those that listen.
-base::Mutex stopped_lock;
-std::set<std::pair<std::string, ConnQual>>& stopped_points() {
-  static auto* const points = new std::set<std::pair<std::string, ConnQual>>;
-  return *points;
-}
+struct StoppedPoints {
+  base::Mutex lock;
+  std::set<std::pair<std::string, ConnQual>> all ANYDAT_GUARDED_BY(lock);
+};
+base::PerProcess<StoppedPoints> stopped_points;
 
 bool is_stopped(VerbsAdapter& adapter, ConnQual qual) {
-  base::Guard guard(stopped_lock);
-  return stopped_points().contains({adapter.device().name(), qual});
+  StoppedPoints& points = stopped_points.get();
+  base::Guard guard(points.lock);
+  return points.all.contains({adapter.device().name(), qual});
 }
 
 constexpr base::Nanoseconds kPartsAge = 60 * base::kNsPerSecond;
@@ -206,10 +208,10 @@ Status VerbsRequest::hand_off(ConnQual qual) {
     return Status::ok;
   }
   rdma_cm_id* probe = nullptr;
-  if (rdma_create_id(adapter_.cm_channel(), &probe, nullptr, RDMA_PS_TCP) != 0) return Status::no_memory;
+  if (create_id(adapter_.cm_channel(), &probe, nullptr) != 0) return Status::no_memory;
   const CmIdPtr owner(probe);
   sockaddr_storage address = socket_address(local_, qual);
-  const bool taken = rdma_bind_addr(probe, reinterpret_cast<sockaddr*>(&address)) != 0 && errno == EADDRINUSE;
+  const bool taken = bind_id(probe, reinterpret_cast<sockaddr*>(&address)) != 0 && errno == EADDRINUSE;
   if (!taken) return Status::unreachable;
   if (is_stopped(adapter_, qual)) return Status::unreachable;
   answer(CmHead::Kind::redirect, qual);
@@ -220,20 +222,21 @@ Status VerbsRequest::hand_off(ConnQual qual) {
 
 VerbsListener::~VerbsListener() {
   if (stopped_) {
-    base::Guard guard(stopped_lock);
-    stopped_points().erase({adapter_.device().name(), qual_});
+    StoppedPoints& points = stopped_points.get();
+    base::Guard guard(points.lock);
+    points.all.erase({adapter_.device().name(), qual_});
   }
   adapter_.listeners().erase(qual_);
 }
 
 Status VerbsListener::listen_at(const Address& at, ConnQual port) {
   rdma_cm_id* id = nullptr;
-  if (rdma_create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this), RDMA_PS_TCP) != 0) {
+  if (create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this)) != 0) {
     return Status::no_memory;
   }
   CmIdPtr owner(id);
   sockaddr_storage address = socket_address(at, port);
-  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 || rdma_listen(id, kBacklog) != 0) {
+  if (bind_id(id, reinterpret_cast<sockaddr*>(&address)) != 0 || rdma_listen(id, kBacklog) != 0) {
     if (errno == EADDRINUSE) return port == 0 ? Status::none_free : Status::in_use;
     return errno == EADDRNOTAVAIL ? Status::unreachable : Status::failed;
   }
@@ -296,8 +299,9 @@ Status VerbsListener::listen(ConnQual qual) {
 
 void VerbsListener::stop() {
   stopped_ = true;
-  base::Guard guard(stopped_lock);
-  stopped_points().emplace(adapter_.device().name(), qual_);
+  StoppedPoints& points = stopped_points.get();
+  base::Guard guard(points.lock);
+  points.all.emplace(adapter_.device().name(), qual_);
 }
 
 void VerbsListener::deliver(std::unique_ptr<ConnectionRequest> request) {

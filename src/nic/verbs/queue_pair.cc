@@ -31,7 +31,9 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
       events_(events),
       shared_(shared),
       tag_(adapter.add(*this)),
-      silence_timer_([this] { question_unanswered(); }),
+      first_word_timer_([this] {
+        if (state() == State::accepting) established({});
+      }),
       deadline_timer_([this] {
         if (state() == State::connecting) end_now({Ending::Report::connect_failed, ConnectFailure::timed_out});
       }),
@@ -200,7 +202,11 @@ void VerbsQueuePair::discard_queue_pair() {
 }
 
 AbandonedAttempt VerbsQueuePair::take_apart() {
-  AbandonedAttempt parts{{}, {}, std::move(pd_), std::exchange(cq_, nullptr), cq_room_, shared_, false};
+  AbandonedAttempt parts{};
+  parts.pd = std::move(pd_);
+  parts.cq = std::exchange(cq_, nullptr);
+  parts.cq_room = cq_room_;
+  parts.shared = shared_;
   if (own_) own_->close();
   {
     base::Guard guard(send_lock_);
@@ -287,7 +293,7 @@ void VerbsQueuePair::end(Ending ending) {
     state_.store(State::ending);
   }
   ending_ = ending;
-  adapter_.engine().cancel_timer(silence_timer_);
+  adapter_.engine().cancel_timer(first_word_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
   adapter_.engine().cancel_timer(break_timer_);
@@ -315,14 +321,15 @@ void VerbsQueuePair::end_now(Ending ending) {
     state_.store(State::ending);
   }
   ending_ = ending;
-  adapter_.engine().cancel_timer(silence_timer_);
+  if (inquiry_) inquiry_->stop();
+  adapter_.engine().cancel_timer(first_word_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
   adapter_.engine().cancel_timer(break_timer_);
   if (std::exchange(unanswered_, false) && adapter_.device().is_iwarp()) {
     abandon_attempt();
   } else {
-    id_.reset();
+    release_id();
     if (never_was) discard_queue_pair();
   }
   finish();
@@ -333,6 +340,16 @@ void VerbsQueuePair::end_now(Ending ending) {
 void VerbsQueuePair::abandon_attempt() {
   AbandonedAttempt attempt = take_apart();
   attempt.id = std::move(id_);
+  attempt.dial = std::exchange(dial_, nullptr);
+  adapter_.abandon(std::move(attempt));
+}
+
+void VerbsQueuePair::release_id() {
+  if (!dial_) return id_.reset();
+  AbandonedAttempt attempt{};
+  attempt.id = std::move(id_);
+  attempt.dial = std::exchange(dial_, nullptr);
+  attempt.unwanted = true;
   adapter_.abandon(std::move(attempt));
 }
 
@@ -374,7 +391,7 @@ void VerbsQueuePair::report_end() {
 }
 
 void VerbsQueuePair::reset() {
-  id_.reset();
+  release_id();
   base::Guard guard(send_lock_);
   state_.store(State::idle);
   blocked_.store(false, std::memory_order_relaxed);
@@ -400,7 +417,7 @@ void VerbsQueuePair::destroy() {
   adapter_.engine().cancel_task(retire_task_);
   adapter_.engine().cancel_task(break_task_);
   adapter_.engine().cancel_task(quiet_task_);
-  id_.reset();
+  release_id();
 }
 
 void VerbsQueuePair::device_event(ibv_event_type type) {
@@ -426,7 +443,7 @@ bool VerbsQueuePair::uses(const Cq* cq) const {
 
 void VerbsQueuePair::device_gone() {
   lost_by_device();
-  id_.reset();  // for which the kernel waits
+  release_id();  // for which the kernel waits
 }
 
 void VerbsQueuePair::lost_by_device() {

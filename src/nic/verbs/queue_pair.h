@@ -8,6 +8,8 @@
 
 #include "nic/adapter.h"
 #include "nic/verbs/cm.h"
+#include "nic/verbs/inquiry.h"
+#include "nic/verbs/kernel_calls.h"
 #include "nic/verbs/receive_pool.h"
 #include "nic/verbs/send_ring.h"
 #include "nic/verbs/shared_queue.h"
@@ -61,6 +63,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
 
   // CmHandler
   void on_cm_event(const CmEvent& event) override;
+  void on_dialled(rdma_cm_id* id, int error) override;
 
   // For requests and the adapter.
   enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, ending, closed };
@@ -84,6 +87,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   // Whether its work is completed there; null: nowhere.
   bool uses(const Cq* cq) const;
   bool uses(const SharedQueue& shared) const { return qp_ && shared_ == &shared; }
+  // The port of the service point that is wanted, or 0: none of those that its qualifier stands for is.
+  void inquired(std::uint16_t port, ConnectFailure why);
   // Something of the device that it needs has failed: nothing that is under way will complete.
   void lost_by_device();
 
@@ -116,20 +121,18 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   bool quiet();
 
   // Active side.
+  Status look_for_service();
   Status begin_attempt();
-  bool resolve_address(rdma_cm_id* id);
   void send_request(rdma_cm_id* id);
   void rejected(const CmEvent& event);
   void rejected_with(std::span<const std::byte> private_data);
-  void look_for(ConnQual qual);
   void ask_again(ConnQual qual);
-  void ask_next_port(ConnectFailure why);
-  void question_unanswered();
-  void question_answered(const CmEvent& event);
-  bool send_plain(rdma_cm_id* id, rdma_conn_param& parameters);
+  void dial_plain(rdma_cm_id* id, const rdma_conn_param& parameters);
+  void not_sent(int error);
   bool send_with_head(rdma_cm_id* id, rdma_conn_param& parameters);
   std::size_t part_max() const;
   void attempt_again();
+  void give_up_attempt();
   void answered(const CmEvent& event);
   void established(std::span<const std::byte> private_data);
 
@@ -144,6 +147,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void fail(WorkStatus first_send_status);
   void run_breaks();
   void abandon_attempt();
+  void release_id();
   void flush_sends();
   void flush_receives();
 
@@ -187,28 +191,28 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   Cq* cq_ = nullptr;
   std::uint32_t cq_room_ = 0;
   CmIdPtr id_;
+  KernelCalls::Ref dial_;  // a call that id_ is in; null: none. id_ goes by release_id() only
   Address local_address_{};
   Address remote_address_{};
   std::uint64_t local_port_ = 0;
   std::uint64_t remote_port_ = 0;
   ServicePointName reached_;
   Ending ending_;
-  std::vector<std::byte> rejection_;  // the private data that came with it, until it is reported
-  ConnQual service_ = 0;                                      // the service point that is being asked
-  std::uint16_t port_ = 0;                                    // where
-  std::size_t ports_asked_ = 0;                               // of the derived ones of its qualifier, this one included
-  bool asks_whose_ = false;                                   // whether the port is its
-  ConnectFailure why_no_port_ = ConnectFailure::unreachable;  // if all ports turn out to be strangers'
-  base::Nanoseconds resolve_until_ = 0;                       // when to give up asking for the way to it
-  std::uint64_t attempt_ = 0;                                 // names the parts of one request
-  std::vector<std::byte> private_data_;                       // of the request
-  std::size_t private_data_sent_ = 0;                         // parts that the other side has
-  bool unanswered_ = false;                                   // it has been asked and has said nothing
+  std::vector<std::byte> rejection_;     // the private data that came with it, until it is reported
+  ConnQual service_ = 0;                 // the service point that is being asked
+  std::uint16_t port_ = 0;               // where
+  std::unique_ptr<Inquiry> inquiry_;     // that tells; what is over is kept until the next
+  base::Nanoseconds resolve_until_ = 0;  // when to give up asking for the way to it
+  std::uint64_t attempt_ = 0;            // names the parts of one request
+  std::vector<std::byte> private_data_;  // of the request
+  std::size_t private_data_sent_ = 0;    // parts that the other side has
+  bool unanswered_ = false;              // it has been asked and has said nothing
   std::vector<Early> early_;
   bool accepts_ = false;  // the passive side, which settles how many Reads may be under way:
   std::uint8_t reads_in_ = 0;
   std::uint8_t reads_out_ = 0;
-  Timer silence_timer_;  // ends a question that has had no answer for a second
+  bool accept_is_done_ = false;  // but for the time that the active side has to speak first
+  Timer first_word_timer_;       // ends that time
   Timer deadline_timer_;
   Timer linger_timer_;
   Timer quiet_timer_;

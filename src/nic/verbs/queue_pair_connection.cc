@@ -20,19 +20,14 @@ namespace anydat::nic::verbs {
 
 namespace {
 
-constexpr base::Nanoseconds kResolve = 5 * base::kNsPerSecond;
 constexpr int kResolveRouteMs = 5000;
-// A service point says at once that it is there, whatever its program does.
-constexpr base::Nanoseconds kSilence = base::kNsPerSecond;
-// The kernel takes no notice of a neighbour whose answer comes before the question is on its list, and looks again when
-// the time of the question is over: so many short ones.
-constexpr int kResolveAddressMs = 200;
+// RFC 5044, section 7.1.2, lets the passive side of iWARP send nothing before the active side has sent something, which
+// a program need not know. Soft-iWARP ends the connection if it finds a frame behind the reply when it reads that, a
+// few milliseconds after it has come where the processors have other things to do. So the passive side is established
+// when something has come, or after this time.
+constexpr base::Nanoseconds kFirstWord = 50'000'000;
 // InfiniBand's reason for a reject by a program (volume 1, 12.6.7.2).
 constexpr int kByConsumer = 28;
-
-ConnectFailure failure_of(int error) {
-  return error == ECONNREFUSED || error == ECONNRESET ? ConnectFailure::refused : ConnectFailure::unreachable;
-}
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
@@ -42,6 +37,11 @@ std::uint64_t random_number() {
 
 }  // namespace
 
+bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id) {
+  return adapter.device().name() == ibv_get_device_name(id->verbs->device) &&
+         rdma_resolve_route(id, kResolveRouteMs) == 0;
+}
+
 // ---- active side
 
 Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
@@ -50,12 +50,12 @@ Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   local_address_ = *source;
   remote_address_ = parameters.remote;
   remote_port_ = parameters.qual;
-  look_for(parameters.qual);
+  service_ = parameters.qual;
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
   private_data_sent_ = 0;
   attempt_ = random_number();
   accepts_ = false;
-  if (const Status status = begin_attempt(); status != Status::ok) return status;
+  if (const Status status = look_for_service(); status != Status::ok) return status;
   {
     base::Guard guard(send_lock_);
     state_.store(State::connecting);
@@ -64,46 +64,25 @@ Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   return Status::ok;
 }
 
-// A port that a qualifier stands for may be anybody's, and each of them is asked first whose it is: one after another,
-// since each question takes what an attempt takes, over iWARP a queue pair.
-void VerbsQueuePair::look_for(ConnQual qual) {
-  service_ = qual;
-  asks_whose_ = !is_port(qual);
-  ports_asked_ = 1;
-  why_no_port_ = ConnectFailure::unreachable;
-  port_ = asks_whose_ ? derived_ports(qual).front() : static_cast<std::uint16_t>(qual);
-}
-
-void VerbsQueuePair::ask_next_port(ConnectFailure why) {
-  // One port that refuses, or answers anything, shows that the host is there.
-  if (why == ConnectFailure::refused) why_no_port_ = why;
-  if (ports_asked_ == kPortsOfQualifier) return end_now({Ending::Report::connect_failed, why_no_port_});
-  port_ = derived_ports(service_)[ports_asked_++];
-  attempt_again();
-}
-
-// Over iWARP the port has let the question in; over InfiniBand nothing is known of the host.
-void VerbsQueuePair::question_unanswered() {
-  if (state() != State::connecting || !asks_whose_) return;
-  ask_next_port(adapter_.device().is_iwarp() ? ConnectFailure::refused : ConnectFailure::unreachable);
-}
-
-// Any outcome of a question but "here" shows a stranger; another protocol's words come as an error of connecting.
-void VerbsQueuePair::question_answered(const CmEvent& event) {
-  bool here = false;
-  if (event.type == RDMA_CM_EVENT_REJECTED && adapter_.device().is_iwarp()) {
-    const std::optional<Refusal> refusal = parse_refusal(event.private_data());
-    here = refusal && refusal->why == Refusal::Why::here && refusal->qual == service_;
-  } else if (event.type == RDMA_CM_EVENT_REJECTED) {
-    const std::optional<CmParsed> ours = parse(event.private_data());
-    here = ours && ours->head.kind == CmHead::Kind::here && ours->head.number == service_;
+// A port that a qualifier stands for may be anybody's, and is asked first whose it is.
+Status VerbsQueuePair::look_for_service() {
+  if (is_port(service_)) {
+    port_ = static_cast<std::uint16_t>(service_);
+    return begin_attempt();
   }
-  if (!here) {
-    const bool silent = event.type == RDMA_CM_EVENT_UNREACHABLE;
-    return ask_next_port(silent ? failure_of(-event.status) : ConnectFailure::refused);
+  try {
+    inquiry_ = std::make_unique<Inquiry>(adapter_, *this, service_, zone_);
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
   }
-  asks_whose_ = false;
-  attempt_again();
+  return inquiry_->begin(local_address_, remote_address_);
+}
+
+void VerbsQueuePair::inquired(std::uint16_t port, ConnectFailure why) {
+  if (state() != State::connecting) return;
+  port_ = port;
+  if (port == 0) return end_now({Ending::Report::connect_failed, why});
+  if (begin_attempt() != Status::ok) end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
 }
 
 std::size_t VerbsQueuePair::part_max() const {
@@ -112,26 +91,20 @@ std::size_t VerbsQueuePair::part_max() const {
 
 Status VerbsQueuePair::begin_attempt() {
   rdma_cm_id* id = nullptr;
-  if (rdma_create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this), RDMA_PS_TCP) != 0) {
+  if (create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this)) != 0) {
     return Status::no_memory;
   }
   id_.reset(id);
   sockaddr_storage from_address = socket_address(local_address_, 0);
   resolve_until_ = base::now_ns() + kResolve;
-  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&from_address)) == 0 && resolve_address(id)) {
+  if (bind_id(id, reinterpret_cast<sockaddr*>(&from_address)) == 0 &&
+      resolve_address(id, local_address_, remote_address_, port_)) {
     local_port_ = ntohs(rdma_get_src_port(id));
     return Status::ok;
   }
   const Status why = errno == ENOMEM ? Status::no_memory : Status::unreachable;
   id_.reset();
   return why;
-}
-
-bool VerbsQueuePair::resolve_address(rdma_cm_id* id) {
-  // A device reaches itself by its own address only.
-  const Address& to = is_loopback(remote_address_) ? local_address_ : remote_address_;
-  sockaddr_storage to_address = socket_address(to, port_);
-  return rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to_address), kResolveAddressMs) == 0;
 }
 
 void VerbsQueuePair::send_request(rdma_cm_id* id) {
@@ -145,26 +118,35 @@ void VerbsQueuePair::send_request(rdma_cm_id* id) {
   parameters.rnr_retry_count = adapter_.rnr_retries();
   parameters.srq = shared_ ? 1 : 0;
   parameters.qp_num = qp_->qp_num;
-  const bool sent = adapter_.device().is_iwarp() ? send_plain(id, parameters) : send_with_head(id, parameters);
-  if (!sent) {
-    const ConnectFailure why = failure_of(errno);
-    return asks_whose_ ? ask_next_port(why) : end_now({Ending::Report::connect_failed, why});
-  }
+  if (adapter_.device().is_iwarp()) return dial_plain(id, parameters);
+  if (!send_with_head(id, parameters)) return not_sent(errno);
   unanswered_ = true;
-  if (asks_whose_) adapter_.engine().set_timer(silence_timer_, base::now_ns() + kSilence);
 }
 
-bool VerbsQueuePair::send_plain(rdma_cm_id* id, rdma_conn_param& parameters) {
+void VerbsQueuePair::not_sent(int error) {
+  end_now({Ending::Report::connect_failed, failure_of(error)});
+}
+
+void VerbsQueuePair::on_dialled(rdma_cm_id* id, int error) {
+  if (id_.get() != id) return;
+  dial_.reset();
+  if (error == 0 || state() != State::connecting) return;
+  unanswered_ = false;  // and will not be
+  not_sent(error);
+}
+
+void VerbsQueuePair::dial_plain(rdma_cm_id* id, const rdma_conn_param& parameters) {
   std::optional<WantedBytes> wanted;
   std::span<const std::byte> data = private_data_;
-  if (asks_whose_) {
-    data = wanted.emplace(write_wanted({Wanted::Kind::whose, service_, {}}));
-  } else if (!is_port(service_)) {
+  if (!is_port(service_)) {
     data = wanted.emplace(write_wanted({Wanted::Kind::connection, service_, data}));
   }
-  parameters.private_data = data.data();
-  parameters.private_data_len = static_cast<std::uint8_t>(std::min<std::size_t>(data.size(), 255));
-  return rdma_connect(id, &parameters) == 0;
+  try {
+    dial_ = adapter_.dial(id, parameters, data);
+    unanswered_ = true;
+  } catch (const std::bad_alloc&) {
+    not_sent(ENOMEM);
+  }
 }
 
 bool VerbsQueuePair::send_with_head(rdma_cm_id* id, rdma_conn_param& parameters) {
@@ -172,23 +154,18 @@ bool VerbsQueuePair::send_with_head(rdma_cm_id* id, rdma_conn_param& parameters)
   std::array<std::byte, kPartMax> body;
   std::size_t count = 0;
   CmHead head;
-  if (asks_whose_) {
-    head.kind = CmHead::Kind::whose;
-    head.number = service_;
-  } else {
-    const bool last = rest.size() <= part_max();
-    head.kind = last ? CmHead::Kind::data : CmHead::Kind::part;
-    head.offset = static_cast<std::uint16_t>(private_data_sent_);
-    head.number = attempt_;
-    if (!is_port(service_)) {
-      head.kind = last ? CmHead::Kind::data_to : CmHead::Kind::part_to;
-      base::store_big(body.data(), service_);
-      count = kQualBytes;
-    }
-    const std::size_t part = std::min(rest.size(), part_max());
-    std::copy_n(rest.begin(), part, body.begin() + static_cast<std::ptrdiff_t>(count));
-    count += part;
+  const bool last = rest.size() <= part_max();
+  head.kind = last ? CmHead::Kind::data : CmHead::Kind::part;
+  head.offset = static_cast<std::uint16_t>(private_data_sent_);
+  head.number = attempt_;
+  if (!is_port(service_)) {
+    head.kind = last ? CmHead::Kind::data_to : CmHead::Kind::part_to;
+    base::store_big(body.data(), service_);
+    count = kQualBytes;
   }
+  const std::size_t part = std::min(rest.size(), part_max());
+  std::copy_n(rest.begin(), part, body.begin() + static_cast<std::ptrdiff_t>(count));
+  count += part;
   const CmMessage message(head, std::span(body).first(count));
   parameters.private_data = message.bytes.data();
   parameters.private_data_len = static_cast<std::uint8_t>(message.length);
@@ -233,15 +210,22 @@ void VerbsQueuePair::rejected_with(std::span<const std::byte> private_data) {
 
 // CR-HO-3: nobody above notices; the deadline keeps running.
 void VerbsQueuePair::ask_again(ConnQual qual) {
-  look_for(qual);
+  service_ = qual;
   private_data_sent_ = 0;
   attempt_ = random_number();
-  attempt_again();
+  give_up_attempt();
+  if (look_for_service() == Status::ok) return;
+  end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
 }
 
 // Being rejected has ended the device's idea of the connection as well. One that has not been answered is given up.
 void VerbsQueuePair::attempt_again() {
-  adapter_.engine().cancel_timer(silence_timer_);
+  give_up_attempt();
+  if (begin_attempt() == Status::ok) return;
+  end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+}
+
+void VerbsQueuePair::give_up_attempt() {
   if (std::exchange(unanswered_, false) && adapter_.device().is_iwarp()) {
     abandon_attempt();
   } else {
@@ -249,9 +233,7 @@ void VerbsQueuePair::attempt_again() {
   }
   // What it gave back of receives of our own says nothing: they wait in their pool for the next one.
   std::erase_if(early_, [](const Early& early) { return !early.done; });
-  id_.reset();
-  if (begin_attempt() == Status::ok) return;
-  end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+  release_id();
 }
 
 // InfiniBand: the other side has accepted, and waits for us.
@@ -268,6 +250,8 @@ void VerbsQueuePair::answered(const CmEvent& event) {
 }
 
 void VerbsQueuePair::established(std::span<const std::byte> private_data) {
+  accept_is_done_ = false;
+  adapter_.engine().cancel_timer(first_word_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   {
     base::Guard guard(send_lock_);
@@ -293,6 +277,7 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
   remote_address_ = offer.remote;
   remote_port_ = offer.remote_port;
   accepts_ = true;
+  accept_is_done_ = false;
   reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
   reads_out_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
   reads_agreed_.store(reads_out_);
@@ -333,8 +318,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (!connecting) break;
-      if (adapter_.device().name() != ibv_get_device_name(event.id->verbs->device) ||
-          rdma_resolve_route(event.id, kResolveRouteMs) != 0) {
+      if (!resolve_route(adapter_, event.id)) {
         end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
       }
       break;
@@ -342,62 +326,55 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
       if (connecting) send_request(event.id);
       break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      if (connecting && asks_whose_) {
-        question_answered(event);
-      } else if (connecting) {
-        answered(event);
-      }
+      if (connecting) answered(event);
       break;
     case RDMA_CM_EVENT_ESTABLISHED:
-      if (connecting && asks_whose_) {
-        question_answered(event);
-      } else if (connecting) {
+      if (connecting) {
         reached_ = {service_, adapter_.info().name};
         reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
         established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
+      } else if (state() == State::accepting && adapter_.device().is_iwarp()) {
+        accept_is_done_ = true;
+        adapter_.engine().set_timer(first_word_timer_, base::now_ns() + kFirstWord);
       } else if (state() == State::accepting) {
         established({});
       }
       break;
     case RDMA_CM_EVENT_REJECTED:
-      if (connecting && asks_whose_) {
-        question_answered(event);
-      } else if (connecting) {
+      if (connecting) {
         rejected(event);
       } else if (state() == State::accepting) {
         end_now({Ending::Report::accept_failed});
       }
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
-      if (connecting && event.status == -ETIMEDOUT && base::now_ns() < resolve_until_ && resolve_address(event.id))
+      if (connecting && event.status == -ETIMEDOUT && base::now_ns() < resolve_until_ &&
+          resolve_address(event.id, local_address_, remote_address_, port_)) {
         break;
+      }
       [[fallthrough]];
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_CONNECT_ERROR:
       if (connecting) {
-        // An address or a route that is not found is the host's: no other port has a better one.
-        const bool of_port = event.type == RDMA_CM_EVENT_UNREACHABLE || event.type == RDMA_CM_EVENT_CONNECT_ERROR;
-        if (asks_whose_ && of_port) return question_answered(event);
         end_now({Ending::Report::connect_failed, failure_of(-event.status)});
       } else if (state() == State::accepting) {
         end_now({Ending::Report::accept_failed});
       }
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
-      if (connecting && asks_whose_) {
-        question_answered(event);
-      } else if (connecting) {
+      if (connecting) {
         end_now({Ending::Report::connect_failed, ConnectFailure::refused});
-      } else if (state() == State::accepting) {
+      } else if (state() == State::accepting && !accept_is_done_) {
         end_now({Ending::Report::accept_failed});
       } else {
+        if (state() == State::accepting) established({});
         peer_closed();
       }
       break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       adapter_.device_gone();
-      id_.reset();
+      release_id();
       break;
     default:
       break;

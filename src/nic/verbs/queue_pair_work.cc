@@ -154,7 +154,9 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
       return Status::ok;
     }
     if (sends_.full()) return Status::queue_full;
-    if (now == State::ending || blocked_.load(std::memory_order_relaxed)) [[unlikely]] {
+    // Drivers in software are rung by writing to the device's descriptor, which may be a file of the program's.
+    if (now == State::ending || blocked_.load(std::memory_order_relaxed) || !adapter_.descriptors_are_ours())
+        [[unlikely]] {
       sends_.append(request, SendRing::Stage::kept);  // it will be flushed in its turn
       return Status::ok;
     }

@@ -42,10 +42,16 @@ void Reaper::give(Job job) {
   } catch (const std::bad_alloc&) {
   }
   if (kept) return changed_.notify_all();
+  give_back(job);
+  if (job.done) job.done();
+}
+
+void Reaper::give_back(Job& job) {
   job.queue_pair.reset();
   job.memory = {};
+  job.shared.reset();
+  job.completions.reset();
   job.pd.reset();
-  if (job.done) job.done();
 }
 
 void Reaper::call_done() {
@@ -85,9 +91,7 @@ bool Reaper::work(std::unique_lock<std::mutex>& held) {
   waiting_.pop_front();
   ++working_;
   held.unlock();
-  job.queue_pair.reset();
-  job.memory = {};
-  job.pd.reset();
+  give_back(job);
   held.lock();
   --working_;
   done_.push_back(std::move(job.done));

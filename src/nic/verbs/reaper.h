@@ -14,14 +14,17 @@
 
 namespace anydat::nic::verbs {
 
-// Gives queue pairs and registered memory back to the kernel, on a thread of its own: that may take long, a region of
-// many pages for instance, and other connections must not wait for it.
+// Gives queue pairs, queues and registered memory back to the kernel, on a thread of its own: that may take long, a
+// region of many pages for instance, and other connections must not wait for it.
 //
 // Thread safety: as each method says. Its lock is a leaf, and is not held while the kernel works.
 class Reaper {
  public:
   struct Job {
-    PdPtr pd;  // goes last
+    // The last goes first, as each keeps those before it.
+    PdPtr pd;
+    CqPtr completions;
+    SrqPtr shared;
     MemoryRegion memory;
     QpPtr queue_pair;
     std::function<void()> done;  // with the engine held, once all that is gone; must not throw
@@ -42,6 +45,7 @@ class Reaper {
   bool help();
 
  private:
+  static void give_back(Job& job);
   bool work(std::unique_lock<std::mutex>& held);
   void thread();
 

@@ -7,6 +7,8 @@
 
 #include <memory>
 
+#include "nic/verbs/opened.h"
+
 namespace anydat::nic::verbs {
 
 template <auto kDestroy>
@@ -17,13 +19,32 @@ struct Destroyer {
   }
 };
 
-using ContextPtr = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
-using ChannelPtr = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
+using Context = Opened<ibv_context, ibv_close_device, &ibv_context::cmd_fd, &ibv_context::async_fd>;
+using CompletionChannel = Opened<ibv_comp_channel, ibv_destroy_comp_channel, &ibv_comp_channel::fd>;
+using CmChannel = Opened<rdma_event_channel, rdma_destroy_event_channel, &rdma_event_channel::fd>;
 using CqPtr = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
 using SrqPtr = std::unique_ptr<ibv_srq, Destroyer<ibv_destroy_srq>>;
 using QpPtr = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
-using CmChannelPtr = std::unique_ptr<rdma_event_channel, Destroyer<rdma_destroy_event_channel>>;
-using CmIdPtr = std::unique_ptr<rdma_cm_id, Destroyer<rdma_destroy_id>>;
+
+// No fork comes between the beginning and the end of calls that take librdmacm's locks: the child could never take
+// them.
+inline int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context) {
+  const base::ForkHeldOff held_off;
+  return rdma_create_id(channel, id, context, RDMA_PS_TCP);
+}
+inline int bind_id(rdma_cm_id* id, sockaddr* address) {
+  const base::ForkHeldOff held_off;
+  return rdma_bind_addr(id, address);
+}
+inline int get_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  const base::ForkHeldOff held_off;
+  return rdma_get_cm_event(channel, event);
+}
+inline int destroy_id(rdma_cm_id* id) {
+  const base::ForkHeldOff held_off;
+  return rdma_destroy_id(id);
+}
+using CmIdPtr = std::unique_ptr<rdma_cm_id, Destroyer<destroy_id>>;
 using PdPtr = std::shared_ptr<ibv_pd>;
 
 // A registered piece of memory, which keeps its protection domain.

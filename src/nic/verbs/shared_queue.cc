@@ -20,9 +20,10 @@ SharedQueue::~SharedQueue() {
 
 void SharedQueue::remove_device_queue() {
   pool_.detach();
-  srq_.reset();
+  if (srq_) srq_->srq_context = nullptr;
   // What is still on its completion queue belongs to queue pairs that have gone.
-  if (cq_) adapter_.completion_queues().release_own(std::exchange(cq_, nullptr));
+  if (cq_) return adapter_.completion_queues().release_own(std::exchange(cq_, nullptr), std::move(srq_), pd_);
+  srq_.reset();
 }
 
 Status SharedQueue::init(std::uint32_t depth, std::uint32_t segments, ZoneId zone) {

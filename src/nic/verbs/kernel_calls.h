@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "nic/engine.h"
+#include "os/thread.h"
+
+namespace anydat::nic::verbs {
+
+// Calls of the kernel that come back when another host likes, each in a thread of its own: soft-iWARP's rdma_connect()
+// waits for the answer to a TCP SYN, two minutes long where a firewall swallows it. Threads end when there is nothing
+// to do.
+//
+// Thread safety: with the engine held, but for what runs in the threads.
+class KernelCalls {
+ public:
+  class Call;
+  using Ref = std::shared_ptr<Call>;
+
+  explicit KernelCalls(Engine& engine) : engine_(engine), task_{[this] { call_done(); }} {}
+  ~KernelCalls() { stop(); }
+
+  // `run` is called without the engine, and answers with an error number or 0; the thread may be cancelled where it
+  // says so (os::CancelOn). Then `done` is called with the engine, once, with that answer, or with ECANCELED; it must
+  // not throw. May throw std::bad_alloc.
+  Ref start(std::function<int()> run, std::function<void(int error)> done);
+  // Its answer is of no interest any more: the call ends as soon as the kernel lets it.
+  void cancel(Call& call);
+  // Waits until a call that has been cancelled is over. It is not told of.
+  void await(Call& call);
+  // No thread is there afterwards, and every call is done. Without the engine.
+  void stop();
+
+ private:
+  struct Worker {
+    os::Thread thread;
+    std::list<Ref> at;   // the call that it is in
+    bool ends = false;   // after this call, since it has been cancelled
+    bool ended = false;  // but for being joined
+  };
+  static constexpr std::size_t kThreads = 64;
+
+  void begin_worker();
+  void work(Worker& self);
+  void finish(Worker& self, int error);
+  void call_done();
+
+  Engine& engine_;
+  Task task_;
+  std::mutex lock_;  // a leaf
+  std::condition_variable changed_;
+  std::list<Ref> waiting_;
+  std::list<Ref> done_;
+  std::list<Worker> workers_;
+};
+
+class KernelCalls::Call {
+ private:
+  friend class KernelCalls;
+  std::function<int()> run;
+  std::function<void(int error)> done;
+  int error = 0;
+};
+
+}  // namespace anydat::nic::verbs

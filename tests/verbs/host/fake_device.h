@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The RDMA device "fake0" of any machine: this program's own definitions of what the adapter calls of libibverbs and
+// librdmacm come before the libraries'. It has objects and descriptors as a device has, but reaches nobody.
+#pragma once
+
+#include <vector>
+
+namespace anydat::test::fake {
+
+// How many objects of all kinds the adapter has and has not given back.
+int objects();
+// The descriptors in them.
+std::vector<int> descriptors();
+
+}  // namespace anydat::test::fake

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The module for RDMA devices beside libdat, on any machine: it loads, both have the same idea of what they share, and
+// what the two of them open, watch and close is theirs.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "process/forked.h"
+#include "support/dat_fixture.h"
+#include "verbs/host/fake_device.h"
+
+namespace anydat::test {
+namespace {
+
+const Wire kFake{.name = "fake", .ia_name = "verbs-fake0", .env = {}};
+
+bool has_address() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return false;
+  bool found = false;
+  for (const ifaddrs* one = list; one; one = one->ifa_next) {
+    if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET) continue;
+    found |= ntohl(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr) >> 24 != 127;
+  }
+  freeifaddrs(list);
+  return found;
+}
+
+class VerbsModule : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_address()) GTEST_SKIP() << "a device has an address that is not loopback, and this host has none";
+  }
+  // Uses every part of the adapter that needs nobody else: progress, regions, queues, service points, an attempt.
+  static void use(Side& side) {
+    const Lmr memory(side.ia, side.pz, 4096);
+    const Srq srq(side.ia, side.pz, 16);
+    const Ep ep(side);
+    for (const DAT_CONN_QUAL qualifier : {side.listen(), DAT_CONN_QUAL{72538}}) {
+      require(dat_ep_connect(ep.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                             DAT_CONNECT_DEFAULT_FLAG),
+              "dat_ep_connect");
+      expect_event(side.connect.get(), DAT_CONNECTION_EVENT_UNREACHABLE);
+      require(dat_ep_reset(ep.get()), "dat_ep_reset");
+    }
+  }
+};
+
+TEST_F(VerbsModule, GivesBackAllThatItHasMade) {
+  { const Ia first(kFake); }  // an identifier of each device stays bound, with its channel
+  const int before = fake::objects();
+  {
+    Side side(kFake);
+    use(side);
+    EXPECT_GT(fake::objects(), before);
+  }
+  EXPECT_EQ(fake::objects(), before);
+}
+
+TEST_F(VerbsModule, ItsChildHasNoneOfItsDescriptorsAndBeginsAnew) {
+  Side side(kFake);
+  use(side);
+  const DAT_EVD_HANDLE old = side.recv.get();
+  EXPECT_TRUE(holds_in_child([&] {
+    for (const int fd : fake::descriptors()) EXPECT_EQ(::fcntl(fd, F_GETFD), -1) << fd;
+    EXPECT_THAT(dat_evd_free(old), HasType(DAT_INVALID_HANDLE));
+    Side own(kFake);
+    use(own);
+    return true;
+  }));
+  use(side);
+}
+
+TEST_F(VerbsModule, TouchesNoFileOfAProgramThatHasClosedItsDescriptors) {
+  EXPECT_TRUE(holds_in_child([&] {
+    auto* const side = new Side(kFake);
+    use(*side);
+    // All numbers are a file's from now on.
+    const int file = ::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    const long top = ::sysconf(_SC_OPEN_MAX);
+    for (int fd = 3; fd < std::min(top, 4096L); ++fd) {
+      if (fd != file && ::fcntl(fd, F_GETFD) == 0) ::dup3(file, fd, O_CLOEXEC);
+    }
+    const DAT_IA_HANDLE ia = side->ia.get();
+    EXPECT_THAT(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+    struct stat status {};
+    EXPECT_EQ(::fstat(file, &status), 0);
+    EXPECT_EQ(status.st_size, 0) << "something has been written";
+    Side again(kFake);
+    use(again);
+    EXPECT_EQ(::fstat(file, &status), 0);
+    EXPECT_EQ(status.st_size, 0) << "something has been written";
+    return true;
+  }));
+}
+
+}  // namespace
+}  // namespace anydat::test
