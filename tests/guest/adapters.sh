@@ -130,8 +130,11 @@ removal() {
   for try in $(seq 20); do
     timeout 60 datping --ia verbs-rxe1 --to 10.88.0.1:17180 --count 1000000 > /tmp/client 2>&1 &
     client=$!
-    sleep 1
-    kill -0 $client 2>/dev/null && break
+    # Gone before it was connected: the server may not have been there yet.
+    while kill -0 $client 2>/dev/null; do
+      rdma resource show qp link rxe1 | grep -q 'type RC state RTS' && break 2
+      sleep 0.1
+    done
   done
   timeout 30 rdma link delete rxe1 || return 1
   wait $client && return 1

@@ -10,5 +10,5 @@ image=$2/guest-process.initramfs
 staged_tests=tests/process_tests
 [ -x "$2/bin/$staged_tests" ] || { say "skipped: process_tests was not built"; exit 77; }
 stage "$1" "$2" "$image"
-"$here/run-guest.sh" --build "$1" --image "$image" --timeout 380 --script "$here/guest-lib.sh" --script "$here/process.sh" -- \
+"$here/run-guest.sh" --build "$1" --image "$image" --timeout 680 --script "$here/guest-lib.sh" --script "$here/process.sh" -- \
   "${3:-*/Fork.*:*/ClosedDescriptors.*}"
