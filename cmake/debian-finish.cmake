@@ -1,5 +1,6 @@
 # Run by cpack when the components are staged: what Debian wants in its packages and a plain installation does not need.
 set(packages_of_components runtime:${CPACK_DEBIAN_RUNTIME_PACKAGE_NAME} dev:${CPACK_DEBIAN_DEV_PACKAGE_NAME}
+  runtime2:${CPACK_DEBIAN_RUNTIME2_PACKAGE_NAME} dev2:${CPACK_DEBIAN_DEV2_PACKAGE_NAME}
   utils:${CPACK_DEBIAN_UTILS_PACKAGE_NAME})
 if(CPACK_COMPONENTS_ALL MATCHES "verbs")
   list(APPEND packages_of_components verbs:${CPACK_DEBIAN_VERBS_PACKAGE_NAME})

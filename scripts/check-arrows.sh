@@ -23,9 +23,10 @@ src/nic/soft/wire/iwarp/format	base/ os/ nic/* nic/soft/wire/iwarp/format/	^(dat
 src/nic/soft/wire/sim	base/ os/ nic/* nic/soft/* nic/soft/wire/sim/ nic/soft/wire/iwarp/format/	^(dat2?|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|netdb)	the simulated network is in one process: it has no sockets and knows no other wire
 src/nic/verbs	base/ os/ nic/* nic/verbs/	^(dat2?|anydat)/	the hardware NIC reports through the interfaces of nic/adapter.h
 src/dapl	base/ os/ nic/* dapl/	^(dat2?|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|sys/eventfd|netdb)	DAT objects ask the NIC through nic/adapter.h and know no socket, no verbs, no C header and no caller
-src/registry	base/ os/ nic/* nic/soft/* nic/verbs/* dapl/error.h registry/ version.h	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	the registry finds providers: talking to a peer belongs into a NIC
+src/registry	base/ os/ nic/* nic/soft/* nic/verbs/* dapl/error.h registry/ face/dat.h version.h	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	the registry finds providers: talking to a peer belongs into a NIC
 src/face	*	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	entry points translate and call: behaviour belongs into the objects
-src/face12	dapl/ face/dat.h face12/	^(dat2|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	only what is particular to a version of the interface stands here
+src/face12	dapl/ face/ face12/ os/cancel.h registry/registry.h	^(dat2|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	only what is particular to version 1.2 of the interface stands here
+src/face20	dapl/ face/ face20/ os/cancel.h registry/registry.h	^(dat/|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	only what is particular to version 2.0 of the interface stands here
 include	-	^(infiniband|rdma|anydat/.*/)	published headers stand alone: include only <dat/...>, <anydat/...> or the system's
 include/dat	-	^(infiniband|rdma|anydat|dat2)/	the headers of 1.2 and of 2.0 stand apart: include only <dat/...> or the system's
 include/dat2	-	^(infiniband|rdma|anydat|dat)/	the headers of 1.2 and of 2.0 stand apart: include only <dat2/...> or the system's

@@ -10,7 +10,10 @@
 #ifndef ANYDAT_ANYDAT_H
 #define ANYDAT_ANYDAT_H
 
+/* A program of uDAPL 2.0 includes <dat2/udat.h> before this file. */
+#ifndef DAT2_H
 #include <dat/udat.h>
+#endif
 #include <stdint.h>
 
 #ifdef __cplusplus

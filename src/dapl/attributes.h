@@ -93,6 +93,7 @@ struct EvdParameters {
 struct CnoParameters {
   Handle ia_handle;
   Agent agent;
+  int fd;  // -1: it has no descriptor
 };
 
 // Address and private data are the request's and last as long as it.

@@ -26,10 +26,11 @@ bool ready_for(Ia& ia, const Agent& agent) {
 
 }  // namespace
 
-Cno::Cno(Ia& ia, const Agent& agent)
+Cno::Cno(Ia& ia, const Agent& agent, std::unique_ptr<os::Readable> readable)
     : Object(ia, kType),
       number_(ia.next_cno()),
-      keeps_triggers_(ia.habits().each_event_triggers),
+      keeps_triggers_(!readable && ia.habits().each_event_triggers),
+      readable_(std::move(readable)),
       agent_(normal(agent)),
       next_call_(1) {}
 
@@ -45,7 +46,23 @@ Error Cno::create(Ia& ia, const Agent& agent, Handle* handle) {
   return kSuccess;
 }
 
+Error Cno::create_with_descriptor(Ia& ia, int& descriptor, Handle* handle) {
+  const char* call = "dat_cno_fd_create";
+  std::unique_ptr<os::Readable> readable = os::Readable::make();
+  if (!readable) return ia.out_of(call, "descriptors", Detail::device);
+  const int fd = readable->fd();
+  base::Guard guard(ia.engine());
+  Cno* cno = ia.adopt(std::make_unique<Cno>(ia, kNoAgent, std::move(readable)));
+  if (!cno) return ia.out_of(call, "CNOs", Detail::memory);
+  descriptor = fd;
+  *handle = cno->handle();
+  return kSuccess;
+}
+
 Error Cno::modify_agent(const Agent& agent) {
+  if (query().fd >= 0) {  // D2-CNO-9
+    return fail(Code::invalid_state, Detail::cno_in_use, "dat_cno_modify_agent: the CNO has a descriptor");
+  }
   if (!ready_for(ia(), agent)) return ia().out_of("dat_cno_modify_agent", "threads", Detail::memory);
   std::list<AgentThread::Call> call(1);
   base::Guard guard(lock_);
@@ -56,7 +73,7 @@ Error Cno::modify_agent(const Agent& agent) {
 
 CnoParameters Cno::query() {
   base::Guard guard(lock_);
-  return {ia().handle(), agent_};
+  return {ia().handle(), agent_, readable_ ? readable_->fd() : -1};
 }
 
 void Cno::trigger(Evd& evd) {
@@ -70,16 +87,18 @@ void Cno::trigger(Evd& evd) {
 }
 
 void Cno::wake_one_locked(Handle evd) {
-  if (sleepers_.empty()) {
-    latched_ = true;
-    latched_evd_ = evd;
-    return;
-  }
+  if (sleepers_.empty()) return latch_locked(evd);
   Sleeper* sleeper = sleepers_.front();
   sleepers_.pop_front();
   sleeper->evd = evd;
   sleeper->released = true;
   sleeper->waiter.notify();
+}
+
+void Cno::latch_locked(Handle evd) {
+  if (!latched_ && readable_) readable_->set();
+  latched_ = true;
+  latched_evd_ = evd;
 }
 
 void Cno::keep_locked(Evd& evd) {
@@ -107,8 +126,15 @@ bool Cno::take_latched_locked(Handle* evd) {
   }
   if (!latched_) return false;
   latched_ = false;
+  if (readable_) readable_->clear();
   *evd = latched_evd_;
   return true;
+}
+
+Handle Cno::take_trigger() {
+  Handle evd = nullptr;
+  base::Guard guard(lock_);
+  return take_latched_locked(&evd) ? evd : nullptr;
 }
 
 // CNO-AGT-2: it leaves the CNO before it is called.
@@ -153,6 +179,7 @@ void Cno::release_all(bool call_agent) {
       sleeper->waiter.notify();
     }
     sleepers_.clear();
+    if (readable_) latch_locked(nullptr);  // D2-CNO-13
     if (call_agent) take_agent_locked(nullptr);
   }
 }
@@ -223,6 +250,10 @@ void Cno::shut_down() {
     }
     os::step_aside();
   }
+  // The object rests for a while, and its descriptor does not (D2-CNO-5).
+  std::unique_ptr<os::Readable> closed;
+  base::Guard guard(lock_);
+  closed.swap(readable_);
 }
 
 }  // namespace anydat::dapl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <list>
+#include <memory>
 #include <vector>
 
 #include "base/lock.h"
@@ -10,6 +11,7 @@
 #include "dapl/error.h"
 #include "dapl/object.h"
 #include "nic/engine.h"
+#include "os/readable.h"
 
 namespace anydat::dapl {
 
@@ -23,13 +25,17 @@ class Cno final : public Object {
  public:
   static constexpr HandleType kType = HandleType::cno;
 
-  Cno(Ia& ia, const Agent& agent);
+  Cno(Ia& ia, const Agent& agent, std::unique_ptr<os::Readable> readable = nullptr);
   ~Cno() override;
 
   static Error create(Ia& ia, const Agent& agent, Handle* handle);
+  // One with a descriptor that can be waited for: readable while a trigger is latched (D2-CNO-3).
+  static Error create_with_descriptor(Ia& ia, int& descriptor, Handle* handle);
   Error modify_agent(const Agent& agent);
   CnoParameters query();
   Error wait(Microseconds timeout, Handle* evd);
+  // Takes the latched trigger: the EVD that caused it, as far as it is known, or null.
+  Handle take_trigger();
   Error free();  // (engine) what follows is the caller's: AgentThread::finish(number())
   std::uint64_t number() const { return number_; }
 
@@ -58,15 +64,17 @@ class Cno final : public Object {
   void keep_locked(Evd& evd) ANYDAT_REQUIRES(lock_);
   bool take_latched_locked(Handle* evd) ANYDAT_REQUIRES(lock_);
   void release_all(bool call_agent);
+  void latch_locked(Handle evd) ANYDAT_REQUIRES(lock_);
   void wake_one_locked(Handle evd) ANYDAT_REQUIRES(lock_);
   void take_agent_locked(Handle evd) ANYDAT_REQUIRES(lock_);
 
   const std::uint64_t number_;  // which no other CNO of the instance has had
-  const bool keeps_triggers_;   // by the instance's habits
+  const bool keeps_triggers_;   // by the instance's habits; not with a descriptor
   std::uint32_t evds_ = 0;      // associated; with the engine
   std::uint32_t room_ = 0;      // of kept_; with the engine
 
   base::SpinLock lock_;
+  std::unique_ptr<os::Readable> readable_ ANYDAT_GUARDED_BY(lock_);  // null: without a descriptor
   Agent agent_ ANYDAT_GUARDED_BY(lock_);
   bool latched_ ANYDAT_GUARDED_BY(lock_) = false;
   Handle latched_evd_ ANYDAT_GUARDED_BY(lock_) = nullptr;

@@ -12,6 +12,13 @@
 
 namespace anydat::dapl {
 
+Cr::Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep)
+    : Object(ia, kType),
+      local_address_(request->local_address()),
+      truncated_(request->private_data().size() > ia.nic().info().private_data_max),
+      request_(std::move(request)),
+      ep_(ep) {}
+
 CrParameters Cr::query() const {
   // Peers that are no DAT programs may send more than any DAT program can (ATTR-1).
   std::span<const std::byte> data = request_->private_data();

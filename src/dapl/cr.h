@@ -18,8 +18,7 @@ class Cr final : public Object {
   static constexpr HandleType kType = HandleType::cr;
 
   // `ep`: the endpoint that goes with the request (made by the provider, or the one of an RSP), or null.
-  Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep)
-      : Object(ia, kType), local_address_(request->local_address()), request_(std::move(request)), ep_(ep) {}
+  Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep);
 
   CrParameters query() const;
   Error accept(Handle ep, Count private_data_size, const void* private_data);
@@ -31,6 +30,8 @@ class Cr final : public Object {
   // The address that was called. An event names it by this pointer, which outlives the answer to the request by as long
   // as freed objects rest. Callers choose it, among all of 127/8 for instance, so that nobody keeps it for longer.
   const sockaddr* local_address() const { return &local_address_.generic; }
+  // The peer has sent more private data than a query shows (D2-CR-7). From any thread.
+  bool truncated() const { return truncated_; }
   // Gives the request back, unanswered, for a queue that has no room for it, and lets go of the endpoint.
   std::unique_ptr<nic::ConnectionRequest> give_back() {
     ep_ = nullptr;
@@ -41,6 +42,7 @@ class Cr final : public Object {
   void release_endpoint();
 
   nic::Address local_address_;
+  const bool truncated_;
   std::unique_ptr<nic::ConnectionRequest> request_;
   Ep* ep_;
 };

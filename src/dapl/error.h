@@ -88,6 +88,7 @@ enum class Detail : std::uint8_t {
   address_unreachable,
   address_malformed,
   name_not_registered = 98,
+  handle_csp = 255,  // of version 2.0 alone
 };
 
 // An argument, by its name in the interface. Where it stands in a call is the face's knowledge.

@@ -73,12 +73,6 @@ dapl::Error cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUN
   return cr->accept(ep_handle, private_data_size, private_data);
 }
 
-dapl::Error cr_reject(DAT_CR_HANDLE cr_handle) {
-  ANYDAT_OBJECT(Cr, cr, cr_handle, "dat_cr_reject", handle_cr);
-  base::Guard guard(cr->ia().engine());
-  return cr->reject(0, nullptr);
-}
-
 dapl::Error cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL qual) {
   ANYDAT_OBJECT(Cr, cr, cr_handle, "dat_cr_handoff", handle_cr);
   base::Guard guard(cr->ia().engine());

@@ -18,7 +18,10 @@ dapl::Error create_ep(const char* call, dapl::Ia& ia, const dapl::Ep::Parts& par
     return dapl::fail(dapl::Argument::ep_attributes, "{}: ep_attributes is not aligned", call);
   }
   dapl::EpAttributes attributes;
-  if (attr) attributes = from_dat(*attr);
+  if (attr) {
+    if (const dapl::Error error = check_service(call, attr->service_type)) return error;
+    attributes = from_dat(*attr);
+  }
   return dapl::Ep::create(ia, parts, srq, attr ? &attributes : nullptr, ep);
 }
 
@@ -68,6 +71,7 @@ dapl::Error ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_C
                        DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos,
                        DAT_CONNECT_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_connect", handle_ep);
+  if (const dapl::Error error = check_connect_flags(flags)) return error;
   base::Guard guard(ep->ia().engine());
   return ep->connect(remote, qual, timeout, private_data_size, private_data, qos, flags);
 }

@@ -96,7 +96,7 @@ dapl::Error cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT 
 
 dapl::Error cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
   ANYDAT_OBJECT(Cno, cno, cno_handle, "dat_cno_query", handle_cno);
-  return answer("dat_cno_query", mask, DAT_CNO_FIELD_ALL, param, [&] { return cno->query(); });
+  return answer("dat_cno_query", mask, kCnoFields, param, [&] { return cno->query(); });
 }
 
 dapl::Error cno_free(DAT_CNO_HANDLE cno_handle) {

@@ -28,17 +28,6 @@ dapl::Error pz_free(DAT_PZ_HANDLE pz_handle) {
   return pz->free();
 }
 
-dapl::Error lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION description, DAT_VLEN length,
-                       DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS rights, DAT_LMR_HANDLE* lmr,
-                       DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_size,
-                       DAT_VADDR* registered_address) {
-  ANYDAT_OBJECT(Ia, ia, ia_handle, "dat_lmr_create", handle_ia);
-  ANYDAT_OBJECT_OF(ia, Pz, pz, pz_handle, "dat_lmr_create", handle_pz);
-  const auto memory = static_cast<dapl::MemoryType>(type);
-  return dapl::Lmr::create(*ia, *pz, {memory, from_dat(memory, description), length, rights},
-                           {lmr, lmr_context, rmr_context, registered_size, registered_address});
-}
-
 dapl::Error lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
   ANYDAT_OBJECT(Lmr, lmr, lmr_handle, "dat_lmr_query", handle_lmr);
   return answer("dat_lmr_query", mask, DAT_LMR_FIELD_ALL, param, [&] { return lmr->query(); });
@@ -85,16 +74,6 @@ dapl::Error rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DAT_RM
     base::Guard guard(rmr->ia().engine());
     return rmr->query();
   });
-}
-
-dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET* triplet, DAT_MEM_PRIV_FLAGS rights,
-                     DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
-                     DAT_RMR_CONTEXT* context) {
-  ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_bind", handle_rmr);
-  ANYDAT_OBJECT_OF(&rmr->ia(), Ep, ep, ep_handle, "dat_rmr_bind", handle_ep);
-  ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
-  base::Guard guard(rmr->ia().engine());
-  return rmr->bind(Segments(triplet, 1).get(), rights, *ep, cookie.as_64, flags, context);
 }
 
 dapl::Error rmr_free(DAT_RMR_HANDLE rmr_handle) {

@@ -171,6 +171,7 @@ void fill(const dapl::LmrParameters& from, DAT_LMR_PARAM& to) {
   to.rmr_context = from.rmr_context;
   to.registered_size = from.registered_size;
   to.registered_address = from.registered_address;
+  tell_more(to);
 }
 
 void fill(const dapl::RmrParameters& from, DAT_RMR_PARAM& to) {
@@ -179,6 +180,7 @@ void fill(const dapl::RmrParameters& from, DAT_RMR_PARAM& to) {
   to.lmr_triplet = to_triplet(from.lmr_triplet);
   to.mem_priv = static_cast<DAT_MEM_PRIV_FLAGS>(from.mem_priv);
   to.rmr_context = from.rmr_context;
+  tell_more(to);
 }
 
 void fill(const dapl::SrqParameters& from, DAT_SRQ_PARAM& to) {

@@ -57,7 +57,7 @@ void fill(const dapl::Event& from, DAT_CR_ARRIVAL_EVENT_DATA& to) {
   to.local_ia_address_ptr = request ? const_cast<DAT_IA_ADDRESS_PTR>(request->local_address()) : nullptr;
   to.conn_qual = from.qualifier;
   to.cr_handle = from.object;
-  tell_more(from, to);
+  tell_more(request && request->truncated(), to);
 }
 
 }  // namespace

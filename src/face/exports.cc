@@ -2,6 +2,8 @@
 // The calls that libdat exports, made of the list. Each goes to the provider of the object it is about: ours directly,
 // a foreign one through its table (OBJ-7). Our functions refuse what is no handle of anybody. The calls that the
 // registry has a part in are in registry_calls.cc.
+#include <cstdarg>
+
 #include "dapl/handle.h"
 #include "face/calls.h"
 
@@ -35,4 +37,14 @@ extern "C" {
   }
 #define ANYDAT_INNER_CALL(name, subject, cancelling, parameters, arguments)
 #include "face/calls.def"
+
+#if ANYDAT_FACE == 20
+DAT_RETURN dat_extension_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, ...) {
+  va_list arguments;
+  va_start(arguments, operation);
+  const DAT_RETURN rc = anydat::face::redirect<anydat::face::handle_extendedop_call>(handle, operation, arguments);
+  va_end(arguments);
+  return rc;
+}
+#endif
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The exported calls of <anydat/anydat.h>.
+#include "face/dat.h"
+// Needs the types of the version.
 #include <anydat/anydat.h>
 
 #include <algorithm>
@@ -56,7 +58,8 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_get_environment(DAT_COU
   const std::span<const base::EnvEntry> table = base::env_table();
   *count = static_cast<DAT_COUNT>(table.size());
   for (const base::EnvEntry& row : table.first(std::min(table.size(), static_cast<std::size_t>(max)))) {
-    *variables++ = {row.name, row.values, row.default_value, row.meaning, base::env_text(row.var).data()};
+    const char* const unset = row.var == base::EnvVar::compat ? face::kDefaultCompat : row.default_value;
+    *variables++ = {row.name, row.values, unset, row.meaning, base::env_text(row.var).data()};
   }
   return DAT_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/env.h"
+#include "face/versions.h"
 
 namespace anydat::face {
 
@@ -69,7 +70,8 @@ constexpr std::array kTable{
 };
 
 Compat compat_now() {
-  const std::string_view text = base::env_text(base::EnvVar::compat);
+  std::string_view text = base::env_text(base::EnvVar::compat);
+  if (text != "strict" && text != "default" && text != "openfabrics") text = kDefaultCompat;
   if (text == "strict") return Compat::strict;
   if (text == "openfabrics") return Compat::openfabrics;
   return Compat::default_;

@@ -8,6 +8,7 @@
 #include <list>
 #include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/fork.h"
@@ -82,11 +83,12 @@ DAT_RETURN open_name(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_
 }
 
 // By minor version, then by thread safety. We are a Provider of every version up to ours: each only adds calls.
-constexpr std::array<std::array<DAT_IA_OPEN_FUNC, 2>, DAT_VERSION_MINOR + 1> kOpenFunctions{{
-    {open_name<0, DAT_FALSE>, open_name<0, DAT_TRUE>},
-    {open_name<1, DAT_FALSE>, open_name<1, DAT_TRUE>},
-    {open_name<2, DAT_FALSE>, open_name<2, DAT_TRUE>},
-}};
+template <DAT_UINT32... minors>
+constexpr auto open_functions(std::integer_sequence<DAT_UINT32, minors...>) {
+  return std::array<std::array<DAT_IA_OPEN_FUNC, 2>, sizeof...(minors)>{
+      std::array<DAT_IA_OPEN_FUNC, 2>{open_name<minors, DAT_FALSE>, open_name<minors, DAT_TRUE>}...};
+}
+constexpr auto kOpenFunctions = open_functions(std::make_integer_sequence<DAT_UINT32, DAT_VERSION_MINOR + 1>{});
 
 // The one of that tuple, which is made if need be and stands for the adapter of the same name at first.
 // Requires: an API version of ours.

@@ -3,7 +3,7 @@
 // dat.conf gives it, in our own registry or in another of version 1.2 that has loaded this library.
 #pragma once
 
-#include <dat/udat.h>
+#include "face/dat.h"
 
 #include <string>
 

@@ -2,9 +2,11 @@
 // The exported calls that go to the registry before, or instead of, a Provider.
 #include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "dapl/handle.h"
+#include "dapl/ia.h"
 #include "face/calls.h"
 #include "face/own_provider.h"
 #include "os/cancel.h"
@@ -75,6 +77,57 @@ DAT_RETURN close_ia(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
   return rc;
 }
 
+#if ANYDAT_FACE == 20
+// D2-HA-2 to D2-HA-4.
+DAT_RETURN providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other, DAT_HA_RELATIONSHIP* relationship) {
+  const char* call = "dat_registry_providers_related";
+  const auto has_no_end = [](const char* text) {
+    return !text || strnlen(text, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH;
+  };
+  if (has_no_end(name)) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "{}: ia_name is NULL or has no end", call);
+  if (has_no_end(other)) {
+    return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: other_ia_name is NULL or has no end", call);
+  }
+  if (!relationship) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: relationship is NULL", call);
+  Registry& registry = Registry::instance();
+  for (const char* each : {name, other}) {
+    if (!registry.knows(each)) {
+      return dapl::fail(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED, "{}: no adapter has the name {}", call, each);
+    }
+  }
+  // What the one's Provider says of the other, and the other's of the one.
+  std::optional<bool> answers[2];
+  bool both_ours = true;
+  for (const int i : {0, 1}) {
+    char* const mine = i == 0 ? name : other;
+    char* const theirs = i == 0 ? other : name;
+    if (registry.is_built_in(mine)) continue;
+    both_ours = false;
+    const DAT_IA_HANDLE ia = registry.open_instance(mine);
+    if (!ia) continue;
+    if (dapl::HandleTable::owns(ia)) {
+      answers[i] = false;
+      continue;
+    }
+    const ForeignCall foreign(ia, ForeignCall::Subject::ia);
+    DAT_BOOLEAN related = DAT_FALSE;
+    if (foreign && foreign(&DAT_PROVIDER::ia_ha_related_func, ia, theirs, &related) == DAT_SUCCESS) {
+      answers[i] = related != DAT_FALSE;
+    }
+  }
+  if (both_ours) {
+    *relationship = DAT_HA_FALSE;
+  } else if (answers[0] && answers[1] && *answers[0] != *answers[1]) {
+    *relationship = DAT_HA_CONFLICTING;
+  } else if (answers[0] || answers[1]) {
+    *relationship = answers[0].value_or(false) || answers[1].value_or(false) ? DAT_HA_TRUE : DAT_HA_FALSE;
+  } else {
+    *relationship = DAT_HA_UNKNOWN;
+  }
+  return DAT_SUCCESS;
+}
+#endif
+
 }  // namespace
 
 }  // namespace anydat
@@ -113,6 +166,7 @@ DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider, const DAT_
   return registry_call("dat_registry_remove_provider", [&] { return Registry::instance().remove(provider, info); });
 }
 
+#if ANYDAT_FACE == 12
 // Programs hold the provider's own IA handle (ruling A7), so there is nothing to translate.
 __attribute__((visibility("default"))) DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE* ia);
 DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE* ia) {
@@ -122,5 +176,25 @@ DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE* ia) {
   *ia = reinterpret_cast<DAT_IA_HANDLE>(handle);
   return DAT_SUCCESS;
 }
+#else
+// D2-TBL-3: programs hold the Provider's own IA handle, so there is nothing to translate.
+__attribute__((visibility("default"))) DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia);
+DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia) {
+  if (!ia) {
+    return anydat::dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dats_get_ia_handle: the second ia_handle is NULL");
+  }
+  if (!anydat::dapl::lookup<anydat::dapl::Ia>(handle) && !Registry::instance().foreign_instance(handle)) {
+    return anydat::dapl::fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA, "dats_get_ia_handle: {} is no live IA", handle);
+  }
+  *ia = handle;
+  return DAT_SUCCESS;
+}
+
+DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR ia_name, const DAT_NAME_PTR other_ia_name,
+                                          DAT_HA_RELATIONSHIP* relationship) {
+  return registry_call("dat_registry_providers_related",
+                       [&] { return anydat::providers_related(ia_name, other_ia_name, relationship); });
+}
+#endif
 
 }  // extern "C"

@@ -12,6 +12,9 @@
 
 namespace anydat::face {
 
+// DAT_COMPAT while it is unset.
+inline constexpr const char* kDefaultCompat = "default";
+
 // The subtype for what is no argument: the objects number them as this version does.
 constexpr DAT_RETURN subtype_of(dapl::Detail detail) {
   return static_cast<DAT_RETURN>(detail);
@@ -68,11 +71,20 @@ inline DAT_EVENT_NUMBER completion_number(const dapl::Event&) {
   return DAT_DTO_COMPLETION_EVENT;
 }
 inline void tell_more(const dapl::Event&, DAT_EVENT&) {}
-inline void tell_more(const dapl::Event&, DAT_CR_ARRIVAL_EVENT_DATA&) {}
+inline void tell_more(bool, DAT_CR_ARRIVAL_EVENT_DATA&) {}
 
 // EVT-26: only an acceptance has any in this version.
 constexpr bool shows_private_data(dapl::EventKind kind) {
   return kind == dapl::EventKind::established;
+}
+
+// What a face alone decides of the flags of dat_ep_connect and of an endpoint's type of service: nothing here.
+inline dapl::Error check_connect_flags(DAT_CONNECT_FLAGS& flags) {
+  (void)flags;
+  return dapl::kSuccess;
+}
+inline dapl::Error check_service(const char*, DAT_SERVICE_TYPE) {
+  return dapl::kSuccess;
 }
 
 // The mask of dat_ep_modify: the parts stand next to each other.
@@ -89,6 +101,10 @@ static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kCon
 inline void tell_more(DAT_IA_ATTR&) {}
 inline void tell_more(DAT_PROVIDER_ATTR&) {}
 inline void tell_more(DAT_EP_PARAM&) {}
+inline void tell_more(DAT_LMR_PARAM&) {}
+inline void tell_more(DAT_RMR_PARAM&) {}
+
+inline constexpr std::uint64_t kCnoFields = DAT_CNO_FIELD_ALL;
 
 inline void to_dat(const dapl::CnoParameters& from, DAT_CNO_PARAM& to) {
   to.ia_handle = from.ia_handle;

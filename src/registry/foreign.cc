@@ -78,7 +78,7 @@ ForeignTable* ForeignTables::add(const DAT_PROVIDER* provider, DAT_UINT32 major,
   }
   if (major == DAT_VERSION_MAJOR) {
     table->is_callable.store(true);
-    if (minor >= DAT_VERSION_MINOR) table->is_whole.store(true);
+    if (minor + 1 > DAT_VERSION_MINOR) table->is_whole.store(true);
   }
   return table;
 }

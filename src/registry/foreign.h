@@ -2,8 +2,7 @@
 // The call tables of Providers other than ours, and which of them a handle belongs to.
 #pragma once
 
-#include <dat/dat_registry.h>
-#include <dat/udat.h>
+#include "face/dat.h"
 
 #include <atomic>
 #include <cstddef>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <dat/dat_registry.h>
-#include <dat/udat.h>
+#include "face/dat.h"
 
 #include <memory>
 #include <string>

@@ -421,6 +421,24 @@ void Registry::end(const Instance& instance) {
   end_use(*instance.registration);
 }
 
+bool Registry::knows(const std::string& name) {
+  std::vector<Tuple> builtin = builtins(false);
+  base::Guard guard(lock_);
+  return has_name(known(std::move(builtin), name), name);
+}
+
+bool Registry::is_built_in(const std::string& name) const {
+  return has_name(builtins(false), name);
+}
+
+DAT_IA_HANDLE Registry::open_instance(const std::string& name) {
+  base::Guard guard(lock_);
+  for (const auto& [ia, instance] : instances_) {
+    if (instance.registration->tuple.name == name) return ia;
+  }
+  return DAT_HANDLE_NULL;
+}
+
 ForeignTable* Registry::foreign_instance(DAT_IA_HANDLE ia) {
   base::Guard guard(lock_);
   const auto found = instances_.find(ia);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <dat/dat_registry.h>
-#include <dat/udat.h>
+#include "face/dat.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -72,6 +71,12 @@ class Registry {
   // handle that was not opened through a registration.
   std::uint64_t begin_close(DAT_IA_HANDLE ia);
   void end_close(DAT_IA_HANDLE ia, std::uint64_t number);
+  // Whether an IA can be opened by that name, or could if its Provider loads; and whether it is an adapter of this library
+  // that needs no entry.
+  bool knows(const std::string& name);
+  bool is_built_in(const std::string& name) const;
+  // An open instance of that name that came through a registration, or null.
+  DAT_IA_HANDLE open_instance(const std::string& name);
   // The table of an open instance of another Provider, or null (ruling A7).
   ForeignTable* foreign_instance(DAT_IA_HANDLE ia);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "registry/strerror.h"
 
-#include <dat/udat.h>
+#include "face/dat.h"
 
 #include <array>
 #include <cstddef>
@@ -9,7 +9,8 @@
 namespace anydat::registry {
 namespace {
 
-// Both tables are indexed by what they name: kTypeNames by the type's bits shifted down, kSubtypeNames by the subtype.
+// Both tables are indexed by what they name: kTypeNames by the type's bits shifted down, kSubtypeNames by the subtype, as the
+// version numbers them (D2-RC-3).
 // An element out of place would be caught by the test that walks the ABI table.
 constexpr std::size_t kTypeShift = 16;
 
@@ -35,8 +36,12 @@ constexpr std::array kTypeNames{
     "DAT_INVALID_ADDRESS",
     "DAT_INTERRUPTED_CALL",
     "DAT_CONN_QUAL_UNAVAILABLE",
+#if ANYDAT_FACE == 20
+    "DAT_RESERVED_LMR",
+    "DAT_PORT_IN_USE",
+    "DAT_COMM_NOT_SUPPORTED",
+#endif
 };
-static_assert(kTypeNames.size() == (DAT_CONN_QUAL_UNAVAILABLE >> kTypeShift) + 1);
 
 constexpr std::array kSubtypeNames{
     "",  // DAT_NO_SUBTYPE
@@ -65,6 +70,9 @@ constexpr std::array kSubtypeNames{
     "DAT_INVALID_HANDLE_EVD_CONN",
     "DAT_INVALID_HANDLE_EVD_ASYNC",
     "DAT_INVALID_HANDLE_SRQ",
+#if ANYDAT_FACE == 20
+    "DAT_INVALID_HANDLE_CSP",
+#endif
     "DAT_INVALID_HANDLE1",
     "DAT_INVALID_HANDLE2",
     "DAT_INVALID_HANDLE3",
@@ -126,6 +134,9 @@ constexpr std::array kSubtypeNames{
     "DAT_INVALID_STATE_SRQ_OPERATIONAL",
     "DAT_INVALID_STATE_SRQ_ERROR",
     "DAT_INVALID_STATE_SRQ_IN_USE",
+#if ANYDAT_FACE == 20
+    "DAT_INVALID_STATE_SRQ_SHUTDOWN",
+#endif
     "DAT_PRIVILEGES_READ",
     "DAT_PRIVILEGES_WRITE",
     "DAT_PRIVILEGES_RDMA_READ",
@@ -141,9 +152,18 @@ constexpr std::array kSubtypeNames{
     "DAT_MAJOR_NOT_FOUND",
     "DAT_MINOR_NOT_FOUND",
     "DAT_THREAD_SAFETY_NOT_FOUND",
+#if ANYDAT_FACE == 12
     "DAT_INVALID_RO_COOKIE",
+#endif
 };
+// The last of each, by the version's own numbers.
+#if ANYDAT_FACE == 12
+static_assert(kTypeNames.size() == (DAT_CONN_QUAL_UNAVAILABLE >> kTypeShift) + 1);
 static_assert(kSubtypeNames.size() == DAT_INVALID_RO_COOKIE + 1);
+#else
+static_assert(kTypeNames.size() == (DAT_COMM_NOT_SUPPORTED >> kTypeShift) + 1);
+static_assert(kSubtypeNames.size() == DAT_THREAD_SAFETY_NOT_FOUND + 1);
+#endif
 
 // What masking leaves of DAT_NOT_IMPLEMENTED, whose own value sets the class bits, here and on Solaris (ruling A4).
 constexpr DAT_RETURN kNotImplementedType = 0x3fff0000;

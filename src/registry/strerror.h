@@ -2,7 +2,7 @@
 // The names of return codes, for dat_strerror() and for our own messages and tools.
 #pragma once
 
-#include <dat/dat_error.h>
+#include "face/dat.h"
 
 namespace anydat::registry {
 

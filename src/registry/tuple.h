@@ -2,7 +2,7 @@
 // By what a registry knows an adapter, and how a program's request finds one.
 #pragma once
 
-#include <dat/udat.h>
+#include "face/dat.h"
 
 #include <optional>
 #include <span>

@@ -48,6 +48,17 @@ expect_files libdat-anydat-dev include/dat/udat.h include/anydat/anydat.h 'lib/[
   'lib/[^/]*/pkgconfig/dat\.pc' 'lib/[^/]*/cmake/dat/dat-config\.cmake' share/doc/anydat/examples/hello.c
 expect_field libdat-anydat-dev Depends "^libdat1-anydat \(= $version\)$"
 
+expect_files libdat2-anydat 'lib/[^/]*/libdat2\.so\.2' 'lib/[^/]*/libdat2\.so\.2\.0\.0'
+for relation in Provides Conflicts Replaces; do
+  expect_field libdat2-anydat $relation '^libdapl2$'
+  expect_field libdat2-anydat-dev $relation '^libdapl-dev$'
+done
+dpkg-deb -I "$(deb_of libdat2-anydat)" shlibs | grep -q '^libdat2 2 libdat2-anydat (>= ' ||
+  die "libdat2-anydat does not tell programs of others what to depend on"
+expect_files libdat2-anydat-dev include/dat2/udat.h include/dat2/dat_ib_extensions.h 'lib/[^/]*/libdat2\.so' \
+  'lib/[^/]*/pkgconfig/dat2\.pc' 'lib/[^/]*/cmake/dat2/dat2-config\.cmake'
+expect_field libdat2-anydat-dev Depends "^libdat2-anydat \(= $version\)$"
+
 expect_files anydat-utils bin/datinfo bin/datping bin/datperf
 expect_field anydat-utils Depends "libdat1-anydat \(= $version\)"
 if [ -f man/dat.7 ]; then
@@ -61,17 +72,20 @@ if [ -f src/anydat/libanydat-verbs.so ]; then
   expect_field anydat-verbs Depends "libdat1-anydat \(= $version\)"
   expect_field anydat-verbs Depends 'libibverbs1 \(>= .*librdmacm1'
 fi
-for package in libdat1-anydat anydat-utils; do
+for package in libdat1-anydat libdat2-anydat anydat-utils; do
   if field "$package" Depends | grep -qE 'ibverbs|rdmacm'; then die "$package depends on rdma-core"; fi
 done
 
-# No file is in two packages, and none has a name that Debian's own packages of DAT 2.0 use.
+# No file is in two packages, and only those that replace Debian's own packages of DAT 2.0 have a name that one of those uses.
 for deb in "$work"/debs/*.deb; do
   dpkg-deb -c "$deb" | awk '$1 !~ /^d/ {print $6}'
 done | sort >"$work/all"
+for deb in "$work"/debs/*.deb; do
+  [[ $deb == */libdat2-anydat* ]] || dpkg-deb -c "$deb" | awk '$1 !~ /^d/ {print $6}'
+done | sort >"$work/beside"
 twice=$(uniq -d "$work/all")
 [ -z "$twice" ] || die "in two packages: $twice"
-clash=$(grep -E '/libdat2|/include/dat2/|/libdapl|/man5/dat\.conf\.5\.gz$|/etc/' "$work/all" || true)
+clash=$(grep -E '/libdat2|/include/dat2/|/libdapl|/man5/dat\.conf\.5\.gz$|/etc/' "$work/beside" || true)
 [ -z "$clash" ] || die "names that belong to Debian's packages: $clash"
 
 # Unpacked together they work; nothing in them points back into the build.

@@ -19,15 +19,21 @@ libdir=$(dirname "$(find "$prefix" -name libdat.so.1)")
 
 # ---- What the library is called and what it exports
 
-readelf -d "$libdir/libdat.so" | grep -q 'soname: \[libdat.so.1\]' || die "libdat.so has another soname than libdat.so.1"
-nm -D --defined-only "$libdir/libdat.so" | awk '$2 != "A" {print $3}' | sort >"$work/exported"
-sed -nE 's/^    ((any)?dats?_[a-z_]+);/\1/p' "$here/../../src/libdat.map" | sort >"$work/mapped"
-sed 's/@.*//' "$work/exported" | diff - "$work/mapped" >"$work/difference" ||
-  die "libdat.so does not export what its map says: $(cat "$work/difference")"
-# Two versions only: existing binaries ask for the calls of the standard by DAT_1.2 (rule HDR-4).
-wrong=$(grep -vE '^dats?_[a-z_]+@@DAT_1\.2$|^anydat_[a-z_]+@@ANYDAT_1$' "$work/exported" || true)
-[ -z "$wrong" ] || die "exported under another version than it should be: $wrong"
-grep -q '^dat_srq_create@@DAT_1\.2$' "$work/exported" || die "dat_srq_create is not exported as of DAT_1.2"
+# check_library NAME SONAME NODE: `NODE` is the version that existing binaries ask for (HDR-4, D2-HDR-6).
+check_library() {
+  local name=$1 soname=$2 node=$3 wrong
+  readelf -d "$libdir/$name.so" | grep -q "soname: \[$soname\]" || die "$name.so has another soname than $soname"
+  nm -D --defined-only "$libdir/$name.so" | awk '$2 != "A" {print $3}' | sort >"$work/exported"
+  sed -nE 's/^    ((any)?dats?_[a-z_]+);/\1/p' "$here/../../src/$name.map" | sort >"$work/mapped"
+  sed 's/@.*//' "$work/exported" | diff - "$work/mapped" >"$work/difference" ||
+    die "$name.so does not export what its map says: $(cat "$work/difference")"
+  wrong=$(grep -vE "^dats?_[a-z_]+@@$node\$|^anydat_[a-z_]+@@ANYDAT_1\$" "$work/exported" || true)
+  [ -z "$wrong" ] || die "$name.so exports under another version than it should: $wrong"
+  grep -q "^dat_srq_create@@$node\$" "$work/exported" || die "dat_srq_create of $name.so is not of $node"
+}
+check_library libdat libdat.so.1 DAT_1.2
+check_library libdat2 libdat2.so.2 DAT_2.0
+grep -q '^dat_extension_op@@DAT_2.0$' "$work/exported" || die "libdat2.so does not export dat_extension_op"
 
 # ---- Programs that use it
 
@@ -40,10 +46,16 @@ strict=(-Wall -Wextra -Wpedantic -Werror)
 "$work/by_pc_c"
 "$work/by_pc_cc"
 
+pkg-config --atleast-version=2.0 dat2 || die "pkg-config does not find dat2 2.0"
+read -ra flags2 < <(pkg-config --cflags --libs dat2)
+"${CC:-cc}" -std=c11 "${strict[@]}" "$here/consumer/consumer2.c" -o "$work/by_pc_2" "${flags2[@]}"
+"$work/by_pc_2"
+
 quietly "$work/configure.log" cmake -S "$here/consumer" -B "$work/consumer" "-DCMAKE_PREFIX_PATH=$prefix"
 quietly "$work/build.log" cmake --build "$work/consumer"
 "$work/consumer/consumer_c"
 "$work/consumer/consumer_cc"
+"$work/consumer/consumer2_c"
 
 # Each example in C is built by the one line that its README gives.
 examples=$prefix/share/doc/anydat/examples

@@ -69,6 +69,8 @@ std::string event_name(DAT_EVENT_NUMBER number) {
       return "ASYNC_PROVIDER_INTERNAL_ERROR";
     case DAT_SOFTWARE_EVENT:
       return "SOFTWARE";
+    default:  // of 2.0
+      break;
   }
   return fmt::format("event 0x{:x}", static_cast<unsigned>(number));
 }

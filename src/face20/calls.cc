@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Provider's calls that version 2.0 has added, and those whose parameters it has changed.
+#include <netinet/in.h>
+
+#include <array>
+#include <cstdarg>
+
+#include "dapl/cno.h"
+#include "dapl/cr.h"
+#include "dapl/ep.h"
+#include "dapl/evd.h"
+#include "dapl/lmr.h"
+#include "dapl/pz.h"
+#include "dapl/rmr.h"
+#include "dapl/service_point.h"
+#include "face/calls.h"
+#include "face/convert.h"
+#include "face/objects.h"
+
+#include <dat2/dat_ib_extensions.h>
+
+namespace anydat::face {
+
+namespace {
+
+// A feature that the interface lets a Provider lack. `what` is the subject of the sentence.
+dapl::Error not_supported(const char* call, const char* what) {
+  return dapl::fail(dapl::Code::model_not_supported, dapl::Detail::none, "{}: {} not supported by this adapter", call,
+                    what);
+}
+
+// D2-LMR-2, D2-RMR-7. `place`: of the argument.
+dapl::Error check_va_type(const char* call, DAT_VA_TYPE type, unsigned place) {
+  if (type == DAT_VA_TYPE_VA) return dapl::kSuccess;
+  if (type == DAT_VA_TYPE_ZB) return not_supported(call, "zero-based addresses (DAT_VA_TYPE_ZB) are");
+  return dapl::fail(at(place), "{}: va_type {} is neither VA nor ZB", call, static_cast<unsigned>(type));
+}
+
+// What the interface of version 1.2 accepts without effect, and this one does not know.
+dapl::Error check_privileges(const char* call, DAT_MEM_PRIV_FLAGS rights, unsigned place) {
+  const auto bits = static_cast<unsigned>(rights);
+  if ((bits & ~unsigned{DAT_MEM_PRIV_ALL_FLAG}) == 0) return dapl::kSuccess;
+  return dapl::fail(at(place), "{}: privileges {:#x} have bits outside {:#x}", call, bits,
+                    static_cast<unsigned>(DAT_MEM_PRIV_ALL_FLAG));
+}
+
+// Of DAT_IB_OP, by its number up to the last that follows the one before it.
+constexpr std::array kOperationNames{
+    "DAT_IB_FETCH_AND_ADD_OP",
+    "DAT_IB_CMP_AND_SWAP_OP",
+    "DAT_IB_RDMA_WRITE_IMMED_OP",
+    "DAT_IB_UD_SEND_OP",
+    "DAT_IB_QUERY_COUNTERS_OP",
+    "DAT_IB_PRINT_COUNTERS_OP",
+    "DAT_IB_COLLECTIVE_CREATE_MEMBER_OP",
+    "DAT_IB_COLLECTIVE_FREE_MEMBER_OP",
+    "DAT_IB_COLLECTIVE_CREATE_GROUP_OP",
+    "DAT_IB_COLLECTIVE_FREE_GROUP_OP",
+    "DAT_IB_COLLECTIVE_SET_CLOCK_OP",
+    "DAT_IB_COLLECTIVE_READ_CLOCK_OP",
+    "DAT_IB_COLLECTIVE_SCATTER_OP",
+    "DAT_IB_COLLECTIVE_SCATTERV_OP",
+    "DAT_IB_COLLECTIVE_GATHER_OP",
+    "DAT_IB_COLLECTIVE_GATHERV_OP",
+    "DAT_IB_COLLECTIVE_ALLGATHER_OP",
+    "DAT_IB_COLLECTIVE_ALLGATHERV_OP",
+    "DAT_IB_COLLECTIVE_ALLTOALL_OP",
+    "DAT_IB_COLLECTIVE_ALLTOALLV_OP",
+    "DAT_IB_COLLECTIVE_REDUCE_OP",
+    "DAT_IB_COLLECTIVE_ALLREDUCE_OP",
+    "DAT_IB_COLLECTIVE_REDUCE_SCATTER_OP",
+    "DAT_IB_COLLECTIVE_SCAN_OP",
+    "DAT_IB_COLLECTIVE_BROADCAST_OP",
+    "DAT_IB_COLLECTIVE_BARRIER_OP",
+    "DAT_IB_START_COUNTERS_OP",
+    "DAT_IB_STOP_COUNTERS_OP",
+    "DAT_IB_UD_CM_FREE_OP",
+    "DAT_IB_UD_AH_FREE_OP",
+};
+static_assert(kOperationNames.size() == DAT_IB_UD_AH_FREE_OP + 1);
+
+const char* name_of_operation(DAT_EXTENDED_OP operation) {
+  if (operation == DAT_IB_OPEN_QUERY_OP) return "DAT_IB_OPEN_QUERY_OP";
+  if (operation == DAT_IB_CLOSE_QUERY_OP) return "DAT_IB_CLOSE_QUERY_OP";
+  const bool named = operation >= 0 && static_cast<std::size_t>(operation) < kOperationNames.size();
+  return named ? kOperationNames[static_cast<std::size_t>(operation)] : "an unknown operation";
+}
+
+bool is_datagram(DAT_EXTENDED_OP operation) {
+  return operation == DAT_IB_UD_SEND_OP || operation == DAT_IB_UD_CM_FREE_OP || operation == DAT_IB_UD_AH_FREE_OP;
+}
+
+}  // namespace
+
+dapl::Error cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT size, const DAT_PVOID data) {
+  const char* call = "dat_cr_reject";
+  ANYDAT_OBJECT(Cr, cr, cr_handle, call, handle_cr);
+  base::Guard guard(cr->ia().engine());
+  return cr->reject(size, data);
+}
+
+dapl::Error lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION description, DAT_VLEN length,
+                       DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS rights, DAT_VA_TYPE va_type, DAT_LMR_HANDLE* lmr,
+                       DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_size,
+                       DAT_VADDR* registered_address) {
+  const char* call = "dat_lmr_create";
+  ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
+  ANYDAT_OBJECT_OF(ia, Pz, pz, pz_handle, call, handle_pz);
+  if (static_cast<unsigned>(type) > DAT_MEM_TYPE_SHARED_VIRTUAL) {
+    return dapl::fail(at(2), "{}: mem_type {} is unknown", call, static_cast<unsigned>(type));
+  }
+  if (const dapl::Error error = check_privileges(call, rights, 6)) return error;
+  if (const dapl::Error error = check_va_type(call, va_type, 7)) return error;
+  const auto memory = static_cast<dapl::MemoryType>(type);
+  return dapl::Lmr::create(*ia, *pz, {memory, from_dat(memory, description), length, rights},
+                           {lmr, lmr_context, rmr_context, registered_size, registered_address});
+}
+
+dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const DAT_LMR_TRIPLET* triplet,
+                     DAT_MEM_PRIV_FLAGS rights, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE cookie,
+                     DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context) {
+  const char* call = "dat_rmr_bind";
+  ANYDAT_OBJECT(Rmr, rmr, rmr_handle, call, handle_rmr);
+  ANYDAT_OBJECT_OF(&rmr->ia(), Ep, ep, ep_handle, call, handle_ep);
+  if (triplet && triplet->segment_length > 0) {  // else it is an unbind
+    ANYDAT_OBJECT_OF(&rmr->ia(), Lmr, lmr, lmr_handle, call, handle_lmr);
+    if (lmr->query().lmr_context != triplet->lmr_context) {  // D2-RMR-5
+      return dapl::fail(at(3), "{}: the triplet's lmr_context {:#x} is not that of lmr_handle", call,
+                        triplet->lmr_context);
+    }
+    if (const dapl::Error error = check_va_type(call, va_type, 5)) return error;
+  }
+  if (const dapl::Error error = check_privileges(call, rights, 4)) return error;
+  ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
+  base::Guard guard(rmr->ia().engine());
+  return rmr->bind(Segments(triplet, 1).get(), rights, *ep, cookie.as_64, flags, context);
+}
+
+// ---- what the version has added
+
+dapl::Error csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM* comm, DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd_handle,
+                       DAT_CSP_HANDLE* csp) {
+  const char* call = "dat_csp_create";
+  ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
+  ANYDAT_OBJECT_OF(ia, Evd, evd, evd_handle, call, handle_evd_cr);
+  if (!comm) return dapl::fail(at(2), "{}: comm is NULL", call);
+  if (!address) return dapl::fail(at(3), "{}: address is NULL", call);
+  if (!csp) return dapl::fail(at(5), "{}: csp_handle is NULL", call);
+  return not_supported(call, "common service points are");
+}
+
+dapl::Error csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK, DAT_CSP_PARAM*) {
+  return bad_handle("dat_csp_query", "csp_handle", csp_handle, dapl::Detail::handle_csp);
+}
+
+dapl::Error csp_free(DAT_CSP_HANDLE csp_handle) {
+  return bad_handle("dat_csp_free", "csp_handle", csp_handle, dapl::Detail::handle_csp);
+}
+
+// D2-CSP-7, D2-CSP-8.
+dapl::Error ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_TIMEOUT timeout,
+                              DAT_COUNT private_data_size, const DAT_PVOID private_data) {
+  const char* call = "dat_ep_common_connect";
+  ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
+  if (!remote) return dapl::fail(at(2), "{}: remote_address is NULL", call);
+  in_port_t port = 0;
+  if (remote->sa_family == AF_INET) port = reinterpret_cast<const sockaddr_in*>(remote)->sin_port;
+  if (remote->sa_family == AF_INET6) port = reinterpret_cast<const sockaddr_in6*>(remote)->sin6_port;
+  if (port == 0) {
+    return dapl::fail(dapl::Code::invalid_address, dapl::Detail::address_malformed,
+                      "{}: remote_address has no port, or a family that the adapter does not speak", call);
+  }
+  base::Guard guard(ep->ia().engine());
+  return ep->connect(remote, ntohs(port), timeout, private_data_size, private_data, dapl::kBestEffort, 0);
+}
+
+dapl::Error rmr_create_for_ep(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr) {
+  const char* call = "dat_rmr_create_for_ep";
+  ANYDAT_OBJECT(Pz, pz, pz_handle, call, handle_pz);
+  if (!rmr) return dapl::fail(at(2), "{}: rmr_handle is NULL", call);
+  return not_supported(call, "windows of one endpoint are");
+}
+
+dapl::Error ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
+                                         DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
+                                         DAT_RMR_CONTEXT context) {
+  const char* call = "dat_ep_post_send_with_invalidate";
+  if (invalidate == DAT_FALSE) return ep_post_send(ep_handle, num_segments, iov, cookie, flags);  // D2-SENDINV-1
+  ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
+  if (context == 0) return dapl::fail(at(7), "{}: rmr_context is 0", call);
+  return not_supported(call, "a Send that invalidates is");  // D2-SENDINV-5
+}
+
+dapl::Error ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE,
+                                     const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS) {
+  const char* call = "dat_ep_post_rdma_read_to_rmr";
+  ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
+  if (!local) return dapl::fail(at(2), "{}: local_buffer is NULL", call);
+  if (!remote) return dapl::fail(at(4), "{}: remote_buffer is NULL", call);
+  return not_supported(call, "an RDMA Read into a window is");
+}
+
+dapl::Error cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD* fd, DAT_CNO_HANDLE* cno) {
+  const char* call = "dat_cno_fd_create";
+  ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
+  if (!fd) return dapl::fail(at(2), "{}: fd is NULL", call);
+  if (!cno) return dapl::fail(at(3), "{}: cno_handle is NULL", call);
+  return dapl::Cno::create_with_descriptor(*ia, *fd, cno);
+}
+
+dapl::Error cno_trigger(DAT_CNO_HANDLE cno_handle, DAT_EVD_HANDLE* evd) {
+  ANYDAT_OBJECT(Cno, cno, cno_handle, "dat_cno_trigger", handle_cno);
+  if (!evd) return dapl::fail(at(2), "dat_cno_trigger: evd_handle is NULL");
+  *evd = cno->take_trigger();
+  return dapl::kSuccess;
+}
+
+// D2-HA-5.
+dapl::Error ia_ha_related(DAT_IA_HANDLE ia_handle, const DAT_NAME_PTR other, DAT_BOOLEAN* related) {
+  const char* call = "ia_ha_related";
+  ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
+  if (!other) return dapl::fail(at(2), "{}: the other adapter's name is NULL", call);
+  if (!related) return dapl::fail(at(3), "{}: related is NULL", call);
+  *related = DAT_FALSE;
+  return dapl::kSuccess;
+}
+
+// D2-EXT-2: no adapter has the extension yet in the attributes, so no operation of it is carried out.
+dapl::Error handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list) {
+  const char* call = "dat_extension_op";
+  // D2-QUERY-1: it opens what it needs.
+  if (operation != DAT_IB_OPEN_QUERY_OP && !dapl::HandleTable::find(handle)) {
+    return bad_handle(call, "handle", handle, dapl::Detail::none);
+  }
+  return dapl::fail(dapl::Code::model_not_supported, dapl::Detail::none, "{}: {} ({:#x}) is not supported by this adapter{}",
+                    call, name_of_operation(operation), operation, is_datagram(operation) ? ": it has connections only" : "");
+}
+
+}  // namespace anydat::face

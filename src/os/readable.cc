@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "os/readable.h"
+
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace anydat::os {
+
+std::unique_ptr<Readable> Readable::make() {
+  base::UniqueFd fd = base::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+  if (!fd) return nullptr;
+  return std::unique_ptr<Readable>(new Readable(std::move(fd)));
+}
+
+// Not write() and read(), which are cancellation points.
+void Readable::set() {
+  const std::uint64_t one = 1;
+  (void)syscall(SYS_write, fd_.get(), &one, sizeof one);
+}
+
+void Readable::clear() {
+  std::uint64_t count = 0;
+  (void)syscall(SYS_read, fd_.get(), &count, sizeof count);
+}
+
+}  // namespace anydat::os
