@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The habit of programs that take a CNO for a queue of triggers (src/api/habits.cc): with it each event triggers for
+// The habit of programs that take a CNO for a queue of triggers (src/face/habits.cc): with it each event triggers for
 // itself.
 #include <cstring>
 #include <memory>
