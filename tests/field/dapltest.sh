@@ -21,7 +21,8 @@ finished() {
   echo >>"$work/expected"
   local clients
   clients=$(wc -l <"$work/expected")
-  until [ "$(grep -c 'Service Point Ready' "$work/server")" -gt "$clients" ]; do
+  until [ "$(grep -c 'Service Point Ready' "$work/server")" -gt "$clients" ] &&
+    [ "$(grep -cE -- "$1" "$work/server")" -ge "$clients" ]; do
     kill -0 "$server" 2>/dev/null || die "the server has ended: $(tail -n 3 "$work/server")"
     sleep 0.02
   done
