@@ -15,6 +15,8 @@ Installs what is missing (Debian's packages), builds in build/, and runs these p
   clang     the library under clang, with its thread-safety analysis as errors
   checks    what the rooms of the library include; whether tests name every rule of the standard; whether a call of the
             hot path needs more instructions than bench/instructions.txt says
+Only if it is named, since it takes more than an hour (for the night):
+  modes     all conformance and process tests of the part release in each mode of tests/modes/modes.sh
 --quick is the part release alone.
 ANYDAT_TEST_JOBS: how many tests run at once (default: the number of processors).
 END
@@ -26,7 +28,7 @@ for argument in "$@"; do
   case $argument in
     -h | --help) usage && exit 0 ;;
     --quick) parts+=(release) ;;
-    release | asan | tsan | clang | checks) parts+=("$argument") ;;
+    release | asan | tsan | clang | checks | modes) parts+=("$argument") ;;
     *) usage >&2 && exit 2 ;;
   esac
 done
@@ -68,8 +70,29 @@ build_and_test() {
   return 1
 }
 
+# test_modes: tells what came of each mode, one after the other; all that each said is in a file.
+test_modes() {
+  local mode code log bad=0
+  mkdir -p build
+  quietly build/release.configure.log cmake --preset release
+  quietly build/release.build.log cmake --build --preset release --target conformance_tests process_tests confine
+  for mode in usual namespaces refused refused-process_vm refused-membarrier refused-userfaultfd refused-pidfd few-files \
+    locked-memory memory-group no-files; do
+    log=build/modes.$mode.log
+    code=0
+    ANYDAT_TEST_JOBS=$jobs tests/modes/modes.sh --all build/release/bin/tests "$mode" >"$log" 2>&1 || code=$?
+    case $code in
+      0) cat "$log" ;;
+      77) say "$(cat "$log"): skipped" ;;
+      *) tail -n 60 "$log" && say "All of it is in $log." && bad=1 ;;
+    esac
+  done
+  return $bad
+}
+
 run_part() {
   case $1 in
+    modes) test_modes ;;
     release | asan | tsan) build_and_test "$1" ;;
     clang)
       # The analysis works on declarations, so objects suffice.

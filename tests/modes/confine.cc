@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Runs a program under limits, or with system calls that the system refuses: as containers, hardened kernels and
 // administrators do it.
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -27,8 +28,9 @@ constexpr int SO_PEERPIDFD = 77;
 #endif
 
 constexpr const char* kUsage =
-    "Usage: confine [--deny NAME]... [--files N] [--file-bytes N] [--] PROGRAM [ARGUMENT]...\n"
-    "NAME is process_vm, membarrier, userfaultfd or pidfd: those calls answer EPERM.\n";
+    "Usage: confine [--deny NAME]... [--files N] [--file-bytes N] [--locked-bytes N] [--] PROGRAM [ARGUMENT]...\n"
+    "NAME is process_vm, membarrier, userfaultfd or pidfd: those calls answer EPERM.\n"
+    "--locked-bytes takes the privilege to lock more (CAP_IPC_LOCK) as well.\n";
 
 const std::map<std::string_view, std::vector<int>>& groups() {
   static const std::map<std::string_view, std::vector<int>> all{
@@ -65,7 +67,9 @@ bool install(const std::vector<int>& refused, bool peer_pidfd) {
   if (peer_pidfd) refuse_peer_pidfd(filter);
   add(filter, BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   const sock_fprog program{.len = static_cast<unsigned short>(filter.size()), .filter = filter.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  // Who has the privilege for it keeps what set-user-id programs do as it is.
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 ||
+         (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
 bool limit(__rlimit_resource resource, const char* value) {
@@ -99,6 +103,11 @@ int main(int argc, char** argv) {
       if (!limit(RLIMIT_NOFILE, argv[i + 1])) return fail("RLIMIT_NOFILE");
     } else if (option == "--file-bytes") {
       if (!limit(RLIMIT_FSIZE, argv[i + 1])) return fail("RLIMIT_FSIZE");
+    } else if (option == "--locked-bytes") {
+      if (!limit(RLIMIT_MEMLOCK, argv[i + 1])) return fail("RLIMIT_MEMLOCK");
+      // The program that is executed has no privilege outside this set, root's neither. Without privilege there is
+      // nothing to take.
+      ::prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);
     } else {
       std::fputs(kUsage, stderr);
       return 2;
