@@ -105,8 +105,23 @@ BlockedWait::BlockedWait(DAT_EVD_HANDLE evd, DAT_COUNT threshold, DAT_TIMEOUT ti
   // A blocked waiter owns the EVD. Resizing to the size it has is the one call that shows this and, if the thread
   // sleeps for another reason, changes nothing (EVD-RESIZE-9, EVD-RESIZE-10).
   const DAT_COUNT length = query_evd(evd).evd_qlen;
-  if (!eventually([=] { return is_type(dat_evd_resize(evd, length), DAT_INVALID_STATE); })) {
-    throw_not_blocked(caller);
+  bool blocks = false;
+  eventually([&] {
+    blocks = is_type(dat_evd_resize(evd, length), DAT_INVALID_STATE);
+    return blocks || returned_within(std::chrono::milliseconds(0));
+  });
+  if (!blocks) throw_not_blocked(caller);
+}
+
+std::unique_ptr<BlockedWait> blocked_for(DAT_EVD_HANDLE evd, DAT_COUNT threshold, std::chrono::milliseconds& time,
+                                         Caller caller) {
+  for (;; time *= 2) {
+    try {
+      const auto timeout = static_cast<DAT_TIMEOUT>(std::chrono::microseconds(time).count());
+      return std::make_unique<BlockedWait>(evd, threshold, timeout, caller);
+    } catch (const NotBlocked&) {
+      if (time > patience()) throw;
+    }
   }
 }
 

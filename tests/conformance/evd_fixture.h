@@ -5,7 +5,9 @@
 #include <dat/udat.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,10 @@ class BlockedWait : public BlockedCall<EvdResult> {
   explicit BlockedWait(DAT_EVD_HANDLE evd, DAT_COUNT threshold = 1, DAT_TIMEOUT timeout = long_timeout(),
                        Caller caller = Caller::here());
 };
+// One with a time-out of its own, no longer than it must be for the thread to be seen blocked: a busy machine may need
+// more than `time`, which is doubled until that comes about.
+std::unique_ptr<BlockedWait> blocked_for(DAT_EVD_HANDLE evd, DAT_COUNT threshold, std::chrono::milliseconds& time,
+                                         Caller caller = Caller::here());
 class BlockedCnoWait : public BlockedCall<CnoResult> {
  public:
   explicit BlockedCnoWait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout = long_timeout(), Caller caller = Caller::here());

@@ -210,10 +210,10 @@ TEST_P(EventNotification, SilentEventIsFoundWhenTheTimeIsUp) {
   connect_with(DAT_COMPLETION_SOLICITED_WAIT_FLAG);
   std::chrono::milliseconds time(50);
   for (int round = 0;; ++round) {
-    BlockedWait waiter(recv.get(), 1, static_cast<DAT_TIMEOUT>(std::chrono::microseconds(time).count()));
+    const auto waiter = blocked_for(recv.get(), 1, time);
     deliver(round);
-    const bool too_late = waiter.returned_within(std::chrono::milliseconds(0));
-    const EvdResult result = waiter.result();
+    const bool too_late = waiter->returned_within(std::chrono::milliseconds(0));
+    const EvdResult result = waiter->result();
     if (!too_late) {
       ASSERT_THAT(result.rc, Succeeds());
       EXPECT_EQ(result.more, 0);

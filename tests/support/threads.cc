@@ -66,7 +66,7 @@ void throw_still_blocked(Caller caller) {
 }
 
 void throw_not_blocked(Caller caller) {
-  throw std::runtime_error(fmt::format("{}:{}: the call did not block", caller.file, caller.line));
+  throw NotBlocked(fmt::format("{}:{}: the call did not block", caller.file, caller.line));
 }
 
 void in_threads(int count, const std::function<void(int)>& body) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <future>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -63,6 +64,11 @@ class BlockedCall {
 
   std::optional<Result> result_;
   WatchedThread thread_;
+};
+
+// The call has come back before it was seen to block: on a busy machine its time may have run out by then.
+class NotBlocked : public std::runtime_error {
+  using runtime_error::runtime_error;
 };
 
 [[noreturn]] void throw_still_blocked(Caller caller);
