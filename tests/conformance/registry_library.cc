@@ -42,7 +42,7 @@ void close_now(const Opened& opened) {
 }
 
 // RES-11, RES-13, RES-14, REG-INIT-1, REG-INIT-8, REG-FINI-1, REG-FINI-2, REG-FINI-3, REG-FINI-4, REG-REM-7,
-// REG-REM-8 and IA-CLOSE-19. This registry finalises and unloads with the last use.
+// REG-REM-8, ADM-4 and IA-CLOSE-19. This registry finalises and unloads with the last use.
 REGISTRY_TEST(RegistryLibrary, StaysAsLongAsSomethingIsOpen) {
   const ProbeLog log;
   const StaticRegistryText conf(entry_line("net0", provider_library("probe"), log.instance_data()));

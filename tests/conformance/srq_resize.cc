@@ -145,10 +145,20 @@ TEST_P(SrqResize, ShrinksExactly) {
 TEST_P(SrqResize, ToTheCurrentSizeChangesNothing) {
   // SRQ-RESIZE-9
   const Srq srq(server.ia, server.pz, 10);
-  buffers.post(srq, 0, 4);
+  const Connection connection = connect_pair(server, srq, client);
+  // What is posted begins near the end of the queue's memory and goes on at its start.
+  buffers.post(srq, 0, 8);
+  for (DAT_UINT64 number = 0; number < 8; ++number) pass_message(connection, number);
+  buffers.post(srq, 8, 5);
   EXPECT_THAT(dat_srq_resize(srq.get(), 10), Succeeds());
   EXPECT_EQ(srq.size(), 10);
-  EXPECT_EQ(counts(srq), (Counts{.available = 4, .outstanding = 4}));
+  EXPECT_EQ(counts(srq), (Counts{.available = 5, .outstanding = 5}));
+  buffers.post(srq, 13, 5);
+  EXPECT_THAT(buffers.try_post(srq, 18), HasType(DAT_INSUFFICIENT_RESOURCES));
+  for (DAT_UINT64 number = 8; number < 18; ++number) {
+    EXPECT_EQ(pass_message(connection, number).user_cookie.as_64, number);
+    EXPECT_TRUE(has_pattern(buffers[static_cast<int>(number)].first(32), number)) << number;
+  }
 }
 
 TEST_P(SrqResize, SizeMustBePositiveAndWithinTheAdapterLimit) {

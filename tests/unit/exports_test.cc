@@ -38,7 +38,7 @@ TEST(Exports, EveryCallOfTheTableIsFoundUnderItsVersion) {
   dlclose(library);
 }
 
-// Another registry finds the two calls of a Provider; programs find our extensions.
+// ADM-4: another registry finds the two calls of a Provider. Programs find our extensions.
 TEST(Exports, NothingElseIsVisible) {
   std::map<std::string, std::string> expected = standard_symbols();
   expected["dat_provider_init"] = "DAT_1.2";
