@@ -145,7 +145,7 @@ bool Evd::notifies(const nic::Completion& completion) const {
   if (completion.status != nic::WorkStatus::success) return true;  // EVM-34
   if (completion.unsignalled) return false;
   // EVM-31. The configuration changes only while no stream that cares is connected.
-  if (completion.kind != nic::WorkKind::recv || completion.solicited) return true;
+  if (!nic::is_receive(completion.kind) || completion.solicited) return true;
   const Unsolicited unsolicited = unsolicited_.load(std::memory_order_relaxed);
   if (unsolicited != Unsolicited::ask_stream) return unsolicited == Unsolicited::notify;
   // An endpoint whose handle has died already still is there: its queue pair is what reports.

@@ -30,6 +30,7 @@ struct Completion {
   WorkStatus status = WorkStatus::success;
   bool unsignalled = false;        // of the post
   bool solicited = false;          // of the matching Send, for a receive
+  std::uint32_t value = 0;         // of a receive: the immediate data, or the key that has been invalidated
   ReceiveQueue* shared = nullptr;  // the shared queue a receive's buffer came from
   std::uint32_t invalidated = 0;   // of a receive: the key of the window that its message has taken back, or 0
 };
@@ -213,6 +214,14 @@ class QueuePair {
   virtual bool write_again(const SingleRdma&) { return false; }
   virtual bool read_again(const SingleRdma&) { return false; }
   virtual Status post_recv(const RecvRequest& request) = 0;
+  // A request that not every peer can carry out, else as post_send(). unsupported: the peer cannot, and has been told
+  // nothing (D2-EXT-8).
+  virtual Status post_extended(const ExtendedRequest&) { return Status::unsupported; }
+  // What the other side of an established connection carries out, of what this adapter can (`ability`). Any thread.
+  virtual std::uint32_t peer_takes() const { return 0; }
+  // Whether the object that completions go to can show a receive that a Write with immediate data has taken; the other
+  // side is told with the next connection.
+  virtual void take_immediates(bool) {}
   // `key` is what peers may use once the bind has completed, and never 0 but for a bind that has been flushed already
   // and will not be reported to the window. With the engine held.
   virtual Status post_bind(const BindRequest& request, std::uint32_t& key) = 0;
@@ -293,6 +302,8 @@ struct AdapterInfo {
   // What hardware need not be able to do; DAT's provider attributes announce it (ATTR-1).
   bool counts_taken_buffers = true;      // how many buffers of a shared queue one queue pair has taken: RecvInfo
   bool has_watermarks = true;            // set_watermarks() does what it says
+  bool zero_based = false;               // access::kZeroBased
+  std::uint32_t abilities = 0;           // `ability`: to ask for and to carry out
   bool shared_queue_of_any_zone = true;  // a queue pair may use a receive queue of another zone
   // The same, announced by attributes of our own.
   base::Nanoseconds receiver_not_ready_ns = base::kForever;  // how long a message waits for a buffer (SRQ-ARR-3)
@@ -333,6 +344,8 @@ class Adapter {
   virtual const RegionTable& regions() = 0;
 
   // Opens memory to posted work and, as far as the rights say, to peers. Without the engine, since it may take long.
+  // The region's address is that of its first byte, whatever it is named by; segments of posted work always have
+  // addresses, and whoever posts finds them by RegionTable::resolve().
   virtual Status add_region(const Region& region, RegionKeys& keys) = 0;
   // No check finds the region with this local key any longer, and no peer can begin to use it. May be repeated.
   virtual void remove_region(std::uint32_t key) = 0;

@@ -38,9 +38,28 @@ struct Region {
   ZoneId zone;
   std::uint32_t rights;
 
-  // May [at, at + count) be used with these rights by somebody of this zone (kAnyZone: the zone does not matter)?
+  // May [at, at + count) be used with these rights by somebody of this zone (kAnyZone: the zone does not matter)? What
+  // is zero-based or a window's may not.
   RegionCheck check(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted) const {
-    if ((rights & wanted) != wanted) return RegionCheck::no_right;
+    return check(at, count, user, wanted, access::kIndirect);
+  }
+  // The same of memory that is named by its addresses whatever the region is: by what has been checked before.
+  RegionCheck covers(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted) const {
+    return check(at, count, user, wanted, 0);
+  }
+  // The same of bytes that are named as the region has them named, and where they are in its owner's memory.
+  RegionCheck resolve(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted,
+                      std::uint64_t& where) const {
+    where = at + (address - known().address);
+    return covers(where, count, user, wanted);
+  }
+  // As peers know it: its address is what its first byte is named by.
+  Region known() const {
+    return {(rights & access::kZeroBased) != 0 ? 0 : address, length, zone, rights & ~access::kIndirect};
+  }
+  RegionCheck check(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted,
+                    std::uint32_t unwanted) const {
+    if ((rights & (wanted | unwanted)) != wanted) return RegionCheck::no_right;
     if (zone != user && user != kAnyZone) return RegionCheck::wrong_zone;
     return holds(at, count) ? RegionCheck::ok : RegionCheck::out_of_bounds;
   }
@@ -78,6 +97,10 @@ class RegionView {
   // As Region::check(). length > 0.
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const;
+  RegionCheck covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+                     std::uint32_t rights) const;
+  RegionCheck resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, ZoneId zone, std::uint32_t rights,
+                      std::uint64_t& where) const;
 
  private:
   const RegionEntry& entry_of(std::uint32_t key) const { return entries_[region_slot(key, spread_)]; }
@@ -102,6 +125,18 @@ inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, s
                                      std::uint32_t rights) const {
   const std::optional<Region> region = find(key);
   return region ? region->check(address, length, zone, rights) : RegionCheck::unknown_key;
+}
+
+inline RegionCheck RegionView::covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+                                      std::uint32_t rights) const {
+  const std::optional<Region> region = find(key);
+  return region ? region->covers(address, length, zone, rights) : RegionCheck::unknown_key;
+}
+
+inline RegionCheck RegionView::resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, ZoneId zone,
+                                       std::uint32_t rights, std::uint64_t& where) const {
+  const std::optional<Region> region = find(key);
+  return region ? region->resolve(at, length, zone, rights, where) : RegionCheck::unknown_key;
 }
 
 // The registered memory of one adapter: key -> range, zone and rights.
@@ -141,6 +176,14 @@ class RegionTable {
   RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
                     std::uint32_t rights) const {
     return view_.check(key, address, length, zone, rights);
+  }
+  RegionCheck covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+                     std::uint32_t rights) const {
+    return view_.covers(key, address, length, zone, rights);
+  }
+  RegionCheck resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, ZoneId zone, std::uint32_t rights,
+                      std::uint64_t& where) const {
+    return view_.resolve(key, at, length, zone, rights, where);
   }
   // Two keys of one slot have the same. It says nothing else.
   std::uint32_t slot_of(std::uint32_t key) const { return region_slot(key, spread_); }

@@ -41,7 +41,37 @@ enum class WorkStatus : std::uint8_t {
   bind_failed,
 };
 
-enum class WorkKind : std::uint8_t { recv, send, rdma_read, rdma_write, bind };
+enum class WorkKind : std::uint8_t {
+  recv,
+  recv_immediate,   // completions only: a receive that the peer's Write with immediate data has taken
+  recv_invalidate,  // likewise: one that a Send with Invalidate has filled
+  send,
+  send_invalidate,
+  rdma_write,
+  write_immediate,
+  bind,
+  // What the peer answers, and the limits of Reads are for (D2-ATOM-5).
+  rdma_read,
+  fetch_add,
+  compare_swap,
+};
+constexpr bool is_receive(WorkKind kind) {
+  return kind <= WorkKind::recv_invalidate;
+}
+constexpr bool is_read(WorkKind request) {
+  return request >= WorkKind::rdma_read;
+}
+constexpr bool is_write(WorkKind request) {
+  return request == WorkKind::rdma_write || request == WorkKind::write_immediate;
+}
+
+// What not every adapter can carry, nor every peer: a union of bits.
+namespace ability {
+inline constexpr std::uint32_t kImmediate = 1;   // Writes with immediate data
+inline constexpr std::uint32_t kAtomics = 2;     // fetch-and-add, compare-and-swap
+inline constexpr std::uint32_t kInvalidate = 4;  // Sends with Invalidate
+inline constexpr std::uint32_t kAll = kImmediate | kAtomics | kInvalidate;
+}  // namespace ability
 
 // Rights of a memory region, a union of bits.
 namespace access {
@@ -49,6 +79,12 @@ inline constexpr std::uint32_t kLocalRead = 0x01;
 inline constexpr std::uint32_t kRemoteRead = 0x02;
 inline constexpr std::uint32_t kLocalWrite = 0x10;
 inline constexpr std::uint32_t kRemoteWrite = 0x20;
+inline constexpr std::uint32_t kRemoteAtomic = 0x40;
+// No right: the program and its peers name bytes of the region by their offset (D2-LMR-2).
+inline constexpr std::uint32_t kZeroBased = 0x100;
+// No right: it is a window's, which posts do not name as they name a region.
+inline constexpr std::uint32_t kWindow = 0x200;
+inline constexpr std::uint32_t kIndirect = kZeroBased | kWindow;
 }  // namespace access
 
 using ZoneId = std::uint32_t;  // of a protection zone; 0 is none
@@ -101,6 +137,7 @@ struct RecvRequest {
 struct RemoteSegment {
   std::uint64_t address;
   std::uint32_t key;
+  std::uint32_t value = 0;  // not of the memory: the immediate data of a Write
 };
 
 // A Send, an RDMA Read or an RDMA Write.
@@ -112,6 +149,14 @@ struct SendRequest {
   WorkKind kind = WorkKind::send;
   RemoteSegment remote{};          // of an RDMA
   std::uint64_t regions_seen = 0;  // RegionTable::removals() before the segments were checked; 0: they may have gone
+};
+
+// A request of a kind for which peers need an ability.
+struct ExtendedRequest : SendRequest {
+  // Of an atomic operation: what is added, or put in the place of `compare`. It has one segment, of 8 bytes, which
+  // takes the word as it was.
+  std::uint64_t operand = 0;
+  std::uint64_t compare = 0;
 };
 
 // An RDMA of one segment.

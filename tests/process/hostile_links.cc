@@ -218,6 +218,44 @@ void rdma_anything(HostileTarget& target, Random& random, Kept&) {
   link.peer.ring();
 }
 
+// Immediate data for a program that takes none, atomic operations that are none, and answers to what nobody has asked.
+void extended_unasked(HostileTarget& target, Random& random, Kept&) {
+  const auto cut_for = [&](CellKind kind, std::vector<std::byte> body) {
+    Connected link = connected(target);
+    expect_cut_for(link.peer, {.kind = kind, .connection = link.name, .body = std::move(body)});
+  };
+  const shm::AtomicBody unknown{.address = odd_number(random),
+                                .operand = odd_number(random),
+                                .compare = odd_number(random),
+                                .key = static_cast<std::uint32_t>(odd_number(random)),
+                                .operation = static_cast<shm::AtomicOperation>(2 + random.below(100))};
+  switch (random.below(4)) {
+    case 0:
+      return cut_for(CellKind::immediate, bytes_of(shm::ImmediateBody{odd_number(random), 7}));
+    case 1:
+      return cut_for(CellKind::atomic, bytes_of(unknown));
+    case 2:
+      return cut_for(CellKind::atomic, random_bytes(random, random.below(sizeof unknown)));
+    default:
+      return cut_for(CellKind::atomic_done, bytes_of(shm::AtomicDoneBody{odd_number(random)}));
+  }
+}
+
+// More of them at once than may be, and on whatever memory.
+void atomics_on_anything(HostileTarget& target, Random& random, Kept&) {
+  Connected link = connected(target);
+  const shm::AtomicBody body{
+      .address = odd_number(random),
+      .operand = odd_number(random),
+      .compare = odd_number(random),
+      .key = static_cast<std::uint32_t>(random.chance(2) ? 1 + random.below(8) : odd_number(random)),
+      .operation = static_cast<shm::AtomicOperation>(random.below(2))};
+  for (int i = 0; i < 50; ++i) {
+    link.peer.put({.kind = CellKind::atomic, .connection = link.name, .body = bytes_of(body)});
+  }
+  link.peer.ring();
+}
+
 // Asks for memory to be brought in: none, or more than may be asked for, or for a use that there is not.
 void fault_in_anything(HostileTarget& target, Random& random, Kept&) {
   Connected link = connected(target);
@@ -530,6 +568,8 @@ const std::vector<Attack>& attacks_on_links() {
       {"PieceUnasked", piece_unasked},
       {"RdmaAnything", rdma_anything},
       {"FaultInAnything", fault_in_anything},
+      {"ExtendedUnasked", extended_unasked},
+      {"AtomicsOnAnything", atomics_on_anything},
       {"NeverLetsGo", never_lets_go},
       {"PieceOutsideTheRing", piece_outside},
       {"PieceTooLong", piece_too_long},

@@ -114,7 +114,7 @@ TEST(IwarpSegmentHeader, ReservedBitsAreNotLookedAt) {
 // Which operation may stand in which kind of segment and on which queue; everything else is refused.
 TEST(IwarpSegmentHeader, AnOperationBelongsToOneKindOfSegmentAndOneQueue) {
   for (unsigned opcode = 0; opcode < 16; ++opcode) {
-    const bool known = opcode <= 7;
+    const bool known = opcode <= 11;
     const bool tagged = opcode == 0 || opcode == 2;
     Bytes bytes = hex("c1 40 01020304 0000000000000000");
     bytes[1] |= static_cast<std::byte>(opcode);
@@ -125,8 +125,9 @@ TEST(IwarpSegmentHeader, AnOperationBelongsToOneKindOfSegmentAndOneQueue) {
       bytes[1] |= static_cast<std::byte>(opcode);
       base::store_big(&bytes[6], queue);
       std::optional<TerminateCode> expected = rdmap_error::kUnexpectedOpcode;
-      if (queue > 2) expected = ddp_error::kInvalidQueue;
-      const std::uint32_t right = opcode == 1 ? 1 : opcode == 7 ? 2 : 0;
+      // The fourth queue is RFC 7306's, for responses to atomic operations.
+      if (queue > 3 || (queue == 3 && opcode != 11)) expected = ddp_error::kInvalidQueue;
+      const std::uint32_t right = opcode == 1 || opcode == 10 ? 1 : opcode == 7 ? 2 : opcode == 11 ? 3 : 0;
       if (known && !tagged && queue == right) expected = std::nullopt;
       EXPECT_EQ(fault(bytes), expected) << "opcode " << opcode << " queue " << queue;
     }
@@ -144,7 +145,7 @@ TEST(IwarpSegmentHeader, ANumberOfAQueueIsReadWithAllItsBits) {
 TEST(IwarpSegmentHeader, WhatIsWrittenIsRead) {
   std::mt19937_64 random(5041);
   for (int round = 0; round < 5000; ++round) {
-    SegmentHeader header{.opcode = static_cast<Opcode>(random() % 8), .last = (random() & 1) != 0};
+    SegmentHeader header{.opcode = static_cast<Opcode>(random() % 12), .last = (random() & 1) != 0};
     if (is_tagged(header.opcode)) {
       header.stag = static_cast<std::uint32_t>(random());
       header.tagged_offset = random();

@@ -46,6 +46,76 @@ TEST(IwarpReadRequest, IsReadAndWrittenAsItIsDrawn) {
   EXPECT_EQ(written, bytes);
 }
 
+// RFC 7306, sections 5.2 and 6.1.
+TEST(IwarpAtomicRequest, IsReadAndWrittenAsItIsDrawn) {
+  const struct {
+    AtomicRequest request;
+    const char* bytes;
+  } kExamples[] = {
+      {{.operation = AtomicRequest::Operation::fetch_add,
+        .id = 0x01020304,
+        .stag = 0xa1a2a3a4,
+        .offset = 0xb1b2b3b4b5b6b7b8,
+        .operand = 5},
+       "00000000 01020304 a1a2a3a4 b1b2b3b4b5b6b7b8 0000000000000005 0000000000000000 0000000000000000 "
+       "0000000000000000"},
+      {{.operation = AtomicRequest::Operation::compare_swap,
+        .id = 1,
+        .stag = 2,
+        .offset = 3,
+        .operand = 0x1112131415161718,
+        .compare = 0x2122232425262728},
+       "00000002 00000001 00000002 0000000000000003 1112131415161718 ffffffffffffffff 2122232425262728 "
+       "ffffffffffffffff"},
+  };
+  for (const auto& example : kExamples) {
+    const Bytes bytes = hex(example.bytes);
+    ASSERT_EQ(bytes.size(), kAtomicRequestBytes);
+    AtomicRequest read;
+    ASSERT_TRUE(parse_atomic_request(bytes, read));
+    EXPECT_EQ(read, example.request);
+    Bytes written(kAtomicRequestBytes);
+    EXPECT_EQ(write_atomic_request(example.request, written), kAtomicRequestBytes);
+    EXPECT_EQ(written, bytes);
+  }
+}
+
+TEST(IwarpAtomicRequest, OfAnotherOperationOrOfAPartOfAWordIsRefused) {
+  Bytes good(kAtomicRequestBytes);
+  write_atomic_request({.operation = AtomicRequest::Operation::compare_swap}, good);
+  AtomicRequest read;
+  for (unsigned operation = 0; operation < 16; ++operation) {
+    Bytes bytes = good;
+    bytes[3] = static_cast<std::byte>(operation);
+    // The masks are those of a swap.
+    EXPECT_EQ(parse_atomic_request(bytes, read), operation == 2) << operation;
+  }
+  for (const std::size_t at : {28u, 35u, 44u, 51u}) {
+    Bytes bytes = good;
+    bytes[at] ^= std::byte{1};
+    EXPECT_FALSE(parse_atomic_request(bytes, read)) << at;
+  }
+}
+
+TEST(IwarpAtomicResponse, IsReadAndWrittenAsItIsDrawn) {
+  const Bytes bytes = hex("01020304 1112131415161718");
+  const AtomicResponse response{.id = 0x01020304, .was = 0x1112131415161718};
+  EXPECT_EQ(parse_atomic_response(bytes), response);
+  Bytes written(kAtomicResponseBytes);
+  EXPECT_EQ(write_atomic_response(response, written), kAtomicResponseBytes);
+  EXPECT_EQ(written, bytes);
+}
+
+TEST(IwarpImmediateData, IsTheValueAndTheLengthOfTheWrite) {
+  // D2-IMM-7
+  const Bytes bytes = hex("00007777 00010000");
+  const ImmediateData data{.value = 0x7777, .length = 0x10000};
+  EXPECT_EQ(parse_immediate(bytes), data);
+  Bytes written(kImmediateBytes);
+  EXPECT_EQ(write_immediate(data, written), kImmediateBytes);
+  EXPECT_EQ(written, bytes);
+}
+
 TEST(IwarpTerminate, OfNoSegmentIsAWordOfControl) {
   EXPECT_EQ(written({.code = mpa_error::kCrc}), hex("20 02 00 00"));
   EXPECT_EQ(written({.code = rdmap_error::kLocalCatastrophic}), hex("00 00 00 00"));

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/big_endian.h"
+#include "nic/soft/wire/iwarp/terms.h"
+#include "nic/types.h"
 #include "wire/tcp_test.h"
 
 namespace anydat::test {
@@ -56,6 +58,25 @@ std::function<void(MpaPeer&, TcpTarget&)> read(const Lmr& (TcpTarget::*where)() 
   };
 }
 
+void ask_atomic(MpaPeer& peer, const Lmr& lmr, std::uint64_t offset, std::uint32_t key_change = 0) {
+  SegmentHeader header = send_header();
+  header.opcode = Opcode::atomic_request;
+  Bytes payload(kAtomicRequestBytes);
+  write_atomic_request(
+      {.id = 1, .stag = lmr.rmr_context() ^ key_change, .offset = address_of(lmr) + offset, .operand = 1}, payload);
+  peer.send_segment(header, payload);
+}
+
+// One of ours, by what it says, that takes all there is.
+void say_hello(MpaPeer& peer) {
+  SegmentHeader header;
+  header.opcode = Opcode::write;
+  header.last = true;
+  header.stag = kSignalStag;
+  header.tagged_offset = signal_offset(Signal::hello, nic::ability::kAll << kHelloTakesAt);
+  peer.send_segment(header);
+}
+
 constexpr std::uint64_t kToTheEnd = TcpTarget::kMemoryBytes;
 
 const std::vector<Offence>& offences() {
@@ -73,6 +94,18 @@ const std::vector<Offence>& offences() {
       {"UnknownQueue", ddp_error::kInvalidQueue, raw("41 43 00000000 00000003 00000001 00000000")},
       {"SendOnTheQueueOfReads", rdmap_error::kUnexpectedOpcode, raw("41 43 00000000 00000001 00000001 00000000")},
       {"SendOnTheQueueOfTerminates", rdmap_error::kUnexpectedOpcode, raw("41 43 00000000 00000002 00000001 00000000")},
+
+      {"SendOnTheQueueOfAtomicResponses", ddp_error::kInvalidQueue, raw("41 43 00000000 00000003 00000001 00000000")},
+
+      // Operations of RFC 7306, which only those may use who have told that they are one of ours and what they take.
+      {"ImmediateOfAStranger", rdmap_error::kUnexpectedOpcode,
+       raw("41 48 00000000 00000000 00000001 00000000 00000001 00000000")},
+      {"SolicitedImmediateOfAStranger", rdmap_error::kUnexpectedOpcode,
+       raw("41 49 00000000 00000000 00000001 00000000 00000001 00000000")},
+      {"AtomicRequestOfAStranger", rdmap_error::kUnexpectedOpcode,
+       [](MpaPeer& peer, TcpTarget& target) { ask_atomic(peer, target.for_all(), 0); }},
+      {"AtomicResponseOfAStranger", rdmap_error::kUnexpectedOpcode,
+       raw("41 4b 00000000 00000003 00000001 00000000 00000001 0000000000000000")},
 
       // Terminates.
       {"TerminateOutOfSequence", ddp_error::kSequenceRange,
@@ -187,6 +220,40 @@ const std::vector<Offence>& offences() {
   return all;
 }
 
+// By a peer that says it is one of ours.
+const std::vector<Offence>& offences_of_ours() {
+  const auto with_opcode = [](Opcode opcode, std::size_t bytes, std::uint32_t sequence = kFirstSequence) {
+    return [=](MpaPeer& peer, TcpTarget&) {
+      SegmentHeader header = send_header(sequence);
+      header.opcode = opcode;
+      peer.send_segment(header, repeat(bytes, 0));
+    };
+  };
+  static const std::vector<Offence> all{
+      {"AtomicToNoRegion", rdmap_error::kInvalidStag,
+       [](MpaPeer& peer, TcpTarget& target) { ask_atomic(peer, target.for_all(), 0, 0x10); }},
+      {"AtomicWithoutTheRight", rdmap_error::kAccessRights,
+       [](MpaPeer& peer, TcpTarget& target) { ask_atomic(peer, target.for_all(), 0); }},
+      {"AtomicOfAnUnknownOperation", rdmap_error::kUnexpectedOpcode,
+       [](MpaPeer& peer, TcpTarget&) {
+         SegmentHeader header = send_header();
+         header.opcode = Opcode::atomic_request;
+         peer.send_segment(header, repeat(kAtomicRequestBytes, 0xff));
+       }},
+      {"AtomicRequestTooShort", rdmap_error::kOperationUnspecified,
+       with_opcode(Opcode::atomic_request, kAtomicRequestBytes - 1)},
+      {"AtomicRequestTooLong", ddp_error::kMessageTooLong,
+       with_opcode(Opcode::atomic_request, kAtomicRequestBytes + 1)},
+      {"AtomicRequestOutOfSequence", ddp_error::kSequenceRange,
+       with_opcode(Opcode::atomic_request, kAtomicRequestBytes, 2)},
+      {"AtomicResponseToNobody", rdmap_error::kUnexpectedOpcode,
+       with_opcode(Opcode::atomic_response, kAtomicResponseBytes)},
+      // D2-IMM-9: this program is one of 1.2.
+      {"ImmediateThatIsNotTaken", rdmap_error::kUnexpectedOpcode, with_opcode(Opcode::immediate, kImmediateBytes)},
+  };
+  return all;
+}
+
 class TcpOffence : public testing::TestWithParam<Offence> {
  protected:
   // On a new connection, at once or behind a message.
@@ -196,6 +263,7 @@ class TcpOffence : public testing::TestWithParam<Offence> {
     const Ep ep = target.accept();
     target.expect_established(ep);
     ASSERT_TRUE(peer.hear_answer());
+    if (ours_) say_hello(peer);
     if (!first) {
       SegmentHeader header;
       header.opcode = Opcode::write;
@@ -214,6 +282,12 @@ class TcpOffence : public testing::TestWithParam<Offence> {
   }
 
   TcpTarget target;
+  bool ours_ = false;
+};
+
+class TcpOffenceOfOurs : public TcpOffence {
+ protected:
+  TcpOffenceOfOurs() { ours_ = true; }
 };
 
 TEST_P(TcpOffence, IsAnsweredWithItsTerminateAndHarmsNobody) {
@@ -230,6 +304,15 @@ std::string offence_name(const testing::TestParamInfo<Offence>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rfc5042, TcpOffence, testing::ValuesIn(offences()), offence_name);
+
+TEST_P(TcpOffenceOfOurs, IsAnsweredWithItsTerminateAndHarmsNobody) {
+  for (const bool first : {true, false}) {
+    SCOPED_TRACE(first ? "at once" : "later");
+    ASSERT_NO_FATAL_FAILURE(commit(false, first));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rfc7306, TcpOffenceOfOurs, testing::ValuesIn(offences_of_ours()), offence_name);
 
 // ---- what takes more than a segment
 

@@ -114,6 +114,8 @@ SoftConfig SoftConfig::from_environment() {
 SoftAdapter::SoftAdapter(AdapterInfo info, std::string scope)
     : info_(std::move(info)), scope_(std::move(scope)), config_(SoftConfig::from_environment()) {
   info_.receiver_not_ready_ns = config_.receiver_not_ready_ns;
+  info_.zero_based = true;
+  info_.abilities = ability::kImmediate | ability::kAtomics;
   shm_ = std::make_unique<shm::Fabric>(*this);
   if (config_.wire != SoftConfig::Wire::shm) iwarp_ = std::make_unique<iwarp::Fabric>(*this);
 }

@@ -90,6 +90,20 @@ void SoftQueuePair::test_watermarks() {
   }
 }
 
+std::uint32_t SoftQueuePair::takes_of_adapter() const {
+  return adapter_.info().abilities;
+}
+
+std::uint32_t SoftQueuePair::takes() const {
+  return takes_of_adapter() & ~(shows_immediates_ ? 0 : ability::kImmediate);
+}
+
+std::uint32_t SoftQueuePair::peer_takes() const {
+  base::Guard guard(send_lock_);
+  const State now = state_.load(std::memory_order_relaxed);
+  return now == State::connected || now == State::draining ? peer_takes_ : 0;
+}
+
 // ---- life of a connection
 
 Status SoftQueuePair::connect(const ConnectParameters& parameters) {
@@ -352,6 +366,7 @@ void SoftQueuePair::reset() {
   base::Guard guard(send_lock_);
   state_.store(State::idle);
   stream_.reset();
+  peer_takes_ = 0;
   peer_closing_ = false;
   failed_status_ = WorkStatus::success;
   reached_ = {};

@@ -28,6 +28,8 @@ struct Incoming {
   std::uint64_t length = 0;  // as far as it is known
   std::uint64_t placed = 0;  // bytes; they come in order, or `arrived` tells which
   bool solicited = false;
+  WorkKind kind = WorkKind::recv;
+  std::uint32_t value = 0;  // as in Completion
   // Where segments overtake each other.
   bool end_known = false;
   ByteRanges arrived{};
@@ -63,6 +65,9 @@ class SoftQueuePair final : public QueuePair {
 
   // QueuePair
   Status post_send(const SendRequest& request) override;
+  Status post_extended(const ExtendedRequest& request) override;
+  std::uint32_t peer_takes() const override;
+  void take_immediates(bool take) override { shows_immediates_ = take; }
   bool write_again(const SingleRdma& request) override;
   bool read_again(const SingleRdma& request) override;
   Status post_recv(const RecvRequest& request) override;
@@ -125,6 +130,8 @@ class SoftQueuePair final : public QueuePair {
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
   // completion may wait in the adapter's batch, which whoever calls this flushes.
   bool deliver(const std::byte* bytes, std::size_t length, bool solicited);
+  // The same of immediate data, behind a Write of that length, which is in place.
+  bool deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited);
   // A completion of ours found no room (EVM-54, SRQ-ACC-11).
   void completion_lost(const Completion& completion);
   std::size_t incoming_count() const { return incoming_.size(); }
@@ -138,8 +145,16 @@ class SoftQueuePair final : public QueuePair {
   void delivered_everything();  // what was parked is all delivered
 
   void send_finished(std::uint64_t number, WorkStatus status);
-  // The oldest RDMA of this kind that the stream holds has been done by the peer. False if there is none.
-  bool rdma_finished(WorkKind kind);
+  // What this end tells the peer that it takes (`ability`), and what the peer has told, before established().
+  std::uint32_t takes() const;
+  void set_peer_takes(std::uint32_t abilities) {
+    base::Guard guard(send_lock_);
+    peer_takes_ = abilities & takes_of_adapter();
+  }
+  // The oldest Write that the stream holds has been done by the peer. False if there is none.
+  bool write_finished();
+  // The oldest atomic operation that the stream holds has been; what the word was. False if there is none.
+  bool atomic_finished(std::uint64_t was);
   // The peer refuses a Write that reaches there, or the oldest Read: the Writes before it have been done.
   void writes_done_before(std::uint32_t key, std::uint64_t address);
   void writes_done_before_read();
@@ -199,10 +214,16 @@ class SoftQueuePair final : public QueuePair {
   void flush_sends(WorkStatus first_status);
   void flush_incoming_to(const Incoming* last);
   void flush_receives();
+  template <typename Request>
+  Status post(const Request& request);
+  std::uint32_t takes_of_adapter() const;
+  bool oldest_finished(bool (*wanted)(WorkKind));
+  void fail_oldest(bool (*wanted)(WorkKind), WorkStatus status);
   bool complete_at_once(std::uint64_t cookie, std::uint64_t length, WorkKind kind, WorkFlags flags)
       ANYDAT_REQUIRES(send_lock_);
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
-  void complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited);
+  void complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
+                     WorkKind kind = WorkKind::recv, std::uint32_t value = 0);
   std::uint64_t next_number() const { return incoming_.empty() ? finished_ + 1 : incoming_.back()->number + 1; }
   std::vector<std::unique_ptr<Incoming>>::iterator place_of(std::uint64_t number);
   Incoming* begin_at(std::uint64_t number, std::uint64_t length, bool solicited);  // as begin()
@@ -228,7 +249,9 @@ class SoftQueuePair final : public QueuePair {
       ANYDAT_REQUIRES(send_lock_);
   // What the oldest request has failed with, while others before it were not done (DTO-40).
   WorkStatus failure_at_front() ANYDAT_REQUIRES(send_lock_);
-  SendRing::Entry* oldest_held(WorkKind kind) ANYDAT_REQUIRES(send_lock_);
+  template <typename Wanted>
+  SendRing::Entry* oldest_held(Wanted&& wanted) ANYDAT_REQUIRES(send_lock_);
+  SendRing::Entry* oldest_read() ANYDAT_REQUIRES(send_lock_);
   template <typename Culprit>
   void writes_done_up_to(Culprit&& culprit);
   bool take_buffer(Receive& out);
@@ -280,12 +303,14 @@ class SoftQueuePair final : public QueuePair {
   SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
   RdmaLane<WorkKind::rdma_write> write_lane_;  // these two likewise, but for a guess
   RdmaLane<WorkKind::rdma_read> read_lane_;
-  std::uint32_t reads_held_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // Reads that the stream holds
+  std::uint32_t reads_held_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // Reads, and atomic operations, that the stream holds
+  std::uint32_t peer_takes_ ANYDAT_GUARDED_BY(send_lock_) = 0;
   std::uint32_t reads_out_ ANYDAT_GUARDED_BY(send_lock_) = 0;
   // Since it was last looked at; while it is set, another look is sure to come.
   bool noted_sending_ ANYDAT_GUARDED_BY(send_lock_) = false;
   MemoryUsers::Entry memory_user_{*this};
   std::uint32_t reads_in_ = 0;      // with the engine
+  bool shows_immediates_ = false;   // likewise
   std::unique_ptr<Stream> stream_;  // written as state_ is
 
   // With the engine held.
@@ -298,7 +323,7 @@ class SoftQueuePair final : public QueuePair {
   std::uint64_t remote_port_ = 0;
   ServicePointName reached_;
   Ending ending_;
-  std::vector<std::byte> rejection_;  // the private data that came with it, until it is reported
+  std::vector<std::byte> rejection_;          // the private data that came with it, until it is reported
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
   WorkStatus failed_status_ = WorkStatus::success;
   bool peer_closing_ = false;  // the peer closed in order; what it sent before is still to be delivered

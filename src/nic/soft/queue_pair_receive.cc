@@ -33,16 +33,16 @@ Status SoftQueuePair::post_recv(const RecvRequest& request) {
   return Status::ok;
 }
 
-void SoftQueuePair::complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length,
-                                  bool solicited) {
+void SoftQueuePair::complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
+                                  WorkKind kind, std::uint32_t value) {
   if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot
   CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
   if (!queue) {
     if (shared_) shared_->reaped();  // SRQ-ACC-12
     return;
   }
-  const Completion completion{events_.owner, receive.cookie,      length,    WorkKind::recv,
-                              status,        receive.unsignalled, solicited, shared_};
+  const Completion completion{events_.owner,       receive.cookie, length, kind,   status,
+                              receive.unsignalled, solicited,      value,  shared_};
   if (!queue->push(completion)) [[unlikely]]
     completion_lost(completion);
 }
@@ -78,7 +78,7 @@ WorkStatus SoftQueuePair::check_buffer(const PostedReceive& receive, std::span<c
     room += segment.length;
     if (checked || segment.length == 0) continue;
     const RegionCheck check =
-        regions_.check(segment.key, segment.address, segment.length, receive_zone(), access::kLocalWrite);
+        regions_.covers(segment.key, segment.address, segment.length, receive_zone(), access::kLocalWrite);
     if (check != RegionCheck::ok) return WorkStatus::local_protection;
   }
   return length > room ? WorkStatus::local_length : WorkStatus::success;
@@ -150,7 +150,19 @@ bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool sol
   if (own_pool_) own_pool_->reaped();
   batch.complete(*queue, *this,
                  {events_.owner, receive->cookie, length, WorkKind::recv, WorkStatus::success, receive->unsignalled,
-                  solicited, shared_});
+                  solicited, 0, shared_});
+  return true;
+}
+
+// The receive is taken as by a Send of no bytes, and told of the Write.
+bool SoftQueuePair::deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited) {
+  adapter_.batch().flush();
+  Incoming* message = begin(0, solicited);
+  if (!message) return broken();
+  message->kind = WorkKind::recv_immediate;
+  message->value = value;
+  message->length = length;
+  finish(*message);
   return true;
 }
 
@@ -191,6 +203,8 @@ Incoming* SoftQueuePair::begin_at(std::uint64_t number, std::uint64_t length, bo
   message->length = length;
   message->placed = 0;
   message->solicited = solicited;
+  message->kind = WorkKind::recv;
+  message->value = 0;
   message->end_known = false;
   message->arrived.clear();
   Incoming* result = message.get();
@@ -247,9 +261,9 @@ bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t
 
 bool SoftQueuePair::finish(Incoming& message) {
   counters_.receives.add();
-  counters_.receive_bytes.add(message.length);
+  if (message.kind != WorkKind::recv_immediate) counters_.receive_bytes.add(message.length);
   std::unique_ptr<Incoming> done = take_front();
-  complete_recv(done->buffer, WorkStatus::success, done->length, done->solicited);
+  complete_recv(done->buffer, WorkStatus::success, done->length, done->solicited, done->kind, done->value);
   spare_incoming_.push_back(std::move(done));
   return !broken();
 }

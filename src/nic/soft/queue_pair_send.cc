@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
@@ -15,20 +16,42 @@ namespace {
 // How soon a bind looks again whether peers have let go of what its window has shown.
 constexpr base::Nanoseconds kBindLook = 200'000;
 
+bool is_atomic(WorkKind kind) {
+  return kind == WorkKind::fetch_add || kind == WorkKind::compare_swap;
+}
+
+constexpr std::uint32_t ability_for(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::write_immediate:
+      return ability::kImmediate;
+    case WorkKind::fetch_add:
+    case WorkKind::compare_swap:
+      return ability::kAtomics;
+    case WorkKind::send_invalidate:
+      return ability::kInvalidate;
+    default:
+      return 0;
+  }
+}
+
+bool is_extended(WorkKind kind) {
+  return ability_for(kind) != 0;
+}
+
 }  // namespace
 
 // What keeps a request back besides its stream.
 SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) {
   if (reads_held_ > 0) [[unlikely]] {
-    if (message.flags.fence()) return SendOutcome::blocked;                                             // DTO-33
-    if (message.kind == WorkKind::rdma_read && reads_held_ >= reads_out_) return SendOutcome::blocked;  // RDR-10
+    if (message.flags.fence()) return SendOutcome::blocked;                               // DTO-33
+    if (is_read(message.kind) && reads_held_ >= reads_out_) return SendOutcome::blocked;  // RDR-10
   }
-  if (message.kind == WorkKind::rdma_read && reads_out_ == 0) {
+  if (is_read(message.kind) && reads_out_ == 0) {
     progress.failure = WorkStatus::local_ep;
     return SendOutcome::failed;
   }
   const SendOutcome outcome = stream_->send(number, message, progress);
-  if (outcome == SendOutcome::pending && message.kind == WorkKind::rdma_read) ++reads_held_;
+  if (outcome == SendOutcome::pending && is_read(message.kind)) ++reads_held_;
   return outcome;
 }
 
@@ -69,7 +92,8 @@ bool SoftQueuePair::read_again(const SingleRdma& request) {
   return again<WorkKind::rdma_read>(request);
 }
 
-Status SoftQueuePair::post_send(const SendRequest& request) {
+template <typename Request>
+inline Status SoftQueuePair::post(const Request& request) {
   bool overflowed = false;
   bool failed = false;
   {
@@ -88,6 +112,9 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
         queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled()});
       }
       return Status::ok;
+    }
+    if constexpr (std::is_same_v<Request, ExtendedRequest>) {
+      if ((peer_takes_ & ability_for(request.kind)) == 0) return Status::unsupported;
     }
     if (sends_.full()) return Status::queue_full;
     if (request.kind == WorkKind::send) {
@@ -127,6 +154,14 @@ Status SoftQueuePair::post_send(const SendRequest& request) {
   return Status::ok;
 }
 
+Status SoftQueuePair::post_send(const SendRequest& request) {
+  return post(request);
+}
+
+Status SoftQueuePair::post_extended(const ExtendedRequest& request) {
+  return post(request);
+}
+
 Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) {
   key = 0;
   {
@@ -145,7 +180,8 @@ Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) 
     key = adapter_.regions().reserve();
     if (key == 0) return Status::no_memory;
     counters_.binds.add();
-    SendRing::Entry& entry = sends_.append({request.cookie, {&request.part, 1}, 0, request.flags, WorkKind::bind, {}});
+    SendRing::Entry& entry =
+        sends_.append(SendRequest{request.cookie, {&request.part, 1}, 0, request.flags, WorkKind::bind, {}});
     entry.bind = {static_cast<SoftWindow*>(request.window), request.owner, request.tag, key, request.rights};
   }
   pump();
@@ -201,7 +237,9 @@ bool SoftQueuePair::pump() {
         continue;
       }
       const std::uint64_t before = entry.rdma.progress.bytes;
-      const SendOutcome outcome = hand_over(sends_.unsent(), entry.request(), entry.rdma.progress);
+      const SendOutcome outcome = is_extended(entry.kind)
+                                      ? hand_over(sends_.unsent(), entry.extended(), entry.rdma.progress)
+                                      : hand_over(sends_.unsent(), entry.request(), entry.rdma.progress);
       moved |= entry.rdma.progress.bytes != before;
       if (outcome == SendOutcome::failed && sends_.unsent() == sends_.first()) failure = entry.rdma.progress.failure;
       // A failure waits until all before it are done: it is theirs to be reported first (DTO-40).
@@ -232,7 +270,7 @@ void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
     if (!entry) return;
     if (status == WorkStatus::success) {
       entry->finished = true;
-      if (entry->kind == WorkKind::rdma_read) --reads_held_;
+      if (is_read(entry->kind)) --reads_held_;
       retire_finished();
       failure = failure_at_front();
     }
@@ -244,25 +282,30 @@ void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
   if (drained && state() == State::draining) finish_draining();
 }
 
-SendRing::Entry* SoftQueuePair::oldest_held(WorkKind kind) {
+template <typename Wanted>
+SendRing::Entry* SoftQueuePair::oldest_held(Wanted&& wanted) {
   for (std::uint64_t number = sends_.first(); number != sends_.unsent(); ++number) {
     SendRing::Entry& entry = sends_.at(number);
-    if (entry.kind != kind || entry.finished) continue;
-    if (kind == WorkKind::rdma_read && entry.rdma.progress.failure != WorkStatus::success) continue;
+    if (!wanted(entry.kind) || entry.finished) continue;
+    if (is_read(entry.kind) && entry.rdma.progress.failure != WorkStatus::success) continue;
     return &entry;
   }
   return nullptr;
 }
 
-bool SoftQueuePair::rdma_finished(WorkKind kind) {
+SendRing::Entry* SoftQueuePair::oldest_read() {
+  return oldest_held([](WorkKind kind) { return kind == WorkKind::rdma_read; });
+}
+
+bool SoftQueuePair::oldest_finished(bool (*wanted)(WorkKind)) {
   bool drained = false;
   WorkStatus failure = WorkStatus::success;
   {
     base::Guard guard(send_lock_);
-    SendRing::Entry* entry = oldest_held(kind);
+    SendRing::Entry* entry = oldest_held(wanted);
     if (!entry) return false;
     entry->finished = true;
-    if (kind == WorkKind::rdma_read) --reads_held_;
+    if (is_read(entry->kind)) --reads_held_;
     retire_finished();
     drained = sends_.empty();
     failure = failure_at_front();
@@ -277,6 +320,24 @@ bool SoftQueuePair::rdma_finished(WorkKind kind) {
   return true;
 }
 
+bool SoftQueuePair::write_finished() {
+  return oldest_finished(is_write);
+}
+
+bool SoftQueuePair::atomic_finished(std::uint64_t was) {
+  bool usable_memory = false;
+  {
+    base::Guard guard(send_lock_);
+    const SendRing::Entry* entry = oldest_held(is_atomic);
+    if (!entry) return false;
+    usable_memory = usable(entry->request());
+    if (usable_memory) std::memcpy(reinterpret_cast<void*>(entry->all().front().address), &was, sizeof was);
+  }
+  if (usable_memory) return oldest_finished(is_atomic);
+  fail_oldest(is_atomic, WorkStatus::local_protection);
+  return true;
+}
+
 template <typename Culprit>
 void SoftQueuePair::writes_done_up_to(Culprit&& culprit) {
   base::Guard guard(send_lock_);
@@ -285,35 +346,38 @@ void SoftQueuePair::writes_done_up_to(Culprit&& culprit) {
   if (end == sends_.unsent()) return;  // it is none that we know
   for (std::uint64_t number = sends_.first(); number != end; ++number) {
     SendRing::Entry& entry = sends_.at(number);
-    if (entry.kind == WorkKind::rdma_write) entry.finished = true;
+    if (is_write(entry.kind)) entry.finished = true;
   }
   retire_finished();
 }
 
 void SoftQueuePair::writes_done_before(std::uint32_t key, std::uint64_t address) {
   writes_done_up_to([&](const SendRing::Entry& entry) {
-    return entry.kind == WorkKind::rdma_write && entry.rdma.remote.key == key &&
-           address - entry.rdma.remote.address < entry.length;
+    return is_write(entry.kind) && entry.rdma.remote.key == key && address - entry.rdma.remote.address < entry.length;
   });
 }
 
 void SoftQueuePair::writes_done_before_read() {
-  writes_done_up_to([](const SendRing::Entry& entry) { return entry.kind == WorkKind::rdma_read; });
+  writes_done_up_to([](const SendRing::Entry& entry) { return is_read(entry.kind); });
 }
 
 std::optional<std::size_t> SoftQueuePair::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
   base::Guard guard(send_lock_);
-  const SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
+  const SendRing::Entry* entry = oldest_read();
   if (!entry || skipped + count > entry->length - entry->rdma.progress.bytes) return 0;
   if (!usable(entry->request())) return std::nullopt;
   return pieces_of(entry->all(), entry->rdma.progress.bytes + skipped, count, pieces);
 }
 
 void SoftQueuePair::read_failed(WorkStatus status) {
+  fail_oldest([](WorkKind kind) { return kind == WorkKind::rdma_read; }, status);
+}
+
+void SoftQueuePair::fail_oldest(bool (*wanted)(WorkKind), WorkStatus status) {
   bool first = false;
   {
     base::Guard guard(send_lock_);
-    SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
+    SendRing::Entry* entry = oldest_held(wanted);
     if (!entry) return;
     entry->rdma.progress.failure = status;
     first = entry == &sends_.at(sends_.first());
@@ -324,19 +388,19 @@ void SoftQueuePair::read_failed(WorkStatus status) {
 WorkStatus SoftQueuePair::failure_at_front() {
   if (sends_.first() == sends_.unsent()) return WorkStatus::success;
   const SendRing::Entry& entry = sends_.at(sends_.first());
-  return entry.kind == WorkKind::rdma_read ? entry.rdma.progress.failure : WorkStatus::success;
+  return is_read(entry.kind) ? entry.rdma.progress.failure : WorkStatus::success;
 }
 
 bool SoftQueuePair::read_placed(std::size_t count) {
   bool whole = false;
   {
     base::Guard guard(send_lock_);
-    SendRing::Entry* entry = oldest_held(WorkKind::rdma_read);
+    SendRing::Entry* entry = oldest_read();
     if (!entry || count > entry->length - entry->rdma.progress.bytes) return false;
     entry->rdma.progress.bytes += count;
     whole = entry->rdma.progress.bytes == entry->length;
   }
-  if (whole) rdma_finished(WorkKind::rdma_read);
+  if (whole) oldest_finished([](WorkKind kind) { return kind == WorkKind::rdma_read; });
   return true;
 }
 
@@ -356,10 +420,10 @@ bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
 }
 
 bool SoftQueuePair::usable_still(const SendRequest& message) const {
-  const std::uint32_t right = message.kind == WorkKind::rdma_read ? access::kLocalWrite : access::kLocalRead;
+  const std::uint32_t right = is_read(message.kind) ? access::kLocalWrite : access::kLocalRead;
   return std::all_of(message.segments.begin(), message.segments.end(), [&](const Segment& segment) {
     return segment.length == 0 ||
-           regions_.check(segment.key, segment.address, segment.length, zone(), right) == RegionCheck::ok;
+           regions_.covers(segment.key, segment.address, segment.length, zone(), right) == RegionCheck::ok;
   });
 }
 

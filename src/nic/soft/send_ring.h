@@ -25,6 +25,8 @@ class SendRing {
     struct Rdma {
       RemoteSegment remote;
       Progress progress;
+      std::uint64_t operand;  // these two as in ExtendedRequest, and only of one
+      std::uint64_t compare;
     };
     struct Bind {
       SoftWindow* window;
@@ -51,6 +53,7 @@ class SendRing {
     SendRequest request() const {
       return {cookie, all(), length, flags, kind, rdma.remote, regions_seen};
     }  // of no bind
+    ExtendedRequest extended() const { return {request(), rdma.operand, rdma.compare}; }
   };
 
   // Keeps what is in it. Requires: size() <= depth and no entry has more segments than `segments`.
@@ -86,12 +89,19 @@ class SendRing {
     entry.cookie = request.cookie;
     entry.length = request.length;
     entry.regions_seen = request.regions_seen;
-    entry.rdma = {request.remote, {}};
+    entry.rdma.remote = request.remote;
+    entry.rdma.progress = {};
     entry.segment_count = static_cast<std::uint32_t>(request.segments.size());
     entry.kind = request.kind;
     entry.flags = request.flags;
     entry.finished = false;
     std::copy(request.segments.begin(), request.segments.end(), entry.segments());
+    return entry;
+  }
+  Entry& append(const ExtendedRequest& request) {
+    Entry& entry = append(static_cast<const SendRequest&>(request));
+    entry.rdma.operand = request.operand;
+    entry.rdma.compare = request.compare;
     return entry;
   }
   void mark_sent() { ++unsent_; }

@@ -21,14 +21,16 @@ void SoftWindow::close() {
 
 bool SoftWindow::can_bind(const Segment& part) const {
   if (closed_ || part.length == 0) return true;
-  return adapter_.regions().check(part.key, part.address, part.length, zone_, 0) == RegionCheck::ok;
+  return adapter_.regions().covers(part.key, part.address, part.length, zone_, 0) == RegionCheck::ok;
 }
 
 void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag) {
   if (closed_ || part.length == 0) {
     adapter_.regions().remove(key);
   } else {
-    adapter_.regions().publish(key, {part.address, part.length, zone_, rights});
+    // A Read of this side may have the window for its sink (D2-READRMR-2): what peers may write, that may be put in.
+    const std::uint32_t local = (rights & access::kRemoteWrite) != 0 ? access::kLocalWrite : 0;
+    adapter_.regions().publish(key, {part.address, part.length, zone_, rights | local | access::kWindow});
     key_ = key;
   }
   events_.on_bind(tag, true);

@@ -139,6 +139,7 @@ MemoryRegion Device::register_memory(ZoneId zone, std::uint64_t address, std::ui
 }
 
 Status Device::add_region(const Region& region, RegionKeys& keys) {
+  if ((region.rights & access::kZeroBased) != 0) return Status::unsupported;
   MemoryRegion memory = register_memory(region.zone, region.address, region.length, region.rights);
   if (!memory) return Status::no_memory;
   const std::uint32_t key = regions_.reserve();

@@ -311,7 +311,7 @@ void VerbsQueuePair::complete_recv(const ReceivePool::Done& done, WorkStatus sta
   }
   adapter_.batch().add(
       *queue, *this,
-      {events_.owner, done.cookie, length, WorkKind::recv, status, done.unsignalled, solicited, shared_});
+      {events_.owner, done.cookie, length, WorkKind::recv, status, done.unsignalled, solicited, 0, shared_});
 }
 
 void VerbsQueuePair::completion_lost(const Completion& completion) {

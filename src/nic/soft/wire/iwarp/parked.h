@@ -15,6 +15,7 @@ class Parked {
     std::vector<std::byte> bytes;
     bool solicited = false;
     bool whole = false;
+    bool immediate = false;  // its bytes are ImmediateData
   };
 
   explicit Parked(std::size_t& all) : all_(all) {}  // `all`: of all connections; it is kept up to date
@@ -28,7 +29,7 @@ class Parked {
   Message& newest() { return messages_.back(); }
 
   void add(bool solicited) {
-    messages_.push_back({{}, solicited, false});
+    messages_.push_back({{}, solicited});
     count(kEach);
   }
   void append(std::span<const std::byte> bytes) {

@@ -216,7 +216,7 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   if (!message.segment_header.empty() && !parse_segment_header(message.segment_header, offender)) {
     if (offender.opcode == Opcode::write) {
       queue_pair_.writes_done_before(offender.stag, offender.tagged_offset);
-    } else if (offender.opcode == Opcode::read_request) {
+    } else if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
       queue_pair_.writes_done_before_read();
       // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;

@@ -90,6 +90,7 @@ class TcpStream final : public Stream {
     std::uint32_t writes;  // that went out before it, and are answered with it
     bool ours;             // nobody but us wants it
     std::uint64_t length;
+    bool atomic = false;  // it is an atomic operation, and `stag` what its response is known by
   };
   struct Unconfirmed {
     std::uint32_t sequence;
@@ -99,6 +100,9 @@ class TcpStream final : public Stream {
     ReadRequest request;
     std::uint32_t sequence;
     std::uint32_t offset = 0;
+    std::optional<AtomicRequest> atomic{};  // it is none
+    std::optional<std::uint64_t> was{};     // and has been carried out
+    bool is_consumers() const { return request.bytes > 0 || atomic; }
   };
 
   // ---- set-up (stream_setup.cc)
@@ -148,6 +152,8 @@ class TcpStream final : public Stream {
       ANYDAT_REQUIRES(tx_lock_);
   SendOutcome send_write(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
   SendOutcome send_read(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  SendOutcome send_atomic(const ExtendedRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
+  bool send_immediate(const SendRequest& message) ANYDAT_REQUIRES(tx_lock_);
   bool send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
   bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(tx_lock_);
   bool make_room() ANYDAT_REQUIRES(tx_lock_);
@@ -155,9 +161,11 @@ class TcpStream final : public Stream {
   void push_out() ANYDAT_REQUIRES(tx_lock_);
   std::uint64_t share_of_pass() ANYDAT_REQUIRES(tx_lock_);
   void answer_completed();
+  void atomic_answered(const Asked& asked);
   void delivered_up_to(std::uint32_t sequence);
   bool one_delivered(std::uint32_t sequence);
   bool serve_reads();
+  bool serve_atomic(Served& served);
   void refuse_read(const Served& read, RegionCheck check);
   static TerminateCode refusal_of(RegionCheck check, bool reads);
 
@@ -177,6 +185,9 @@ class TcpStream final : public Stream {
   void begin_segment();
   void enter_segment();
   void begin_send();
+  void begin_immediate();
+  void begin_atomic_response();
+  bool is_hello() const;
   void begin_write();
   void begin_read_response();
   void end_segment();
@@ -184,10 +195,13 @@ class TcpStream final : public Stream {
   void confirm();
   void message_ended();
   void read_request_ended();
+  void atomic_request_ended();
+  void immediate_ended();
+  bool serves_more() const;
   std::size_t aim(std::span<iovec> pieces);
   void landed(std::size_t count);
   void place(std::span<const std::byte> bytes);
-  bool may_write(std::uint64_t address, std::uint64_t length);  // as the segment does
+  bool may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where);  // as the segment does
 
   // ---- waiting for buffers (stream_waiting.cc)
   bool waits_for_buffers() const;
@@ -222,7 +236,8 @@ class TcpStream final : public Stream {
   bool hung_up_ = false;       // the peer has, but there may be more to read
   bool ended_ = false;         // and there is not
   Address remote_{};
-  base::HiddenOrder order_;  // of what goes through the socket
+  std::uint32_t peer_takes_ = 0;  // as it has told
+  base::HiddenOrder order_;       // of what goes through the socket
   Offer own_;
   std::uint8_t revision_ = 2;
   struct SetUp {
@@ -254,6 +269,7 @@ class TcpStream final : public Stream {
   std::uint64_t sent_in_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
   std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
   std::uint32_t request_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
+  std::uint32_t response_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;  // of atomic operations
   SinkKeys sinks_ ANYDAT_GUARDED_BY(tx_lock_);
   std::vector<Asked> asked_ ANYDAT_GUARDED_BY(tx_lock_);
   std::uint32_t writes_unasked_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // with nothing behind them yet
@@ -282,7 +298,8 @@ class TcpStream final : public Stream {
   std::uint32_t sends_delivered_ = 0;  // sequence number of the last
   bool owes_word_ = false;             // of what has been delivered
   std::uint32_t requests_expected_ = kFirstSequence;
-  std::uint64_t message_bytes_ = 0;  // whole segments of the message that is arriving
+  std::uint32_t responses_expected_ = kFirstSequence;  // of atomic operations
+  std::uint64_t message_bytes_ = 0;                    // whole segments of the message that is arriving
   Incoming* current_ = nullptr;
   // The segment that is arriving begins a message without a buffer, and waits for one with all that was read behind it.
   bool stuck_ = false;

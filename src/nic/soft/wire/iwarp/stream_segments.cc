@@ -16,8 +16,13 @@ void TcpStream::enter_segment() {
 }
 
 void TcpStream::begin_segment() {
-  if (!first_frame_seen_) first_frame();
+  // What the peer takes is known when the connection stands (D2-EXT-8), so a hello is heard first.
+  if (!first_frame_seen_ && !is_hello()) first_frame();
   if (closed_) return;
+  if (is_extension(segment_.opcode) && (peer_kind() != Peer::ours || peer_takes_ == 0)) {
+    refuse(rdmap_error::kUnexpectedOpcode);
+    return;
+  }
   switch (segment_.opcode) {
     case Opcode::write:
       begin_write();
@@ -25,20 +30,30 @@ void TcpStream::begin_segment() {
     case Opcode::read_response:
       begin_read_response();
       return;
+    case Opcode::immediate:
+    case Opcode::immediate_solicited:
+      begin_immediate();
+      return;
+    case Opcode::atomic_response:
+      begin_atomic_response();
+      return;
     case Opcode::read_request:
+    case Opcode::atomic_request: {
+      const std::size_t bytes = segment_.opcode == Opcode::read_request ? kReadRequestBytes : kAtomicRequestBytes;
       // One segment, and each in its turn.
       if (segment_.sequence != requests_expected_) {
         refuse(ddp_error::kSequenceRange);
       } else if (segment_.offset != 0) {
         refuse(ddp_error::kInvalidOffset);
-      } else if (!segment_.last || payload_bytes_ > kReadRequestBytes) {
+      } else if (!segment_.last || payload_bytes_ > bytes) {
         refuse(ddp_error::kMessageTooLong);
-      } else if (payload_bytes_ < kReadRequestBytes) {
+      } else if (payload_bytes_ < bytes) {
         refuse(rdmap_error::kOperationUnspecified);
       } else {
         into_ = Into::control;
       }
       return;
+    }
     case Opcode::terminate:
       // The first and only message of its queue, in one segment (RFC 5040, section 4.8).
       if (segment_.sequence != kFirstSequence) {
@@ -53,6 +68,69 @@ void TcpStream::begin_segment() {
       return;
     default:
       begin_send();
+  }
+}
+
+// The first frame of one of ours: a Write of length 0 that only says so.
+bool TcpStream::is_hello() const {
+  if (segment_.opcode != Opcode::write || payload_bytes_ != 0) return false;
+  return segment_.stag == kServiceStag ||
+         (segment_.stag == kSignalStag && segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello));
+}
+
+// A message of its own among the Sends.
+void TcpStream::begin_immediate() {
+  if ((queue_pair_.takes() & ability::kImmediate) == 0) {
+    refuse(rdmap_error::kUnexpectedOpcode);
+  } else if (segment_.sequence != sends_expected_ || message_bytes_ != 0 || current_) {
+    refuse(ddp_error::kSequenceRange);
+  } else if (segment_.offset != 0) {
+    refuse(ddp_error::kInvalidOffset);
+  } else if (!segment_.last || payload_bytes_ > kImmediateBytes) {
+    refuse(ddp_error::kMessageTooLong);
+  } else if (payload_bytes_ < kImmediateBytes) {
+    refuse(rdmap_error::kOperationUnspecified);
+  } else {
+    into_ = Into::control;
+  }
+}
+
+void TcpStream::immediate_ended() {
+  ++sends_expected_;
+  const std::span<const std::byte> payload = std::span(control_).first(kImmediateBytes);
+  const ImmediateData data = parse_immediate(payload);
+  const bool solicited = is_solicited(segment_.opcode);
+  if (parked_.empty()) {
+    if (queue_pair_.deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
+    if (closed_) return;
+    if (!looks_past_ && !hung_up_) be_patient();
+    queue_pair_.wait_for_receive();
+    if (closed_) return;
+  }
+  parked_.add(solicited);
+  parked_.append(payload);
+  parked_.newest().whole = parked_.newest().immediate = true;
+}
+
+// The oldest of what has been asked for must be it.
+void TcpStream::begin_atomic_response() {
+  Asked asked{};
+  {
+    base::Guard guard(tx_lock_);
+    if (!asked_.empty()) asked = asked_.front();
+  }
+  if (!asked.atomic) {
+    refuse(rdmap_error::kUnexpectedOpcode);
+  } else if (segment_.sequence != responses_expected_) {
+    refuse(ddp_error::kSequenceRange);
+  } else if (segment_.offset != 0) {
+    refuse(ddp_error::kInvalidOffset);
+  } else if (!segment_.last || payload_bytes_ > kAtomicResponseBytes) {
+    refuse(ddp_error::kMessageTooLong);
+  } else if (payload_bytes_ < kAtomicResponseBytes) {
+    refuse(rdmap_error::kOperationUnspecified);
+  } else {
+    into_ = Into::control;
   }
 }
 
@@ -84,9 +162,9 @@ void TcpStream::begin_send() {
   }
 }
 
-bool TcpStream::may_write(std::uint64_t address, std::uint64_t length) {
+bool TcpStream::may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where) {
   const RegionCheck check =
-      fabric_.adapter().regions().check(segment_.stag, address, length, queue_pair_.zone(), access::kRemoteWrite);
+      fabric_.adapter().regions().resolve(segment_.stag, at, length, queue_pair_.zone(), access::kRemoteWrite, where);
   if (check != RegionCheck::ok) refuse(refusal_of(check, false), CloseReason::remote_access);
   return check == RegionCheck::ok;
 }
@@ -98,7 +176,8 @@ void TcpStream::begin_write() {
     refuse(ddp_error::kOffsetWraps, CloseReason::remote_access);
     return;
   }
-  if (!may_write(segment_.tagged_offset, payload_bytes_)) return;
+  std::uint64_t where = 0;
+  if (!may_write(segment_.tagged_offset, payload_bytes_, where)) return;
   into_ = Into::memory;
 }
 
@@ -109,7 +188,7 @@ void TcpStream::begin_read_response() {
     if (!asked_.empty()) asked = asked_.front();
   }
   const std::uint64_t end = answer_bytes_ + payload_bytes_;
-  if (asked.stag == 0 || segment_.stag != asked.stag) {
+  if (asked.stag == 0 || asked.atomic || segment_.stag != asked.stag) {
     refuse(ddp_error::kInvalidStag);
   } else if (asked.length == 0 && segment_.last) {
     // Linux's soft-iWARP, when it is busy, answers a Read of nothing with bytes of what it sent before (6.1).
@@ -139,11 +218,13 @@ std::size_t TcpStream::aim(std::span<iovec> pieces) {
       if (*used == 0) refuse(rdmap_error::kStreamCatastrophic);
       return *used;
     }
-    case Into::memory:
+    case Into::memory: {
       // It may have been withdrawn since the segment began.
-      if (!may_write(segment_.tagged_offset + skipped, payload_left_)) return 0;
-      pieces[0] = {reinterpret_cast<void*>(segment_.tagged_offset + skipped), payload_left_};
+      std::uint64_t where = 0;
+      if (!may_write(segment_.tagged_offset + skipped, payload_left_, where)) return 0;
+      pieces[0] = {reinterpret_cast<void*>(where), payload_left_};
       return 1;
+    }
     default:
       return 0;
   }
@@ -173,6 +254,19 @@ void TcpStream::end_segment() {
     const bool of_port = empty_write && segment_.stag == kSignalStag &&
                          segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
     const bool of_service = empty_write && segment_.stag == kServiceStag;
+    // Before its hello; the sides differ in how they tell.
+    if (phase_ == Phase::greeting && empty_write && segment_.stag == kSignalStag &&
+        segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::takes)) {
+      peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset);
+      queue_pair_.set_peer_takes(peer_takes_);
+      return;
+    }
+    if (of_port && !active_) {
+      peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset) >> kHelloTakesAt;
+      queue_pair_.set_peer_takes(peer_takes_);
+    }
+    if (!first_frame_seen_) first_frame();
+    if (closed_) return;
     know_peer(of_port || of_service ? Peer::ours : Peer::other, of_port      ? segment_.tagged_offset & 0xffff
                                                                 : of_service ? segment_.tagged_offset
                                                                              : 0);
@@ -188,6 +282,17 @@ void TcpStream::end_segment() {
       return;
     case Opcode::read_request:
       read_request_ended();
+      return;
+    case Opcode::atomic_request:
+      atomic_request_ended();
+      return;
+    case Opcode::atomic_response:
+      ++responses_expected_;
+      answer_completed();
+      return;
+    case Opcode::immediate:
+    case Opcode::immediate_solicited:
+      immediate_ended();
       return;
     case Opcode::terminate:
       terminated(std::span(control_).first(std::min(payload_bytes_, control_.size())));
@@ -226,15 +331,33 @@ void TcpStream::confirm() {
 void TcpStream::read_request_ended() {
   ++requests_expected_;
   const ReadRequest request = parse_read_request(std::span(control_).first(kReadRequestBytes));
-  const std::size_t consumers = static_cast<std::size_t>(
-      std::count_if(served_.begin(), served_.end(), [](const Served& read) { return read.request.bytes > 0; }));
   // RDR-11; and what we said we would take (RFC 6581, section 6).
-  if ((request.bytes > 0 && consumers >= queue_pair_.reads_in()) || served_.size() > queue_pair_.reads_in()) {
+  if ((request.bytes > 0 && !serves_more()) || served_.size() > queue_pair_.reads_in()) {
     refuse(ddp_error::kNoBuffer);
     return;
   }
   served_.push_back({request, segment_.sequence, 0});
   serve_reads();
+}
+
+// Whether the peer may have another Read or atomic operation under way.
+bool TcpStream::serves_more() const {
+  const auto consumers =
+      std::count_if(served_.begin(), served_.end(), [](const Served& read) { return read.is_consumers(); });
+  return static_cast<std::size_t>(consumers) < queue_pair_.reads_in();
+}
+
+void TcpStream::atomic_request_ended() {
+  ++requests_expected_;
+  AtomicRequest request;
+  if ((queue_pair_.takes() & ability::kAtomics) == 0 || !parse_atomic_request(control_, request)) {
+    refuse(rdmap_error::kUnexpectedOpcode);
+  } else if (!serves_more()) {
+    refuse(ddp_error::kNoBuffer);
+  } else {
+    served_.push_back({{}, segment_.sequence, 0, request});
+    serve_reads();
+  }
 }
 
 }  // namespace anydat::nic::soft::iwarp

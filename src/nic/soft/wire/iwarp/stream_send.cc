@@ -5,6 +5,7 @@
 
 #include "nic/budget.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/atomic_word.h"
 #include "nic/soft/wire/iwarp/stream.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -24,7 +25,8 @@ SendOutcome never(Progress& progress, WorkStatus status) {
 }  // namespace
 
 SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
-  if (message.kind != WorkKind::send && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
+  const bool rdma = message.kind == WorkKind::rdma_write || message.kind == WorkKind::rdma_read;
+  if (rdma && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
   if (!queue_pair_.usable(message)) return never(progress, WorkStatus::local_protection);
   base::Guard guard(tx_lock_);
   if (!may_send_ || out_.blocked()) {
@@ -32,7 +34,11 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
     return SendOutcome::blocked;
   }
   switch (message.kind) {
+    case WorkKind::fetch_add:
+    case WorkKind::compare_swap:
+      return send_atomic(static_cast<const ExtendedRequest&>(message), progress);
     case WorkKind::rdma_write:
+    case WorkKind::write_immediate:
       return send_write(message, progress);
     case WorkKind::rdma_read:
       return send_read(message, progress);
@@ -143,11 +149,56 @@ SendOutcome TcpStream::send_write(const SendRequest& message, Progress& progress
   first.opcode = Opcode::write;
   first.stag = message.remote.key;
   first.tagged_offset = message.remote.address;
-  if (!send_some(first, message, progress)) return SendOutcome::blocked;
+  // One with immediate data may be out already, or have no bytes.
+  if (progress.bytes < message.length && !send_some(first, message, progress)) return SendOutcome::blocked;
+  if (message.kind == WorkKind::write_immediate && !send_immediate(message)) return SendOutcome::blocked;
   // A peer that does not say how many Reads it takes in is not asked for more than the consumer asks for.
   if (!terms_.reads_known || terms_.reads_out == 0) return SendOutcome::done;
   ++writes_unasked_;
   ask_for_answer();
+  return SendOutcome::pending;
+}
+
+// Behind the Write, which is wholly out or in line.
+bool TcpStream::send_immediate(const SendRequest& message) {
+  SegmentHeader header;
+  header.opcode = message.flags.solicited() ? Opcode::immediate_solicited : Opcode::immediate;
+  header.last = true;
+  header.sequence = send_sequence_;
+  std::array<std::byte, kImmediateBytes> payload;
+  iwarp::write_immediate({message.remote.value, static_cast<std::uint32_t>(message.length)}, payload);
+  if (!out_.append(header, payload)) {
+    somebody_waits_ = true;
+    fabric_.come_back(turn_);
+    return false;
+  }
+  ++send_sequence_;
+  push_out();
+  return true;
+}
+
+SendOutcome TcpStream::send_atomic(const ExtendedRequest& message, Progress& progress) {
+  if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);
+  const Asked asked{sinks_.next(), writes_unasked_, false, kAtomicBytes, true};
+  SegmentHeader header;
+  header.opcode = Opcode::atomic_request;
+  header.last = true;
+  header.sequence = request_sequence_;
+  const auto operation = message.kind == WorkKind::fetch_add ? AtomicRequest::Operation::fetch_add
+                                                             : AtomicRequest::Operation::compare_swap;
+  std::array<std::byte, kAtomicRequestBytes> payload;
+  write_atomic_request(
+      {operation, asked.stag, message.remote.key, message.remote.address, message.operand, message.compare}, payload);
+  const bool room = asked_.size() < terms_.reads_out;
+  if (!room || !out_.append(header, payload)) {
+    somebody_waits_ = true;  // the next answer wakes it
+    if (room) fabric_.come_back(turn_);
+    return SendOutcome::blocked;
+  }
+  ++request_sequence_;
+  asked_.push_back(asked);
+  writes_unasked_ = 0;
+  push_out();
   return SendOutcome::pending;
 }
 
@@ -190,7 +241,7 @@ SendOutcome TcpStream::send_read(const SendRequest& message, Progress& progress)
   return SendOutcome::pending;
 }
 
-// The oldest Read has been answered in full, and with it the Writes before it.
+// The oldest Read, or atomic operation, has been answered in full, and with it the Writes before it.
 void TcpStream::answer_completed() {
   Asked asked;
   bool pump = false;
@@ -203,11 +254,19 @@ void TcpStream::answer_completed() {
     pump = somebody_waits_ && !out_.blocked();
     if (pump) somebody_waits_ = false;
   }
-  for (std::uint32_t i = 0; i < asked.writes && !closed_; ++i) queue_pair_.rdma_finished(WorkKind::rdma_write);
-  if (!asked.ours && !answer_unwanted_ && !closed_) queue_pair_.read_placed(answer_bytes_);
+  for (std::uint32_t i = 0; i < asked.writes && !closed_; ++i) queue_pair_.write_finished();
+  if (asked.atomic && !closed_) atomic_answered(asked);
+  if (!asked.ours && !asked.atomic && !answer_unwanted_ && !closed_) queue_pair_.read_placed(answer_bytes_);
   answer_bytes_ = 0;
   answer_unwanted_ = false;
   if (pump && !closed_) queue_pair_.pump();
+}
+
+void TcpStream::atomic_answered(const Asked& asked) {
+  static_assert(sizeof control_ >= kAtomicRequestBytes && sizeof control_ >= kAtomicResponseBytes);
+  const AtomicResponse response = parse_atomic_response(control_);
+  if (response.id != asked.stag) return refuse(rdmap_error::kStreamCatastrophic);
+  queue_pair_.atomic_finished(response.was);
 }
 
 // ---- for the other side
@@ -216,10 +275,17 @@ bool TcpStream::serve_reads() {
   bool moved = false;
   while (!closed_ && !served_.empty()) {
     Served& read = served_.front();
+    if (read.atomic) {
+      if (!serve_atomic(read)) return moved;
+      moved = true;
+      served_.erase(served_.begin());
+      continue;
+    }
     const ReadRequest& request = read.request;
+    std::uint64_t where = 0;
     if (request.bytes > 0) {
-      const RegionCheck check = fabric_.adapter().regions().check(
-          request.source_stag, request.source_offset, request.bytes, queue_pair_.zone(), access::kRemoteRead);
+      const RegionCheck check = fabric_.adapter().regions().resolve(
+          request.source_stag, request.source_offset, request.bytes, queue_pair_.zone(), access::kRemoteRead, where);
       if (check != RegionCheck::ok) {
         refuse_read(read, check);
         return true;
@@ -233,7 +299,7 @@ bool TcpStream::serve_reads() {
     {
       base::Guard guard(tx_lock_);
       if (out_.blocked() || out_.broken()) return moved;  // turn() comes again
-      const Segment source{0, 0, request.source_offset, request.bytes};
+      const Segment source{0, 0, where, request.bytes};
       const std::size_t payload_max = out_.ulpdu_max() - kTaggedHeaderBytes;
       if (request.bytes <= std::min<std::size_t>(kSmallMax, payload_max)) {
         first.last = true;
@@ -257,14 +323,48 @@ bool TcpStream::serve_reads() {
   return moved;
 }
 
+// Once, however often its answer finds no room. False: not yet, or the connection has just ended.
+bool TcpStream::serve_atomic(Served& served) {
+  const AtomicRequest& request = *served.atomic;
+  if (!served.was) {
+    std::uint64_t where = 0;
+    RegionCheck check = fabric_.adapter().regions().resolve(request.stag, request.offset, kAtomicBytes,
+                                                            queue_pair_.zone(), access::kRemoteAtomic, where);
+    if (check == RegionCheck::ok && where % kAtomicBytes != 0) check = RegionCheck::out_of_bounds;
+    if (check != RegionCheck::ok) {
+      refuse_read(served, check);
+      return false;
+    }
+    served.was = carry_out(
+        request.operation == AtomicRequest::Operation::fetch_add ? WorkKind::fetch_add : WorkKind::compare_swap, where,
+        request.operand, request.compare);
+  }
+  SegmentHeader header;
+  header.opcode = Opcode::atomic_response;
+  header.last = true;
+  std::array<std::byte, kAtomicResponseBytes> payload;
+  write_atomic_response({request.id, *served.was}, payload);
+  base::Guard guard(tx_lock_);
+  if (out_.blocked() || out_.broken()) return false;  // turn() comes again
+  header.sequence = response_sequence_;
+  if (!out_.append(header, payload)) {
+    fabric_.come_back(turn_);
+    return false;
+  }
+  ++response_sequence_;
+  push_out();
+  return true;
+}
+
 void TcpStream::refuse_read(const Served& read, RegionCheck check) {
   SegmentHeader header;
-  header.opcode = Opcode::read_request;
+  header.opcode = read.atomic ? Opcode::atomic_request : Opcode::read_request;
   header.last = true;
   header.sequence = read.sequence;
-  std::array<std::byte, kUntaggedHeaderBytes + kReadRequestBytes> segment;
-  const std::size_t header_bytes = write_segment_header(header, segment);
-  write_read_request(read.request, std::span(segment).subspan(header_bytes));
+  std::array<std::byte, kUntaggedHeaderBytes + kReadRequestBytes> bytes;
+  std::size_t count = write_segment_header(header, bytes);
+  if (!read.atomic) count += write_read_request(read.request, std::span(bytes).subspan(count));
+  const std::span<const std::byte> segment = std::span(bytes).first(count);
   const bool wraps = read.request.source_offset + read.request.bytes < read.request.source_offset;
   const TerminateCode code = wraps ? rdmap_error::kOffsetWraps : refusal_of(check, true);
   last_words_bytes_ = write_terminate(terminate_for(code, segment, segment.size()), last_words_);

@@ -358,9 +358,12 @@ void TcpStream::say(Signal signal, std::uint32_t value) {
   say_to(kSignalStag, signal_offset(signal, value));
 }
 
-// The passive side's tells its service point's qualifier.
+// The passive side's tells its service point's qualifier, and the active side's what it takes. An older end of ours
+// looks at neither, and says nothing of what it takes.
 void TcpStream::say_hello() {
-  const ConnQual qual = active_ ? 0 : queue_pair_.local_port();
+  if (active_) return say(Signal::hello, queue_pair_.takes() << kHelloTakesAt);
+  if (peer_takes_ != 0) say(Signal::takes, queue_pair_.takes());
+  const ConnQual qual = queue_pair_.local_port();
   if (is_port(qual)) {
     say(Signal::hello, static_cast<std::uint32_t>(qual));
   } else {
@@ -400,6 +403,7 @@ void TcpStream::know_peer(Peer peer, ConnQual qual) {
 void TcpStream::signalled(std::uint64_t offset) {
   switch (static_cast<Signal>(offset >> 32)) {
     case Signal::hello:
+    case Signal::takes:
       return;  // has been noticed
     case Signal::delivered:
       delivered_up_to(static_cast<std::uint32_t>(offset));

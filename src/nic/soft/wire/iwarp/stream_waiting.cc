@@ -135,8 +135,11 @@ void TcpStream::deliver_parked() {
   while (!closed_ && !parked_.empty() && !current_) {
     Parked::Message& message = parked_.oldest();
     if (message.whole) {
-      const std::size_t length = message.bytes.size();
-      const bool taken = queue_pair_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
+      const std::size_t length = message.immediate ? 0 : message.bytes.size();
+      const ImmediateData data = message.immediate ? parse_immediate(message.bytes) : ImmediateData{};
+      const bool taken = message.immediate
+                             ? queue_pair_.deliver_immediate(data.length, data.value, message.solicited)
+                             : queue_pair_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
       // One by one: each may be the last for want of a buffer.
       fabric_.adapter().batch().flush();
       if (closed_) return;

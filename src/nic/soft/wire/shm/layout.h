@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 7;
+inline constexpr std::uint32_t kVersion = 8;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -131,13 +131,17 @@ enum class CellKind : std::uint8_t {
   // Memory for RDMA that is not there at the moment (os/page_map.h).
   fault_in,    // body: GetBody, up to kFaultInBytesMax; its owner is to have it brought in. aux: the right it is for
   faulted_in,  // aux: 0 it has been there since; 1 it cannot be
+
+  immediate,    // body: ImmediateBody; behind a Write, which it is to be told of
+  atomic,       // body: AtomicBody; asks its owner to carry out an atomic operation
+  atomic_done,  // body: AtomicDoneBody; the oldest one has been
 };
-inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::faulted_in);
+inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::atomic_done);
 
 enum class RejectReason : std::uint32_t { by_consumer, nobody_listens, backlog_full };
 
-inline constexpr std::uint8_t kFlagSolicited = 0x01;  // of `send` and `announce`
-inline constexpr std::uint8_t kFlagLast = 0x02;       // of `put`: answer with `done`
+inline constexpr std::uint8_t kFlagSolicited = 0x01;  // of `send`, `announce` and `immediate`
+inline constexpr std::uint8_t kFlagLast = 0x02;       // of `put` and `immediate`: answer with `done`
 
 // `ready`: kind in bits 0-7, flags in 8-15, number of cells in 16-31.
 struct CellHeader {
@@ -191,6 +195,22 @@ struct GetBody {
   std::uint32_t key;
   bool operator==(const GetBody&) const = default;
 };
+struct ImmediateBody {
+  std::uint64_t length;  // of the Write
+  std::uint32_t value;
+};
+enum class AtomicOperation : std::uint32_t { fetch_add, compare_swap };
+struct AtomicBody {
+  std::uint64_t address;
+  std::uint64_t operand;  // what is added, or put in the place of `compare`
+  std::uint64_t compare;
+  std::uint32_t key;
+  AtomicOperation operation;
+};
+static_assert(sizeof(AtomicBody) <= kCellBytes - kCellHeaderBytes);
+struct AtomicDoneBody {
+  std::uint64_t was;  // the word before
+};
 // Over the socket, with the descriptor of the file that the region lies in.
 struct MappingBody {
   std::uint64_t address;  // of the region, at its owner
@@ -215,7 +235,8 @@ static_assert(sizeof(Activity) <= kActivityBytes && std::atomic<std::uint8_t>::i
 // What a side must know of the other's end to use its memory.
 struct RdmaTerms {
   std::uint32_t zone;
-  std::uint32_t reads_in;  // Reads that it serves at once
+  std::uint32_t reads_in;  // Reads, and atomic operations, that it serves at once
+  std::uint32_t takes;     // what it carries out beyond RDMA: `ability`
 };
 struct ConnectBody {
   Address remote;  // of the active side, as its peer shall see it

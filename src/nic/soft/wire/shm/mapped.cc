@@ -58,7 +58,7 @@ void MappedRegions::add(const MappingBody& mapping, int fd, const PeerRegions& r
   const std::uint64_t lead = mapping.offset % page;
   void* pages = os::map_shared(fd, lead + mapping.length, writable, mapping.offset - lead);
   if (!pages) return;
-  entry.mapped = {*region, static_cast<std::byte*>(pages) + lead, &regions.life_of(mapping.key)};
+  entry.mapped = {region->known(), static_cast<std::byte*>(pages) + lead, &regions.life_of(mapping.key)};
   entry.pages = pages;
   entry.page_bytes = lead + mapping.length;
   entry.key.store(mapping.key);

@@ -22,7 +22,7 @@ class MappedRegions {
 
   // A region of the peer, and where it is here.
   struct Mapped {
-    Region region;
+    Region region;  // as its peers know it
     std::byte* at;
     const std::atomic<std::uint32_t>* life;  // holds the key as long as the region is there
     std::byte* place_of(std::uint64_t address) const { return at + (address - region.address); }

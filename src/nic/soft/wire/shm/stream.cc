@@ -52,10 +52,11 @@ void ShmStream::ask() {
 void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
   remote_ = remote;
   remote_terms_ = terms;
+  queue_pair_.set_peer_takes(terms.takes);
 }
 
 RdmaTerms ShmStream::terms() const {
-  return {queue_pair_.zone(), queue_pair_.reads_in()};
+  return {queue_pair_.zone(), queue_pair_.reads_in(), queue_pair_.takes()};
 }
 
 bool ShmStream::awaits_ready_from(std::uint32_t remote) const {
@@ -99,7 +100,13 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
     case CellKind::done:
       if (!connected || puts_under_way_.load() == 0) return false;
       puts_under_way_.fetch_sub(1);
-      return queue_pair_.rdma_finished(WorkKind::rdma_write);
+      return queue_pair_.write_finished();
+    case CellKind::immediate:
+      return connected && immediate_arrived(view);
+    case CellKind::atomic:
+      return connected && atomic_arrived(view);
+    case CellKind::atomic_done:
+      return connected && atomic_done_arrived(view);
     case CellKind::credit: {
       const std::uint64_t credited = credited_.load(std::memory_order_relaxed) + view.aux;
       if (!connected || view.aux > kWindowCells) return false;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "nic/soft/page_faulter.h"
@@ -72,6 +73,8 @@ class ShmStream final : public Stream {
     std::unique_ptr<std::byte[]> bytes;          // a small message
     std::unique_ptr<AnnounceBody> announcement;  // or a large one
     std::uint32_t sequence;
+    bool immediate = false;   // of a Write of that length
+    std::uint32_t value = 0;  // that it is
   };
   // A large message of ours that the peer has not got yet.
   struct Announced {
@@ -91,13 +94,14 @@ class ShmStream final : public Stream {
     Way way;
     bool done = false;
     bool granted = false;  // when it comes in pieces
-    MemoryBody memory{};  // the sender's for a pull; ours, with our leaf, for a push
+    MemoryBody memory{};   // the sender's for a pull; ours, with our leaf, for a push
   };
 
-  // A Read of the peer that it cannot do itself.
+  // A Read of the peer that it cannot do itself, or an atomic operation, which it never does.
   struct Served {
     GetBody request;
     std::uint64_t offset = 0;  // what has been sent
+    std::optional<AtomicBody> atomic{};
   };
 
   bool arrived_in(SoftQueuePair::State state, bool connected, const CellView& view);
@@ -137,7 +141,7 @@ class ShmStream final : public Stream {
   SendOutcome rdma(const SendRequest& message, Progress& progress);
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
   SendOutcome later();
-  bool pages_there(const SendRequest& message, std::uint64_t offset, std::uint64_t count);
+  bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   void ask_for_pages_now();
   bool faulted_in_arrived(std::uint32_t outcome);
   bool fault_in_arrived(const CellView& view);
@@ -146,16 +150,22 @@ class ShmStream final : public Stream {
   void ask_for_lane(std::uint32_t key);
   template <WorkKind kind>
   void open_lane(const SendRequest& message, const MappedRegions::Mapped& to);
-  std::byte* reach(const RemoteSegment& remote);
-  CopyOutcome copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count);
+  bool is_here(const RemoteSegment& remote);
+  CopyOutcome copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
+  SendOutcome atomic(const ExtendedRequest& message, Progress& progress);
+  SendOutcome write_immediate(const SendRequest& message, Progress& progress);
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool get_arrived(const CellView& view);
+  bool atomic_arrived(const CellView& view);
+  bool atomic_done_arrived(const CellView& view);
   bool serve_reads();
-  bool opens(std::uint32_t key, std::uint64_t address, std::uint64_t length, std::uint32_t right);
+  bool serve_atomic(const AtomicBody& body);
+  bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where);
 
   // Receiving: stream_receive.cc
   bool message_arrived(const CellView& view);
   bool announce_arrived(const CellView& view);
+  bool immediate_arrived(const CellView& view);
   bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
   Large::Way choose_way(const AnnounceBody& body, Large& large);
   void part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count);
@@ -220,8 +230,9 @@ class ShmStream final : public Stream {
   std::uint32_t rdma_slot_ = 0;                   // in the peer's segment; from kSharedRdmaSlots on, this one's own
   std::uint32_t last_key_ = 0;                    // of a region of the peer
   std::uint32_t uses_of_key_ = 0;                 // in a row
-  bool word_waits_ = false;                 // that the connection stands, for room in the ring: no RDMA may overtake it
-  bool by_peer_ = false;                    // the oldest Write has been sent in part; with the send lock
+  bool word_waits_ = false;  // that the connection stands, for room in the ring: no RDMA may overtake it
+  bool by_peer_ = false;     // the oldest Write has been sent in part; with the send lock
+  std::atomic<std::uint32_t> atomics_under_way_{0};
   std::uint64_t window_used_ = 0;           // cells ever sent that count
   std::atomic<std::uint64_t> credited_{0};  // of them delivered
   std::array<Announced, kAnnouncedMax> announced_;
@@ -230,8 +241,8 @@ class ShmStream final : public Stream {
 
   // The receiving side, with the engine.
   std::deque<Parked> parked_;
-  std::deque<Large> large_;           // of a connection that is over: those that the peer is still writing
-  std::vector<Served> served_reads_;  // in the order asked for
+  std::deque<Large> large_;              // of a connection that is over: those that the peer is still writing
+  std::vector<Served> served_reads_;     // in the order asked for
   PageFaulter::Request pages_for_peer_;  // that it has asked for
   PageFaulter::Request pages_of_ours_;
   Timer let_go_timer_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "nic/soft/adapter.h"
+#include "nic/soft/atomic_word.h"
 #include "nic/soft/copy.h"
 #include "nic/soft/wire/shm/copy.h"
 #include "nic/soft/wire/shm/cross_copy.h"
@@ -64,6 +65,9 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
     if (link_->controls_wait()) return later();
     word_waits_ = false;
   }
+  // The peer carries them out in order (D2-ATOM-4).
+  if (reads && atomics_under_way_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return SendOutcome::blocked;
   if (rdma_slot_ < kSharedRdmaSlots) [[unlikely]]
     ask_for_lane(message.remote.key);
   const Link& link = *link_;
@@ -103,20 +107,22 @@ template SendOutcome ShmStream::rdma<WorkKind::rdma_write>(const SendRequest&, P
 template <WorkKind kind>
 SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer) {
   const RemoteSegment& remote = message.remote;
-  std::byte* const at = link_->within_process() || !after_peer ? reach(remote) : nullptr;
-  if (!at && !link_->reaches_peer()) return rdma_by_peer(message, progress);
+  const bool here = (link_->within_process() || !after_peer) && is_here(remote);
+  if (!here && !link_->reaches_peer()) return rdma_by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
-  if (!region || region->check(remote.address, message.length, remote_terms_.zone, remote_right(message.kind)) !=
-                     RegionCheck::ok) {
+  if (!region || region->known().check(remote.address, message.length, remote_terms_.zone,
+                                       remote_right(message.kind)) != RegionCheck::ok) {
     return fail(progress, WorkStatus::remote_access);
   }
-  if (at) {
-    open_lane<kind>(message,
-                    {*region, at - (remote.address - region->address), &link_->peer_regions().life_of(remote.key)});
-    copy_part(message, at, progress);
+  // From what the peer's program calls it to where it is.
+  const std::uint64_t shift = region->address - region->known().address;
+  if (here) {
+    open_lane<kind>(message, {region->known(), reinterpret_cast<std::byte*>(region->address),
+                              &link_->peer_regions().life_of(remote.key)});
+    copy_part(message, reinterpret_cast<std::byte*>(remote.address + shift), progress);
   } else {
     const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
-    switch (copy(message, progress.bytes, count)) {
+    switch (copy(message, shift, progress.bytes, count)) {
       case CopyOutcome::copied:
         progress.bytes += count;
         break;
@@ -133,19 +139,19 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     }
   }
   if (progress.bytes != message.length) return later();
-  if (at) queue_pair_.count_rdma_in_memory();
+  if (here) queue_pair_.count_rdma_in_memory();
   return SendOutcome::done;
 }
 
-// Where the remote memory is if it is in this process, or null; then its owner may be asked for it.
-std::byte* ShmStream::reach(const RemoteSegment& remote) {
-  if (!fabric_.adapter().config().cross_copy) return nullptr;
-  if (link_->within_process()) return reinterpret_cast<std::byte*>(remote.address);
+// Whether the remote memory is in this process; if not, its owner may be asked for it.
+bool ShmStream::is_here(const RemoteSegment& remote) {
+  if (!fabric_.adapter().config().cross_copy) return false;
+  if (link_->within_process()) return true;
   if (link_->mapped().used(remote.key)) {
     mapping_wanted_.store(remote.key);
     link_->come_back(*this);
   }
-  return nullptr;
+  return false;
 }
 
 // A slot of its own makes each RDMA a little cheaper and the end of each region of the peer dearer (transfer.h), so it
@@ -172,11 +178,12 @@ void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mappe
 // Whether the bytes can be copied without waiting for their pages. Else the request, and those behind it, are blocked
 // until they are there: the peer is asked to bring its pages in, and a thread of the PageFaulter brings in ours. Either
 // may take for ever, and holds up nothing else. With the send lock.
-bool ShmStream::pages_there(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
+bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
+                            std::uint64_t count) {
   const bool reads = message.kind == WorkKind::rdma_read;
-  const MemoryBody::Span remote{message.remote.address, message.length};
+  const MemoryBody::Span remote{message.remote.address + shift, message.length};
   const bool there = link_->peer_memory().there({&remote, 1}, {offset, count}, !reads);
-  const GetBody wanted{remote.address + offset, std::min(message.length - offset, kFaultInBytesMax),
+  const GetBody wanted{message.remote.address + offset, std::min(message.length - offset, kFaultInBytesMax),
                        message.remote.key};
   // A refusal is of the memory that was asked for, and only until that has come by itself.
   if (pages_.load(std::memory_order_acquire) == Pages::refused &&
@@ -229,9 +236,11 @@ SendOutcome ShmStream::later() {
   return SendOutcome::blocked;
 }
 
-CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
+CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
+                            std::uint64_t count) {
   const bool reads = message.kind == WorkKind::rdma_read;
-  const std::uint64_t remote = message.remote.address + offset;
+  const std::uint64_t start = message.remote.address + shift;
+  const std::uint64_t remote = start + offset;
   PeerMemory& peer = link_->peer_memory();
   if (const CopyOutcome outcome = peer.ready(); outcome != CopyOutcome::copied) return outcome;
   // The kernel's copy ascends, but within one span the processor may let later bytes be seen first. The end is a span
@@ -239,7 +248,7 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t offset, st
   const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
   if (message.segments.size() == 1) [[likely]] {
     const std::uint64_t local = message.segments[0].address + offset;
-    if (!seen_pages_.hold(peer.epoch(), remote, local, count, reads) && !pages_there(message, offset, count))
+    if (!seen_pages_.hold(peer.epoch(), remote, local, count, reads) && !pages_there(message, shift, offset, count))
         [[unlikely]] {
       return CopyOutcome::not_resident;
     }
@@ -249,9 +258,8 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t offset, st
                                      iovec{reinterpret_cast<void*>(remote + first), count - first}};
     return peer.copy_whole(reads, {reinterpret_cast<void*>(local), count}, there);
   }
-  if (!pages_there(message, offset, count)) return CopyOutcome::not_resident;
-  const MemoryBody::Span spans[] = {{message.remote.address, message.length - tail},
-                                    {message.remote.address + message.length - tail, tail}};
+  if (!pages_there(message, shift, offset, count)) return CopyOutcome::not_resident;
+  const MemoryBody::Span spans[] = {{start, message.length - tail}, {start + message.length - tail, tail}};
   return reads ? peer.copy_from(message.segments, spans, {offset, count})
                : peer.copy_to(message.segments, spans, {offset, count});
 }
@@ -279,26 +287,111 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
     if (!ours_there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
       return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;
-    if (last) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send_piece() has returned
+    // Of one with immediate data, these ask.
+    const bool asks = last && message.kind == WorkKind::rdma_write;
+    if (asks) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send_piece() has returned
     const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
     const bool sent = link_->try_send_piece(
-        *this, CellKind::put, last ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), 0, body,
+        *this, CellKind::put, asks ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), 0, body,
         [&](std::byte* to) { gather_streaming(to, message.segments, progress.bytes, count); });
     if (!sent) {
-      if (last) puts_under_way_.fetch_sub(1);
+      if (asks) puts_under_way_.fetch_sub(1);
       return SendOutcome::blocked;
     }
     progress.bytes += count;
-    by_peer_ = !last;
+    by_peer_ = !asks;
     if (last) return SendOutcome::pending;
   }
   return later();
 }
 
+// What a Write is followed by: in the ring, which is in order behind all ways that its bytes may have gone.
+SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& progress) {
+  if (progress.bytes < message.length) {
+    const SendOutcome outcome = rdma<WorkKind::rdma_write>(message, progress);
+    if (outcome == SendOutcome::blocked || outcome == SendOutcome::failed) return outcome;
+  }
+  constexpr std::uint32_t cells = cells_for(sizeof(ImmediateBody));
+  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
+  const ImmediateBody body{message.length, message.remote.value};
+  const bool asks = by_peer_;
+  if (asks) puts_under_way_.fetch_add(1);
+  const auto flags =
+      static_cast<std::uint8_t>((message.flags.solicited() ? kFlagSolicited : 0) | (asks ? kFlagLast : 0));
+  const bool sent = link_->try_send(*this, CellKind::immediate, flags, remote_, sizeof body, 0,
+                                    [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
+  if (!sent) {
+    if (asks) puts_under_way_.fetch_sub(1);
+    return SendOutcome::blocked;
+  }
+  window_used_ += cells;
+  by_peer_ = false;
+  return asks ? SendOutcome::pending : SendOutcome::done;
+}
+
+// Also where the memory is at hand: its owner carries out those of all peers, so that they have one order (D2-ATOM-4).
+SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress) {
+  if (!queue_pair_.usable(message)) return fail(progress, WorkStatus::local_protection);
+  if (remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);
+  // As in rdma_by_peer(): what fails is the oldest that this side holds.
+  if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) {
+    return SendOutcome::blocked;
+  }
+  const AtomicBody body{
+      message.remote.address, message.operand, message.compare, message.remote.key,
+      message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};
+  if (!ours_there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true)) return SendOutcome::blocked;
+  atomics_under_way_.fetch_add(1);  // first: the answer may be there before try_send() has returned
+  const bool sent = link_->try_send(*this, CellKind::atomic, 0, remote_, sizeof body, 0,
+                                    [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
+  if (!sent) atomics_under_way_.fetch_sub(1);
+  return sent ? SendOutcome::pending : SendOutcome::blocked;
+}
+
+bool ShmStream::atomic_done_arrived(const CellView& view) {
+  AtomicDoneBody body;
+  if (view.length != sizeof body || atomics_under_way_.load() == 0) return false;
+  std::memcpy(&body, view.body, sizeof body);
+  atomics_under_way_.fetch_sub(1);
+  return queue_pair_.atomic_finished(body.was);
+}
+
 // ---- for the other side
 
-bool ShmStream::opens(std::uint32_t key, std::uint64_t address, std::uint64_t length, std::uint32_t right) {
-  const RegionCheck check = fabric_.adapter().regions().check(key, address, length, queue_pair_.zone(), right);
+bool ShmStream::atomic_arrived(const CellView& view) {
+  AtomicBody body;
+  if (view.length != sizeof body || (queue_pair_.takes() & ability::kAtomics) == 0) return false;
+  std::memcpy(&body, view.body, sizeof body);
+  if (body.operation > AtomicOperation::compare_swap) return false;
+  if (served_reads_.size() >= queue_pair_.reads_in()) {  // RDR-11
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+    return true;
+  }
+  served_reads_.push_back({{}, 0, body});
+  serve_reads();
+  return true;
+}
+
+// False: not yet, or the connection has just ended.
+bool ShmStream::serve_atomic(const AtomicBody& body) {
+  std::uint64_t where = 0;
+  if (!opens(body.key, body.address, kAtomicBytes, access::kRemoteAtomic, where)) return false;
+  if (where % kAtomicBytes != 0) {
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+    return false;
+  }
+  const nic::Segment word{0, 0, where, kAtomicBytes};
+  if (!ours_there({&word, 1}, {0, kAtomicBytes}, kAtomicBytes, true)) return false;
+  const WorkKind operation =
+      body.operation == AtomicOperation::fetch_add ? WorkKind::fetch_add : WorkKind::compare_swap;
+  const AtomicDoneBody done{carry_out(operation, where, body.operand, body.compare)};
+  link_->send_control(CellKind::atomic_done, remote_, 0, std::as_bytes(std::span(&done, 1)));
+  return true;
+}
+
+bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right,
+                      std::uint64_t& where) {
+  const RegionCheck check = fabric_.adapter().regions().resolve(key, at, length, queue_pair_.zone(), right, where);
   if (check == RegionCheck::ok) return true;
   queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
   return false;
@@ -311,8 +404,9 @@ void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {
     violated("it sent more of an RDMA Write than there is");
     return;
   }
-  if (!opens(body.key, body.address, body.length, access::kRemoteWrite)) return;
-  copy_ascending(reinterpret_cast<std::byte*>(body.address + body.offset), bytes, view.length);
+  std::uint64_t where = 0;
+  if (!opens(body.key, body.address, body.length, access::kRemoteWrite, where)) return;
+  copy_ascending(reinterpret_cast<std::byte*>(where + body.offset), bytes, view.length);
   if ((view.flags & kFlagLast) != 0) link_->send_control(CellKind::done, remote_, 0);
 }
 
@@ -322,8 +416,9 @@ bool ShmStream::fault_in_arrived(const CellView& view) {
   std::memcpy(&body, view.body, sizeof body);
   if (body.length == 0 || body.length > kFaultInBytesMax) return false;
   if (view.aux != access::kRemoteRead && view.aux != access::kRemoteWrite) return false;
-  if (!opens(body.key, body.address, body.length, view.aux)) return true;
-  fabric_.adapter().page_faulter().ask(pages_for_peer_, body.address, body.length, view.aux == access::kRemoteWrite);
+  std::uint64_t where = 0;
+  if (!opens(body.key, body.address, body.length, view.aux, where)) return true;
+  fabric_.adapter().page_faulter().ask(pages_for_peer_, where, body.length, view.aux == access::kRemoteWrite);
   return true;
 }
 
@@ -346,10 +441,17 @@ bool ShmStream::serve_reads() {
   for (int turn = 0; turn < kPiecesPerTurn && !closed_; ++turn) {
     if (served_reads_.empty()) return moved;
     Served& read = served_reads_.front();
+    if (read.atomic) {
+      if (!serve_atomic(*read.atomic)) return moved;
+      served_reads_.erase(served_reads_.begin());
+      moved = true;
+      continue;
+    }
     const GetBody& request = read.request;
-    if (!opens(request.key, request.address, request.length, access::kRemoteRead)) return moved;
+    std::uint64_t where = 0;
+    if (!opens(request.key, request.address, request.length, access::kRemoteRead, where)) return moved;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, request.length - read.offset);
-    const nic::Segment source{0, 0, request.address, request.length};
+    const nic::Segment source{0, 0, where, request.length};
     if (!ours_there({&source, 1}, {read.offset, count}, request.length - read.offset, false)) return moved;
     const bool sent = link_->try_send_piece(*this, CellKind::got, 0, remote_, static_cast<std::uint32_t>(count), 0,
                                             PieceBody{}, [&](std::byte* to) {

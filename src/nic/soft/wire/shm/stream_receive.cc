@@ -48,8 +48,26 @@ bool ShmStream::message_arrived(const CellView& view) {
   }
   std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
   std::memcpy(bytes.get(), view.body, view.length);
-  parked_.push_back({view.length, view.cells, solicited, std::move(bytes), nullptr, 0});
+  parked_.push_back({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0});
   if (parked_.size() == 1 && queue_pair_.incoming_count() == 0) queue_pair_.wait_for_receive();
+  return true;
+}
+
+bool ShmStream::immediate_arrived(const CellView& view) {
+  ImmediateBody body;
+  if (view.length != sizeof body) return false;
+  if (view.cells != cells_for(sizeof body) || (queue_pair_.takes() & ability::kImmediate) == 0) return false;
+  if (!count_arrival(view.cells)) return false;
+  std::memcpy(&body, view.body, sizeof body);
+  if ((view.flags & kFlagLast) != 0) link_->send_control(CellKind::done, remote_, 0);
+  const bool solicited = (view.flags & kFlagSolicited) != 0;
+  const bool next = parked_.empty() && queue_pair_.incoming_count() == 0;
+  if (next && queue_pair_.deliver_immediate(body.length, body.value, solicited)) {
+    delivered(view.cells);
+    return true;
+  }
+  parked_.push_back({body.length, view.cells, solicited, nullptr, nullptr, 0, true, body.value});
+  if (next) queue_pair_.wait_for_receive();
   return true;
 }
 
@@ -68,7 +86,8 @@ bool ShmStream::announce_arrived(const CellView& view) {
     return true;
   }
   if (closed_) return true;
-  parked_.push_back({body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux});
+  parked_.push_back(
+      {body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
   if (next) queue_pair_.wait_for_receive();
   return true;
 }
@@ -278,9 +297,10 @@ void ShmStream::deliver_parked() {
     Parked& message = parked_.front();
     const std::size_t busy = queue_pair_.incoming_count();
     if (message.announcement ? busy >= kAnnouncedMax : busy > 0) return;
-    const bool taken = message.announcement
-                           ? accept_announced(*message.announcement, message.sequence, message.solicited)
-                           : queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
+    const bool taken =
+        message.announcement ? accept_announced(*message.announcement, message.sequence, message.solicited)
+        : message.immediate  ? queue_pair_.deliver_immediate(message.length, message.value, message.solicited)
+                             : queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
     // One by one: each may be the last for want of a buffer.
     fabric_.adapter().batch().flush();
     if (closed_) return;

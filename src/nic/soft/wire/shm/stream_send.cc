@@ -22,7 +22,10 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 SendOutcome ShmStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
   if (message.kind == WorkKind::rdma_write) return rdma<WorkKind::rdma_write>(message, progress);
   if (message.kind == WorkKind::rdma_read) return rdma<WorkKind::rdma_read>(message, progress);
-  return message.length <= kInlineBytesMax ? send_inline(message, progress) : announce(number, message);
+  if (message.kind == WorkKind::send) [[likely]]
+    return message.length <= kInlineBytesMax ? send_inline(message, progress) : announce(number, message);
+  if (message.kind == WorkKind::write_immediate) return write_immediate(message, progress);
+  return atomic(static_cast<const ExtendedRequest&>(message), progress);
 }
 
 SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progress) {

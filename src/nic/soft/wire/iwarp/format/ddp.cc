@@ -37,12 +37,14 @@ std::optional<TerminateCode> parse_segment_header(std::span<const std::byte> seg
   }
   const std::byte* at = segment.data();
   const std::uint32_t queue = tagged ? 0 : base::load_big<std::uint32_t>(at + kQueueAt);
-  if (queue >= kQueueCount) return ddp_error::kInvalidQueue;
+  // The last queue is there for its one operation only: RFC 5040 does not have it.
+  const auto opcode = static_cast<Opcode>(segment[1] & kOpcodeMask);
+  const bool of_last = opcode == Opcode::atomic_response && (segment[1] & kRdmapVersionMask) == kRdmapVersion;
+  if (queue >= kQueueCount || (queue == kQueueCount - 1 && !of_last)) return ddp_error::kInvalidQueue;
 
   if ((segment[1] & kRdmapVersionMask) != kRdmapVersion) return rdmap_error::kVersion;
-  const auto opcode = static_cast<Opcode>(segment[1] & kOpcodeMask);
   // An operation is unexpected, too, where it does not belong (RFC 5040, section 4.1, figure 4).
-  if (opcode > Opcode::terminate || is_tagged(opcode) != tagged) return rdmap_error::kUnexpectedOpcode;
+  if (opcode > Opcode::atomic_response || is_tagged(opcode) != tagged) return rdmap_error::kUnexpectedOpcode;
   if (!tagged && queue_of(opcode) != queue) return rdmap_error::kUnexpectedOpcode;
 
   header = SegmentHeader{.opcode = opcode, .last = (segment[0] & kLast) != std::byte{0}};

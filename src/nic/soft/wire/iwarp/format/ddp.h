@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The header of a DDP segment (RFC 5041, section 4) with the bits in it that are RDMAP's (RFC 5040, section 4.1), which
-// are never apart.
+// The header of a DDP segment (RFC 5041, section 4) with the bits in it that are RDMAP's (RFC 5040, section 4.1; RFC
+// 7306, section 4), which are never apart.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,18 @@ enum class Opcode : std::uint8_t {
   send_solicited = 5,
   send_solicited_invalidate = 6,
   terminate = 7,
+  immediate = 8,
+  immediate_solicited = 9,
+  atomic_request = 10,
+  atomic_response = 11,
 };
 
 // Queues of untagged messages, each with sequence numbers of its own, which begin with 1 (RFC 5040, section 4.2).
 inline constexpr std::uint32_t kSendQueue = 0;
 inline constexpr std::uint32_t kReadRequestQueue = 1;
 inline constexpr std::uint32_t kTerminateQueue = 2;
-inline constexpr std::uint32_t kQueueCount = 3;
+inline constexpr std::uint32_t kAtomicResponseQueue = 3;  // RFC 7306, section 5.2; of nothing else
+inline constexpr std::uint32_t kQueueCount = 4;
 inline constexpr std::uint32_t kFirstSequence = 1;
 
 constexpr bool is_tagged(Opcode opcode) {
@@ -37,15 +42,32 @@ constexpr bool is_send(Opcode opcode) {
   return opcode >= Opcode::send && opcode < Opcode::terminate;
 }
 constexpr bool is_solicited(Opcode opcode) {
-  return opcode == Opcode::send_solicited || opcode == Opcode::send_solicited_invalidate;
+  return opcode == Opcode::send_solicited || opcode == Opcode::send_solicited_invalidate ||
+         opcode == Opcode::immediate_solicited;
 }
 constexpr bool invalidates(Opcode opcode) {
   return opcode == Opcode::send_invalidate || opcode == Opcode::send_solicited_invalidate;
 }
+constexpr bool is_immediate(Opcode opcode) {
+  return opcode == Opcode::immediate || opcode == Opcode::immediate_solicited;
+}
+// Of RFC 7306: for peers that have agreed on it.
+constexpr bool is_extension(Opcode opcode) {
+  return opcode >= Opcode::immediate;
+}
 // Of an untagged message.
 constexpr std::uint32_t queue_of(Opcode opcode) {
-  if (opcode == Opcode::terminate) return kTerminateQueue;
-  return opcode == Opcode::read_request ? kReadRequestQueue : kSendQueue;
+  switch (opcode) {
+    case Opcode::terminate:
+      return kTerminateQueue;
+    case Opcode::read_request:
+    case Opcode::atomic_request:
+      return kReadRequestQueue;
+    case Opcode::atomic_response:
+      return kAtomicResponseQueue;
+    default:
+      return kSendQueue;
+  }
 }
 
 struct SegmentHeader {

@@ -15,6 +15,18 @@ constexpr std::size_t kReadBytesAt = 12;
 constexpr std::size_t kSourceStagAt = 16;
 constexpr std::size_t kSourceOffsetAt = 20;
 
+// An Atomic Request: a word of which four bits say the operation, the response's name, the word's place, and four times
+// 64 bits.
+constexpr std::size_t kAtomicIdAt = 4;
+constexpr std::size_t kAtomicStagAt = 8;
+constexpr std::size_t kAtomicOffsetAt = 12;
+constexpr std::size_t kAtomicOperandAt = 20;
+constexpr std::size_t kAtomicMaskAt = 28;
+constexpr std::size_t kAtomicCompareAt = 36;
+constexpr std::size_t kAtomicCompareMaskAt = 44;
+constexpr std::uint32_t kAtomicOperationMask = 0xf;
+constexpr std::uint64_t kWholeWord = ~std::uint64_t{0};
+
 // The word of control that begins a Terminate: layer, type and code in the first two bytes, then what follows it.
 constexpr std::byte kLengthValid{0x80};
 constexpr std::byte kHasSegmentHeader{0x40};
@@ -45,6 +57,65 @@ std::size_t write_read_request(const ReadRequest& request, std::span<std::byte> 
   base::store_big(at + kSourceStagAt, request.source_stag);
   base::store_big(at + kSourceOffsetAt, request.source_offset);
   return kReadRequestBytes;
+}
+
+bool parse_atomic_request(std::span<const std::byte> payload, AtomicRequest& request) {
+  assert(payload.size() >= kAtomicRequestBytes);
+  const std::byte* at = payload.data();
+  using Operation = AtomicRequest::Operation;
+  const auto operation = static_cast<Operation>(base::load_big<std::uint32_t>(at) & kAtomicOperationMask);
+  if (operation != Operation::fetch_add && operation != Operation::compare_swap) return false;
+  request = {.operation = operation,
+             .id = base::load_big<std::uint32_t>(at + kAtomicIdAt),
+             .stag = base::load_big<std::uint32_t>(at + kAtomicStagAt),
+             .offset = base::load_big<std::uint64_t>(at + kAtomicOffsetAt),
+             .operand = base::load_big<std::uint64_t>(at + kAtomicOperandAt),
+             .compare = base::load_big<std::uint64_t>(at + kAtomicCompareAt)};
+  // A mask of an addition says where carries stop, which all ones would do at each bit.
+  const std::uint64_t mask = operation == Operation::fetch_add ? 0 : kWholeWord;
+  return base::load_big<std::uint64_t>(at + kAtomicMaskAt) == mask &&
+         (operation == Operation::fetch_add || base::load_big<std::uint64_t>(at + kAtomicCompareMaskAt) == kWholeWord);
+}
+
+std::size_t write_atomic_request(const AtomicRequest& request, std::span<std::byte> to) {
+  assert(to.size() >= kAtomicRequestBytes);
+  const bool adds = request.operation == AtomicRequest::Operation::fetch_add;
+  std::byte* at = to.data();
+  base::store_big(at, static_cast<std::uint32_t>(request.operation));
+  base::store_big(at + kAtomicIdAt, request.id);
+  base::store_big(at + kAtomicStagAt, request.stag);
+  base::store_big(at + kAtomicOffsetAt, request.offset);
+  base::store_big(at + kAtomicOperandAt, request.operand);
+  base::store_big(at + kAtomicMaskAt, adds ? std::uint64_t{0} : kWholeWord);
+  base::store_big(at + kAtomicCompareAt, request.compare);
+  base::store_big(at + kAtomicCompareMaskAt, adds ? std::uint64_t{0} : kWholeWord);
+  return kAtomicRequestBytes;
+}
+
+AtomicResponse parse_atomic_response(std::span<const std::byte> payload) {
+  assert(payload.size() >= kAtomicResponseBytes);
+  return {.id = base::load_big<std::uint32_t>(payload.data()),
+          .was = base::load_big<std::uint64_t>(payload.data() + 4)};
+}
+
+std::size_t write_atomic_response(const AtomicResponse& response, std::span<std::byte> to) {
+  assert(to.size() >= kAtomicResponseBytes);
+  base::store_big(to.data(), response.id);
+  base::store_big(to.data() + 4, response.was);
+  return kAtomicResponseBytes;
+}
+
+ImmediateData parse_immediate(std::span<const std::byte> payload) {
+  assert(payload.size() >= kImmediateBytes);
+  return {.value = base::load_big<std::uint32_t>(payload.data()),
+          .length = base::load_big<std::uint32_t>(payload.data() + 4)};
+}
+
+std::size_t write_immediate(const ImmediateData& data, std::span<std::byte> to) {
+  assert(to.size() >= kImmediateBytes);
+  base::store_big(to.data(), data.value);
+  base::store_big(to.data() + 4, data.length);
+  return kImmediateBytes;
 }
 
 bool parse_terminate(std::span<const std::byte> payload, Terminate& message) {

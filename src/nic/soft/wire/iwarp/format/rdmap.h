@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What RDMAP itself puts into messages (RFC 5040): the request of an RDMA Read, and the message that ends a stream.
+// What RDMAP itself puts into messages (RFC 5040): the request of an RDMA Read, and the message that ends a stream. And
+// what RFC 7306 adds: atomic operations and immediate data.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,46 @@ inline constexpr std::size_t kReadRequestBytes = 28;
 // Requires: at least kReadRequestBytes.
 ReadRequest parse_read_request(std::span<const std::byte> payload);
 std::size_t write_read_request(const ReadRequest& request, std::span<std::byte> to);
+
+// RFC 7306, section 5.2. Only what is done here: masks of all ones.
+struct AtomicRequest {
+  enum class Operation : std::uint8_t { fetch_add = 0, compare_swap = 2 };
+  Operation operation = Operation::fetch_add;
+  std::uint32_t id = 0;  // comes back in the response
+  std::uint32_t stag = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t operand = 0;  // what is added or swapped in
+  std::uint64_t compare = 0;
+
+  friend bool operator==(const AtomicRequest&, const AtomicRequest&) = default;
+};
+inline constexpr std::size_t kAtomicRequestBytes = 52;
+// Requires: at least kAtomicRequestBytes. False: another operation, or other masks.
+bool parse_atomic_request(std::span<const std::byte> payload, AtomicRequest& request);
+std::size_t write_atomic_request(const AtomicRequest& request, std::span<std::byte> to);
+
+struct AtomicResponse {
+  std::uint32_t id = 0;
+  std::uint64_t was = 0;  // the word before
+
+  friend bool operator==(const AtomicResponse&, const AtomicResponse&) = default;
+};
+inline constexpr std::size_t kAtomicResponseBytes = 12;
+// Requires: at least kAtomicResponseBytes.
+AtomicResponse parse_atomic_response(std::span<const std::byte> payload);
+std::size_t write_atomic_response(const AtomicResponse& response, std::span<std::byte> to);
+
+// RFC 7306, section 6.1, has eight bytes; what they mean is agreed on between ends of ours (D2-IMM-7).
+struct ImmediateData {
+  std::uint32_t value = 0;
+  std::uint32_t length = 0;  // of the Write before it
+
+  friend bool operator==(const ImmediateData&, const ImmediateData&) = default;
+};
+inline constexpr std::size_t kImmediateBytes = 8;
+// Requires: at least kImmediateBytes.
+ImmediateData parse_immediate(std::span<const std::byte> payload);
+std::size_t write_immediate(const ImmediateData& data, std::span<std::byte> to);
 
 // Section 4.8. Why the stream ends, and as far as there is one, the segment that was at fault.
 struct Terminate {
