@@ -91,8 +91,20 @@ inline DAT_EVENT_NUMBER completion_number(const dapl::Event&) {
 }
 
 // D2-EVT-5, by the seam's kinds of work.
-inline constexpr std::array<DAT_DTOS, 16> kOperations{DAT_DTO_RECEIVE, DAT_DTO_SEND, DAT_DTO_RDMA_READ,
-                                                      DAT_DTO_RDMA_WRITE, DAT_DTO_BIND_MW};
+constexpr DAT_DTOS extension_operation(int after_base) {
+  return static_cast<DAT_DTOS>(DAT_DTO_EXTENSION_BASE + after_base);
+}
+inline constexpr std::array<DAT_DTOS, 16> kOperations{DAT_DTO_RECEIVE,
+                                                      extension_operation(1),
+                                                      DAT_DTO_RECEIVE_WITH_INVALIDATE,
+                                                      DAT_DTO_SEND,
+                                                      DAT_DTO_SEND,
+                                                      DAT_DTO_RDMA_WRITE,
+                                                      extension_operation(0),
+                                                      DAT_DTO_BIND_MW,
+                                                      DAT_DTO_RDMA_READ,
+                                                      extension_operation(2),
+                                                      extension_operation(3)};
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::recv)] == DAT_DTO_RECEIVE);
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::send)] == DAT_DTO_SEND);
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::rdma_read)] == DAT_DTO_RDMA_READ);
