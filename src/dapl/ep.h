@@ -157,7 +157,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
   Parts parts_;
   EpAttributes attr_{};
   bool parts_taken_ = false;
-  std::vector<std::byte> private_data_;  // of the last ESTABLISHED (PD-6)
+  std::vector<std::byte> private_data_;  // of the last ESTABLISHED (PD-6) or PEER_REJECTED (D2-CR-2)
   struct Ends {
     nic::Address local, remote;
     std::uint64_t local_port, remote_port;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What programs written for other stacks take for granted and the standard does not grant, as far as an instance lets
-// them have it. The face decides (api/habits.h); the objects only see what was decided.
+// them have it. The face decides (face/habits.h); the objects only see what was decided.
 #pragma once
 
 namespace anydat::dapl {
