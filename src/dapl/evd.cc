@@ -134,7 +134,7 @@ inline void Evd::write(Entry& entry, const nic::Completion& completion) const {
   event.kind = completion.kind == nic::WorkKind::bind ? EventKind::bind_completion : EventKind::dto_completion;
   event.status = completion.status;
   event.operation = completion.kind;
-  event.detail = completion.invalidated;
+  event.detail = completion.value;
   event.object = completion.owner;
   event.cookie = completion.cookie;
   event.length = completion.length;

@@ -23,9 +23,6 @@ constexpr DAT_RETURN subtype_of(dapl::Detail detail) {
   constexpr DAT_RETURN kFirstShifted = 0x1a;       // DAT_INVALID_HANDLE_CSP stands there
   constexpr DAT_RETURN kFirstShiftedTwice = 0x57;  // DAT_INVALID_STATE_SRQ_SHUTDOWN came before it
   if (detail == dapl::Detail::handle_csp) return DAT_INVALID_HANDLE_CSP;
-  if (detail == dapl::Detail::handle_csp) return DAT_INVALID_HANDLE_CSP;
-  if (detail == dapl::Detail::handle_csp) return DAT_INVALID_HANDLE_CSP;
-  if (detail == dapl::Detail::handle_csp) return DAT_INVALID_HANDLE_CSP;
   const auto number = static_cast<DAT_RETURN>(detail);
   return number < kFirstShifted ? number : number < kFirstShiftedTwice ? number + 1 : number + 2;
 }

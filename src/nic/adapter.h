@@ -32,7 +32,6 @@ struct Completion {
   bool solicited = false;          // of the matching Send, for a receive
   std::uint32_t value = 0;         // of a receive: the immediate data, or the key that has been invalidated
   ReceiveQueue* shared = nullptr;  // the shared queue a receive's buffer came from
-  std::uint32_t invalidated = 0;   // of a receive: the key of the window that its message has taken back, or 0
 };
 
 // Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.
