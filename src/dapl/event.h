@@ -44,8 +44,8 @@ struct Event {
   EventKind kind;
   nic::WorkStatus status;   // of a completion
   nic::WorkKind operation;  // of a completion, whatever its status: what was posted
-  // Of a receive: the window that the message has taken back, or 0. Of an asynchronous event: its reason. Of a
-  // connection event: the bytes of private data.
+  // Of a receive: the immediate data, or the window that the message has taken back, or 0. Of an asynchronous event: its
+  // reason. Of a connection event: the bytes of private data.
   std::uint32_t detail;
   Handle object;  // what it is about: the endpoint, the RMR, the connection request, the object of an error
   union {
