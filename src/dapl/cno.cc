@@ -145,15 +145,20 @@ void Cno::take_agent_locked(Handle evd) {
   ia().agents()->submit(next_call_);
 }
 
-void Cno::attach() {
-  ++evds_;
-  if (!keeps_triggers_ || room_ >= evds_) return;
-  room_ = evds_ * 2;
+void Cno::make_room() {
+  if (!keeps_triggers_ || room_ > evds_) return;
+  const std::uint32_t room = (evds_ + 1) * 2;
   std::vector<Triggers> kept;
-  kept.reserve(room_);
+  kept.reserve(room);
+  room_ = room;
   base::Guard guard(lock_);
   kept.assign(kept_.begin(), kept_.end());
   kept_.swap(kept);
+}
+
+void Cno::attach() {
+  make_room();
+  ++evds_;
 }
 
 void Cno::forget(const Evd& evd) {

@@ -41,7 +41,8 @@ class Cno final : public Object {
 
   // For EVDs. trigger() is called under the EVD's lock; the agent is called in a thread of its own (CNO-AGT-7).
   void trigger(Evd& evd);
-  void attach();                // (engine)
+  void make_room();             // (engine) for one more EVD; may throw std::bad_alloc, and has changed nothing then
+  void attach();                // (engine) likewise
   void detach(Evd* freed);      // (engine) `freed`: the EVD goes for good, rather than elsewhere
   void forget(const Evd& evd);  // (engine) triggers of an EVD that is about to be detached are no more
   void shut_down();             // (engine) releases everybody; nothing but the destructor may follow

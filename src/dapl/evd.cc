@@ -77,6 +77,7 @@ Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* hand
   if (!evd->init(min_qlen)) {
     return fail(Code::insufficient_resources, Detail::memory, "dat_evd_create: no memory for {} events", min_qlen);
   }
+  if (cno) cno->make_room();  // or it throws while there is nothing to take back
   Evd* result = ia.adopt(std::move(evd));
   if (!result) return ia.out_of("dat_evd_create", "EVDs", Detail::evd);
   if (cno) result->modify_cno(cno);

@@ -42,8 +42,8 @@ inline dapl::Segment from_triplet(const DAT_LMR_TRIPLET& triplet) {
   return {triplet.lmr_context, 0, triplet.virtual_address, triplet.segment_length};
 }
 
-// The segments of a post, in the NIC's layout. What lies behind the most that an endpoint may have is not read: the post
-// is refused by its count.
+// The segments of a post, in the NIC's layout. What lies behind the most that an endpoint may have is not read: the
+// post is refused by its count.
 class Segments {
  public:
   Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT count) : given_(given != nullptr) {
@@ -91,27 +91,22 @@ inline DAT_EVENT_NUMBER completion_number(const dapl::Event&) {
 constexpr DAT_DTOS extension_operation(int after_base) {
   return static_cast<DAT_DTOS>(DAT_DTO_EXTENSION_BASE + after_base);
 }
-inline constexpr std::array<DAT_DTOS, 16> kOperations{DAT_DTO_RECEIVE,
-                                                      extension_operation(1),
-                                                      DAT_DTO_RECEIVE_WITH_INVALIDATE,
-                                                      DAT_DTO_SEND,
-                                                      DAT_DTO_SEND,
-                                                      DAT_DTO_RDMA_WRITE,
-                                                      extension_operation(0),
-                                                      DAT_DTO_BIND_MW,
-                                                      DAT_DTO_RDMA_READ,
-                                                      extension_operation(2),
-                                                      extension_operation(3)};
+inline constexpr std::array<DAT_DTOS, 16> kOperations{
+    DAT_DTO_RECEIVE,   extension_operation(1), DAT_DTO_RECEIVE_WITH_INVALIDATE, DAT_DTO_SEND,
+    DAT_DTO_SEND,      DAT_DTO_RDMA_WRITE,     extension_operation(0),          DAT_DTO_BIND_MW,
+    DAT_DTO_RDMA_READ, extension_operation(2), extension_operation(3)};
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::recv)] == DAT_DTO_RECEIVE);
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::send)] == DAT_DTO_SEND);
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::rdma_read)] == DAT_DTO_RDMA_READ);
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::rdma_write)] == DAT_DTO_RDMA_WRITE);
+static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::bind)] == DAT_DTO_BIND_MW);
+static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::recv_invalidate)] == DAT_DTO_RECEIVE_WITH_INVALIDATE);
 
 // What this version's events tell beyond both versions' members.
 inline void tell_more(const dapl::Event& from, DAT_EVENT& to) {
   DAT_DTO_COMPLETION_EVENT_DATA& data = to.event_data.dto_completion_event_data;
   data.operation = kOperations[static_cast<std::size_t>(from.operation)];
-  data.rmr_context = from.detail;
+  data.rmr_context = from.operation == nic::WorkKind::recv_invalidate ? from.detail : 0;
 }
 inline void tell_more(bool truncated, DAT_CR_ARRIVAL_EVENT_DATA& to) {
   to.truncate_flag = truncated ? DAT_TRUE : DAT_FALSE;

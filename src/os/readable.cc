@@ -15,13 +15,16 @@ std::unique_ptr<Readable> Readable::make() {
   return std::unique_ptr<Readable>(new Readable(std::move(fd)));
 }
 
-// Not write() and read(), which are cancellation points.
+// Not write() and read(), which are cancellation points. The program may have closed the descriptor and have a file of
+// its own by that number.
 void Readable::set() {
+  if (!fd_.is_ours()) return;
   const std::uint64_t one = 1;
   (void)syscall(SYS_write, fd_.get(), &one, sizeof one);
 }
 
 void Readable::clear() {
+  if (!fd_.is_ours()) return;
   std::uint64_t count = 0;
   (void)syscall(SYS_read, fd_.get(), &count, sizeof count);
 }

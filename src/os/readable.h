@@ -8,7 +8,8 @@
 namespace anydat::os {
 
 // A descriptor that poll(2) finds readable from set() to clear(). It is closed with the object, and on exec. Neither call
-// blocks or is a cancellation point; the caller keeps them apart.
+// blocks or is a cancellation point; the caller keeps them apart. Where the program has closed the descriptor by its
+// number they do nothing.
 class Readable {
  public:
   // Null if there is no descriptor left.

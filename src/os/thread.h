@@ -20,6 +20,7 @@ class Thread {
   // False if the system has no room for another. May throw std::bad_alloc.
   bool start(std::function<void()> run);
   bool joinable() const { return started_; }
+  bool is_current() const { return started_ && pthread_equal(thread_, pthread_self()) != 0; }
   void join();
   // It ends where it sleeps next within a CancelOn (os/cancel.h), or in the sleep that it is in. To be joined all the
   // same.

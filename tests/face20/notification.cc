@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "face20/fixture.h"
 
@@ -110,6 +112,27 @@ TEST_P(Dat2Cno, TheDescriptorGoesWithTheCno) {
   EXPECT_THAT(dat_cno_free(std::exchange(cno, DAT_HANDLE_NULL)), Succeeds());
   // Freed objects rest for a while; the descriptor does not.
   EXPECT_EQ(fcntl(fd, F_GETFD), -1);
+}
+
+// docs/process-life.md, closefrom: a program that closes the number and has a file of its own by it.
+TEST_P(Dat2Cno, AFileOfTheProgramByItsNumberIsNotTouched) {
+  const int file = memfd_create("the-program's", MFD_CLOEXEC);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(dup2(file, fd), fd);
+  close(file);
+  const Evd evd(server.ia, DAT_EVD_SOFTWARE_FLAG, 8, cno);
+  DAT_EVENT event{};
+  event.event_number = DAT_SOFTWARE_EVENT;
+  require(dat_evd_post_se(evd.get(), &event), "post_se");
+  EXPECT_EQ(lseek(fd, 0, SEEK_END), 0) << "something was written";
+  const char text[] = "sixteen bytes...";
+  ASSERT_EQ(pwrite(fd, text, sizeof text, 0), static_cast<ssize_t>(sizeof text));
+  lseek(fd, 0, SEEK_SET);
+  DAT_EVD_HANDLE which = DAT_HANDLE_NULL;
+  EXPECT_THAT(dat_cno_trigger(cno, &which), Succeeds());
+  EXPECT_EQ(which, evd.get());
+  EXPECT_EQ(lseek(fd, 0, SEEK_CUR), 0) << "something was read";
+  close(fd);
 }
 
 // D2-CNO-10.

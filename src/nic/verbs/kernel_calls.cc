@@ -32,6 +32,8 @@ void KernelCalls::begin_worker() {
       const std::lock_guard guard(lock_);
       ended = worker->ended;
     }
+    // The last that a thread does is to tell of its call, perhaps by running this itself.
+    ended = ended && !worker->thread.is_current();
     if (ended) worker->thread.join();
     worker = ended ? workers_.erase(worker) : std::next(worker);
   }
@@ -59,17 +61,25 @@ void KernelCalls::work(Worker& self) {
     {
       const std::lock_guard guard(lock_);
       self.ended = self.ends || waiting_.empty();
-      if (self.ended) return;
-      self.at.splice(self.at.end(), waiting_, waiting_.begin());
-      call = self.at.front().get();
+      if (!self.ended) {
+        self.at.splice(self.at.end(), waiting_, waiting_.begin());
+        call = self.at.front().get();
+      }
+    }
+    if (!call) {
+      engine_.schedule(task_);
+      return;
     }
     int error = ECANCELED;
     try {
       error = call->run();
     } catch (...) {  // the thread was cancelled
       finish(self, ECANCELED);
-      const std::lock_guard guard(lock_);
-      self.ended = true;
+      {
+        const std::lock_guard guard(lock_);
+        self.ended = true;
+      }
+      engine_.schedule(task_);
       throw;
     }
     finish(self, error);
@@ -110,15 +120,23 @@ void KernelCalls::await(Call& call) {
   changed_.wait(held, [&] { return std::erase_if(done_, [&](const Ref& one) { return one.get() == &call; }) != 0; });
 }
 
+// Threads that have been cancelled take no further call, so others begin in their places while calls wait.
 void KernelCalls::call_done() {
   engine_.assert_held();
   for (;;) {
     Ref call;
+    bool more = false;
     {
       const std::lock_guard guard(lock_);
-      if (done_.empty()) return;
-      call = std::move(done_.front());
-      done_.pop_front();
+      if (!done_.empty()) {
+        call = std::move(done_.front());
+        done_.pop_front();
+      }
+      more = !waiting_.empty();
+    }
+    if (!call) {
+      if (more) begin_worker();
+      return;
     }
     call->done(call->error);
   }
