@@ -18,8 +18,9 @@ enum class SendOutcome : std::uint8_t {
 
 // How far a request has come that is handed to its stream more than once.
 struct Progress {
-  std::uint64_t bytes = 0;
-  WorkStatus failure = WorkStatus::success;
+  // In one word, since each place of a send queue has one.
+  std::uint64_t bytes : 56 = 0;
+  WorkStatus failure : 8 = WorkStatus::success;
 };
 
 enum class CloseReason : std::uint8_t {
