@@ -17,6 +17,8 @@ use_wire() {
 start_server() {
   local ready=$1
   shift
+  # The shell in the background empties the file at some time later: until then the server before would be ready.
+  : >"$work/server"
   timeout "$patience" stdbuf -oL -eL "$@" >"$work/server" 2>&1 &
   echo $! >"$work/server.pid"
   server=$!
