@@ -200,9 +200,12 @@ void Ep::set_attributes(const EpAttributes& attr) {
   // DTO-5: 0 means the limit of the other requests.
   max_rdma_read_iov_.store(attr.max_rdma_read_iov > 0 ? attr.max_rdma_read_iov : attr.max_request_iov);
   max_rdma_write_iov_.store(attr.max_rdma_write_iov > 0 ? attr.max_rdma_write_iov : attr.max_request_iov);
-  // DTO-8, R61: the established DAT test programs leave these 0 and send all the same; only the IA's limit holds then.
-  max_message_size_.store(attr.max_message_size > 0 ? attr.max_message_size : ia().limits().max_message_size);
-  max_rdma_size_.store(attr.max_rdma_size > 0 ? attr.max_rdma_size : ia().limits().max_rdma_size);
+  // DTO-8, R61: the established DAT test programs leave these 0 and send all the same; only the IA's limit holds then,
+  // as it does by habit whatever they say.
+  const bool only_ia = static_cast<bool>(ia().habits().any_transfer_size);
+  const auto bound = [only_ia](std::uint64_t own, std::uint64_t of_ia) { return only_ia || own == 0 ? of_ia : own; };
+  max_message_size_.store(bound(attr.max_message_size, ia().limits().max_message_size));
+  max_rdma_size_.store(bound(attr.max_rdma_size, ia().limits().max_rdma_size));
   recv_model_.store(recv_model(attr.recv_completion_flags));
   request_model_.store(request_model(attr.request_completion_flags));
 }

@@ -91,6 +91,13 @@ Error Ep::post_send(Count num_segments, const Segment* iov, std::uint64_t cookie
   return post_any_send(num_segments, iov, cookie, flags);
 }
 
+Error Ep::too_long(Argument argument, const char* call, std::uint64_t length, const char* name, std::uint64_t limit,
+                   std::uint64_t limit_of_ia) const {
+  const bool of_ia = limit == limit_of_ia;
+  return fail(argument, "{}: {} bytes exceed the {} {} {}{}", call, length, of_ia ? "adapter's" : "endpoint's", name,
+              limit, length > limit_of_ia ? "" : ia().habits().any_transfer_size.hint);
+}
+
 Error Ep::post_any_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
   const char* call = "dat_ep_post_send";
   if (flags != completion::kDefault) {
@@ -108,8 +115,8 @@ Error Ep::post_any_send(Count num_segments, const Segment* iov, std::uint64_t co
                            ia().habits().sends_without_local_read.hint};
   if (const Error error = segments.check(regions_, rules, num_segments, iov)) return error;
   if (segments.length() > max_message_size_.load(std::memory_order_relaxed)) [[unlikely]] {
-    return fail(Argument::local_iov, "{}: {} bytes exceed the endpoint's max_message_size {}", call, segments.length(),
-                static_cast<std::uint64_t>(max_message_size_.load()));
+    return too_long(Argument::local_iov, call, segments.length(), "max_message_size", max_message_size_.load(),
+                    ia().limits().max_message_size);
   }
   const nic::Status status = queue_pair_->post_send(
       {cookie, segments.span(), segments.length(), to_nic(flags), nic::WorkKind::send, {}, segments.regions_seen()});
@@ -184,9 +191,8 @@ Error Ep::post_any_rdma(Count max_segments, Count num_segments, const Segment* i
                 from, to, reads ? "local" : "remote", reads ? "" : ia().habits().short_remote_segment.hint);
   }
   if (from > max_rdma_size_.load(std::memory_order_relaxed)) [[unlikely]] {
-    return fail(reads ? Argument::remote_buffer : Argument::local_iov,
-                "{}: {} bytes exceed the endpoint's max_rdma_size {}", call, from,
-                static_cast<std::uint64_t>(max_rdma_size_.load()));
+    return too_long(reads ? Argument::remote_buffer : Argument::local_iov, call, from, "max_rdma_size",
+                    max_rdma_size_.load(), ia().limits().max_rdma_size);
   }
   const nic::Status status = queue_pair_->post_send(
       {cookie, segments.span(), from, to_nic(flags), kind, {remote->address, remote->key}, segments.regions_seen()});

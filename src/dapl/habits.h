@@ -17,6 +17,7 @@ struct Habits {
   Habit sends_without_local_read;  // DTO-11, RDW-6: the source of a Send or a Write needs no privilege
   Habit mixed_completion_flags;    // EVM-24: streams of an EVD need not agree on theirs
   Habit short_remote_segment;  // RDW-2, RDR-2: a remote segment may be shorter than the local ones, whose length counts
+  Habit any_transfer_size;     // DTO-8, RDW-2: only the adapter's limits bound a transfer, not its endpoint's sizes
   Habit codes_without_class;   // RC-2: DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED are returned as they are
   Habit each_event_triggers;   // EVM-43: triggers of a CNO that nobody waits on are kept one by one
   Habit growing_evds;          // EVM-49: an EVD that is full grows, as far as max_evd_qlen

@@ -96,5 +96,25 @@ TEST_P(Dat2Memory, ASendThatInvalidatesNothingIsASend) {
   EXPECT_EQ(expect_completion(server.recv.get()).operation, DAT_DTO_RECEIVE);
 }
 
+// The habit of dtest (src/face/habits.cc), which 2.0 allows unless DAT_COMPAT says otherwise: what an endpoint was
+// created with is told, and does not bound what it moves.
+TEST_P(Dat2Memory, ATransferMayBeLongerThanTheSizesOfItsEndpoint) {
+  constexpr std::size_t kLength = 8192;
+  DAT_EP_ATTR attr = default_ep_attr();
+  attr.max_rdma_size = attr.max_message_size = kLength / 2;
+  const Ep to(server);
+  const Ep from(client.ia, client.pz, evds_of(client), attr);
+  connect_pair(server, to.get(), from.get());
+  EXPECT_EQ(from.query().ep_attr.max_rdma_size, kLength / 2);
+  const Lmr target(server.ia, server.pz, kLength);
+  const Lmr source(client.ia, client.pz, kLength);
+  const DAT_LMR_TRIPLET segment = source.triplet();
+  const DAT_RMR_TRIPLET remote = target.remote(0, kLength);
+  ASSERT_THAT(dat_ep_post_rdma_write(from.get(), 1, const_cast<DAT_LMR_TRIPLET*>(&segment), {}, &remote,
+                                     DAT_COMPLETION_DEFAULT_FLAG),
+              Succeeds());
+  EXPECT_EQ(expect_completion(client.request.get()).transfered_length, kLength);
+}
+
 }  // namespace
 }  // namespace anydat::test
