@@ -62,6 +62,11 @@ class Ep final : public Object, public nic::QueuePairEvents {
   bool receives_solicited() const;
   EpState state() const { return state_.load(std::memory_order_acquire); }
   nic::QueuePair& queue_pair() const { return *queue_pair_; }
+  // The segments that a post of each kind may have (DTO-5).
+  Count most_recv_segments() const { return max_recv_iov_.load(std::memory_order_relaxed); }
+  Count most_request_segments() const { return max_request_iov_.load(std::memory_order_relaxed); }
+  Count most_read_segments() const { return max_rdma_read_iov_.load(std::memory_order_relaxed); }
+  Count most_write_segments() const { return max_rdma_write_iov_.load(std::memory_order_relaxed); }
 
   // With the engine held.
   EpParameters query() const;

@@ -43,6 +43,7 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
   void shut_down();  // (engine)
 
   Pz& pz() const { return pz_; }
+  Count most_segments() const { return max_iov_; }  // that a post may have (SRQ-POST-6)
   nic::ReceiveQueue& queue() const { return *queue_; }
   void attach() { ++endpoints_; }  // (engine)
   void detach() { --endpoints_; }  // (engine)

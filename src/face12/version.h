@@ -34,7 +34,8 @@ static_assert(subtype_of(dapl::Detail::name_not_registered) == DAT_NAME_NOT_REGI
 // The segments of a post. Triplets of this version are laid out as the NIC's segments, so they stay where they are.
 class Segments {
  public:
-  Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT) : first_(reinterpret_cast<const dapl::Segment*>(given)) {}
+  template <typename Most>
+  Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT, Most) : first_(reinterpret_cast<const dapl::Segment*>(given)) {}
   const dapl::Segment* get() const { return first_; }
 
  private:

@@ -42,24 +42,25 @@ inline dapl::Segment from_triplet(const DAT_LMR_TRIPLET& triplet) {
   return {triplet.lmr_context, 0, triplet.virtual_address, triplet.segment_length};
 }
 
-// The segments of a post, in the NIC's layout. What lies behind the most that an endpoint may have is not read: the
-// post is refused by its count.
+// The segments of a post, in the NIC's layout. `most` tells how many the post may have: one with more is refused by its
+// count (DTO-5), and nothing of what may not be there is read.
 class Segments {
  public:
-  Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT count) : given_(given != nullptr) {
+  template <typename Most>
+  Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT count, Most most) : given_(given != nullptr) {
     if (!given_) [[unlikely]]
       return;
     if (count == 1) [[likely]] {
       copies_[0] = from_triplet(*given);
       return;
     }
-    const std::size_t read = std::min(static_cast<std::size_t>(std::max(count, 0)), kMost);
-    for (std::size_t i = 0; i < read; ++i) copies_[i] = from_triplet(given[i]);
+    if (count > std::min(most(), kMost)) return;
+    for (DAT_COUNT i = 0; i < count; ++i) copies_[i] = from_triplet(given[i]);
   }
   const dapl::Segment* get() const { return given_ ? copies_ : nullptr; }
 
  private:
-  static constexpr std::size_t kMost = 64;
+  static constexpr DAT_COUNT kMost = 64;  // of any adapter
   const bool given_;
   dapl::Segment copies_[kMost];  // written as far as it is used
 };

@@ -174,6 +174,9 @@ constexpr DAT_RETURN kNotImplementedTypeSolaris = 0x0fff0000;
 const char* return_type_name(DAT_RETURN code) {
   const DAT_RETURN type = DAT_GET_TYPE(code);
   if (type == kNotImplementedType || type == kNotImplementedTypeSolaris) return "DAT_NOT_IMPLEMENTED";
+#if ANYDAT_FACE == 20
+  if (type == DAT_EXTENSION_BASE) return "DAT_EXTENSION_BASE";  // far from the others
+#endif
   const std::size_t index = type >> kTypeShift;
   return index < kTypeNames.size() ? kTypeNames[index] : nullptr;
 }

@@ -84,6 +84,7 @@ TEST(Dat2Strerror, KnowsTheNumbersOfTheVersion) {
   EXPECT_EQ(name(DAT_PORT_IN_USE, 0), "DAT_PORT_IN_USE ");
   EXPECT_EQ(name(DAT_COMM_NOT_SUPPORTED, 0), "DAT_COMM_NOT_SUPPORTED ");
   EXPECT_EQ(name(DAT_RESERVED_LMR, 0), "DAT_RESERVED_LMR ");
+  EXPECT_EQ(name(DAT_EXTENSION_BASE, 0), "DAT_EXTENSION_BASE ");
   const char* major = nullptr;
   const char* minor = nullptr;
   EXPECT_THAT(dat_strerror(0x68, &major, &minor), HasType(DAT_INVALID_PARAMETER)) << "one behind the last subtype";

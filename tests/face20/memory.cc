@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory of 2.0: what has been added to regions and windows, and what is not there.
+#include <sys/mman.h>
+
 #include "face20/fixture.h"
 
 namespace anydat::test {
@@ -114,6 +116,42 @@ TEST_P(Dat2Memory, ATransferMayBeLongerThanTheSizesOfItsEndpoint) {
                                      DAT_COMPLETION_DEFAULT_FLAG),
               Succeeds());
   EXPECT_EQ(expect_completion(client.request.get()).transfered_length, kLength);
+}
+
+// One segment, and behind it memory that cannot be read.
+class LoneSegment {
+ public:
+  LoneSegment() {
+    segment_ = reinterpret_cast<DAT_LMR_TRIPLET*>(pages_ + kPage) - 1;
+    EXPECT_EQ(::mprotect(pages_ + kPage, kPage, PROT_NONE), 0);
+  }
+  LoneSegment(const LoneSegment&) = delete;
+  LoneSegment& operator=(const LoneSegment&) = delete;
+  ~LoneSegment() { ::munmap(pages_, 2 * kPage); }
+  DAT_LMR_TRIPLET* get() const { return segment_; }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  std::byte* const pages_ = static_cast<std::byte*>(
+      ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  DAT_LMR_TRIPLET* segment_;
+};
+
+// DTO-5, SRQ-POST-6: a post with too many segments is refused by their number, and they are not read.
+TEST_P(Dat2Memory, SegmentsOfATooLargeCountAreNotRead) {
+  const Connection connection = connect_pair(server, client);
+  const Srq srq(client.ia, client.pz, 16);
+  const LoneSegment lone;
+  DAT_RMR_TRIPLET remote{};
+  const DAT_EP_HANDLE ep = connection.client.get();
+  const auto flags = DAT_COMPLETION_DEFAULT_FLAG;
+  for (const DAT_COUNT count : {1000000, 65, 64, 33, -1}) {
+    EXPECT_THAT(dat_ep_post_recv(ep, count, lone.get(), {}, flags), HasType(DAT_INVALID_PARAMETER)) << count;
+    EXPECT_THAT(dat_ep_post_send(ep, count, lone.get(), {}, flags), HasType(DAT_INVALID_PARAMETER)) << count;
+    EXPECT_THAT(dat_ep_post_rdma_read(ep, count, lone.get(), {}, &remote, flags), HasType(DAT_INVALID_PARAMETER));
+    EXPECT_THAT(dat_ep_post_rdma_write(ep, count, lone.get(), {}, &remote, flags), HasType(DAT_INVALID_PARAMETER));
+    EXPECT_THAT(dat_srq_post_recv(srq.get(), count, lone.get(), {}), HasType(DAT_INVALID_PARAMETER)) << count;
+  }
 }
 
 }  // namespace
