@@ -62,7 +62,7 @@ case_cno() {
   local try burst complaint
   for burst in 10 50; do
     for ((try = 1; ; ++try)); do
-      pair dtest 'aiting for (client )?connect' -c -v -B $burst
+      pair dtest 'aiting for (client )?connect' -c -v -b 64 -B $burst
       complaint=$(grep -hE 'Error waiting on h_dto_cno: evd != h_dto_req_evd' "$work/server" "$work/client" || true)
       { [ "$dat" = 1.2 ] && [ -n "$complaint" ] && [ $try -lt 10 ]; } || break
       say "note: a message came before the end of an RDMA Read"

@@ -18,7 +18,7 @@ Usage: tests/field/field.sh --library FOLDER --programs FOLDER [OPTION...] [CASE
   --times N           each case so many times (default 1)
   --keep FOLDER       what both ends of a case that failed have printed goes there
   --broken MODULE     shows that each judge fails, by a library that is broken on purpose (MODULE: libfield_broken.so)
-Cases: ${all_cases[*]} (those whose program is there), or all but -CASE
+Cases: ${all_cases[*]} (those whose program is there), or all but each -CASE
 Exit code 77: there are no such programs, or this machine does not let us.
 END
 }
@@ -36,7 +36,7 @@ if [ "${1:-}" != --inside ]; then
 fi
 shift
 
-library='' programs='' dat=1.2 wires=(shm tcp) times=1 broken='' keep='' left_out='' cases=()
+library='' programs='' dat=1.2 wires=(shm tcp) times=1 broken='' keep='' left_out=' ' cases=()
 while [ $# -gt 0 ]; do
   case $1 in
     --library) library=$(realpath "$2") && shift ;;
@@ -47,7 +47,7 @@ while [ $# -gt 0 ]; do
     --keep) mkdir -p "$2" && keep=$(realpath "$2") && shift ;;
     --broken) broken=$(realpath "$2") && shift ;;
     -h | --help) usage && exit 0 ;;
-    -[a-z]*) left_out=${1#-} ;;
+    -[a-z]*) left_out+="${1#-} " ;;
     -*) usage >&2 && exit 2 ;;
     *) cases+=("$1") ;;
   esac
@@ -94,7 +94,7 @@ program_of() {
 }
 if [ ${#cases[@]} -eq 0 ]; then
   for name in "${all_cases[@]}"; do
-    if [ "$name" != "$left_out" ] && [ -x "$programs/$(program_of "$name")" ]; then cases+=("$name"); fi
+    if [[ $left_out != *" $name "* ]] && [ -x "$programs/$(program_of "$name")" ]; then cases+=("$name"); fi
   done
   [ ${#cases[@]} -gt 0 ] || skip "there is no such program in $programs"
 fi
