@@ -79,13 +79,14 @@ case_transactions() {
   local size
   serve
   for size in 64 4096 65536; do
-    transaction 1 1 200 -- "client SR $size" "server SR $size"
+    # Of what takes less than a millisecond it counts nothing.
+    transaction 1 1 5000 -- "client SR $size" "server SR $size"
     transaction 1 1 200 -V -- "client SR $size 3" "server SR $size 2"
     transaction 1 1 200 -V -- "client RW $size" "server RW $size" "client RR $size"
   done
   # It spaces segments by 256 bytes, and looks for what came by RDMA in that distance.
   transaction 1 1 200 -V -- 'client RW 256 4' 'server RW 512 3' 'server RR 768 2'
-  transaction 1 1 500 -P -- 'client SR 256' 'server SR 256'
+  transaction 1 1 10000 -P -- 'client SR 256' 'server SR 256'
   transaction 1 1 200 -r -- 'client SR 1024' 'server SR 1024'
   transaction 4 1 200 -V -- 'client SR 1024' 'server SR 1024'
   tell_to_quit
