@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <type_traits>
 
 #include "dapl/ep_attr.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
+#include "dapl/instances.h"
 #include "dapl/pz.h"
 #include "dapl/srq.h"
 
@@ -180,10 +182,10 @@ void Ep::take_parts(const Parts& parts, const EpAttributes& attr) {
   if (parts_.pz) parts_.pz->release();
   for_each_distinct({parts_.recv, parts_.request, parts_.connect, parts.recv, parts.request, parts.connect},
                     [&](Evd& evd) {
-                      StreamCounts counts = evd.streams();
-                      if (parts_taken_) add_streams(counts, &evd, parts_, attr_, -1);
-                      add_streams(counts, &evd, parts, attr, +1);
-                      evd.set_streams(counts);
+                      evd.change_streams([&](StreamCounts& counts) {
+                        if (parts_taken_) add_streams(counts, &evd, parts_, attr_, -1);
+                        add_streams(counts, &evd, parts, attr, +1);
+                      });
                     });
   parts_ = parts;
   parts_taken_ = true;
@@ -241,7 +243,16 @@ void Ep::offer(const nic::ConnectionRequest& request, nic::ConnQual local_port) 
   offered_ = {request.local_address(), request.remote_address(), local_port, request.remote_port()};
 }
 
-Error Ep::modify(EpFields fields, const EpParameters& to) {
+void Ep::give_back(const Evd& evd) {
+  if (parts_.recv != &evd && parts_.request != &evd && parts_.connect != &evd) return;
+  Parts parts = parts_;
+  for (Evd** part : {&parts.recv, &parts.request, &parts.connect}) {
+    if (*part == &evd) *part = nullptr;
+  }
+  take_parts(parts, attr_);
+}
+
+Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds) {
   const char* call = "dat_ep_modify";
   if ((fields & kFixedFields) != 0 || (srq_ && (fields & ep_field::kMaxRecvDtos) != 0)) {
     return fail(Argument::ep_param_mask, "dat_ep_modify: the mask names fields that cannot be changed");
@@ -262,22 +273,26 @@ Error Ep::modify(EpFields fields, const EpParameters& to) {
   const auto replace = [&]<typename T>(EpFields bit, Handle given, T*& part) {
     if ((fields & bit) == 0) return true;
     part = given ? lookup<T>(given) : nullptr;
+    if constexpr (std::is_same_v<T, Evd>) return given == nullptr || (part && evds.allows(*part));
     return given == nullptr || (part && &part->ia() == &ia());
   };
   const struct {
     bool good;
     Detail detail;
     const char* what;
+    const Evd* evd;
   } found[] = {
-      {replace(ep_field::kPz, to.pz_handle, parts.pz), Detail::handle_pz, "pz_handle"},
-      {replace(ep_field::kRecvEvd, to.recv_evd_handle, parts.recv), Detail::handle_evd_recv, "recv_evd_handle"},
+      {replace(ep_field::kPz, to.pz_handle, parts.pz), Detail::handle_pz, "pz_handle", nullptr},
+      {replace(ep_field::kRecvEvd, to.recv_evd_handle, parts.recv), Detail::handle_evd_recv, "recv_evd_handle",
+       parts.recv},
       {replace(ep_field::kRequestEvd, to.request_evd_handle, parts.request), Detail::handle_evd_request,
-       "request_evd_handle"},
+       "request_evd_handle", parts.request},
       {replace(ep_field::kConnectEvd, to.connect_evd_handle, parts.connect), Detail::handle_evd_conn,
-       "connect_evd_handle"},
+       "connect_evd_handle", parts.connect},
   };
   for (const auto& entry : found) {
     if (!entry.good) {
+      if (entry.evd) return evds.refuse(*entry.evd, call, entry.what, entry.detail);
       return fail(Code::invalid_handle, entry.detail, "dat_ep_modify: {} is no live object of this IA", entry.what);
     }
   }

@@ -15,6 +15,7 @@
 namespace anydat::dapl {
 
 class Evd;
+class EvdsOfCall;
 class Pz;
 class Srq;
 
@@ -71,7 +72,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
   // With the engine held.
   EpParameters query() const;
   // The members of `to` that `fields` names, or nothing.
-  Error modify(EpFields fields, const EpParameters& to);
+  Error modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds);
+  // Goes on without the EVD, whose instance closes: what would be queued there is lost.
+  void give_back(const Evd& evd);
   Error connect(const sockaddr* remote, nic::ConnQual qual, Microseconds timeout, Count private_data_size,
                 const void* private_data, Qos qos, ConnectFlags flags);
   Error dup_connect(const Ep& dup, Microseconds timeout, Count private_data_size, const void* private_data, Qos qos);

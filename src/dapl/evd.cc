@@ -9,6 +9,7 @@
 #include "dapl/cr.h"
 #include "dapl/ep.h"
 #include "dapl/ia.h"
+#include "dapl/instances.h"
 #include "os/cancel.h"
 #include "os/processor.h"
 
@@ -119,13 +120,16 @@ void Evd::set_waitable(bool waitable) {
   }
 }
 
-void Evd::set_streams(const StreamCounts& counts) {
-  streams_ = counts;
+StreamCounts Evd::streams() const {
   base::Guard guard(lock_);
-  configuration_ = counts.configuration();
-  unsolicited_.store(counts.receives[StreamCounts::kSolicited] == 0 ? Unsolicited::notify
-                     : counts.mixed_with_solicited()                ? Unsolicited::ask_stream
-                                                                    : Unsolicited::silent);
+  return streams_;
+}
+
+void Evd::note_streams_locked() {
+  configuration_ = streams_.configuration();
+  unsolicited_.store(streams_.receives[StreamCounts::kSolicited] == 0 ? Unsolicited::notify
+                     : streams_.mixed_with_solicited()                ? Unsolicited::ask_stream
+                                                                      : Unsolicited::silent);
 }
 
 // ---- arrivals
@@ -267,6 +271,8 @@ Error Evd::busy_locked(const char* call) {
 
 void Evd::poll() {
   ia().engine().poll();
+  if (lent_.load(std::memory_order_relaxed)) [[unlikely]]
+    Instances::get().poll_borrowers(*this);
 }
 
 Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
@@ -394,10 +400,10 @@ void Evd::forget(const nic::ReceiveQueue& queue) {
 }
 
 Error Evd::free() {
-  if (streams_.all() > 0) {
-    return fail(Code::invalid_state, Detail::evd_in_use, "dat_evd_free: {} event streams still feed the EVD",
-                streams_.all());
+  if (const std::uint32_t streams = this->streams().all(); streams > 0) {
+    return fail(Code::invalid_state, Detail::evd_in_use, "dat_evd_free: {} event streams still feed the EVD", streams);
   }
+  Instances::get().forget(*this);
   Ia& ia = this->ia();
   ia.retire(*this);
   return kSuccess;

@@ -62,14 +62,23 @@ class Evd final : public Object, public nic::CompletionQueue {
   Error dequeue(Take take);
   Error post_software(const void* pointer);
   Error resize(Count min_qlen);
-  Error free();
+  // With the lock of all instances held, too: another may have borrowed it.
+  Error free() ANYDAT_NO_ANALYSIS;
 
-  // (engine) Streams.
-  const StreamCounts& streams() const { return streams_; }
+  // Streams. The engine makes a look at them and the change that follows from it one.
+  StreamCounts streams() const;
   bool permits(const StreamCounts& counts) const {
     return mixes_flags_ || counts.permitted((flags_ & evd_flag::kSoftware) != 0);
   }
-  void set_streams(const StreamCounts& counts);
+  // change(StreamCounts&), with lock_ held: endpoints of another instance feed the EVD with another engine.
+  template <typename Change>
+  void change_streams(Change change) {
+    base::Guard guard(lock_);
+    change(streams_);
+    note_streams_locked();
+  }
+  // It serves endpoints of another instance, now or once.
+  void note_lent() { lent_.store(true, std::memory_order_relaxed); }
   std::uint32_t queued() const { return count_.load(std::memory_order_relaxed); }
   bool carries(EvdFlags kind) const { return (flags_ & kind) != 0; }
 
@@ -79,7 +88,7 @@ class Evd final : public Object, public nic::CompletionQueue {
   bool push(const Event& event);
   bool push_request(const Event& event);  // EVM-53: a full queue is a full backlog, not an overflow
 
-  // (engine) Forgets that completions on the queue came from this shared queue; it is about to go.
+  // Forgets that completions on the queue came from this shared queue; it is about to go.
   void forget(const nic::ReceiveQueue& queue);
   // (engine) Takes the waiter out and drops all events; nothing but the destructor may follow.
   void shut_down();
@@ -94,6 +103,7 @@ class Evd final : public Object, public nic::CompletionQueue {
 
   bool append(const Event& event, bool overflows);
   Entry& next_slot_locked() ANYDAT_REQUIRES(lock_);
+  void note_streams_locked() ANYDAT_REQUIRES(lock_);
   void write(Entry& entry, const nic::Completion& completion) const;
   bool notifies(const nic::Completion& completion) const;
   bool grow_locked() ANYDAT_REQUIRES(lock_);
@@ -111,9 +121,10 @@ class Evd final : public Object, public nic::CompletionQueue {
   const bool grows_;
   const Error queue_empty_;
   const Error timed_out_;
-  StreamCounts streams_;  // with the engine
+  std::atomic<bool> lent_{false};
 
   mutable base::SpinLock lock_;
+  StreamCounts streams_ ANYDAT_GUARDED_BY(lock_);
   std::unique_ptr<Entry[]> ring_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t capacity_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t head_ ANYDAT_GUARDED_BY(lock_) = 0;

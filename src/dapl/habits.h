@@ -21,6 +21,7 @@ struct Habits {
   Habit codes_without_class;   // RC-2: DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED are returned as they are
   Habit each_event_triggers;   // EVM-43: triggers of a CNO that nobody waits on are kept one by one
   Habit growing_evds;          // EVM-49: an EVD that is full grows, as far as max_evd_qlen
+  Habit evds_of_other_instances;   // EP-CREATE-2, GEN-12: an endpoint's EVDs may be of another instance of its adapter
   Habit srq_ep_without_watermark;  // EP-CSRQ-16: max_recv_dtos of an endpoint with an SRQ says nothing
   Habit broken_after_disconnect;   // an endpoint with an SRQ reports EP_BROKEN once its buffers are back
   Habit openfabrics_attributes;    // named attributes of OpenFabrics' Providers

@@ -7,12 +7,12 @@
 #include <new>
 
 #include "base/env.h"
-#include "base/fork.h"
 #include "dapl/cno.h"
 #include "dapl/counters.h"
 #include "dapl/cr.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
+#include "dapl/instances.h"
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
 #include "dapl/rmr.h"
@@ -33,17 +33,6 @@ constexpr NamedAttribute kOpenFabricsAttributes[] = {
 
 // Freed objects that stay in memory (see the class comment).
 constexpr std::size_t kRestingMax = 64;
-
-// Instances may share an async EVD (IA-OPEN-3), whose owner may close first (ruling A40): who uses which is one matter
-// of the whole process.
-struct Instances {
-  base::Mutex lock;
-  std::list<Ia*> list;
-};
-constinit base::PerProcess<Instances> all_instances;
-std::list<Ia*>& instances() {
-  return all_instances->list;
-}
 
 Limits limits_of(const nic::AdapterLimits& nic) {
   Limits limits;
@@ -151,21 +140,21 @@ Error Ia::open(const Kind& kind, const char* name, Count async_min_qlen, Handle*
     }
   }
   {
-    base::Guard guard(all_instances->lock);
+    Instances& instances = Instances::get();
+    base::Guard guard(instances);
     // Its owner may have closed since we looked.
-    if (owner && std::find(instances().begin(), instances().end(), owner) == instances().end()) {
+    const std::list<Ia*>& open = instances.open();
+    if (owner && std::find(open.begin(), open.end(), owner) == open.end()) {
       HandleTable::instance().remove(ia->slot_);
       return not_live();
     }
     ia->async_evd_.store(evd);
     ia->owns_async_evd_ = creates;
     ia->async_exists_elsewhere_ = elsewhere;
-    instances().splice(instances().end(), place);
+    instances.open().splice(instances.open().end(), place);
     if (evd) {
       base::Guard engine(evd->ia().engine());
-      StreamCounts counts = evd->streams();
-      ++counts.others;
-      evd->set_streams(counts);
+      evd->change_streams([](StreamCounts& counts) { ++counts.others; });
     }
   }
   {
@@ -185,10 +174,12 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
   }
   Evd* borrowed = nullptr;
   {
-    base::Guard guard(all_instances->lock);
+    Instances& instances = Instances::get();
+    base::Guard guard(instances);
+    std::list<Ia*>& open = instances.open();
     Evd* own = ia.async_evd_.load();
     if (ia.owns_async_evd_) {
-      const bool others = std::any_of(instances().begin(), instances().end(),
+      const bool others = std::any_of(open.begin(), open.end(),
                                       [&](Ia* other) { return other != &ia && other->async_evd_.load() == own; });
       if (others && flags == CloseFlags::graceful) {
         return fail(Code::invalid_state, Detail::ia_in_use,
@@ -201,9 +192,10 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
         return fail(Code::invalid_state, Detail::ia_in_use, "dat_ia_close: objects of the instance still exist");
       }
     }
-    std::erase(instances(), &ia);
+    std::erase(open, &ia);
+    instances.end_loans(ia);
     if (ia.owns_async_evd_) {
-      for (Ia* other : instances()) {
+      for (Ia* other : open) {
         if (other->async_evd_.load() != own) continue;
         // Ruling A40. Whoever is just reporting something there has this lock.
         base::Guard reporting(other->async_lock_);
@@ -215,9 +207,7 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
     if (borrowed) {
       // Under the lock: its owner cannot go meanwhile.
       base::Guard engine(borrowed->ia().engine());
-      StreamCounts counts = borrowed->streams();
-      --counts.others;
-      borrowed->set_streams(counts);
+      borrowed->change_streams([](StreamCounts& counts) { --counts.others; });
     }
     base::Guard reporting(ia.async_lock_);
     ia.async_evd_.store(nullptr);
@@ -355,8 +345,22 @@ Count Ia::limit_of(HandleType type) const {
   }
 }
 
-void Ia::for_each_evd(const std::function<void(Evd&)>& f) {
+void Ia::for_each_evd(const std::function<void(Evd&)>& f) ANYDAT_NO_ANALYSIS {
   for (auto& object : of(HandleType::evd)) f(static_cast<Evd&>(*object));
+  if (borrows_.load()) Instances::get().for_each_borrowed(*this, f);
+}
+
+void Ia::give_back(Evd& evd) {
+  for (auto& object : of(HandleType::ep)) static_cast<Ep&>(*object).give_back(evd);
+}
+
+void Ia::give_back_all() ANYDAT_NO_ANALYSIS {
+  base::Guard guard(engine());
+  Instances::get().for_each_borrowed(*this, [this](Evd& evd) {
+    give_back(evd);
+    for (auto& object : of(HandleType::srq)) evd.forget(static_cast<Srq&>(*object).queue());
+  });
+  borrows_.store(false);
 }
 
 Error Ia::out_of(const char* call, const char* what, Detail detail) const {

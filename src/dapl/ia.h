@@ -100,8 +100,14 @@ class Ia final : public Object, public nic::AdapterEvents {
   void on_failure() override;
   void on_fault() override;
 
-  // Calls f(Evd&) for each EVD of the instance.
+  // Calls f(Evd&) for each EVD of the instance, and each that it has borrowed; with the lock of all instances, unless
+  // the instance is closing.
   void for_each_evd(const std::function<void(Evd&)>& f);
+  bool same_adapter(const Ia& other) const { return kind_.adapter == other.kind_.adapter; }
+  // With the lock of all instances: EVDs of others that its endpoints have, or had and may hold completions of theirs.
+  void note_borrowing() { borrows_.store(true); }
+  void give_back(Evd& evd);  // with the engine; the endpoints go on without it
+  void give_back_all();
   // (engine) A number for a CNO.
   std::uint64_t next_cno() { return ++last_cno_; }
   const std::shared_ptr<AgentThread>& agents() const { return agents_; }
@@ -142,9 +148,10 @@ class Ia final : public Object, public nic::AdapterEvents {
   nic::ZoneId last_zone_ = nic::kNoZone;
   std::uint64_t last_cno_ = 0;
   bool closing_ = false;
+  std::atomic<bool> borrows_{false};  // written with the lock of all instances
 
-  // Written under the lock of async EVDs in ia.cc, since instances share them, and under async_lock_, under which it is
-  // used: its owner may close meanwhile.
+  // Written under the lock of all instances, since they share it, and under async_lock_, under which it is used: its
+  // owner may close meanwhile.
   mutable base::SpinLock async_lock_;
   std::atomic<Evd*> async_evd_{nullptr};
   bool owns_async_evd_ = false;

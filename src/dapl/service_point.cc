@@ -14,9 +14,7 @@ namespace anydat::dapl {
 // ---- what both have in common
 
 ServicePoint::ServicePoint(Ia& ia, HandleType type, Evd& evd) : Object(ia, type), evd_(evd) {
-  StreamCounts counts = evd_.streams();
-  ++counts.others;
-  evd_.set_streams(counts);
+  evd_.change_streams([](StreamCounts& counts) { ++counts.others; });
 }
 
 Error ServicePoint::check(const char* call, const Evd& evd) {
@@ -97,9 +95,7 @@ void ServicePoint::shut_down() {
 void ServicePoint::leave_evd() {
   if (!feeds_evd_) return;
   feeds_evd_ = false;
-  StreamCounts counts = evd_.streams();
-  --counts.others;
-  evd_.set_streams(counts);
+  evd_.change_streams([](StreamCounts& counts) { --counts.others; });
 }
 
 // ---- public service points

@@ -2,6 +2,7 @@
 // The provider's calls on endpoints.
 #include "dapl/ep.h"
 #include "dapl/evd.h"
+#include "dapl/instances.h"
 #include "dapl/pz.h"
 #include "dapl/srq.h"
 #include "face/calls.h"
@@ -33,9 +34,10 @@ dapl::Error ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_
   const char* call = "dat_ep_create";
   ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
   ANYDAT_OPTIONAL_OF(ia, Pz, pz, pz_handle, call, handle_pz);
-  ANYDAT_OPTIONAL_OF(ia, Evd, recv, recv_evd_handle, call, handle_evd_recv);
-  ANYDAT_OPTIONAL_OF(ia, Evd, request, request_evd_handle, call, handle_evd_request);
-  ANYDAT_OPTIONAL_OF(ia, Evd, connect, connect_evd_handle, call, handle_evd_conn);
+  const dapl::EvdsOfCall evds(*ia, {recv_evd_handle, request_evd_handle, connect_evd_handle});
+  ANYDAT_OPTIONAL_EVD(evds, recv, recv_evd_handle, call, handle_evd_recv);
+  ANYDAT_OPTIONAL_EVD(evds, request, request_evd_handle, call, handle_evd_request);
+  ANYDAT_OPTIONAL_EVD(evds, connect, connect_evd_handle, call, handle_evd_conn);
   return create_ep(call, *ia, {pz, recv, request, connect}, nullptr, attr, ep);
 }
 
@@ -45,9 +47,10 @@ dapl::Error ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
   const char* call = "dat_ep_create_with_srq";
   ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
   ANYDAT_OPTIONAL_OF(ia, Pz, pz, pz_handle, call, handle_pz);
-  ANYDAT_OPTIONAL_OF(ia, Evd, recv, recv_evd_handle, call, handle_evd_recv);
-  ANYDAT_OPTIONAL_OF(ia, Evd, request, request_evd_handle, call, handle_evd_request);
-  ANYDAT_OPTIONAL_OF(ia, Evd, connect, connect_evd_handle, call, handle_evd_conn);
+  const dapl::EvdsOfCall evds(*ia, {recv_evd_handle, request_evd_handle, connect_evd_handle});
+  ANYDAT_OPTIONAL_EVD(evds, recv, recv_evd_handle, call, handle_evd_recv);
+  ANYDAT_OPTIONAL_EVD(evds, request, request_evd_handle, call, handle_evd_request);
+  ANYDAT_OPTIONAL_EVD(evds, connect, connect_evd_handle, call, handle_evd_conn);
   ANYDAT_OBJECT_OF(ia, Srq, srq, srq_handle, call, handle_srq);
   return create_ep(call, *ia, {pz, recv, request, connect}, srq, attr, ep);
 }
@@ -63,8 +66,10 @@ dapl::Error ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_PAR
 dapl::Error ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_modify", handle_ep);
   if (const dapl::Error error = check_query("dat_ep_modify", mask, DAT_EP_FIELD_ALL, param)) return error;
+  const dapl::EpParameters to = from_dat(*param);
+  const dapl::EvdsOfCall evds(ep->ia(), {to.recv_evd_handle, to.request_evd_handle, to.connect_evd_handle});
   base::Guard guard(ep->ia().engine());
-  return ep->modify(fields_of(mask), from_dat(*param));
+  return ep->modify(fields_of(mask), to, evds);
 }
 
 dapl::Error ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,

@@ -2,6 +2,7 @@
 // The provider's calls on event dispatchers and notification objects.
 #include "dapl/cno.h"
 #include "dapl/evd.h"
+#include "dapl/instances.h"
 #include "face/calls.h"
 #include "face/convert.h"
 #include "face/event.h"
@@ -68,6 +69,7 @@ dapl::Error evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT* event) {
 
 dapl::Error evd_free(DAT_EVD_HANDLE evd_handle) {
   ANYDAT_OBJECT(Evd, evd, evd_handle, "dat_evd_free", none);
+  base::Guard instances(dapl::Instances::get());
   base::Guard guard(evd->ia().engine());
   return evd->free();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The provider's calls on shared receive queues.
+#include "dapl/instances.h"
 #include "dapl/pz.h"
 #include "dapl/srq.h"
 #include "face/calls.h"
@@ -17,6 +18,7 @@ dapl::Error srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ
 
 dapl::Error srq_free(DAT_SRQ_HANDLE srq_handle) {
   ANYDAT_OBJECT(Srq, srq, srq_handle, "dat_srq_free", handle_srq);
+  base::Guard instances(dapl::Instances::get());
   base::Guard guard(srq->ia().engine());
   return srq->free();
 }

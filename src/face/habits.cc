@@ -58,6 +58,12 @@ constexpr std::array kTable{
         "a device's events are far apart, so triggers seldom merge there; here a wait is told of each event once, the "
         "latest first, and of none that has been taken",
         "HabitsCno.EachEventTriggersItsCno"},
+    HabitRow{&Habits::evds_of_other_instances, Compat::openfabrics,
+             "an EVD of another open instance of the same adapter for an endpoint",
+             "dapltest (its limit tests with -w above 1)",
+             "the EVD's instance cannot be closed in order while it serves; closed abruptly, it leaves the endpoint "
+             "without it",
+             "HabitsInstances.AnEvdServesEndpointsOfAnotherInstance"},
     HabitRow{&Habits::srq_ep_without_watermark, Compat::openfabrics,
              "max_recv_dtos of an endpoint with an SRQ set to anything", "dtestsrq (sets it to its burst)",
              "OpenFabrics has no hard high watermark; dat_ep_set_watermark sets one all the same",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dapl/ia.h"
+#include "dapl/instances.h"
 #include "face/dat.h"
 
 namespace anydat::face {
@@ -51,3 +52,9 @@ dapl::Error free_when_quiet(DAT_HANDLE handle, const char* call, const char* arg
   dapl::Type* const var = (handle) ? ::anydat::dapl::lookup<dapl::Type>(handle) : nullptr; \
   if ((handle) && (!var || &var->ia() != (owner)))                                         \
   return ::anydat::face::bad_handle(call, #handle, handle, dapl::Detail::detail)
+
+// An endpoint's EVD, which may be DAT_HANDLE_NULL, and by habit of another instance. `evds`: dapl::EvdsOfCall.
+#define ANYDAT_OPTIONAL_EVD(evds, var, handle, call, detail)                                            \
+  dapl::Evd* const var = (handle) ? ::anydat::dapl::lookup<dapl::Evd>(handle) : nullptr;                \
+  if ((handle) && !var) return ::anydat::face::bad_handle(call, #handle, handle, dapl::Detail::detail); \
+  if ((handle) && !(evds).allows(*var)) return (evds).refuse(*var, call, #handle, dapl::Detail::detail)
