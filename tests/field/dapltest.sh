@@ -142,15 +142,21 @@ case_functions() {
   done
 }
 
-# As many objects as are asked for.
+# As many objects as are asked for, made through one instance, and through four of which one has the EVDs of all.
 case_limits() {
-  local limit
-  for limit in ia:IAs pz:PZs cno:CNOs evd:EVDs ep:EPs rsp:RSPs psp:PSPs lmr:LMRs; do
-    run_client "${dapltest[@]}" -T L -D "$adapter" -w 1 -m 100 "limit_${limit%:*}"
+  local limit workers
+  for workers in 1 4; do
+    for limit in ia:IAs pz:PZs cno:CNOs evd:EVDs ep:EPs rsp:RSPs psp:PSPs lmr:LMRs; do
+      run_client "${dapltest[@]}" -T L -D "$adapter" -w $workers -m 100 "limit_${limit%:*}"
+      no_complaints client
+      says client "${limit#*:} (created|opened): 100\$"
+    done
+    run_client "${dapltest[@]}" -T L -D "$adapter" -w $workers -m 100 limit_size_lmr
+    says client 'LMR of 0x[0-9a-f]+ bytes OK'
     no_complaints client
-    says client "${limit#*:} (created|opened): 100\$"
+    # It posts until it is refused, and then says how many went.
+    run_client "${dapltest[@]}" -T L -D "$adapter" -w $workers -m 100 limit_rpost
+    says client 'dat_ep_post_recv fails: DAT_INSUFFICIENT_RESOURCES'
+    says client "total posted: $((16 * workers))\)"
   done
-  run_client "${dapltest[@]}" -T L -D "$adapter" -w 1 -m 100 limit_size_lmr
-  says client 'LMR of 0x[0-9a-f]+ bytes OK'
-  no_complaints client
 }
