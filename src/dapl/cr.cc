@@ -44,17 +44,17 @@ Error Cr::accept(Handle given, Count private_data_size, const void* private_data
     return fail(Code::invalid_handle, Detail::handle_ep, "{}: ep_handle {} is no live endpoint of this IA", call,
                 given);
   }
-  if (!ep_ && ep->state() != EpState::unconnected) return ep->wrong_state(call);
+  const EpState before = ep->state();
+  if (!ep_ && before != EpState::unconnected) return ep->wrong_state(call);
   if (!ep->ready_to_connect()) {
     return fail(Code::invalid_handle, Detail::handle_ep, "{}: the endpoint lacks a {}", call,
                 ep->parts().pz ? "connect EVD" : "protection zone");
   }
-  const EpState before = ep->state();
-  ep->set_state(EpState::completion_pending);
+  if (!ep->apply(EpStep::accept)) return ep->wrong_state(call);
   try {
     request_->accept(ep->queue_pair(), data);
   } catch (const std::bad_alloc&) {
-    ep->set_state(before);
+    ep->undo(before);
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the connection", call);
   }
   ep_ = nullptr;
@@ -98,8 +98,8 @@ void Cr::release_endpoint() {
   if (!ep_) return;
   if (ep_->state() == EpState::tentative_connection_pending) {
     ia().retire(*ep_);
-  } else if (ep_->state() == EpState::passive_connection_pending) {
-    ep_->set_state(EpState::unconnected);
+  } else {
+    ep_->apply(EpStep::reject);
   }
   ep_ = nullptr;
 }

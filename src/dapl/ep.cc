@@ -132,7 +132,7 @@ Ep* Ep::create_tentative(Ia& ia) {
     return nullptr;
   }
   ep->take_parts({}, attr);
-  ep->set_state(EpState::tentative_connection_pending);
+  ep->apply(EpStep::make_tentative);
   return ep;
 }
 
@@ -260,11 +260,8 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
   if (fields == 0) return kSuccess;
   // EP-MODIFY-2
   const EpState now = state();
-  const bool idle = now == EpState::unconnected;
-  const bool tentative = now == EpState::tentative_connection_pending;
-  const bool reserved = now == EpState::reserved || now == EpState::passive_connection_pending;
-  if (!(idle || tentative || reserved) || ((fields & ep_field::kPz) != 0 && reserved) ||
-      ((fields & kNamedFields) != 0 && !idle)) {
+  if (!allows(EpStep::modify_parts) || ((fields & ep_field::kPz) != 0 && !allows(EpStep::modify_zone)) ||
+      ((fields & kNamedFields) != 0 && !allows(EpStep::modify_named))) {
     return wrong_state(call);
   }
 
@@ -297,7 +294,7 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
     }
   }
   merge(attr, to.ep_attr, fields);
-  if (tentative && (fields & ep_field::kParts) != 0) {
+  if (now == EpState::tentative_connection_pending && (fields & ep_field::kParts) != 0) {
     // A provider-made endpoint gets its parts one call after another; a direction without an EVD has no depth to
     // contradict it until the request is accepted.
     EpAttributes checked = attr;

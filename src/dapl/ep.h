@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dapl/attributes.h"
+#include "dapl/ep_state.h"
 #include "dapl/error.h"
 #include "dapl/event.h"
 #include "dapl/object.h"
@@ -18,9 +19,6 @@ class Evd;
 class EvdsOfCall;
 class Pz;
 class Srq;
-
-const char* name_of(EpState state);
-Detail detail_of(EpState state);  // table 2.4
 
 // An endpoint: the DAT state machine and rules around a queue pair.
 //
@@ -95,7 +93,11 @@ class Ep final : public Object, public nic::QueuePairEvents {
   // For service points and requests.
   Error wrong_state(const char* call) const;
   bool ready_to_connect() const { return parts_.pz && parts_.connect; }
-  void set_state(EpState state) { state_.store(state, std::memory_order_release); }
+  bool allows(EpStep step) const { return dapl::allows(state(), step); }
+  // Takes the step, before its event can be reaped (EP-SM-24). False: the state does not allow it, and stays.
+  bool apply(EpStep step);
+  // Back to the state before a step that turned out to be impossible.
+  void undo(EpState before) { state_.store(before, std::memory_order_release); }
   // Notes who asks, for queries until the request is answered (EP-QUERY-7).
   void offer(const nic::ConnectionRequest& request, nic::ConnQual local_port);
   const Parts& parts() const { return parts_; }
@@ -153,7 +155,10 @@ class Ep final : public Object, public nic::QueuePairEvents {
   template <nic::WorkKind kind>
   Error post_any_rdma(Count max_segments, Count num_segments, const Segment* iov, std::uint64_t cookie,
                       const Segment* remote, CompletionFlags flags);
-  static bool open_to_requests(EpState now) { return now == EpState::connected || now == EpState::disconnected; }
+  static bool open_to_requests(EpState now) {
+    constexpr EpStates kOpen = states_that_allow(EpStep::post_request);
+    return kOpen.contain(now);
+  }
   bool takes_requests_after_all();
   Error post_outcome(const char* call, nic::Status status) const;
 

@@ -89,7 +89,7 @@ Error Ep::dup_connect(const Ep& dup, Microseconds timeout, Count private_data_si
   if (const Error error =
           read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
     return error;
-  if (dup.state() != EpState::connected) return dup.wrong_state(call);
+  if (!dup.allows(EpStep::duplicate)) return dup.wrong_state(call);
   const nic::ServicePointName& reached = dup.queue_pair().reached();
   if (reached.qual == 0) {
     return fail(Code::invalid_state, Detail::ep_connected,
@@ -106,7 +106,7 @@ Error Ep::connect(const Request& request) {
     return fail(Code::model_not_supported, Detail::none, "{}: QoS {:#x} is not within the supported {:#x}", call,
                 request.qos, supported);
   }
-  if (state() != EpState::unconnected) return wrong_state(call);
+  if (!allows(EpStep::connect)) return wrong_state(call);
   if (!parts_.connect) {
     return fail(Code::invalid_handle, Detail::handle_evd_conn, "{}: the endpoint has no connect EVD", call);
   }
@@ -128,7 +128,7 @@ Error Ep::connect(const Request& request) {
     default:
       return fail(Code::insufficient_resources, Detail::memory, "{}: no memory or no port for the attempt", call);
   }
-  set_state(EpState::active_connection_pending);
+  apply(EpStep::connect);
   return kSuccess;
 }
 
@@ -138,41 +138,23 @@ Error Ep::disconnect(CloseFlags flags) {
     return fail(Argument::close_flags, "{}: flags {:#x} are neither abrupt nor graceful", call,
                 static_cast<unsigned>(flags));
   }
-  switch (state()) {
-    case EpState::connected:
-      set_state(EpState::disconnect_pending);
-      break;
-    case EpState::active_connection_pending:
-    case EpState::completion_pending:
-    case EpState::disconnect_pending:
-      break;
-    case EpState::disconnected:
-      return kSuccess;  // EP-DISC-12
-    default:
-      return wrong_state(call);
-  }
+  if (!apply(EpStep::disconnect)) return wrong_state(call);
+  if (state() == EpState::disconnected) return kSuccess;
   queue_pair_->disconnect(flags == CloseFlags::graceful);
   return kSuccess;
 }
 
 Error Ep::reset() {
-  if (state() == EpState::unconnected) return kSuccess;  // EP-RESET-2
-  if (state() != EpState::disconnected) return wrong_state("dat_ep_reset");
+  if (!allows(EpStep::reset)) return wrong_state("dat_ep_reset");
+  if (state() == EpState::unconnected) return kSuccess;
   queue_pair_->reset();
   private_data_.clear();
-  set_state(EpState::unconnected);
+  apply(EpStep::reset);
   return kSuccess;
 }
 
 std::optional<Error> Ep::free() {
-  switch (state()) {
-    case EpState::reserved:
-    case EpState::passive_connection_pending:
-    case EpState::tentative_connection_pending:
-      return wrong_state("dat_ep_free");
-    default:
-      break;
-  }
+  if (!allows(EpStep::free)) return wrong_state("dat_ep_free");
   if (!cut()) return std::nullopt;
   ia().retire(*this);
   return kSuccess;
@@ -186,7 +168,7 @@ void Ep::shut_down() {
   if (srq_) srq_->detach();
 }
 
-// ---- reports of the queue pair
+// ---- reports of the queue pair; one that the state does not expect changes nothing (EP-SM-23)
 
 bool Ep::report(EventKind kind) {
   if (!parts_.connect) return true;  // EVM-5
@@ -201,27 +183,27 @@ bool Ep::report(EventKind kind) {
 }
 
 void Ep::on_established(std::span<const std::byte> private_data) {
-  set_state(EpState::connected);  // EP-SM-24: before the event
+  if (!apply(EpStep::established)) return;
   // They stay until the endpoint is reset or freed (PD-6).
   private_data_.assign(private_data.begin(), private_data.end());
   if (!report(EventKind::established)) queue_pair_->disconnect(false);  // EP-SM-26
 }
 
 void Ep::on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> private_data) {
-  set_state(EpState::disconnected);
+  if (!apply(EpStep::connect_failed)) return;
   private_data_.assign(private_data.begin(), private_data.end());  // as those of an acceptance
   report(event_of(why));
 }
 
 void Ep::on_accept_failed() {
-  set_state(EpState::disconnected);
+  if (!apply(EpStep::accept_failed)) return;
   report(EventKind::accept_completion_error);
 }
 
 void Ep::on_closed(bool broken) {
   // Ruling R40: once a disconnect was asked for, its event is DISCONNECTED whatever happened meanwhile.
   const bool asked = state() == EpState::disconnect_pending;
-  set_state(EpState::disconnected);
+  if (!apply(EpStep::closed)) return;
   report(broken && !asked ? EventKind::broken : EventKind::disconnected);
   // All that it took from the SRQ has completed or been flushed, and with the engine held the two events of all
   // endpoints come in the same order.

@@ -61,6 +61,13 @@ Detail detail_of(EpState state) {
   }
 }
 
+bool Ep::apply(EpStep step) {
+  const EpTransition* const transition = find_transition(state(), step);
+  if (!transition) return false;
+  if (transition->to) state_.store(*transition->to, std::memory_order_release);
+  return true;
+}
+
 Error Ep::wrong_state(const char* call) const {
   const EpState now = state();
   return fail(Code::invalid_state, detail_of(now), "{}: the endpoint is in state {}", call, name_of(now));

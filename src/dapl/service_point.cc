@@ -146,7 +146,7 @@ Error Rsp::create(Ia& ia, nic::ConnQual qual, Ep* ep, Evd& evd, Handle* handle) 
   base::Guard guard(ia.engine());
   if (const Error error = check_qualifier(call, qual, Argument::conn_qual)) return error;
   if (const Error error = check(call, evd)) return error;
-  if (ep && ep->state() != EpState::unconnected) return ep->wrong_state(call);
+  if (ep && !ep->allows(EpStep::reserve)) return ep->wrong_state(call);
   Rsp* rsp = ia.adopt(std::make_unique<Rsp>(ia, evd, ep));
   if (!rsp) return ia.out_of(call, "service points", Detail::device);
   if (const Error error = rsp->listen(call, qual)) {
@@ -155,7 +155,7 @@ Error Rsp::create(Ia& ia, nic::ConnQual qual, Ep* ep, Evd& evd, Handle* handle) 
     return error;
   }
   if (ep) {
-    ep->set_state(EpState::reserved);
+    ep->apply(EpStep::reserve);
     rsp->shown_ep_ = ep->handle();
   }
   *handle = rsp->handle();
@@ -173,20 +173,20 @@ Error Rsp::free() {
 
 void Rsp::shut_down() {
   // RSP-FREE-1, RSP-FREE-2
-  if (!used_ && ep_ && ep_->state() == EpState::reserved) ep_->set_state(EpState::unconnected);
+  if (!used_ && ep_) ep_->apply(EpStep::release);
   ServicePoint::shut_down();
 }
 
 bool Rsp::provide_endpoint(Ep*& ep) {
   if (used_) return false;  // RSP-CREATE-6
   ep = ep_ ? ep_ : Ep::create_tentative(ia());
-  if (ep_) ep_->set_state(EpState::passive_connection_pending);  // EP-SM-24: before the event
+  if (ep_) ep_->apply(EpStep::offer);
   return ep != nullptr;
 }
 
 void Rsp::take_back(Ep& ep) {
   if (&ep != ep_) return ServicePoint::take_back(ep);
-  ep_->set_state(EpState::reserved);  // it waits for the next request
+  ep_->apply(EpStep::take_offer_back);
 }
 
 void Rsp::request_delivered() {
