@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/clock.h"
+#include "nic/soft/copy_range.h"
 #include "nic/soft/resident_pages.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/types.h"
@@ -25,11 +26,6 @@ namespace anydat::nic::soft::shm {
 
 // Announces in our own segment what a peer can try to read, and the thread of ours by which it reaches us.
 void offer_probe(SegmentHeader& header, std::uint32_t thread);
-
-struct CopyRange {
-  std::uint64_t offset;
-  std::uint64_t count;
-};
 
 enum class CopyOutcome : std::uint8_t {
   copied,

@@ -23,10 +23,11 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
       name_(fabric.add(*this)),
+      own_pages_(
+          fabric.adapter(), [this] { link_->come_back(*this); }, [this](bool there) { own_pages_brought(there); }),
       pages_for_peer_([this](bool there) {
         if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
       }),
-      pages_of_ours_([this](bool there) { brought_ours(there); }),
       let_go_timer_([this] { let_go_again(); }) {
   rdma_slot_ = name_ % kSharedRdmaSlots;  // spreads connections over them
 }
@@ -34,9 +35,17 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
 ShmStream::~ShmStream() {
   fabric_.engine().cancel_timer(let_go_timer_);
   fabric_.adapter().page_faulter().cancel(pages_for_peer_);
-  fabric_.adapter().page_faulter().cancel(pages_of_ours_);
   fabric_.remove(*this);
   if (link_) link_->remove(*this);
+}
+
+void ShmStream::own_pages_brought(bool there) {
+  if (closed_) return;
+  if (there) {
+    link_->come_back(*this);
+  } else {
+    queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
+  }
 }
 
 void ShmStream::attach(std::shared_ptr<Link> link) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "nic/soft/own_pages.h"
 #include "nic/soft/page_faulter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
@@ -131,10 +132,7 @@ class ShmStream final : public Stream {
   enum class Step : std::uint8_t { moved, no_room, unusable };
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
-  // Memory of this process that may not be there: stream_pages.cc
-  bool ours_there(std::span<const nic::Segment> segments, CopyRange range, std::uint64_t left, bool to_write);
-  void bring_ours();
-  void brought_ours(bool there);
+  void own_pages_brought(bool there);
 
   // RDMA: stream_rdma.cc
   template <WorkKind kind>
@@ -217,15 +215,7 @@ class ShmStream final : public Stream {
     }
   };
   SeenPages seen_pages_;
-  // Memory of ours that something waits for: what take_turn() has brought in. It is written by a thread that finds it
-  // nothing, and that holds the engine or the send lock.
-  enum class Ours : std::uint8_t { nothing, being_written, wanted, asked };
-  std::atomic<Ours> ours_{Ours::nothing};
-  struct {
-    std::uint64_t address = 0;
-    std::uint64_t length = 0;
-    bool to_write = false;
-  } ours_wanted_;
+  OwnPages own_pages_;                            // brought by take_turn()
   std::atomic<std::uint32_t> puts_under_way_{0};  // sent whole and not answered
   std::uint32_t rdma_slot_ = 0;                   // in the peer's segment; from kSharedRdmaSlots on, this one's own
   std::uint32_t last_key_ = 0;                    // of a region of the peer
@@ -244,7 +234,6 @@ class ShmStream final : public Stream {
   std::deque<Large> large_;              // of a connection that is over: those that the peer is still writing
   std::vector<Served> served_reads_;     // in the order asked for
   PageFaulter::Request pages_for_peer_;  // that it has asked for
-  PageFaulter::Request pages_of_ours_;
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
   std::uint64_t arrived_cells_ = 0;

@@ -199,7 +199,7 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
     }
     return false;  // the answer asks again
   }
-  if (!ours_there(message.segments, {offset, count}, message.length - offset, reads)) return false;
+  if (!own_pages_.there(message.segments, {offset, count}, message.length - offset, reads)) return false;
   if (message.segments.size() == 1) {
     seen_pages_ = {link_->peer_memory().epoch(),
                    SeenPages::first_of(remote.address + offset),
@@ -277,14 +277,15 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
     // What comes is put in place when it does. What this side has read before it could no longer is not asked for
     // again.
     const GetBody body{remote.address + progress.bytes, message.length - progress.bytes, remote.key};
-    if (!ours_there(message.segments, {progress.bytes, body.length}, body.length, true)) return SendOutcome::blocked;
+    if (!own_pages_.there(message.segments, {progress.bytes, body.length}, body.length, true))
+      return SendOutcome::blocked;
     const bool sent = link_->try_send(*this, CellKind::get, 0, remote_, sizeof body, 0,
                                       [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
     return sent ? SendOutcome::pending : SendOutcome::blocked;
   }
   for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
-    if (!ours_there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
+    if (!own_pages_.there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
       return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;
     // Of one with immediate data, these ask.
@@ -340,7 +341,7 @@ SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress
   const AtomicBody body{
       message.remote.address, message.operand, message.compare, message.remote.key,
       message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};
-  if (!ours_there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true)) return SendOutcome::blocked;
+  if (!own_pages_.there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true)) return SendOutcome::blocked;
   atomics_under_way_.fetch_add(1);  // first: the answer may be there before try_send() has returned
   const bool sent = link_->try_send(*this, CellKind::atomic, 0, remote_, sizeof body, 0,
                                     [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
@@ -381,7 +382,7 @@ bool ShmStream::serve_atomic(const AtomicBody& body) {
     return false;
   }
   const nic::Segment word{0, 0, where, kAtomicBytes};
-  if (!ours_there({&word, 1}, {0, kAtomicBytes}, kAtomicBytes, true)) return false;
+  if (!own_pages_.there(std::span(&word, 1), {0, kAtomicBytes}, kAtomicBytes, true)) return false;
   const WorkKind operation =
       body.operation == AtomicOperation::fetch_add ? WorkKind::fetch_add : WorkKind::compare_swap;
   const AtomicDoneBody done{carry_out(operation, where, body.operand, body.compare)};
@@ -452,7 +453,8 @@ bool ShmStream::serve_reads() {
     if (!opens(request.key, request.address, request.length, access::kRemoteRead, where)) return moved;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, request.length - read.offset);
     const nic::Segment source{0, 0, where, request.length};
-    if (!ours_there({&source, 1}, {read.offset, count}, request.length - read.offset, false)) return moved;
+    if (!own_pages_.there(std::span(&source, 1), {read.offset, count}, request.length - read.offset, false))
+      return moved;
     const bool sent = link_->try_send_piece(*this, CellKind::got, 0, remote_, static_cast<std::uint32_t>(count), 0,
                                             PieceBody{}, [&](std::byte* to) {
                                               gather_streaming(to, {&source, 1}, read.offset, count);

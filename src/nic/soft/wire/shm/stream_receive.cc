@@ -123,7 +123,7 @@ ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& lar
   if (can_pull && busy(Large::Way::pull) <= busy(Large::Way::push)) return Large::Way::pull;
   // What the peer is to write into is there, or it would have to ask for it.
   const std::span<const nic::Segment> buffer = large.message->buffer.all();
-  if (body.can_push != 0 && (!can_pull || ours_there(buffer, {0, body.length}, body.length, true))) {
+  if (body.can_push != 0 && (!can_pull || own_pages_.there(buffer, {0, body.length}, body.length, true))) {
     MemoryBody target{};
     std::uint64_t left = body.length;
     for (const nic::Segment& segment : large.message->buffer.all()) {
@@ -185,7 +185,7 @@ void ShmStream::take_in_pieces(Large& large) {
 void ShmStream::grant_pieces() {
   for (Large& large : large_) {
     if (large.way != Large::Way::pieces || large.granted) continue;
-    if (!ours_there(large.message->buffer.all(), {0, large.message->length}, large.message->length, true)) return;
+    if (!own_pages_.there(large.message->buffer.all(), {0, large.message->length}, large.message->length, true)) return;
     large.granted = true;
     link_->send_control(CellKind::grant, remote_, large.sequence);
   }
@@ -242,7 +242,7 @@ bool ShmStream::pull_some() {
       take_in_pieces(large);  // the sender brings its memory in by itself
       continue;
     }
-    if (!ours_there(message.buffer.all(), {message.placed, count}, message.length - message.placed, true)) break;
+    if (!own_pages_.there(message.buffer.all(), {message.placed, count}, message.length - message.placed, true)) break;
     if (!batch.add(message.buffer.all(), source, {message.placed, count})) break;
     pulled[messages] = &large;
     counts[messages++] = count;

@@ -158,7 +158,7 @@ ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint32_t sequence, 
     length = message.length;
     if (!queue_pair_.usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
-    if (!ours_there(message.segments, {entry.offset, count}, message.length - entry.offset, false)) {
+    if (!own_pages_.there(message.segments, {entry.offset, count}, message.length - entry.offset, false)) {
       step = Step::no_room;
       return;
     }
@@ -206,7 +206,7 @@ bool ShmStream::push_some() {
     usable_memory = queue_pair_.usable(message);
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
-    waits = !ours_there(message.segments, {entry->offset, count}, length - entry->offset, false);
+    waits = !own_pages_.there(message.segments, {entry->offset, count}, length - entry->offset, false);
     if (waits) return;
     PeerMemory& peer = link_->peer_memory();
     const std::span<const MemoryBody::Span> target{entry->target.spans, entry->target.span_count};
@@ -257,7 +257,7 @@ bool ShmStream::take_turn() {
   bool moved = false;
   or_break([&] {
     if (!closed_) ask_for_pages_now();
-    if (!closed_) bring_ours();
+    if (!closed_) own_pages_.bring();
     if (!closed_) grant_pieces();
     moved = !closed_ && pull_some();
     moved |= !closed_ && push_some();

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/own_pages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nic/soft/adapter.h"
+
+namespace anydat::nic::soft {
+
+namespace {
+
+constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
+
+}  // namespace
+
+OwnPages::OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(bool there)> brought)
+    : adapter_(adapter), come_back_(std::move(come_back)), request_([this, brought = std::move(brought)](bool there) {
+        state_.store(State::nothing, std::memory_order_release);
+        brought(there);
+      }) {}
+
+OwnPages::~OwnPages() {
+  adapter_.page_faulter().cancel(request_);
+}
+
+bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write,
+                     base::Nanoseconds now) {
+  if (adapter_.resident_pages().hold(0, {address, length, left}, to_write, now)) return true;
+  State free = State::nothing;
+  if (state_.compare_exchange_strong(free, State::being_written)) {
+    wanted_ = {address, std::min(left, std::max(length, kBroughtAtOnce)), to_write};
+    state_.store(State::wanted, std::memory_order_release);
+    come_back_();
+  }
+  return false;
+}
+
+bool OwnPages::there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write) {
+  const base::Nanoseconds now = base::now_ns();
+  for (const Segment& segment : segments) {
+    if (range.count == 0) break;
+    if (range.offset >= segment.length) {
+      range.offset -= segment.length;
+      continue;
+    }
+    const std::uint64_t rest_of_segment = segment.length - range.offset;
+    const std::uint64_t part = std::min(range.count, rest_of_segment);
+    if (!there(segment.address + range.offset, part, std::min(left, rest_of_segment), to_write, now)) return false;
+    range.count -= part;
+    left -= part;
+    range.offset = 0;
+  }
+  return true;
+}
+
+bool OwnPages::there(std::span<const iovec> pieces) {
+  const base::Nanoseconds now = base::now_ns();
+  return std::all_of(pieces.begin(), pieces.end(), [&](const iovec& piece) {
+    return there(reinterpret_cast<std::uint64_t>(piece.iov_base), piece.iov_len, piece.iov_len, true, now);
+  });
+}
+
+void OwnPages::bring() {
+  if (state_.load(std::memory_order_acquire) != State::wanted) return;
+  state_.store(State::asked, std::memory_order_relaxed);
+  adapter_.page_faulter().ask(request_, wanted_.address, wanted_.length, wanted_.to_write);
+}
+
+}  // namespace anydat::nic::soft

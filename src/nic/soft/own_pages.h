@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <functional>
+#include <span>
+
+#include "nic/soft/copy_range.h"
+#include "nic/soft/page_faulter.h"
+#include "nic/types.h"
+
+namespace anydat::nic::soft {
+
+class SoftAdapter;
+
+// Memory of this process that a connection is to copy from or to, and that may not be there.
+//
+// A program may register memory whose pages take long to come, or never do. A copy is made with the engine held, or a
+// lock that the engine may need, so nothing is copied that has not been seen in memory: a thread of the adapter brings
+// it in, and the connection goes on when it is there. Other connections notice nothing.
+//
+// Thread safety: looks may be made by a thread with the engine and by one with the send lock at the same time; all
+// else, and destruction, with the engine held.
+class OwnPages {
+ public:
+  // `come_back`: has bring() called soon; from any thread. `brought`: with the engine, from nowhere in particular;
+  // false if the memory cannot be read, or written, or is nothing at all.
+  OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(bool there)> brought);
+  ~OwnPages();
+  OwnPages(const OwnPages&) = delete;
+  OwnPages& operator=(const OwnPages&) = delete;
+
+  // Whether the range of these segments can be touched. If not, it is brought in, and with it what follows, as far as
+  // `left` goes: of the message, from the range's first byte on. What is not there while something else is being
+  // brought is to be asked for again when that has come.
+  bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write);
+  // The same for pieces that are to be written.
+  bool there(std::span<const iovec> pieces);
+  // Has brought in what is wanted. May throw std::bad_alloc.
+  void bring();
+
+ private:
+  bool there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, base::Nanoseconds now);
+
+  // What is wanted is written by the thread that finds nothing wanted.
+  enum class State : std::uint8_t { nothing, being_written, wanted, asked };
+
+  SoftAdapter& adapter_;
+  const std::function<void()> come_back_;
+  std::atomic<State> state_{State::nothing};
+  struct {
+    std::uint64_t address = 0;
+    std::uint64_t length = 0;
+    bool to_write = false;
+  } wanted_;
+  PageFaulter::Request request_;
+};
+
+}  // namespace anydat::nic::soft
