@@ -154,6 +154,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void cancel_timer(Timer& timer);
 
   base::Nanoseconds spin_ns() const { return spin_ns_; }
+  // The cheapest clock there is (os/ticks.h).
+  std::uint64_t ticks() const { return os::ticks(steady_counter_); }
 
   std::uint64_t polls() const { return loop_.polls().get(); }  // passes over the sources
   std::uint64_t sleeps() const { return sleeps_.get(); }       // times a thread went to sleep armed

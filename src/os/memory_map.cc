@@ -37,17 +37,29 @@ struct Query {
   std::uint64_t name_address, build_id_address;
 };
 constexpr unsigned long kQuery = _IOWR('f', 17, Query);
+constexpr std::uint64_t kReadable = 0x01;
 constexpr std::uint64_t kWritable = 0x02;
 constexpr std::uint64_t kShared = 0x08;
 constexpr std::uint64_t kThisOrNext = 0x10;
+
+// The mapping that has the address, or with kThisOrNext perhaps the next one.
+bool query(int maps, std::uint64_t address, std::uint64_t flags, Query& answer) {
+  answer = {};
+  answer.size = sizeof answer;
+  answer.flags = flags;
+  answer.address = address;
+  return ioctl(maps, kQuery, &answer) == 0;
+}
+
+base::UniqueFd open_maps() {
+  return base::UniqueFd::of([] { return uncancelled::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC); });
+}
 
 // The mappings from an address on, in order.
 class Mappings {
  public:
   // Of the calling thread: of a process whose first thread has ended, /proc/self shows nothing.
-  explicit Mappings(std::uint64_t from)
-      : from_(from),
-        file_(base::UniqueFd::of([] { return uncancelled::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC); })) {}
+  explicit Mappings(std::uint64_t from) : from_(from), file_(open_maps()) {}
   explicit operator bool() const { return static_cast<bool>(file_); }
 
   bool next(Mapping& mapping) {
@@ -61,19 +73,16 @@ class Mappings {
 
  private:
   bool ask(Mapping& mapping) {
-    Query query{};
-    query.size = sizeof query;
-    query.flags = kThisOrNext;
-    query.address = from_;
-    if (ioctl(file_.get(), kQuery, &query) != 0) return false;
-    mapping = {query.start,
-               query.end,
-               (query.mapping_flags & kWritable) != 0,
-               (query.mapping_flags & kShared) != 0,
-               query.offset,
-               makedev(query.device_major, query.device_minor),
-               query.inode};
-    from_ = query.end;
+    Query found;
+    if (!query(file_.get(), from_, kThisOrNext, found)) return false;
+    mapping = {found.start,
+               found.end,
+               (found.mapping_flags & kWritable) != 0,
+               (found.mapping_flags & kShared) != 0,
+               found.offset,
+               makedev(found.device_major, found.device_minor),
+               found.inode};
+    from_ = found.end;
     return true;
   }
 
@@ -146,6 +155,24 @@ std::optional<FileRange> shared_file_of(std::uint64_t address, std::uint64_t len
   if (mapping.start > address || length > mapping.end - address || mapping.inode == 0) return std::nullopt;
   if (!mapping.writable || !mapping.shared) return std::nullopt;
   return FileRange{mapping.device, mapping.inode, mapping.offset + (address - mapping.start)};
+}
+
+void AccessMap::open() {
+  file_ = open_maps();
+  Query found;
+  // Memory of this very function is there, so a refusal means that the question is not understood.
+  if (file_ && !query(file_.get(), reinterpret_cast<std::uint64_t>(&found), 0, found)) file_.reset();
+}
+
+bool AccessMap::allows(std::uint64_t address, std::uint64_t length, bool to_write) const {
+  const std::uint64_t wanted = to_write ? kWritable : kReadable;
+  for (const std::uint64_t end = address + length; file_ && address < end;) {
+    Query found;
+    if (!query(file_.get(), address, 0, found)) return errno != ENOENT;
+    if ((found.mapping_flags & wanted) == 0) return false;
+    address = found.end;
+  }
+  return true;
 }
 
 }  // namespace anydat::os

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/unique_fd.h"
+
 namespace anydat::os {
 
 enum class Sharing : std::uint8_t { all_shared, not_shared, unknown };
@@ -25,5 +27,16 @@ struct FileRange {
   std::uint64_t offset;  // of the range in the file
 };
 std::optional<FileRange> shared_file_of(std::uint64_t address, std::uint64_t length);
+
+// What this process may do with its memory, as often as that is asked.
+class AccessMap {
+ public:
+  void open();
+  // Whether the whole range may be read, or written. Where the kernel does not tell, it may. From any thread.
+  bool allows(std::uint64_t address, std::uint64_t length, bool to_write) const;
+
+ private:
+  base::UniqueFd file_;  // none: the kernel does not tell
+};
 
 }  // namespace anydat::os

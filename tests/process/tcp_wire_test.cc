@@ -248,6 +248,8 @@ class TcpUnmapped : public testing::Test {
 
   // The addresses stay ours, so that nothing else gets them, and nothing can be read there.
   void unmap() { ASSERT_EQ(mprotect(memory_.data(), kBytes, PROT_NONE), 0); }
+  void make_usable() { ASSERT_EQ(mprotect(memory_.data(), kBytes, PROT_READ | PROT_WRITE), 0); }
+  void make_read_only() { ASSERT_EQ(mprotect(memory_.data(), kBytes, PROT_READ), 0); }
 
   Side server{tcp()};
   Side client{tcp()};
@@ -300,6 +302,59 @@ TEST_F(TcpUnmapped, AReadOfItEndsItsConnection) {
   EXPECT_NE(event->event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
   expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
   expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
+TEST_F(TcpUnmapped, ASendToThereEndsItsConnection) {
+  for (const std::size_t length : {std::size_t{64}, kBytes}) {
+    SCOPED_TRACE(length);
+    make_usable();
+    const Connection pair = connect_pair(server, client);
+    const Lmr source(client.ia, client.pz, kBytes);
+    const Lmr sink(server.ia, server.pz, memory_);
+    post_recv(pair.server, sink.triplet(), 1);
+    unmap();
+    post_send(pair.client, source.triplet(0, length), 2);
+    expect_completion(server.recv.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
+    expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+    drain(client.request.get());
+  }
+}
+
+TEST_F(TcpUnmapped, AWriteToThereIsRefused) {
+  for (const std::size_t length : {std::size_t{64}, kBytes}) {
+    SCOPED_TRACE(length);
+    make_usable();
+    const Connection pair = connect_pair(server, client);
+    const Lmr source(client.ia, client.pz, kBytes);
+    const Lmr target(server.ia, server.pz, memory_);
+    make_read_only();
+    DAT_LMR_TRIPLET from = source.triplet(0, length);
+    DAT_RMR_TRIPLET to = target.remote(0, length);
+    require(dat_ep_post_rdma_write(pair.client.get(), 1, &from, cookie(1), &to, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_write");
+    expect_completion(client.request.get(), DAT_DTO_ERR_REMOTE_ACCESS);
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+    expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  }
+}
+
+TEST_F(TcpUnmapped, AReadToThereFails) {
+  for (const std::size_t length : {std::size_t{64}, kBytes}) {
+    SCOPED_TRACE(length);
+    make_usable();
+    const Connection pair = connect_pair(server, client);
+    const Lmr source(server.ia, server.pz, kBytes);
+    const Lmr sink(client.ia, client.pz, memory_);
+    make_read_only();
+    DAT_LMR_TRIPLET to = sink.triplet(0, length);
+    DAT_RMR_TRIPLET from = source.remote(0, length);
+    require(dat_ep_post_rdma_read(pair.client.get(), 1, &to, cookie(1), &from, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_read");
+    expect_completion(client.request.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+    expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  }
 }
 
 TEST(TcpWire, WritesAndReadsPassASendThatWaitsForABuffer) {

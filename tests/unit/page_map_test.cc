@@ -14,6 +14,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/clock.h"
 #include "nic/soft/resident_pages.h"
 
 namespace anydat {
@@ -60,6 +61,32 @@ TEST_P(PageMapTest, TellsPagesThatHaveBeenTouched) {
   EXPECT_EQ(map_.look(memory_.address(10), 500 * os::kPageBytes, false), Pages::absent);
 }
 
+TEST_P(PageMapTest, TellsHoles) {
+  std::memset(memory_.at(0), 1, 4 * os::kPageBytes);
+  ::munmap(memory_.at(1), os::kPageBytes);
+  EXPECT_EQ(map_.look(memory_.address(0), os::kPageBytes, false), Pages::resident);
+  EXPECT_EQ(map_.look(memory_.address(1), os::kPageBytes, false), Pages::absent);
+  EXPECT_EQ(map_.look(memory_.address(0), 3 * os::kPageBytes, false), Pages::absent);
+  EXPECT_EQ(map_.look(memory_.address(1), 2 * os::kPageBytes, true), Pages::absent);
+}
+
+TEST(AccessMapTest, TellsWhatMayBeDone) {
+  os::AccessMap map;
+  map.open();
+  const Memory memory;
+  EXPECT_TRUE(map.allows(memory.address(0), 3 * os::kPageBytes, true));
+  ::mprotect(memory.at(1), os::kPageBytes, PROT_READ);
+  if (map.allows(memory.address(1), 1, true)) GTEST_SKIP() << "the kernel does not tell";
+  EXPECT_TRUE(map.allows(memory.address(0), 3 * os::kPageBytes, false));
+  EXPECT_FALSE(map.allows(memory.address(0), 3 * os::kPageBytes, true));
+  EXPECT_TRUE(map.allows(memory.address(2), os::kPageBytes, true));
+  ::mprotect(memory.at(1), os::kPageBytes, PROT_NONE);
+  EXPECT_FALSE(map.allows(memory.address(1) + 8, 8, false));
+  Memory gone;
+  ::munmap(gone.at(0), kBytes);
+  EXPECT_FALSE(map.allows(gone.address(3), 1, false));
+}
+
 TEST_P(PageMapTest, FaultingInMakesThemResident) {
   EXPECT_TRUE(os::fault_in(memory_.address(1) + 17, 2 * os::kPageBytes, true));
   EXPECT_EQ(map_.look(memory_.address(1), 3 * os::kPageBytes, true), Pages::resident);
@@ -97,7 +124,7 @@ TEST(ResidentPagesTest, RemembersForAMoment) {
   if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
   Memory memory;
   nic::soft::ResidentPages pages;
-  const base::Nanoseconds now = base::now_ns();
+  const auto now = static_cast<std::uint64_t>(base::now_ns());
   const nic::soft::ResidentPages::Range range{memory.address(0), 3 * os::kPageBytes, kBytes};
   EXPECT_FALSE(pages.hold(0, range, true, now));
   std::memset(memory.at(0), 1, 3 * os::kPageBytes);
@@ -133,7 +160,7 @@ TEST(ResidentPagesTest, AreLookedForAgainOnceThereIsRoomForADescriptor) {
   if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
   Memory memory;
   nic::soft::ResidentPages pages;
-  const base::Nanoseconds now = base::now_ns();
+  const auto now = static_cast<std::uint64_t>(base::now_ns());
   const nic::soft::ResidentPages::Range range{memory.address(0), 1, 1};
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

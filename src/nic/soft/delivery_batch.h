@@ -19,12 +19,13 @@ class DeliveryBatch {
  public:
   // A receive, which is there until flush(). Null: there is none.
   const ReceivePool::Slot* take(ReceivePool& pool) ANYDAT_NO_ANALYSIS {
-    if (pool_ != &pool) {
-      release_pool();
-      pool.lock().lock();
-      pool_ = &pool;
-    }
+    hold(pool);
     return pool.take_locked(undercut_);
+  }
+  // The receive that take() would give.
+  const ReceivePool::Slot* next(ReceivePool& pool) ANYDAT_NO_ANALYSIS {
+    hold(pool);
+    return pool.next_locked();
   }
   void complete(CompletionQueue& queue, SoftQueuePair& queue_pair, const Completion& completion) {
     if (queue_ != &queue || count_ == completions_.size()) push();
@@ -38,6 +39,12 @@ class DeliveryBatch {
   }
 
  private:
+  void hold(ReceivePool& pool) ANYDAT_NO_ANALYSIS {
+    if (pool_ == &pool) return;
+    release_pool();
+    pool.lock().lock();
+    pool_ = &pool;
+  }
   void release_pool() ANYDAT_NO_ANALYSIS;
   void push();
 

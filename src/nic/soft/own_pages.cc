@@ -11,6 +11,7 @@ namespace anydat::nic::soft {
 namespace {
 
 constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
+constexpr std::uint64_t kLookedAtOnce = 1 << 20;
 
 }  // namespace
 
@@ -25,8 +26,13 @@ OwnPages::~OwnPages() {
 }
 
 bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write,
-                     base::Nanoseconds now) {
-  if (adapter_.resident_pages().hold(0, {address, length, left}, to_write, now)) return true;
+                     std::uint64_t now) {
+  // What lies behind is looked at with it, which costs little: there is likely to be more of the program's buffers.
+  const std::uint64_t soon = std::max(left, kLookedAtOnce);
+  if (adapter_.resident_pages().hold(0, {address, length, soon}, to_write, now)) {
+    known_.store(known_word(address, to_write, now), std::memory_order_relaxed);
+    return true;
+  }
   State free = State::nothing;
   if (state_.compare_exchange_strong(free, State::being_written)) {
     wanted_ = {address, std::min(left, std::max(length, kBroughtAtOnce)), to_write};
@@ -37,7 +43,11 @@ bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t 
 }
 
 bool OwnPages::there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write) {
-  const base::Nanoseconds now = base::now_ns();
+  return there(segments, range, left, to_write, adapter_.engine().ticks());
+}
+
+bool OwnPages::all_there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write,
+                         std::uint64_t now) {
   for (const Segment& segment : segments) {
     if (range.count == 0) break;
     if (range.offset >= segment.length) {
@@ -54,8 +64,7 @@ bool OwnPages::there(std::span<const Segment> segments, CopyRange range, std::ui
   return true;
 }
 
-bool OwnPages::there(std::span<const iovec> pieces) {
-  const base::Nanoseconds now = base::now_ns();
+bool OwnPages::all_there(std::span<const iovec> pieces, std::uint64_t now) {
   return std::all_of(pieces.begin(), pieces.end(), [&](const iovec& piece) {
     return there(reinterpret_cast<std::uint64_t>(piece.iov_base), piece.iov_len, piece.iov_len, true, now);
   });

@@ -10,6 +10,7 @@
 #include "nic/soft/copy_range.h"
 #include "nic/soft/page_faulter.h"
 #include "nic/types.h"
+#include "os/page_map.h"
 
 namespace anydat::nic::soft {
 
@@ -34,21 +35,46 @@ class OwnPages {
 
   // Whether the range of these segments can be touched. If not, it is brought in, and with it what follows, as far as
   // `left` goes: of the message, from the range's first byte on. What is not there while something else is being
-  // brought is to be asked for again when that has come.
-  bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write);
+  // brought is to be asked for again when that has come. `now`: of Engine::ticks(), a moment ago.
+  bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write, std::uint64_t now) {
+    if (segments.size() == 1 && known(segments[0].address + range.offset, range.count, to_write, now)) [[likely]]
+      return true;
+    return all_there(segments, range, left, to_write, now);
+  }
+  bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write);  // now
   // The same for pieces that are to be written.
-  bool there(std::span<const iovec> pieces);
+  bool there(std::span<const iovec> pieces, std::uint64_t now) {
+    if (pieces.size() == 1 && known(reinterpret_cast<std::uint64_t>(pieces[0].iov_base), pieces[0].iov_len, true, now))
+        [[likely]] {
+      return true;
+    }
+    return all_there(pieces, now);
+  }
   // Has brought in what is wanted. May throw std::bad_alloc.
   void bring();
 
  private:
-  bool there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, base::Nanoseconds now);
+  bool all_there(std::span<const iovec> pieces, std::uint64_t now);
+  bool all_there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write,
+                 std::uint64_t now);
+  bool there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, std::uint64_t now);
+
+  // The page that was asked for last and was there, what for, and when; so that messages of a page cost next to
+  // nothing.
+  static constexpr std::uint64_t known_word(std::uint64_t address, bool to_write, std::uint64_t now) {
+    return address / os::kPageBytes << 17 | (to_write ? 1 << 16 : 0) | (now >> 20 & 0xffff);
+  }
+  bool known(std::uint64_t address, std::uint64_t length, bool to_write, std::uint64_t now) const {
+    return known_.load(std::memory_order_relaxed) == known_word(address, to_write, now) &&
+           address % os::kPageBytes + length <= os::kPageBytes;
+  }
 
   // What is wanted is written by the thread that finds nothing wanted.
   enum class State : std::uint8_t { nothing, being_written, wanted, asked };
 
   SoftAdapter& adapter_;
   const std::function<void()> come_back_;
+  std::atomic<std::uint64_t> known_{0};
   std::atomic<State> state_{State::nothing};
   struct {
     std::uint64_t address = 0;

@@ -130,6 +130,8 @@ class SoftQueuePair final : public QueuePair {
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
   // completion may wait in the adapter's batch, which whoever calls this flushes.
   bool deliver(const std::byte* bytes, std::size_t length, bool solicited);
+  // Where the first bytes of the next such message would go. The pool's lock is held until the batch is flushed.
+  std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
   // The same of immediate data, behind a Write of that length, which is in place.
   bool deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited);
   // A completion of ours found no room (EVM-54, SRQ-ACC-11).

@@ -154,6 +154,17 @@ bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool sol
   return true;
 }
 
+std::size_t SoftQueuePair::aim_next(std::size_t count, std::span<iovec> pieces) {
+  const ReceivePool::Slot* const next = adapter_.batch().next(pool());
+  if (!next) return 0;
+  const std::span<const Segment> segments = next->all();
+  if (segments.size() == 1 && count > 0) [[likely]] {
+    pieces[0] = {reinterpret_cast<void*>(segments[0].address), std::min<std::uint64_t>(count, segments[0].length)};
+    return 1;
+  }
+  return pieces_of(segments, 0, count, pieces);
+}
+
 // The receive is taken as by a Send of no bytes, and told of the Write.
 bool SoftQueuePair::deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited) {
   adapter_.batch().flush();

@@ -65,6 +65,8 @@ class ReceivePool final : public ReceiveQueue {
   // released; null if there is none. `undercut`: report() is due after that.
   base::SpinLock& lock() ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
   const Slot* take_locked(bool& undercut) ANYDAT_REQUIRES(lock_);
+  // What would be taken next.
+  const Slot* next_locked() ANYDAT_REQUIRES(lock_) { return taken_ != posted_ ? &slot(taken_) : nullptr; }
   void report() { events_->on_low_watermark(); }
   ZoneId zone() const { return zone_; }
   std::uint32_t largest_segment_count() const;

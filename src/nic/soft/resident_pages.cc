@@ -22,10 +22,10 @@ constexpr std::uint64_t kForWriting = std::uint64_t{1} << kTimeBits;
 constexpr std::uint64_t kAhead = 1 << 20;
 
 // Until the next attempt where the system had no room for the descriptor.
-constexpr base::Nanoseconds kOpenRetry = 10'000'000;
+constexpr std::uint64_t kOpenRetry = 10'000'000;
 
-constexpr std::uint64_t time_of(base::Nanoseconds now) {
-  return (static_cast<std::uint64_t>(now) >> kUnitBits) & kTimeMask;
+constexpr std::uint64_t time_of(std::uint64_t now) {
+  return (now >> kUnitBits) & kTimeMask;
 }
 constexpr std::uint64_t word_of(std::uint64_t page, bool to_write, std::uint64_t time) {
   return page << (kTimeBits + 1) | (to_write ? kForWriting : 0) | time;
@@ -37,7 +37,7 @@ constexpr bool covers(std::uint64_t word, std::uint64_t page, bool to_write, std
 
 }  // namespace
 
-ResidentPages::Known* ResidentPages::known(pid_t thread, base::Nanoseconds now) {
+ResidentPages::Known* ResidentPages::known(pid_t thread, std::uint64_t now) {
   Known* known = known_.load(std::memory_order_acquire);
   if (known) return known;
   if (now < open_again_.load(std::memory_order_relaxed)) return nullptr;
@@ -45,6 +45,7 @@ ResidentPages::Known* ResidentPages::known(pid_t thread, base::Nanoseconds now) 
   if (!fresh) return nullptr;
   const int error = fresh->map.open(thread);
   fresh->told = error == 0;
+  if (thread == 0 && fresh->told) fresh->access.open();
   if (error != 0 && error != EACCES && error != EPERM && error != ENOENT) {
     // What the kernel would tell is not known for good: a descriptor may be free again.
     delete fresh;
@@ -59,7 +60,7 @@ ResidentPages::Known* ResidentPages::known(pid_t thread, base::Nanoseconds now) 
   return known;
 }
 
-bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, base::Nanoseconds now) {
+bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now) {
   if (range.length == 0) return true;
   Known* const known = this->known(thread, now);
   if (!known || !known->told) return true;
@@ -71,7 +72,12 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, base::
   }
   if (page >= end) return true;
   const auto look = [&](std::uint64_t to) {
-    return known->map.look(page * os::kPageBytes, (to - page) * os::kPageBytes, to_write);
+    const std::uint64_t address = page * os::kPageBytes;
+    const std::uint64_t length = (to - page) * os::kPageBytes;
+    const os::PageMap::Pages pages = known->map.look(address, length, to_write);
+    return pages == os::PageMap::Pages::absent || known->access.allows(address, length, to_write)
+               ? pages
+               : os::PageMap::Pages::absent;
   };
   // Looking at many at once costs little more than looking at few.
   const std::uint64_t ahead = std::min(std::max(range.soon, range.length), std::max(kAhead, range.length));

@@ -59,10 +59,20 @@ CloseReason reason_of(TerminateCode code) {
 }  // namespace
 
 TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), out_(fabric.chunks()), sinks_(unpredictable()) {}
+    : fabric_(fabric),
+      queue_pair_(queue_pair),
+      out_(fabric.chunks()),
+      sinks_(unpredictable()),
+      sources_(
+          fabric.adapter(), [this] { fabric_.come_back(turn_); }, [this](bool there) { own_pages_brought(there); }),
+      read_sources_(
+          fabric.adapter(), [this] { fabric_.come_back(turn_); }, [this](bool there) { own_pages_brought(there); }),
+      targets_(
+          fabric.adapter(), [this] { fabric_.come_back(turn_); }, [this](bool there) { targets_brought(there); }) {}
 
 TcpStream::~TcpStream() {
   drop_parked();
+  fabric_.engine().cancel_timer(memory_patience_);
   hang_up();
   fabric_.forget(turn_);
 }
@@ -85,6 +95,7 @@ void TcpStream::ready(std::uint32_t events) {
   }
   if ((events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && !hung_up_) {
     hung_up_ = true;
+    if (awaits_memory_) limit_wait_for_memory();
     look_past();
   }
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_ && !more_to_read_) receive();
@@ -96,6 +107,10 @@ bool TcpStream::turn() {
     return true;
   }
   if (!socket_ || closed_) return false;
+  or_break([this] {
+    for (OwnPages* pages : {&sources_, &read_sources_, &targets_}) pages->bring();
+  });
+  if (closed_) return true;
   bool moved = false;
   bool pump = false;
   bool broken = false;
@@ -254,7 +269,7 @@ void TcpStream::end_of_stream() {
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = step_ != Step::front || front_have_ != 0;
   const bool in_message = current_ || (!parked_.empty() && !parked_.newest().whole);
-  if (peer_kind() != Peer::ours && !in_frame && !in_message) {
+  if (peer_kind() != Peer::ours && !in_frame && !in_message && !discards_) {
     queue_pair_.peer_closed(CloseReason::graceful);
   } else {
     closed_ = true;

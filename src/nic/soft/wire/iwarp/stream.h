@@ -9,6 +9,7 @@
 
 #include "base/lock.h"
 #include "base/unique_fd.h"
+#include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/fabric.h"
@@ -198,13 +199,23 @@ class TcpStream final : public Stream {
   void atomic_request_ended();
   void immediate_ended();
   bool serves_more() const;
-  std::size_t aim(std::span<iovec> pieces);
+  std::size_t aim(std::span<iovec> pieces, std::size_t count);
+  std::size_t find_target(std::span<iovec> pieces, std::size_t count);
   void landed(std::size_t count);
-  void place(std::span<const std::byte> bytes);
+  bool place(std::span<const std::byte> bytes);
   bool may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where);  // as the segment does
 
+  // ---- memory that is not there (stream_pages.cc)
+  bool can_be_written(std::span<const iovec> pieces);
+  bool next_buffer_there(std::size_t bytes);
+  void own_pages_brought(bool there);  // for sending, or for what the peer reads
+  void targets_brought(bool there);
+  void limit_wait_for_memory();
+  void give_memory_up();
+  void end_discarded();
+
   // ---- waiting for buffers (stream_waiting.cc)
-  bool waits_for_buffers() const;
+  bool reads_no_more() const;
   void wait_for_buffer(bool solicited);
   void be_patient();
   void patience_ended();
@@ -232,9 +243,11 @@ class TcpStream final : public Stream {
   bool turn_over_ = false;     // what has been read and not delivered waits for the next
   bool message_over_ = false;  // just now
   bool asked_for_others_ = false;
-  bool said_goodbye_ = false;  // the peer
-  bool hung_up_ = false;       // the peer has, but there may be more to read
-  bool ended_ = false;         // and there is not
+  bool said_goodbye_ = false;   // the peer
+  bool hung_up_ = false;        // the peer has, but there may be more to read
+  bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile
+  bool discards_ = false;       // which never came: what arrives is heard for how the peer ends
+  bool ended_ = false;          // and there is not
   Address remote_{};
   std::uint32_t peer_takes_ = 0;  // as it has told
   base::HiddenOrder order_;       // of what goes through the socket
@@ -265,6 +278,7 @@ class TcpStream final : public Stream {
   bool may_send_ ANYDAT_GUARDED_BY(tx_lock_) = false;
   bool somebody_waits_ ANYDAT_GUARDED_BY(tx_lock_) = false;  // a request was told to come again
   std::uint64_t last_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which something went out at once
+  std::uint64_t sent_at_ ANYDAT_GUARDED_BY(tx_lock_) = 0;    // Engine::ticks()
   std::uint64_t sent_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which the engine has sent so much
   std::uint64_t sent_in_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
   std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
@@ -309,6 +323,11 @@ class TcpStream final : public Stream {
   base::Nanoseconds waits_since_ = 0;  // without any progress
   Timer patience_{[this] { patience_ended(); }};
   Parked parked_{fabric_.parked()};
+  OwnPages sources_;           // of what is sent; looked for with tx_lock_
+  OwnPages read_sources_;      // of what the peer reads and changes; with the engine
+  OwnPages targets_;           // of what arrives; with the engine
+  std::uint64_t read_at_ = 0;  // Engine::ticks()
+  Timer memory_patience_{[this] { give_memory_up(); }};
   bool answer_unwanted_ = false;    // the Read has failed meanwhile
   std::uint64_t answer_bytes_ = 0;  // whole segments of the Read Response that is arriving
   std::vector<Served> served_;

@@ -32,7 +32,8 @@ bool TcpStream::receive() {
   more_to_read_ = false;
   turn_over_ = false;
   asked_for_others_ = false;
-  if (!held_.empty() && !closed_ && !waits_for_buffers()) {
+  read_at_ = fabric_.engine().ticks();
+  if (!held_.empty() && !closed_ && !reads_no_more()) {
     any = true;
     or_break([this] { take_held(); });
     if (owes_word_) confirm();
@@ -45,7 +46,7 @@ bool TcpStream::receive() {
   for (int i = 0; i < budget::kReadsPerTurn && total < budget::kReadPerTurn; ++i) {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
     if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
-    if (waits_for_buffers()) return any;
+    if (reads_no_more()) return any;
     // What had been read is used up, and ended with a message.
     if (any && message_over_ && fabric_.others_wait(turn_, !std::exchange(asked_for_others_, true))) break;
     std::size_t wanted = 0;
@@ -86,8 +87,8 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   std::array<iovec, kSegmentsMax + 1> pieces;
   std::size_t used = 0;
   if (step_ == Step::payload && payload_bytes_ >= kLargeSegment && payload_left_ >= kDirectMin) {
-    used = aim(std::span(pieces).first(kSegmentsMax));
-    if (closed_) {
+    used = aim(std::span(pieces).first(kSegmentsMax), payload_left_);
+    if (closed_ || awaits_memory_) {
       errno = EAGAIN;
       return -1;
     }
@@ -101,6 +102,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
                                   : receive_now(socket_.get(), std::span(pieces).first(used + 1));
   if (count <= 0) return count;
   order_.seen();
+  read_at_ = fabric_.engine().ticks();
   const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));
   if (placed > 0) {
     if (crc_) {
@@ -116,7 +118,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   asked_for_others_ = false;
   or_break([&] {
     const std::span<const std::byte> rest = consume(staging.first(static_cast<std::size_t>(count) - placed));
-    if ((stuck_ || turn_over_) && !closed_) hold(rest);
+    if ((stuck_ || turn_over_ || awaits_memory_) && !closed_) hold(rest);
   });
   return count;
 }
@@ -137,12 +139,12 @@ std::size_t TcpStream::staged_bytes(bool directly) const {
   }
 }
 
-// Answers what it could not take yet, which is nothing unless a segment is stuck or the turn is over. It is over with
+// Answers what it could not take yet, which is nothing unless a segment waits or the turn is over. It is over with
 // the first message if others wait; whether they do is looked at once for what has been read at once.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
   if (phase_ == Phase::asking) bytes = answer_arrived(bytes);
   message_over_ = false;
-  while (!bytes.empty() && !closed_ && !stuck_) {
+  while (!bytes.empty() && !closed_ && !stuck_ && !awaits_memory_) {
     if (message_over_) {
       message_over_ = false;
       if (fabric_.others_wait(turn_, !std::exchange(asked_for_others_, true))) {
@@ -179,7 +181,7 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!parked_.empty() || current_ || message_bytes_ != 0 || peer_kind() == Peer::unknown) return 0;
+  if (!parked_.empty() || current_ || message_bytes_ != 0 || discards_ || peer_kind() == Peer::unknown) return 0;
   SegmentHeader header;
   if (parse_segment_header(bytes.subspan(kFrameLengthBytes, kUntaggedHeaderBytes), header)) return 0;
   if (!header.last || header.offset != 0 || header.sequence != sends_expected_ ||
@@ -188,6 +190,7 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   }
   const std::size_t summed = whole - kCrcBytes;
   if (crc_ && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
+  if (!next_buffer_there(segment_bytes - kUntaggedHeaderBytes)) return 0;  // it is awaited as those of others are
   whole_ = bytes.data();
   const bool taken = queue_pair_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
                                          segment_bytes - kUntaggedHeaderBytes, is_solicited(header.opcode));
@@ -249,7 +252,6 @@ std::span<const std::byte> TcpStream::take_front(std::span<const std::byte> byte
 
 std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> bytes) {
   const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), payload_left_));
-  if (crc_) sum_ = crc32c(sum_, part);
   switch (into_) {
     case Into::control: {
       const std::size_t at = payload_bytes_ - payload_left_;
@@ -265,12 +267,13 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
       [[fallthrough]];
     case Into::read:
     case Into::memory:
-      place(part);
+      if (!place(part)) return closed_ ? std::span<const std::byte>{} : bytes;
       break;
     case Into::nothing:
       break;
   }
   if (closed_) return {};
+  if (crc_) sum_ = crc32c(sum_, part);
   payload_left_ -= part.size();
   if (payload_left_ == 0) step_ = Step::trailer;
   return bytes.subspan(part.size());

@@ -16,6 +16,10 @@ void TcpStream::enter_segment() {
 }
 
 void TcpStream::begin_segment() {
+  if (discards_ && segment_.opcode != Opcode::terminate) {
+    into_ = Into::nothing;
+    return;
+  }
   // What the peer takes is known when the connection stands (D2-EXT-8), so a hello is heard first.
   if (!first_frame_seen_ && !is_hello()) first_frame();
   if (closed_) return;
@@ -200,14 +204,20 @@ void TcpStream::begin_read_response() {
   }
 }
 
-// Where the rest of the segment goes. None: it goes nowhere, and perhaps the connection has broken.
-std::size_t TcpStream::aim(std::span<iovec> pieces) {
+// Where the rest of the segment goes, or its next bytes. None: it goes nowhere, and perhaps the connection has broken;
+// or it waits for memory.
+std::size_t TcpStream::aim(std::span<iovec> pieces, std::size_t count) {
+  const std::size_t used = find_target(pieces, count);
+  return used == 0 || can_be_written(pieces.first(used)) ? used : 0;
+}
+
+std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
   const std::size_t skipped = payload_bytes_ - payload_left_;
   switch (into_) {
     case Into::message:
-      return current_ ? queue_pair_.aim(*current_, payload_left_, pieces) : 0;
+      return current_ ? queue_pair_.aim(*current_, count, pieces) : 0;
     case Into::read: {
-      const std::optional<std::size_t> used = queue_pair_.aim_read(answer_bytes_ + skipped, payload_left_, pieces);
+      const std::optional<std::size_t> used = queue_pair_.aim_read(answer_bytes_ + skipped, count, pieces);
       if (!used) {
         // The rest of it is heard, and forgotten.
         into_ = Into::nothing;
@@ -222,7 +232,7 @@ std::size_t TcpStream::aim(std::span<iovec> pieces) {
       // It may have been withdrawn since the segment began.
       std::uint64_t where = 0;
       if (!may_write(segment_.tagged_offset + skipped, payload_left_, where)) return 0;
-      pieces[0] = {reinterpret_cast<void*>(where), payload_left_};
+      pieces[0] = {reinterpret_cast<void*>(where), count};
       return 1;
     }
     default:
@@ -236,19 +246,23 @@ void TcpStream::landed(std::size_t count) {
   if (payload_left_ == 0) step_ = Step::trailer;
 }
 
-void TcpStream::place(std::span<const std::byte> bytes) {
+// False: it waits for memory, or the connection has ended.
+bool TcpStream::place(std::span<const std::byte> bytes) {
   std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = aim(pieces);
+  const std::size_t used = aim(pieces, bytes.size());
+  if (awaits_memory_ || closed_) return false;
   const std::size_t count = bytes.size();
   for (const iovec& piece : std::span(pieces).first(used)) {
     const std::size_t part = std::min(bytes.size(), piece.iov_len);
     std::memcpy(piece.iov_base, bytes.data(), part);
     bytes = bytes.subspan(part);
   }
-  if (into_ == Into::message && current_ && !closed_) current_->placed += count;
+  if (into_ == Into::message && current_) current_->placed += count;
+  return true;
 }
 
 void TcpStream::end_segment() {
+  if (discards_) return end_discarded();
   if (peer_kind() == Peer::unknown) {
     const bool empty_write = segment_.opcode == Opcode::write && payload_bytes_ == 0;
     const bool of_port = empty_write && segment_.stag == kSignalStag &&

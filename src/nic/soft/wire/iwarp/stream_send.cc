@@ -77,6 +77,12 @@ std::uint64_t TcpStream::share_of_pass() {
 bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
   const std::size_t payload_max = out_.ulpdu_max() - segment_header_bytes(first.opcode);
   if (progress.bytes == 0 && message.length <= std::min<std::uint64_t>(kSmallMax, payload_max)) {
+    // Those of a row share a look at the clock: it takes as long as all else that is done here.
+    if (fabric_.passes() != last_pass_ || out_.waiting() == 0) sent_at_ = fabric_.engine().ticks();
+    if (!sources_.there(message.segments, {0, message.length}, message.length, false, sent_at_)) {
+      somebody_waits_ = true;
+      return false;
+    }
     SegmentHeader header = first;
     header.last = true;
     if (out_.append(header, message.segments, message.length)) {
@@ -90,6 +96,12 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
     const std::uint64_t limit = shared ? share_of_pass() : budget::kSentPerTurn;
     if (limit > 0 && fabric_.engine().descriptors_are_ours()) {
       const std::uint64_t before = progress.bytes;
+      // A frame goes in whole, so a little more than the limit may be sent.
+      const std::uint64_t left = message.length - before;
+      if (!sources_.there(message.segments, {before, std::min(left, limit + payload_max)}, left, false)) {
+        somebody_waits_ = true;
+        return false;
+      }
       progress.bytes = out_.send({first, message.segments, message.length}, before, limit);
       if (shared) sent_in_pass_ += progress.bytes - before;
       if (progress.bytes == message.length) return true;
@@ -301,6 +313,9 @@ bool TcpStream::serve_reads() {
       if (out_.blocked() || out_.broken()) return moved;  // turn() comes again
       const Segment source{0, 0, where, request.bytes};
       const std::size_t payload_max = out_.ulpdu_max() - kTaggedHeaderBytes;
+      const std::uint64_t left = request.bytes - read.offset;
+      const std::uint64_t next = std::min<std::uint64_t>(left, budget::kSentPerTurn + payload_max);
+      if (!read_sources_.there(std::span(&source, 1), {read.offset, next}, left, false)) return moved;
       if (request.bytes <= std::min<std::size_t>(kSmallMax, payload_max)) {
         first.last = true;
         whole = out_.append(first, {&source, 1}, request.bytes);
@@ -335,6 +350,8 @@ bool TcpStream::serve_atomic(Served& served) {
       refuse_read(served, check);
       return false;
     }
+    const Segment word{0, 0, where, kAtomicBytes};
+    if (!read_sources_.there(std::span(&word, 1), {0, kAtomicBytes}, kAtomicBytes, true)) return false;
     served.was = carry_out(
         request.operation == AtomicRequest::Operation::fetch_add ? WorkKind::fetch_add : WorkKind::compare_swap, where,
         request.operand, request.compare);

@@ -28,8 +28,8 @@ constexpr std::size_t kParkedAtEndMax = 16 << 20;
 }  // namespace
 
 // Nothing more is read for now.
-bool TcpStream::waits_for_buffers() const {
-  if (stuck_) return true;
+bool TcpStream::reads_no_more() const {
+  if (stuck_ || awaits_memory_) return true;
   if (parked_.empty()) return false;
   if (hung_up_) return parked_.cost() >= kParkedAtEndMax;
   if (!looks_past_ || parked_.cost() >= kParkedMax) return true;
@@ -98,7 +98,7 @@ void TcpStream::take_held() {
   const std::size_t from = std::exchange(held_from_, 0);
   const std::size_t rest = consume(std::span<const std::byte>(held).subspan(from)).size();
   fabric_.adapter().batch().flush();
-  if (rest > 0 && (stuck_ || turn_over_) && !closed_) {
+  if (rest > 0 && (stuck_ || turn_over_ || awaits_memory_) && !closed_) {
     held_from_ = held.size() - rest;
     held_ = std::move(held);
   } else {
@@ -115,6 +115,7 @@ void TcpStream::drop_parked() {
 
 void TcpStream::resume_receiving() {
   looks_past_ = false;
+  read_at_ = fabric_.engine().ticks();
   or_break([this] {
     deliver_parked();
     if (!closed_ && parked_.empty() && stuck_) go_on();
@@ -126,7 +127,7 @@ void TcpStream::resume_receiving() {
   } else if (!stuck_) {
     be_patient();
   }
-  if (closed_ || waits_for_buffers()) return;
+  if (closed_ || reads_no_more()) return;
   more_to_read_ = true;
   fabric_.come_back(turn_);
 }
@@ -134,6 +135,12 @@ void TcpStream::resume_receiving() {
 void TcpStream::deliver_parked() {
   while (!closed_ && !parked_.empty() && !current_) {
     Parked::Message& message = parked_.oldest();
+    if (awaits_memory_) return;
+    if (!message.immediate) {
+      const bool there = next_buffer_there(message.bytes.size());
+      fabric_.adapter().batch().flush();
+      if (!there) return;
+    }
     if (message.whole) {
       const std::size_t length = message.immediate ? 0 : message.bytes.size();
       const ImmediateData data = message.immediate ? parse_immediate(message.bytes) : ImmediateData{};

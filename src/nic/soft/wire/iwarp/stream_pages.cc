@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory of this process that is not there when a connection over TCP is to read or write it (nic/soft/own_pages.h).
+//
+// What cannot be sent yet is asked for again when its pages have come. What arrives for pages that are not there stays
+// where it has been read to, and nothing more is read. A peer that hangs up meanwhile is waited for no longer than
+// kMemoryPatience: how it ends comes behind all that it sent.
+#include <algorithm>
+#include <array>
+
+#include "base/log.h"
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/iwarp/stream.h"
+
+namespace anydat::nic::soft::iwarp {
+
+namespace {
+
+// From the moment at which the peer has hung up. As long as a peer that leaves in order waits for progress.
+constexpr base::Nanoseconds kMemoryPatience = 2'000'000'000;
+
+}  // namespace
+
+// Otherwise it is awaited.
+bool TcpStream::can_be_written(std::span<const iovec> pieces) {
+  if (targets_.there(pieces, read_at_)) [[likely]]
+    return true;
+  awaits_memory_ = true;
+  if (hung_up_) limit_wait_for_memory();
+  return false;
+}
+
+bool TcpStream::next_buffer_there(std::size_t bytes) {
+  std::array<iovec, kSegmentsMax> pieces;
+  const std::size_t used = queue_pair_.aim_next(bytes, pieces);
+  return used == 0 || can_be_written(std::span(pieces).first(used));
+}
+
+void TcpStream::own_pages_brought(bool there) {
+  if (closed_) return;
+  if (there) {
+    fabric_.come_back(turn_);
+  } else {
+    queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
+  }
+}
+
+// What waits looks again, and meets what the memory has become.
+void TcpStream::targets_brought(bool there) {
+  if (closed_ || !std::exchange(awaits_memory_, false)) return;
+  fabric_.engine().cancel_timer(memory_patience_);
+  if (there) {
+    resume_receiving();
+    more_to_read_ = true;
+    fabric_.come_back(turn_);
+    return;
+  }
+  base::log(base::LogLevel::warn, "a connection over TCP is cut: memory for what arrives cannot be written any more");
+  if (step_ == Step::payload && into_ == Into::memory) {
+    refuse(ddp_error::kBaseOrBounds, CloseReason::remote_access);
+  } else if (step_ == Step::payload && into_ == Into::read) {
+    into_ = Into::nothing;
+    answer_unwanted_ = true;
+    queue_pair_.read_failed(WorkStatus::local_protection);
+  } else if (current_) {
+    queue_pair_.fail_message(*current_, WorkStatus::local_protection);
+  } else {
+    queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
+  }
+}
+
+void TcpStream::limit_wait_for_memory() {
+  if (!memory_patience_.pending()) {
+    fabric_.engine().set_timer(memory_patience_, base::now_ns() + kMemoryPatience);
+  }
+}
+
+// What arrives is lost, and with it the connection; but the peer may have said how it ends.
+void TcpStream::give_memory_up() {
+  if (closed_ || !std::exchange(awaits_memory_, false)) return;
+  base::log(base::LogLevel::warn,
+            "the peer of a connection over TCP has gone, and memory for what it sent has not come in time");
+  discards_ = true;
+  into_ = Into::nothing;
+  parked_.clear();
+  more_to_read_ = true;
+  fabric_.come_back(turn_);
+}
+
+void TcpStream::end_discarded() {
+  if (segment_.opcode == Opcode::terminate) {
+    terminated(std::span(control_).first(std::min(payload_bytes_, control_.size())));
+  } else if (segment_.opcode == Opcode::write && payload_bytes_ == 0 && segment_.stag == kSignalStag) {
+    const bool graceful = segment_.tagged_offset == (static_cast<std::uint64_t>(Signal::goodbye) << 32 |
+                                                     static_cast<std::uint32_t>(CloseReason::graceful));
+    if (graceful) {
+      // It left in order, but not all of what it sent has been delivered.
+      closed_ = true;
+      queue_pair_.peer_lost(WorkStatus::transport);
+    } else {
+      signalled(segment_.tagged_offset);
+    }
+  }
+}
+
+}  // namespace anydat::nic::soft::iwarp
