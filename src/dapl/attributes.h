@@ -34,6 +34,13 @@ struct EpAttributes {
   Count ep_provider_specific_count = 0;
 };
 
+// What both ends of a common service point agree on: the arguments of socket(2). All zero where there is none.
+struct Comm {
+  int domain = 0;
+  int type = 0;
+  int protocol = 0;
+};
+
 // The addresses are the endpoint's and last as long as it.
 struct EpParameters {
   Handle ia_handle = nullptr;
@@ -48,6 +55,7 @@ struct EpParameters {
   Handle connect_evd_handle = nullptr;
   Handle srq_handle = nullptr;
   EpAttributes ep_attr;
+  Comm comm;
 };
 
 // Members of EpParameters that a change names. Bits of our own up to kParts; those of the attributes are the ones of
@@ -110,6 +118,14 @@ struct PspParameters {
   nic::ConnQual conn_qual;
   Handle evd_handle;
   PspFlags psp_flags;
+};
+
+// The address is the service point's and lasts as long as it.
+struct CspParameters {
+  Handle ia_handle;
+  const Comm* comm;
+  const sockaddr* address;
+  Handle evd_handle;
 };
 
 struct RspParameters {

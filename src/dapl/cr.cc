@@ -12,12 +12,13 @@
 
 namespace anydat::dapl {
 
-Cr::Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep)
+Cr::Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep, const Comm& comm)
     : Object(ia, kType),
       local_address_(request->local_address()),
       truncated_(request->private_data().size() > ia.nic().info().private_data_max),
       request_(std::move(request)),
-      ep_(ep) {}
+      ep_(ep),
+      comm_(comm) {}
 
 CrParameters Cr::query() const {
   // Peers that are no DAT programs may send more than any DAT program can (ATTR-1).
@@ -57,6 +58,7 @@ Error Cr::accept(Handle given, Count private_data_size, const void* private_data
     ep->undo(before);
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the connection", call);
   }
+  ep->note_comm(comm_);
   ep_ = nullptr;
   ia().retire(*this);
   return kSuccess;

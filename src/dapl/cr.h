@@ -18,7 +18,8 @@ class Cr final : public Object {
   static constexpr HandleType kType = HandleType::cr;
 
   // `ep`: the endpoint that goes with the request (made by the provider, or the one of an RSP), or null.
-  Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep);
+  // `comm`: of the common service point that it came to; else zero.
+  Cr(Ia& ia, std::unique_ptr<nic::ConnectionRequest> request, Ep* ep, const Comm& comm);
 
   CrParameters query() const;
   Error accept(Handle ep, Count private_data_size, const void* private_data);
@@ -45,6 +46,7 @@ class Cr final : public Object {
   const bool truncated_;
   std::unique_ptr<nic::ConnectionRequest> request_;
   Ep* ep_;
+  const Comm comm_;
 };
 
 }  // namespace anydat::dapl

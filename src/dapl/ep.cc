@@ -236,6 +236,7 @@ EpParameters Ep::query() const {
   answer.connect_evd_handle = handle_of(parts_.connect);
   answer.srq_handle = handle_of(srq_);
   answer.ep_attr = attr_;
+  answer.comm = comm_;
   return answer;
 }
 

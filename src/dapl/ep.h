@@ -75,6 +75,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   void give_back(const Evd& evd);
   Error connect(const sockaddr* remote, nic::ConnQual qual, Microseconds timeout, Count private_data_size,
                 const void* private_data, Qos qos, ConnectFlags flags);
+  // To the qualifier that is the address's port, without a wish for quality or paths (D2-CSP-7).
+  Error common_connect(const sockaddr* remote, Microseconds timeout, Count private_data_size, const void* private_data);
   Error dup_connect(const Ep& dup, Microseconds timeout, Count private_data_size, const void* private_data, Qos qos);
   Error disconnect(CloseFlags flags);
   Error reset();
@@ -100,6 +102,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   void undo(EpState before) { state_.store(before, std::memory_order_release); }
   // Notes who asks, for queries until the request is answered (EP-QUERY-7).
   void offer(const nic::ConnectionRequest& request, nic::ConnQual local_port);
+  // How the connection that is being made was agreed upon, for queries until the endpoint is reset (D2-CONN-4).
+  void note_comm(const Comm& comm) { comm_ = comm; }
   const Parts& parts() const { return parts_; }
 
   // nic::QueuePairEvents
@@ -172,6 +176,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
   Parts parts_;
   EpAttributes attr_{};
   bool parts_taken_ = false;
+  Comm comm_;
   std::vector<std::byte> private_data_;  // of the last ESTABLISHED (PD-6) or PEER_REJECTED (D2-CR-2)
   struct Ends {
     nic::Address local, remote;

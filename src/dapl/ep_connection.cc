@@ -83,6 +83,22 @@ Error Ep::connect(const sockaddr* remote, nic::ConnQual qual, Microseconds timeo
   return connect({call, address, qual, timeout, data, qos, {}});
 }
 
+Error Ep::common_connect(const sockaddr* remote, Microseconds timeout, Count private_data_size,
+                         const void* private_data) {
+  const char* call = "dat_ep_common_connect";
+  nic::Address address;
+  if (const Error error = read_address(call, remote, address)) return error;
+  const in_port_t port = ntohs(address.generic.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+  if (port == 0) return fail(Code::invalid_address, Detail::address_malformed, "{}: the remote address has no port", call);
+  std::span<const std::byte> data;
+  if (const Error error =
+          read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
+    return error;
+  if (const Error error = connect({call, address, port, timeout, data, kBestEffort, {}})) return error;
+  note_comm({address.generic.sa_family, SOCK_STREAM, IPPROTO_TCP});
+  return kSuccess;
+}
+
 Error Ep::dup_connect(const Ep& dup, Microseconds timeout, Count private_data_size, const void* private_data, Qos qos) {
   const char* call = "dat_ep_dup_connect";
   std::span<const std::byte> data;
@@ -149,6 +165,7 @@ Error Ep::reset() {
   if (state() == EpState::unconnected) return kSuccess;
   queue_pair_->reset();
   private_data_.clear();
+  comm_ = {};
   apply(EpStep::reset);
   return kSuccess;
 }

@@ -12,7 +12,7 @@ namespace anydat::dapl {
 
 inline constexpr std::size_t kSentenceBytesMax = 480;
 
-// The type of a return code. The numbers are those of both versions of the interface.
+// The type of a return code. The numbers are those of both versions of the interface; the last two are 2.0's alone.
 enum class Code : std::uint32_t {
   abort = 0x00010000,
   conn_qual_in_use = 0x00020000,
@@ -34,6 +34,8 @@ enum class Code : std::uint32_t {
   invalid_address = 0x00120000,
   interrupted_call = 0x00130000,
   conn_qual_unavailable = 0x00140000,
+  port_in_use = 0x00160000,
+  comm_not_supported = 0x00170000,
 };
 
 // The subtype, as far as it is not the place of an argument. The numbers are those of version 1.2; a face whose version

@@ -245,7 +245,7 @@ void Ia::destroy_everything() {
   for (;; nic().await_quiet()) {
     base::Guard guard(engine());
     closing_ = true;
-    for (const HandleType type : {HandleType::psp, HandleType::rsp, HandleType::cr}) retire_all(type);
+    for (const HandleType type : {HandleType::psp, HandleType::rsp, HandleType::csp, HandleType::cr}) retire_all(type);
     // The program may use the memory of its buffers for other things as soon as we return.
     bool quiet = true;
     for (auto& object : of(HandleType::ep)) quiet &= static_cast<Ep&>(*object).cut();
@@ -302,6 +302,9 @@ void Ia::retire(Object& object) {
     case HandleType::rsp:
       static_cast<Rsp&>(object).shut_down();
       break;
+    case HandleType::csp:
+      static_cast<Csp&>(object).shut_down();
+      break;
     case HandleType::rmr:
       static_cast<Rmr&>(object).shut_down();
       break;
@@ -339,6 +342,7 @@ Count Ia::limit_of(HandleType type) const {
       return limits_.max_cnos;
     case HandleType::psp:
     case HandleType::rsp:
+    case HandleType::csp:
       return limits_.max_service_points;
     default:
       return 1 << 20;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/service_point.h"
 
+#include <netinet/in.h>
+
+#include <cstring>
 #include <new>
 
 #include "dapl/cr.h"
@@ -11,7 +14,7 @@
 
 namespace anydat::dapl {
 
-// ---- what both have in common
+// ---- what all have in common
 
 ServicePoint::ServicePoint(Ia& ia, HandleType type, Evd& evd) : Object(ia, type), evd_(evd) {
   evd_.change_streams([](StreamCounts& counts) { ++counts.others; });
@@ -30,12 +33,16 @@ Error ServicePoint::check(const char* call, const Evd& evd) {
   return kSuccess;
 }
 
-Error ServicePoint::listen(const char* call, nic::ConnQual qual) {
+nic::Status ServicePoint::try_to_listen(nic::ConnQual qual) {
   nic::Status status = nic::Status::ok;
   listener_ = ia().nic().listen(qual, *this, status);
-  switch (status) {
+  if (status == nic::Status::ok) qual_ = listener_->qual();
+  return status;
+}
+
+Error ServicePoint::listen(const char* call, nic::ConnQual qual) {
+  switch (try_to_listen(qual)) {
     case nic::Status::ok:
-      qual_ = listener_->qual();
       return kSuccess;
     case nic::Status::in_use:
       return fail(Code::conn_qual_in_use, Detail::none, "{}: somebody listens on {} already", call,
@@ -70,7 +77,7 @@ void ServicePoint::take_back(Ep& ep) {
 
 bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep) {
   if (ep) ep->offer(*request, qual_);
-  Cr* cr = ia().adopt(std::make_unique<Cr>(ia(), std::move(request), ep));
+  Cr* cr = ia().adopt(std::make_unique<Cr>(ia(), std::move(request), ep, comm()));
   if (cr) {
     Event event{};
     event.kind = EventKind::connection_request;
@@ -136,6 +143,91 @@ bool Psp::provide_endpoint(Ep*& ep) {
   if (flags_ == PspFlags::consumer) return true;
   ep = Ep::create_tentative(ia());
   return ep != nullptr;
+}
+
+// ---- common service points
+
+namespace {
+
+// D2-CSP-2: the IA's address, or the wildcard of its family; the port is the Consumer's to choose.
+Error read_local_address(const char* call, const Ia& ia, const Comm& comm, const sockaddr* given,
+                         nic::Address& address) {
+  address = {};
+  if (given->sa_family != comm.domain) {
+    return fail(Code::invalid_address, Detail::address_malformed, "{}: the address has family {}, and comm domain {}",
+                call, given->sa_family, comm.domain);
+  }
+  const nic::Address& own = ia.address();
+  const bool same_family = own.generic.sa_family == given->sa_family;
+  bool good = false;
+  if (given->sa_family == AF_INET) {
+    std::memcpy(&address.v4, given, sizeof address.v4);
+    const in_addr_t wanted = address.v4.sin_addr.s_addr;
+    good = wanted == htonl(INADDR_ANY) || (same_family && wanted == own.v4.sin_addr.s_addr);
+  } else {
+    std::memcpy(&address.v6, given, sizeof address.v6);
+    const in6_addr& wanted = address.v6.sin6_addr;
+    good = IN6_IS_ADDR_UNSPECIFIED(&wanted) || (same_family && IN6_ARE_ADDR_EQUAL(&wanted, &own.v6.sin6_addr));
+  }
+  if (good) return kSuccess;
+  return fail(Code::invalid_address, Detail::address_unsupported,
+              "{}: the address is neither that of {} nor the wildcard of its family", call, ia.name());
+}
+
+in_port_t& port_of(nic::Address& address) {
+  return address.generic.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port;
+}
+
+}  // namespace
+
+Error Csp::create(Ia& ia, const Comm& comm, const sockaddr* address, Evd& evd, Handle* handle) {
+  const char* call = "dat_csp_create";
+  const bool internet = comm.domain == AF_INET || comm.domain == AF_INET6;
+  if (!internet || comm.type != SOCK_STREAM || (comm.protocol != 0 && comm.protocol != IPPROTO_TCP)) {
+    return fail(Code::comm_not_supported, Detail::none,
+                "{}: domain {}, type {}, protocol {}: only streams of TCP over IPv4 and IPv6 are supported", call,
+                comm.domain, comm.type, comm.protocol);
+  }
+  nic::Address own;
+  if (const Error error = read_local_address(call, ia, comm, address, own)) return error;
+  base::Guard guard(ia.engine());
+  if (const Error error = check(call, evd)) return error;
+  Csp* csp = ia.adopt(std::make_unique<Csp>(ia, evd, comm, own));
+  if (!csp) return ia.out_of(call, "service points", Detail::device);
+  if (const Error error = csp->listen_at_port()) {
+    ia.retire(*csp);
+    return error;
+  }
+  *handle = csp->handle();
+  return kSuccess;
+}
+
+// D2-CSP-3: a port that cannot be had has one code, whoever has it.
+Error Csp::listen_at_port() {
+  const char* call = "dat_csp_create";
+  const in_port_t wanted = ntohs(port_of(address_));
+  switch (try_to_listen(wanted)) {
+    case nic::Status::ok:
+      port_of(address_) = htons(static_cast<in_port_t>(qual_));
+      return kSuccess;
+    case nic::Status::in_use:
+      return fail(Code::port_in_use, Detail::none, "{}: somebody listens on port {} already", call, wanted);
+    case nic::Status::none_free:
+      return fail(Code::port_in_use, Detail::none, "{}: no free port", call);
+    case nic::Status::denied:
+      return fail(Code::port_in_use, Detail::none, "{}: port {} needs a privilege", call, wanted);
+    default:
+      return fail(Code::insufficient_resources, Detail::device, "{}: no descriptor to listen with", call);
+  }
+}
+
+CspParameters Csp::query() const {
+  return {ia().handle(), &comm_, &address_.generic, evd_.handle()};
+}
+
+Error Csp::free() {
+  ia().retire(*this);
+  return kSuccess;
 }
 
 // ---- reserved service points

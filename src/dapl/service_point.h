@@ -13,7 +13,7 @@ namespace anydat::dapl {
 class Ep;
 class Evd;
 
-// What public and reserved service points share: listening on a qualifier, and turning requests that arrive there into
+// What service points of all kinds share: listening on a qualifier, and turning requests that arrive there into
 // CRs and events. With the engine held.
 class ServicePoint : public Object, public nic::ListenerEvents {
  public:
@@ -24,11 +24,13 @@ class ServicePoint : public Object, public nic::ListenerEvents {
  protected:
   ServicePoint(Ia& ia, HandleType type, Evd& evd);
   // qual 0 picks one.
+  nic::Status try_to_listen(nic::ConnQual qual);
   Error listen(const char* call, nic::ConnQual qual);
   // The endpoint for an arriving request; false: the request is refused.
   virtual bool provide_endpoint(Ep*& ep) = 0;
   virtual void take_back(Ep& ep);  // that endpoint, of a request that found no room
   virtual void request_delivered() {}
+  virtual Comm comm() const { return {}; }  // that a request to it agrees on
   // Makes the request a CR and an event. False: no room; the endpoint is gone if it is null afterwards.
   bool announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep);
   static Error check(const char* call, const Evd& evd);
@@ -78,6 +80,28 @@ class Rsp final : public ServicePoint {
   Ep* ep_;
   Handle shown_ep_ = nullptr;  // what a query answers, also once the endpoint has gone its own way
   bool used_ = false;
+};
+
+// A common service point: a PSP at the port of a socket address, for programs that agree on a Comm (D2-CSP). Endpoints are
+// the Consumer's.
+class Csp final : public ServicePoint {
+ public:
+  static constexpr HandleType kType = HandleType::csp;
+
+  Csp(Ia& ia, Evd& evd, const Comm& comm, const nic::Address& address)
+      : ServicePoint(ia, kType, evd), comm_(comm), address_(address) {}
+
+  static Error create(Ia& ia, const Comm& comm, const sockaddr* address, Evd& evd, Handle* handle);
+  CspParameters query() const;
+  Error free();
+
+ private:
+  Error listen_at_port();
+  bool provide_endpoint(Ep*&) override { return true; }
+  Comm comm() const override { return comm_; }
+
+  const Comm comm_;
+  nic::Address address_;  // its port, too, is fixed when the handle is told
 };
 
 }  // namespace anydat::dapl

@@ -100,7 +100,7 @@ void fill(const dapl::EpParameters& from, DAT_EP_PARAM& to) {
   to.connect_evd_handle = from.connect_evd_handle;
   to.srq_handle = from.srq_handle;
   fill(from.ep_attr, to.ep_attr);
-  tell_more(to);
+  tell_more(from, to);
 }
 
 void fill(const dapl::EvdParameters& from, DAT_EVD_PARAM& to) {

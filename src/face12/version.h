@@ -101,7 +101,7 @@ static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kCon
 
 inline void tell_more(DAT_IA_ATTR&) {}
 inline void tell_more(DAT_PROVIDER_ATTR&) {}
-inline void tell_more(DAT_EP_PARAM&) {}
+inline void tell_more(const dapl::EpParameters&, DAT_EP_PARAM&) {}
 inline void tell_more(DAT_LMR_PARAM&) {}
 inline void tell_more(DAT_RMR_PARAM&) {}
 

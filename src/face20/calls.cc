@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Provider's calls that version 2.0 has added, and those whose parameters it has changed.
-#include <netinet/in.h>
-
 #include <array>
 #include <cstdarg>
 
@@ -12,7 +10,6 @@
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
 #include "dapl/rmr.h"
-#include "dapl/service_point.h"
 #include "face/calls.h"
 #include "face/convert.h"
 #include "face/objects.h"
@@ -137,42 +134,6 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const
 }
 
 // ---- what the version has added
-
-dapl::Error csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM* comm, DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd_handle,
-                       DAT_CSP_HANDLE* csp) {
-  const char* call = "dat_csp_create";
-  ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
-  ANYDAT_OBJECT_OF(ia, Evd, evd, evd_handle, call, handle_evd_cr);
-  if (!comm) return dapl::fail(at(2), "{}: comm is NULL", call);
-  if (!address) return dapl::fail(at(3), "{}: address is NULL", call);
-  if (!csp) return dapl::fail(at(5), "{}: csp_handle is NULL", call);
-  return not_supported(call, "common service points are");
-}
-
-dapl::Error csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK, DAT_CSP_PARAM*) {
-  return bad_handle("dat_csp_query", "csp_handle", csp_handle, dapl::Detail::handle_csp);
-}
-
-dapl::Error csp_free(DAT_CSP_HANDLE csp_handle) {
-  return bad_handle("dat_csp_free", "csp_handle", csp_handle, dapl::Detail::handle_csp);
-}
-
-// D2-CSP-7, D2-CSP-8.
-dapl::Error ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_TIMEOUT timeout,
-                              DAT_COUNT private_data_size, const DAT_PVOID private_data) {
-  const char* call = "dat_ep_common_connect";
-  ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
-  if (!remote) return dapl::fail(at(2), "{}: remote_address is NULL", call);
-  in_port_t port = 0;
-  if (remote->sa_family == AF_INET) port = reinterpret_cast<const sockaddr_in*>(remote)->sin_port;
-  if (remote->sa_family == AF_INET6) port = reinterpret_cast<const sockaddr_in6*>(remote)->sin6_port;
-  if (port == 0) {
-    return dapl::fail(dapl::Code::invalid_address, dapl::Detail::address_malformed,
-                      "{}: remote_address has no port, or a family that the adapter does not speak", call);
-  }
-  base::Guard guard(ep->ia().engine());
-  return ep->connect(remote, ntohs(port), timeout, private_data_size, private_data, dapl::kBestEffort, 0);
-}
 
 dapl::Error rmr_create_for_ep(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr) {
   const char* call = "dat_rmr_create_for_ep";

@@ -157,8 +157,8 @@ inline void tell_more(DAT_PROVIDER_ATTR& attr) {
   attr.ha_supported = DAT_FALSE;
   attr.ha_loadbalancing = DAT_HA_LB_NONE;
 }
-inline void tell_more(DAT_EP_PARAM& param) {
-  param.comm = {};
+inline void tell_more(const dapl::EpParameters& from, DAT_EP_PARAM& param) {
+  param.comm = {from.comm.domain, from.comm.type, from.comm.protocol};  // D2-CONN-4
 }
 inline void tell_more(DAT_LMR_PARAM& param) {
   param.va_type = DAT_VA_TYPE_VA;
