@@ -74,16 +74,24 @@ done
 
 # ---- Every exported call
 
+exports_of() { # LIBRARY
+  sed -nE 's/^ +((any)?dats?_[a-z_]+);.*/\1/p' "src/$1.map" | grep -v '^anydat_' | sort
+}
+
 # dat_ia_open is the public name of dat_ia_openv. The other three are not for programs: two are what a registry calls in a
 # Provider, one is undocumented and kept for old binaries.
-calls=$(sed -nE 's/^ +((any)?dats?_[a-z_]+);.*/\1/p' src/libdat.map |
-  sed 's/^dat_ia_openv$/dat_ia_open/' | grep -vxE 'dat_provider_init|dat_provider_fini|dats_get_ia_handle' | sort)
+calls=$(sed -nE 's/^ +((any)?dats?_[a-z_]+);.*/\1/p' src/libdat.map src/libdat2.map |
+  sed 's/^dat_ia_openv$/dat_ia_open/' | grep -vxE 'dat_provider_init|dat_provider_fini|dats_get_ia_handle' | sort -u)
 for call in $calls; do
-  [ -f "man/$call.3.scd" ] || fault "src/libdat.map exports $call, for which there is no page"
+  [ -f "man/$call.3.scd" ] || fault "$call is exported, and there is no page for it"
   if [ -f "man/$call.3.scd" ] && ! grep -qE "\b$call\(" "man/$call.3.scd"; then
     fault "man/$call.3.scd: SYNOPSIS does not declare $call"
   fi
 done
+# The calls of uDAPL 2.0 alone, and those whose parameters it has changed, are declared as in its headers.
+while read -r call; do
+  grep -q '^#include <dat2/udat.h>' "man/$call.3.scd" || fault "man/$call.3.scd: SYNOPSIS does not tell uDAPL 2.0's prototype"
+done < <({ diff <(exports_of libdat) <(exports_of libdat2) | sed -n 's/^> //p' && printf 'dat_%s\n' cr_reject lmr_create rmr_bind; })
 for file in man/*.3.scd; do
   call=$(basename "$file" .3.scd)
   grep -qx "$call" <<<"$calls" || fault "$file: $call is not exported"
@@ -135,6 +143,7 @@ blocks_of() { # FILE SECTION
 cat >"$work/common.h" <<'END'
 #include <anydat/anydat.h>
 #include <arpa/inet.h>
+#include <poll.h>
 #include <dat/dat_registry.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,21 +170,27 @@ extern DAT_COUNT more;
 extern DAT_RETURN rc;
 extern char buffer[4096];
 END
+sed -e 's,<anydat/anydat.h>,<dat2/udat.h>,; s,<dat/dat_registry.h>,<dat2/dat_registry.h>,' -e '$a extern DAT_CSP_HANDLE csp;' \
+  "$work/common.h" >"$work/common2.h"
+printf '#include <dat2/dat_ib_extensions.h>\n' >>"$work/common2.h"
 printf '#include "common.h"\n' >"$work/examples.c"
+printf '#include "common2.h"\n' >"$work/examples2.c"
 block=0
 for file in man/*.3.scd man/*.7.scd; do
   blocks_of "$file" EXAMPLES >"$work/blocks"
   grep -q '^@' "$work/blocks" || [[ $file == *.7.scd ]] || fault "$file: EXAMPLES has no example"
+  version= # of the headers: 2 where a page has those of uDAPL 2.0 alone
+  if grep -q '^#include <dat2/' "$file" && ! grep -q '^#include <\(dat\|anydat\)/' "$file"; then version=2; fi
   csplit -sz -f "$work/block." "$work/blocks" '/^@ /' '{*}'
   for part in "$work"/block.*; do
     [ -s "$part" ] || continue
     block=$((block + 1))
     line=$(sed -n '1s/^@ //p' "$part")
     if grep -qE '^[a-z][A-Za-z_ *]*\(.*\) \{$' <(grep -vE '^(if|for|while|switch|do)\b' "$part"); then
-      { printf '#include "common.h"\n#line %s "%s"\n' "$line" "$file" && tail -n +2 "$part"; } >"$work/whole.$block.c"
+      { printf '#include "common%s.h"\n#line %s "%s"\n' "$version" "$line" "$file" && tail -n +2 "$part"; } >"$work/whole.$block.c"
     else
       { printf 'void example_%s(void);\nvoid example_%s(void) {\n#line %s "%s"\n' $block $block "$line" "$file" &&
-        tail -n +2 "$part" && printf '}\n'; } >>"$work/examples.c"
+        tail -n +2 "$part" && printf '}\n'; } >>"$work/examples$version.c"
     fi
     rm -f "$part"
   done
@@ -183,7 +198,7 @@ done
 awk '/^```c$/ {open = 1; next} /^```/ {open = 0} open' docs/first-program.md >"$work/whole.first-program.c"
 
 flags=(-std=gnu11 -fsyntax-only -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable -Iinclude "-I$work")
-for source in "$work/examples.c" "$work"/whole.*.c; do
+for source in "$work/examples.c" "$work/examples2.c" "$work"/whole.*.c; do
   if ! "${CC:-cc}" "${flags[@]}" "$source" 2>"$work/complaint"; then
     while IFS= read -r line; do fault "$line"; done < <(grep -E ': (fatal )?error:' "$work/complaint")
   fi
