@@ -305,7 +305,11 @@ Handles ApiCall::good_handles(const Household& home) const {
 }
 
 const std::vector<ApiCall>& api_calls() {
-  static const std::vector<ApiCall> all = table();
+  static const std::vector<ApiCall> all = [] {
+    std::vector<ApiCall> calls = table();
+    for (ApiCall& more : calls_of_version2()) calls.push_back(std::move(more));
+    return calls;
+  }();
   return all;
 }
 

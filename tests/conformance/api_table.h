@@ -27,10 +27,14 @@ struct ApiCall {
   std::vector<HandleArgument> handles;
   // The call with these handles and otherwise good arguments.
   std::function<DAT_RETURN(Household&, const Handles&)> call;
+  bool may_lack = false;  // an adapter may answer DAT_MODEL_NOT_SUPPORTED
 
   std::string function() const { return name.substr(0, name.find(' ')); }
   Handles good_handles(const Household& home) const;
 };
+
+// Those that version 2.0 has added or changed: those of api_table2.cc, or none.
+std::vector<ApiCall> calls_of_version2();
 
 // Every exported call that takes a handle.
 const std::vector<ApiCall>& api_calls();

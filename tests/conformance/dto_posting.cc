@@ -8,6 +8,7 @@
 
 #include "ep_fixture.h"
 #include "support/properties.h"
+#include "support/versions.h"
 
 namespace anydat::test {
 namespace {
@@ -112,13 +113,13 @@ TEST_P(DtoPosting, EmptySegmentsAreNotLookedAt) {
   const Pair pair = make_connected_pair();
   DAT_LMR_TRIPLET empty{};
   empty.lmr_context = 0xDEADBEEF;
-  empty.pad = 0x55555555;
+  set_padding(empty, 0x55555555);
   empty.virtual_address = ~DAT_VADDR{0};
   DAT_LMR_TRIPLET sink = server_buffers.triplet(0);
-  sink.pad = 0xFFFFFFFF;  // TYPE-1: ignored
+  set_padding(sink, 0xFFFFFFFF);  // TYPE-1: ignored
   DAT_LMR_TRIPLET receive[3] = {empty, sink, empty};
   DAT_LMR_TRIPLET source = client_buffers.triplet(0);
-  source.pad = 0xFFFFFFFF;
+  set_padding(source, 0xFFFFFFFF);
   source.segment_length = 40;
   fill_pattern(client_buffers[0].first(40), 3);
   DAT_LMR_TRIPLET send[3] = {empty, empty, source};
@@ -129,10 +130,10 @@ TEST_P(DtoPosting, EmptySegmentsAreNotLookedAt) {
 }
 
 TEST_P(DtoPosting, LengthsThatDoNotAddUpAreRefused) {
-  // DTO-7, DTO-2
+  // DTO-7, DTO-2, D2-TYPE-6
   const Pair pair = make_connected_pair();
   DAT_LMR_TRIPLET segments[2] = {server_buffers.triplet(0), server_buffers.triplet(1)};
-  segments[0].segment_length = ~DAT_VLEN{0};
+  segments[0].segment_length = kSegmentLengthMax;
   for (const Post& post : both(pair.server)) {
     EXPECT_THAT(post(2, segments), HasType(DAT_INVALID_PARAMETER));
   }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "ep_fixture.h"
+#include "support/versions.h"
 
 namespace anydat::test {
 namespace {
@@ -228,7 +229,7 @@ TEST_P(EpCreate, AdapterAndZoneMustBeLiveAndBelongTogether) {
 
 TEST_P(EpCreate, ServiceTypeIsReliableConnection) {
   // EP-CREATE-13
-  EXPECT_THAT(create_with([](DAT_EP_ATTR& attr) { attr.service_type = static_cast<DAT_SERVICE_TYPE>(1); }),
+  EXPECT_THAT(create_with([](DAT_EP_ATTR& attr) { attr.service_type = kNoServiceType; }),
               HasType(DAT_INVALID_PARAMETER));
 }
 
@@ -282,7 +283,7 @@ TEST_P(EpCreate, LimitsOfTheAdapterAreInclusive) {
                                       std::pair{&DAT_EP_ATTR::max_rdma_size, limits.max_rdma_size}}) {
     EXPECT_THAT(create_with([&, member = member, limit = limit](DAT_EP_ATTR& attr) { attr.*member = limit; }),
                 Succeeds());
-    if (limit < std::numeric_limits<DAT_VLEN>::max()) {
+    if (limit < kSegmentLengthMax) {
       EXPECT_THAT(create_with([&, member = member, limit = limit](DAT_EP_ATTR& attr) { attr.*member = limit + 1; }),
                   HasType(DAT_INVALID_PARAMETER));
     }

@@ -35,8 +35,11 @@ const char* name_of_type(DAT_HANDLE_TYPE type) {
       return "CNO";
     case DAT_HANDLE_TYPE_SRQ:
       return "SRQ";
+    default:
+      break;
   }
-  return "?";
+  // What version 2.0 alone has.
+  return static_cast<int>(type) == DAT_HANDLE_TYPE_SRQ + 1 ? "CSP" : "?";
 }
 
 Household::Household(const Wire& wire) {
@@ -71,8 +74,22 @@ void Household::create(const Wire& wire) {
   idle = make_ep();
   reserved = make_ep();
   require(dat_rsp_create(ia, reserved_qualifier, reserved, evd, &rsp), "dat_rsp_create");
+  csp = make_csp();
   connect_to_itself();
   ask_itself();
+}
+
+DAT_HANDLE Household::make_csp() const {
+  DAT_HANDLE made = DAT_HANDLE_NULL;
+#if DAT_VERSION_MAJOR >= 2
+  DAT_IA_ATTR attributes{};
+  require(dat_ia_query(ia, nullptr, DAT_IA_FIELD_ALL, &attributes, 0, nullptr), "dat_ia_query");
+  sockaddr_storage address{};
+  DAT_COMM comm{attributes.ia_address_ptr->sa_family, SOCK_STREAM, 0};
+  address.ss_family = attributes.ia_address_ptr->sa_family;  // the wildcard, any port
+  require(dat_csp_create(ia, &comm, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), evd, &made), "dat_csp_create");
+#endif
+  return made;
 }
 
 DAT_EP_HANDLE Household::make_ep() const {
@@ -110,6 +127,9 @@ void Household::free_all() {
   require(dat_rsp_free(rsp), "dat_rsp_free");
   require(dat_psp_free(psp), "dat_psp_free");
   require(dat_psp_free(other_psp), "dat_psp_free");
+#if DAT_VERSION_MAJOR >= 2
+  require(dat_csp_free(csp), "dat_csp_free");
+#endif
   for (const DAT_EP_HANDLE ep : {idle, connected, accepted, reserved, asking_}) {
     require(dat_ep_free(ep), "dat_ep_free");
   }
@@ -149,8 +169,9 @@ DAT_HANDLE Household::of_type(DAT_HANDLE_TYPE type) const {
       return cno;
     case DAT_HANDLE_TYPE_SRQ:
       return srq;
+    default:
+      return csp;
   }
-  return DAT_HANDLE_NULL;
 }
 
 DAT_LMR_TRIPLET Household::segment() const {

@@ -12,7 +12,7 @@
 
 namespace anydat::test {
 
-inline constexpr int kHandleTypes = DAT_HANDLE_TYPE_SRQ + 1;
+inline constexpr int kHandleTypes = DAT_HANDLE_TYPE_SRQ + (DAT_VERSION_MAJOR == 1 ? 1 : 2);
 const char* name_of_type(DAT_HANDLE_TYPE type);
 
 // An open adapter with one object of every type, and some more where a call wants one in a certain state. It is closed
@@ -46,6 +46,7 @@ class Household {
   DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
   DAT_PSP_HANDLE other_psp = DAT_HANDLE_NULL;
   DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+  DAT_HANDLE csp = DAT_HANDLE_NULL;  // null where the version has none
   DAT_CR_HANDLE cr = DAT_HANDLE_NULL;  // a request that arrived at psp
   // Used by nothing, so that they can be freed.
   DAT_PZ_HANDLE spare_pz = DAT_HANDLE_NULL;
@@ -59,6 +60,7 @@ class Household {
  private:
   void create(const Wire& wire);
   DAT_EP_HANDLE make_ep() const;
+  DAT_HANDLE make_csp() const;
   DAT_PSP_HANDLE make_psp(DAT_CONN_QUAL* qualifier) const;
   // Has an endpoint of its own ask at psp, and takes the request.
   void ask_itself();

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "rdma_fixture.h"
+#include "support/versions.h"
 
 namespace anydat::test {
 namespace {
@@ -83,7 +84,7 @@ TEST_P(LmrRdma, ATripletIsUsedAsItWasGiven) {
   expect_completion(pair.client_evds.recv.get());
   DAT_RMR_TRIPLET received{};
   std::memcpy(&received, client_buffers[0].data(), sizeof received);
-  received.pad = 0xFFFFFFFF;  // TYPE-1: ignored
+  set_padding(received, 0xFFFFFFFF);  // TYPE-1: ignored
   fill_pattern(target.bytes().subspan(12'345, 777), 5);
   ASSERT_THAT(rdma_read(pair.client, local.triplet(0, 777), received, 2), Succeeds());
   EXPECT_EQ(expect_completion(pair.client_evds.request.get()).transfered_length, 777u);

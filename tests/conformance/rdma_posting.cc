@@ -6,6 +6,7 @@
 #include "ep_states.h"
 #include "rdma_fixture.h"
 #include "support/properties.h"
+#include "support/versions.h"
 #include "support/waiter.h"
 
 namespace anydat::test {
@@ -80,7 +81,7 @@ TEST_P(RdmaPosting, LengthsAreChecked) {
   for (const Rdma kind : kBothRdma) {
     SCOPED_TRACE(rdma_name(kind));
     DAT_LMR_TRIPLET overflowing[2] = {local.triplet(0, 10), local.triplet(0, 10)};
-    overflowing[0].segment_length = ~DAT_VLEN{0};
+    overflowing[0].segment_length = kSegmentLengthMax;
     EXPECT_THAT(post(kind, pair.client, 2, overflowing, target.remote(0, 10)), HasType(DAT_INVALID_PARAMETER));
     DAT_LMR_TRIPLET segment = local.triplet(0, 1001);
     EXPECT_THAT(post(kind, pair.client, 1, &segment, target.remote(0, 1001)), HasType(DAT_INVALID_PARAMETER));

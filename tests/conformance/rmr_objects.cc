@@ -4,6 +4,7 @@
 
 #include "rmr_fixture.h"
 #include "support/properties.h"
+#include "support/versions.h"
 
 namespace anydat::test {
 namespace {
@@ -53,7 +54,7 @@ TEST_P(RmrObjects, NumberIsLimitedByTheAdapter) {
 TEST_P(RmrObjects, QueryShowsTheBinding) {
   // RMR-QUERY-1, RMR-QUERY-3, GEN-7
   static_assert(DAT_RMR_FIELD_IA_HANDLE == 0x1 && DAT_RMR_FIELD_PZ_HANDLE == 0x2 && DAT_RMR_FIELD_LMR_TRIPLET == 0x4 &&
-                DAT_RMR_FIELD_MEM_PRIV == 0x8 && DAT_RMR_FIELD_RMR_CONTEXT == 0x10 && DAT_RMR_FIELD_ALL == 0x1F);
+                DAT_RMR_FIELD_MEM_PRIV == 0x8 && DAT_RMR_FIELD_RMR_CONTEXT == 0x10 && DAT_RMR_FIELD_ALL == (kIsVersion1 ? 0x1F : 0x7F));
   const Pair pair = make_connected_pair();
   const Rmr rmr(server.pz);
   for (const std::size_t offset : {std::size_t{0}, std::size_t{100}}) {
@@ -72,7 +73,7 @@ TEST_P(RmrObjects, QueryChecksItsArguments) {
   // RMR-QUERY-3, GEN-2, GEN-7
   const Rmr rmr(server.pz);
   DAT_RMR_PARAM param{};
-  EXPECT_THAT(dat_rmr_query(rmr.get(), static_cast<DAT_RMR_PARAM_MASK>(0x20), &param), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(dat_rmr_query(rmr.get(), static_cast<DAT_RMR_PARAM_MASK>(DAT_RMR_FIELD_ALL + 1), &param), HasType(DAT_INVALID_PARAMETER));
   EXPECT_THAT(dat_rmr_query(rmr.get(), DAT_RMR_FIELD_ALL, nullptr), HasType(DAT_INVALID_PARAMETER));
   EXPECT_THAT(dat_rmr_query(rmr.get(), static_cast<DAT_RMR_PARAM_MASK>(0), &param), Succeeds());
   for (const DAT_HANDLE bad : {static_cast<DAT_HANDLE>(DAT_HANDLE_NULL), memory.get(), server.pz.get()}) {

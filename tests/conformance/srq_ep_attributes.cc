@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "srq_fixture.h"
+#include "support/versions.h"
 
 namespace anydat::test {
 namespace {
@@ -172,7 +173,7 @@ TEST_P(SrqEndpointArguments, ValuesThatCannotBeMetAreRefused) {
   // EP-CSRQ-14
   const DAT_IA_ATTR limits = server.ia.attributes();
   const std::vector<std::pair<const char*, std::function<void(DAT_EP_ATTR&)>>> bad{
-      {"service_type", [](DAT_EP_ATTR& attr) { attr.service_type = static_cast<DAT_SERVICE_TYPE>(1); }},
+      {"service_type", [](DAT_EP_ATTR& attr) { attr.service_type = kNoServiceType; }},
       {"max_message_size", [&](DAT_EP_ATTR& attr) { attr.max_message_size = limits.max_message_size + 1; }},
       {"max_rdma_size", [&](DAT_EP_ATTR& attr) { attr.max_rdma_size = limits.max_rdma_size + 1; }},
       {"max_request_dtos", [&](DAT_EP_ATTR& attr) { attr.max_request_dtos = limits.max_dto_per_ep + 1; }},

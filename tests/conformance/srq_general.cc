@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "srq_fixture.h"
+#include "support/versions.h"
 
 namespace anydat::test {
 namespace {
@@ -212,15 +213,15 @@ TEST_P(SrqGeneral, FreeingAQueueInUseByAnotherThreadHarmsNoOther) {
 }
 
 TEST_P(SrqGeneral, TripletsAndCookiesHaveTheirSizes) {
-  // TYPE-1, TYPE-5
-  EXPECT_EQ(sizeof(DAT_LMR_TRIPLET), 24u);
-  EXPECT_EQ(offsetof(DAT_LMR_TRIPLET, lmr_context), 0u);
-  EXPECT_EQ(offsetof(DAT_LMR_TRIPLET, virtual_address), 8u);
-  EXPECT_EQ(offsetof(DAT_LMR_TRIPLET, segment_length), 16u);
+  // TYPE-1, TYPE-5, D2-SRQ-4: all of these tests hold for 2.0, too
+  EXPECT_EQ(sizeof(DAT_LMR_TRIPLET), kIsVersion1 ? 24u : 16u);
+  EXPECT_EQ(offsetof(DAT_LMR_TRIPLET, lmr_context), kIsVersion1 ? 0u : 12u);
+  EXPECT_EQ(offsetof(DAT_LMR_TRIPLET, virtual_address), kIsVersion1 ? 8u : 0u);
+  EXPECT_EQ(offsetof(DAT_LMR_TRIPLET, segment_length), kIsVersion1 ? 16u : 8u);
   EXPECT_EQ(sizeof(DAT_DTO_COOKIE), 8u);
   const Srq srq(server.ia, server.pz, 1);
   DAT_LMR_TRIPLET segment = buffers.triplet(0);
-  segment.pad = 0xFFFFFFFF;
+  set_padding(segment, 0xFFFFFFFF);
   EXPECT_THAT(dat_srq_post_recv(srq.get(), 1, &segment, cookie(0)), Succeeds()) << "the pad is ignored";
 }
 

@@ -3,10 +3,12 @@
 // srq_post_completion.cc.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <limits>
 
 #include "srq_states.h"
 #include "support/properties.h"
+#include "support/versions.h"
 #include "support/waiter.h"
 
 namespace anydat::test {
@@ -86,8 +88,9 @@ TEST_P(SrqPost, EmptySegmentsAreNotChecked) {
   // SRQ-POST-9, TYPE-2
   const Srq srq(server.ia, server.pz, 4, 4);
   const Connection connection = connect_pair(server, srq, client);
-  const DAT_LMR_TRIPLET nowhere{
-      .lmr_context = 0xDEADBEEF, .pad = 0, .virtual_address = ~DAT_VADDR{0}, .segment_length = 0};
+  DAT_LMR_TRIPLET nowhere{};
+  nowhere.lmr_context = 0xDEADBEEF;
+  nowhere.virtual_address = ~DAT_VADDR{0};
   ASSERT_THAT(post(srq, {nowhere, buffers.lmr().triplet(0, 16), nowhere, buffers.lmr().triplet(100, 16)}), Succeeds());
   EXPECT_EQ(pass_message(connection, 3, 32).transfered_length, 32u);
   fill_pattern(buffers[1].first(32), 3);
@@ -96,10 +99,10 @@ TEST_P(SrqPost, EmptySegmentsAreNotChecked) {
 }
 
 TEST_P(SrqPost, SizeHasNoLimitButSixtyFourBits) {
-  // SRQ-POST-10
+  // SRQ-POST-10, D2-TYPE-6
   const Srq srq(server.ia, server.pz, 4, 4);
   DAT_LMR_TRIPLET huge = buffers.lmr().triplet(0, 0);
-  huge.segment_length = DAT_VLEN{1} << 63;
+  huge.segment_length = kSegmentLengthMax / 2 + 1;
   EXPECT_THAT(post(srq, {huge, huge}), HasType(DAT_INVALID_PARAMETER)) << "the sum of the lengths wraps to 0";
   // Larger than the largest message of the endpoint, which changes nothing.
   DAT_EP_ATTR attr = default_srq_ep_attr();
@@ -116,7 +119,7 @@ TEST_P(SrqPost, SegmentOutsideItsRegionIsRefused) {
   DAT_LMR_TRIPLET before = buffers.lmr().triplet(0, 16);
   before.virtual_address -= 1;
   DAT_LMR_TRIPLET wrapping = buffers.lmr().triplet(16, 0);
-  wrapping.segment_length = ~DAT_VLEN{0};
+  wrapping.segment_length = kSegmentLengthMax;
   const DAT_LMR_TRIPLET good = buffers.lmr().triplet(0, 16);
   for (const DAT_LMR_TRIPLET& bad : {before, wrapping, buffers.lmr().triplet(size - 16, 17),
                                      buffers.lmr().triplet(size, 1), buffers.lmr().triplet(0, size + 1)}) {
@@ -192,26 +195,26 @@ TEST_P(SrqPost, TripletsAreCopiedAndNeverWritten) {
   const Srq srq(server.ia, server.pz, 4);
   const Connection connection = connect_pair(server, srq, client);
   std::vector<DAT_LMR_TRIPLET> iov{buffers.lmr().triplet(0, 8), buffers.lmr().triplet(64, 100)};
-  iov[0].pad = 0x12345678;
+  set_padding(iov[0], 0x12345678);
   const auto before = iov;
   ASSERT_THAT(dat_srq_post_recv(srq.get(), 2, iov.data(), cookie(0)), Succeeds());
   for (std::size_t i = 0; i < iov.size(); ++i) {
-    EXPECT_EQ(iov[i].lmr_context, before[i].lmr_context);
-    EXPECT_EQ(iov[i].pad, before[i].pad);
-    EXPECT_EQ(iov[i].virtual_address, before[i].virtual_address);
-    EXPECT_EQ(iov[i].segment_length, before[i].segment_length);
+    EXPECT_EQ(std::memcmp(&iov[i], &before[i], sizeof iov[i]), 0) << i;
   }
   // From here on the array is the Consumer's; the memory is not, but writing to it must harm nobody either.
-  const std::vector<DAT_LMR_TRIPLET> nonsense(2,
-                                              {.lmr_context = 1, .pad = 2, .virtual_address = 3, .segment_length = 4});
-  iov = nonsense;
+  DAT_LMR_TRIPLET nonsense{};
+  nonsense.lmr_context = 1;
+  set_padding(nonsense, 2);
+  nonsense.virtual_address = 3;
+  nonsense.segment_length = 4;
+  std::ranges::fill(iov, nonsense);
   fill_pattern(buffers.lmr().bytes(), 77);
   EXPECT_EQ(pass_message(connection, 3, 32).transfered_length, 32u);
   fill_pattern(buffers[2].first(32), 3);
   EXPECT_TRUE(std::ranges::equal(buffers.lmr().bytes().subspan(0, 8), buffers[2].first(8)));
   EXPECT_TRUE(std::ranges::equal(buffers.lmr().bytes().subspan(64, 24), buffers[2].subspan(8, 24)));
-  EXPECT_EQ(iov[0].virtual_address, nonsense[0].virtual_address);
-  EXPECT_EQ(iov[1].segment_length, nonsense[1].segment_length);
+  EXPECT_EQ(iov[0].virtual_address, nonsense.virtual_address);
+  EXPECT_EQ(iov[1].segment_length, nonsense.segment_length);
 }
 
 TEST_P(SrqPost, PostingNeverBlocksAndWorksWhileAnotherThreadWaits) {

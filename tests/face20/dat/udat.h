@@ -13,7 +13,7 @@
 
 namespace anydat::test {
 
-// The region of each context, which a bind of 2.0 wants beside it.
+// The region of each context, which a bind of 2.0 wants beside it. A context of none goes beside the latest region.
 class LmrsByContext {
  public:
   static LmrsByContext& instance() {
@@ -23,16 +23,18 @@ class LmrsByContext {
   void add(DAT_LMR_CONTEXT context, DAT_LMR_HANDLE lmr) {
     const std::lock_guard guard(lock_);
     lmrs_[context] = lmr;
+    latest_ = lmr;
   }
   DAT_LMR_HANDLE find(DAT_LMR_CONTEXT context) {
     const std::lock_guard guard(lock_);
     const auto found = lmrs_.find(context);
-    return found != lmrs_.end() ? found->second : DAT_HANDLE_NULL;
+    return found != lmrs_.end() ? found->second : latest_;
   }
 
  private:
   std::mutex lock_;
   std::map<DAT_LMR_CONTEXT, DAT_LMR_HANDLE> lmrs_;
+  DAT_LMR_HANDLE latest_ = DAT_HANDLE_NULL;
 };
 
 }  // namespace anydat::test
