@@ -70,5 +70,35 @@ TEST_P(Dat2Events, OtherEventsLeaveTheirExtensionDataAlone) {
   }
 }
 
+// D2-EVT-10: the flag of an extension goes where the extension goes.
+TEST_P(Dat2Events, TheFlagOfTheExtensionIsAcceptedWhereTheExtensionIs) {
+  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+  const DAT_RETURN rc = dat_evd_create(client.ia.get(), 8, DAT_HANDLE_NULL,
+                                       static_cast<DAT_EVD_FLAGS>(DAT_EVD_DTO_FLAG | DAT_EVD_EXTENSION_BASE), &evd);
+  if (client.ia.attributes().extension_supported == DAT_EXTENSION_NONE) {
+    EXPECT_THAT(rc, HasType(DAT_INVALID_PARAMETER));
+  } else {
+    ASSERT_THAT(rc, Succeeds());
+    EXPECT_THAT(dat_evd_free(evd), Succeeds());
+  }
+}
+
+// D2-LMR-9: a flag of kernel programs.
+TEST_P(Dat2Events, TheInvalidateFenceIsRefused) {
+  const Connection connection = connect_pair(server, client);
+  const Lmr memory(client.ia, client.pz, 64);
+  const Lmr target(server.ia, server.pz, 64);
+  DAT_LMR_TRIPLET segment = memory.triplet();
+  const DAT_RMR_TRIPLET remote = target.remote(0, 64);
+  const auto flags = DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG;
+  const DAT_EP_HANDLE ep = connection.client.get();
+  EXPECT_THAT(dat_ep_post_send(ep, 1, &segment, {}, flags), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(dat_ep_post_recv(ep, 1, &segment, {}, flags), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(dat_ep_post_rdma_read(ep, 1, &segment, {}, &remote, flags), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(dat_ep_post_rdma_write(ep, 1, &segment, {}, &remote, flags), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_EQ(drain(client.request.get()), 0);
+  EXPECT_EQ(connection.client.state(), DAT_EP_STATE_CONNECTED);
+}
+
 }  // namespace
 }  // namespace anydat::test

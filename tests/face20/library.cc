@@ -47,11 +47,19 @@ TEST_P(Dat2Library, TheAttributesAreThoseOfTheVersion) {
               Succeeds());
 }
 
-// D2-SRQ-1, D2-SRQ-2.
+// D2-SRQ-1, D2-SRQ-2, D2-SRQ-3: until it is freed, whatever becomes of its endpoints.
 TEST_P(Dat2Library, AnSrqIsOperational) {
   static_assert(DAT_SRQ_STATE_OPERATIONAL == 1);
   const Srq srq(server.ia, server.pz, 16);
   EXPECT_EQ(srq.query().srq_state, DAT_SRQ_STATE_OPERATIONAL);
+  const Connection connection = connect_pair(server, srq, client);
+  require(dat_ep_disconnect(connection.server.get(), DAT_CLOSE_ABRUPT_FLAG), "disconnect");
+  (void)expect_event(server.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  (void)expect_event(client.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  EXPECT_EQ(srq.query().srq_state, DAT_SRQ_STATE_OPERATIONAL);
+  const Lmr memory(server.ia, server.pz, 64);
+  DAT_LMR_TRIPLET segment = memory.triplet();
+  EXPECT_THAT(dat_srq_post_recv(srq.get(), 1, &segment, {}), Succeeds());
 }
 
 // D2-RC-3, D2-RC-4: positions of arguments and states, in the numbers of 2.0.

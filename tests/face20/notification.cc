@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "face20/fixture.h"
 
 namespace anydat::test {
@@ -133,6 +135,66 @@ TEST_P(Dat2Cno, AFileOfTheProgramByItsNumberIsNotTouched) {
   EXPECT_EQ(which, evd.get());
   EXPECT_EQ(lseek(fd, 0, SEEK_CUR), 0) << "something was read";
   close(fd);
+}
+
+// D2-CNO-8: what comes while the EVDs are emptied makes it readable again.
+TEST_P(Dat2Cno, NoTriggerIsLostWhileEventsAreTaken) {
+  const Evd one(server.ia, DAT_EVD_SOFTWARE_FLAG, 8, cno);
+  const Evd other(server.ia, DAT_EVD_SOFTWARE_FLAG, 8, cno);
+  DAT_EVENT event{};
+  event.event_number = DAT_SOFTWARE_EVENT;
+  DAT_EVD_HANDLE which = DAT_HANDLE_NULL;
+  require(dat_evd_post_se(one.get(), &event), "post_se");
+  require(dat_evd_post_se(other.get(), &event), "post_se");
+  ASSERT_THAT(dat_cno_trigger(cno, &which), Succeeds());
+  EXPECT_EQ(which, other.get()) << "the latest";
+  EXPECT_FALSE(readable_now()) << "two triggers are one";
+  EXPECT_EQ(drain(one.get()), 1);
+  require(dat_evd_post_se(one.get(), &event), "post_se");
+  EXPECT_TRUE(readable_now());
+  EXPECT_EQ(drain(other.get()), 1);
+  ASSERT_THAT(dat_cno_trigger(cno, &which), Succeeds());
+  EXPECT_EQ(which, one.get());
+  EXPECT_EQ(drain(one.get()), 1);
+  EXPECT_FALSE(readable_now());
+}
+
+// D2-CNO-4: whoever waits in a call takes the trigger, and the descriptor does not show it.
+TEST_P(Dat2Cno, AThreadThatWaitsTakesTheTrigger) {
+  const Evd evd(server.ia, DAT_EVD_SOFTWARE_FLAG, 8, cno);
+  DAT_EVENT event{};
+  event.event_number = DAT_SOFTWARE_EVENT;
+  for (int round = 0; round < 20; ++round) {
+    DAT_EVD_HANDLE which = DAT_HANDLE_NULL;
+    std::thread waiter([&] { EXPECT_THAT(dat_cno_wait(cno, 60'000'000, &which), Succeeds()); });
+    require(dat_evd_post_se(evd.get(), &event), "post_se");
+    waiter.join();
+    EXPECT_EQ(which, evd.get());
+    EXPECT_FALSE(readable_now());
+    EXPECT_EQ(drain(evd.get()), 1);
+  }
+}
+
+// D2-CNO-13.
+TEST_P(Dat2Cno, TheLastEvdThatIsFreedWakesThoseWhoPoll) {
+  DAT_EVD_HANDLE which = cno;
+  for (int round = 0; round < 2; ++round) {
+    Evd evd(server.ia, DAT_EVD_SOFTWARE_FLAG, 8, cno);
+    EXPECT_FALSE(readable_now()) << round;
+    EXPECT_THAT(evd.free(), Succeeds());
+    EXPECT_TRUE(readable_now()) << round;
+    EXPECT_THAT(dat_cno_trigger(cno, &which), Succeeds());
+    EXPECT_EQ(which, DAT_HANDLE_NULL);
+    EXPECT_FALSE(readable_now()) << "nothing is left to take";
+  }
+  Ia other(GetParam());
+  DAT_FD others = -1;
+  DAT_CNO_HANDLE gone = DAT_HANDLE_NULL;
+  require(dat_cno_fd_create(other.get(), &others, &gone), "dat_cno_fd_create");
+  ASSERT_NE(fcntl(others, F_GETFD), -1);
+  ASSERT_THAT(other.close(DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  EXPECT_EQ(fcntl(others, F_GETFD), -1) << "the close of the adapter closes it";
+  EXPECT_THAT(dat_cno_trigger(gone, &which), HasType(DAT_INVALID_HANDLE));
 }
 
 // D2-CNO-10.

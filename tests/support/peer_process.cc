@@ -89,7 +89,8 @@ std::array<int, 2> make_channel() {
   return fds;
 }
 
-pid_t start(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments, int fd) {
+pid_t start(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments, std::string program,
+            int fd) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (std::strncmp(*entry, "GTEST_", 6) != 0) {  // the caller's filter and output file are not the role's
@@ -108,7 +109,6 @@ pid_t start(const std::string& role, const Wire& wire, const std::vector<std::st
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, fd, kChildFd);
-  std::string program = "/proc/self/exe";
   std::array<char*, 2> argv{program.data(), nullptr};
   pid_t pid = -1;
   const int error = ::posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), env.data());
@@ -164,13 +164,14 @@ Role::Role(std::string name, std::function<void(RoleContext&)> play) {
   roles().emplace(std::move(name), std::move(play));
 }
 
-PeerProcess::PeerProcess(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments)
-    : PeerProcess(role, wire, arguments, make_channel().data()) {}
+PeerProcess::PeerProcess(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments,
+                         const std::string& program)
+    : PeerProcess(role, wire, arguments, program, make_channel().data()) {}
 
 PeerProcess::PeerProcess(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments,
-                         int fds[2])
+                         const std::string& program, int fds[2])
     : channel_(fds[0]) {
-  pid_ = start(role, wire, arguments, fds[1]);
+  pid_ = start(role, wire, arguments, program, fds[1]);
   ::close(fds[1]);
 }
 

@@ -48,7 +48,9 @@ class Role {
 
 class PeerProcess {
  public:
-  PeerProcess(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments = {});
+  // `program`: another one that has the role.
+  PeerProcess(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments = {},
+              const std::string& program = "/proc/self/exe");
   ~PeerProcess();  // kills what still lives
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
@@ -62,7 +64,8 @@ class PeerProcess {
   int wait_exit();            // its exit status; throws if it does not end or dies by a signal
 
  private:
-  PeerProcess(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments, int fds[2]);
+  PeerProcess(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments,
+              const std::string& program, int fds[2]);
 
   LineChannel channel_;
   pid_t pid_ = -1;
