@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "face/edge.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 

@@ -84,7 +84,8 @@ DAT_RETURN providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other, 
   const auto has_no_end = [](const char* text) {
     return !text || strnlen(text, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH;
   };
-  if (has_no_end(name)) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "{}: ia_name is NULL or has no end", call);
+  if (has_no_end(name))
+    return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "{}: ia_name is NULL or has no end", call);
   if (has_no_end(other)) {
     return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: other_ia_name is NULL or has no end", call);
   }
@@ -181,13 +182,17 @@ DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE* ia) {
 __attribute__((visibility("default"))) DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia);
 DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia) {
   if (!ia) {
-    return anydat::dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "dats_get_ia_handle: the second ia_handle is NULL");
+    return anydat::dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
+                              "dats_get_ia_handle: the second ia_handle is NULL");
   }
-  if (!anydat::dapl::lookup<anydat::dapl::Ia>(handle) && !Registry::instance().foreign_instance(handle)) {
-    return anydat::dapl::fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA, "dats_get_ia_handle: {} is no live IA", handle);
-  }
-  *ia = handle;
-  return DAT_SUCCESS;
+  return registry_call("dats_get_ia_handle", [&] {
+    if (!anydat::dapl::lookup<anydat::dapl::Ia>(handle) && !Registry::instance().foreign_instance(handle)) {
+      return anydat::dapl::fail(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA, "dats_get_ia_handle: {} is no live IA",
+                                handle);
+    }
+    *ia = handle;
+    return DAT_RETURN{DAT_SUCCESS};
+  });
 }
 
 DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR ia_name, const DAT_NAME_PTR other_ia_name,
