@@ -51,6 +51,16 @@ class Ep final : public Object, public nic::QueuePairEvents {
                        CompletionFlags flags);
   Error post_rdma_write(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
                         CompletionFlags flags);
+  // Of the extension (D2-EXT-5). The last is a fetch_add, whose `compare` means nothing, or a compare_swap.
+  Error post_write_immediate(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
+                             std::uint32_t value, CompletionFlags flags);
+  struct Atomic {
+    nic::WorkKind kind;
+    std::uint64_t operand;  // what is added, or put in the place of `compare`
+    std::uint64_t compare;
+  };
+  Error post_atomic(const Atomic& atomic, const Segment* local, std::uint64_t cookie, const Segment* remote,
+                    CompletionFlags flags);
   const char* wire() const;  // of its connection; null if there is none
   struct ReceiveCounts {     // EP-RQ; kUnknownCount for what the NIC cannot tell
     Count allocated;
@@ -164,6 +174,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
     return kOpen.contain(now);
   }
   bool takes_requests_after_all();
+  Error check_extended(const char* call, nic::WorkKind kind, const Segment* remote, CompletionFlags flags);
   Error post_outcome(const char* call, nic::Status status) const;
 
   Srq* const srq_;

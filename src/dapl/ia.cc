@@ -31,6 +31,10 @@ constexpr NamedAttribute kOpenFabricsAttributes[] = {
     {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
 };
 
+// What programs of the InfiniBand extension look for by name (D2-EXT-1).
+constexpr NamedAttribute kImmediateAttribute{"DAT_IB_IMMED_DATA", "TRUE"};
+constexpr NamedAttribute kAtomicAttributes[] = {{"DAT_IB_FETCH_AND_ADD", "TRUE"}, {"DAT_IB_CMP_AND_SWAP", "TRUE"}};
+
 // Freed objects that stay in memory (see the class comment).
 constexpr std::size_t kRestingMax = 64;
 
@@ -76,6 +80,10 @@ Ia::Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
       {"ANYDAT_ACCEPT_COMPLETES", info.confirms_accepts ? "confirmed" : "at once"},
       {"ANYDAT_PEER_DEATH", info.tells_deaths ? "broken" : "disconnected or broken"},
   };
+  if ((abilities() & nic::ability::kImmediate) != 0) provider_attributes_.push_back(kImmediateAttribute);
+  if ((abilities() & nic::ability::kAtomics) != 0) {
+    provider_attributes_.insert(provider_attributes_.end(), std::begin(kAtomicAttributes), std::end(kAtomicAttributes));
+  }
   if (kind_.habits.openfabrics_attributes) {
     provider_attributes_.insert(provider_attributes_.end(), std::begin(kOpenFabricsAttributes),
                                 std::end(kOpenFabricsAttributes));

@@ -69,6 +69,7 @@ class Ia final : public Object, public nic::AdapterEvents {
     std::uint32_t api_minor_version;  // reported as dapl_version_minor (PRV-ATTR-5)
     bool thread_safe;                 // reported as is_thread_safe (PRV-ATTR-6)
     Habits habits;                    // what its program may take for granted
+    bool extended;                    // its program can ask for, and be shown, what not every adapter carries
   };
   static Error open(const Kind& kind, const char* name, Count async_min_qlen, Handle* async_evd, Handle* handle);
   static Error close(Ia& ia, CloseFlags flags);
@@ -84,6 +85,12 @@ class Ia final : public Object, public nic::AdapterEvents {
   const std::string& name() const { return name_; }
   const nic::Address& address() const { return address_; }
   const Habits& habits() const { return kind_.habits; }
+  // What the adapter can (nic::ability), of what its program can make use of.
+  std::uint32_t abilities() const { return kind_.extended ? nic_->info().abilities : 0; }
+  // What a region may be registered with (D2-LMR-7).
+  Privileges privileges() const {
+    return kAllPrivileges | ((abilities() & nic::ability::kAtomics) != 0 ? nic::access::kRemoteAtomic : 0);
+  }
 
   // Takes the object in and gives it a handle. Null when the limit of its type or memory is exhausted.
   template <typename T>

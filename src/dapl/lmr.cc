@@ -21,7 +21,7 @@ namespace anydat::dapl {
 
 namespace {
 
-constexpr std::uint32_t kRemote = nic::access::kRemoteRead | nic::access::kRemoteWrite;
+constexpr std::uint32_t kRemote = nic::access::kRemoteRead | nic::access::kRemoteWrite | nic::access::kRemoteAtomic;
 
 enum class Memory { usable, absent, read_only };
 
@@ -115,13 +115,14 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   Request request = given;
   if (!results.handle) return fail(Argument::lmr_handle, "dat_lmr_create: lmr_handle is NULL");
   request.rights = request.rights & ~kRelaxedOrderDisabled;
-  if ((request.rights & ~kAllPrivileges) != 0) {
+  if ((request.rights & ~ia.privileges()) != 0) {
     return fail(Argument::mem_privileges, "dat_lmr_create: privileges {:#x} have bits outside {:#x}",
-                static_cast<unsigned>(request.rights), static_cast<unsigned>(kAllPrivileges));
+                static_cast<unsigned>(request.rights), static_cast<unsigned>(ia.privileges()));
   }
   std::uint64_t address = 0;
   if (const Error error = find_memory(ia, request, address)) return error;
-  const bool written = (request.rights & (nic::access::kLocalWrite | nic::access::kRemoteWrite)) != 0;
+  const bool written =
+      (request.rights & (nic::access::kLocalWrite | nic::access::kRemoteWrite | nic::access::kRemoteAtomic)) != 0;
   switch (inspect(address, request.length, written)) {
     case Memory::usable:
       break;

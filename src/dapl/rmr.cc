@@ -13,12 +13,13 @@ namespace anydat::dapl {
 
 namespace {
 
-constexpr std::uint32_t kRemote = nic::access::kRemoteRead | nic::access::kRemoteWrite;
+constexpr std::uint32_t kRemote = nic::access::kRemoteRead | nic::access::kRemoteWrite | nic::access::kRemoteAtomic;
 
-// RMR-BIND-9: a remote right is lent from the local one.
+// RMR-BIND-9: a remote right is lent from the local one; that to atomic operations from itself (D2-ATOM-8).
 std::uint32_t local_rights_for(std::uint32_t remote) {
   return ((remote & nic::access::kRemoteRead) != 0 ? nic::access::kLocalRead : 0) |
-         ((remote & nic::access::kRemoteWrite) != 0 ? nic::access::kLocalWrite : 0);
+         ((remote & nic::access::kRemoteWrite) != 0 ? nic::access::kLocalWrite : 0) |
+         (remote & nic::access::kRemoteAtomic);
 }
 
 }  // namespace
@@ -48,8 +49,8 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t
                 std::uint32_t* context) {
   const char* call = "dat_rmr_bind";
   if (!triplet) return fail(Argument::lmr_triplet, "{}: lmr_triplet is NULL", call);
-  if ((rights & ~kAllPrivileges) != 0) {
-    return fail(Argument::mem_priv, "{}: privileges {:#x} have bits outside {:#x}", call, rights, kAllPrivileges);
+  if ((rights & ~ia().privileges()) != 0) {
+    return fail(Argument::mem_priv, "{}: privileges {:#x} have bits outside {:#x}", call, rights, ia().privileges());
   }
   const Segment part = *triplet;
   const std::uint32_t remote = rights & kRemote;

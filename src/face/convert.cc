@@ -228,7 +228,7 @@ void fill(const dapl::Ia& from, DAT_IA_ATTR& to) {
   to.max_rdma_read_out = limits.max_rdma_reads;
   to.max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
   to.max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
-  tell_more(to);
+  tell_more(from.abilities(), to);
 }
 
 void fill(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& to) {

@@ -42,7 +42,8 @@ constinit base::PerProcess<OwnNames> own_names;
 DAT_RETURN open_adapter(const OwnName& name, const std::string& adapter, DAT_COUNT async_min_qlen,
                         DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
   const dapl::Error error = dapl::Ia::open(
-      {&name.table, &registry::open_builtin, adapter, name.tuple.minor, name.tuple.thread_safe != DAT_FALSE, habits()},
+      {&name.table, &registry::open_builtin, adapter, name.tuple.minor, name.tuple.thread_safe != DAT_FALSE, habits(),
+       kExtended},
       name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
   return to_dat(error, "(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle)");
 }

@@ -15,6 +15,9 @@ namespace anydat::face {
 // DAT_COMPAT while it is unset.
 inline constexpr const char* kDefaultCompat = "default";
 
+// Whether the version has operations beyond those of 1.2, and events for them.
+inline constexpr bool kExtended = false;
+
 // The subtype for what is no argument: the objects number them as this version does.
 constexpr DAT_RETURN subtype_of(dapl::Detail detail) {
   return static_cast<DAT_RETURN>(detail);
@@ -99,7 +102,7 @@ constexpr dapl::EpFields fields_of(DAT_EP_PARAM_MASK mask) {
 static_assert(fields_of(DAT_EP_FIELD_RECV_EVD_HANDLE) == dapl::ep_field::kRecvEvd);
 static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kConnectEvd);
 
-inline void tell_more(DAT_IA_ATTR&) {}
+inline void tell_more(std::uint32_t, DAT_IA_ATTR&) {}
 inline void tell_more(DAT_PROVIDER_ATTR&) {}
 inline void tell_more(const dapl::EpParameters&, DAT_EP_PARAM&) {}
 inline void tell_more(DAT_LMR_PARAM&) {}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Provider's calls that version 2.0 has added, and those whose parameters it has changed.
-#include <array>
-#include <cstdarg>
 
+#include "face/calls.h"
 #include "dapl/cno.h"
 #include "dapl/cr.h"
 #include "dapl/ep.h"
@@ -10,11 +9,8 @@
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
 #include "dapl/rmr.h"
-#include "face/calls.h"
 #include "face/convert.h"
 #include "face/objects.h"
-
-#include <dat2/dat_ib_extensions.h>
 
 namespace anydat::face {
 
@@ -34,57 +30,11 @@ dapl::Error check_va_type(const char* call, DAT_VA_TYPE type, unsigned place) {
 }
 
 // What the interface of version 1.2 accepts without effect, and this one does not know.
-dapl::Error check_privileges(const char* call, DAT_MEM_PRIV_FLAGS rights, unsigned place) {
+dapl::Error check_privileges(const char* call, const dapl::Ia& ia, DAT_MEM_PRIV_FLAGS rights, unsigned place) {
   const auto bits = static_cast<unsigned>(rights);
-  if ((bits & ~unsigned{DAT_MEM_PRIV_ALL_FLAG}) == 0) return dapl::kSuccess;
-  return dapl::fail(at(place), "{}: privileges {:#x} have bits outside {:#x}", call, bits,
-                    static_cast<unsigned>(DAT_MEM_PRIV_ALL_FLAG));
-}
-
-// Of DAT_IB_OP, by its number up to the last that follows the one before it.
-constexpr std::array kOperationNames{
-    "DAT_IB_FETCH_AND_ADD_OP",
-    "DAT_IB_CMP_AND_SWAP_OP",
-    "DAT_IB_RDMA_WRITE_IMMED_OP",
-    "DAT_IB_UD_SEND_OP",
-    "DAT_IB_QUERY_COUNTERS_OP",
-    "DAT_IB_PRINT_COUNTERS_OP",
-    "DAT_IB_COLLECTIVE_CREATE_MEMBER_OP",
-    "DAT_IB_COLLECTIVE_FREE_MEMBER_OP",
-    "DAT_IB_COLLECTIVE_CREATE_GROUP_OP",
-    "DAT_IB_COLLECTIVE_FREE_GROUP_OP",
-    "DAT_IB_COLLECTIVE_SET_CLOCK_OP",
-    "DAT_IB_COLLECTIVE_READ_CLOCK_OP",
-    "DAT_IB_COLLECTIVE_SCATTER_OP",
-    "DAT_IB_COLLECTIVE_SCATTERV_OP",
-    "DAT_IB_COLLECTIVE_GATHER_OP",
-    "DAT_IB_COLLECTIVE_GATHERV_OP",
-    "DAT_IB_COLLECTIVE_ALLGATHER_OP",
-    "DAT_IB_COLLECTIVE_ALLGATHERV_OP",
-    "DAT_IB_COLLECTIVE_ALLTOALL_OP",
-    "DAT_IB_COLLECTIVE_ALLTOALLV_OP",
-    "DAT_IB_COLLECTIVE_REDUCE_OP",
-    "DAT_IB_COLLECTIVE_ALLREDUCE_OP",
-    "DAT_IB_COLLECTIVE_REDUCE_SCATTER_OP",
-    "DAT_IB_COLLECTIVE_SCAN_OP",
-    "DAT_IB_COLLECTIVE_BROADCAST_OP",
-    "DAT_IB_COLLECTIVE_BARRIER_OP",
-    "DAT_IB_START_COUNTERS_OP",
-    "DAT_IB_STOP_COUNTERS_OP",
-    "DAT_IB_UD_CM_FREE_OP",
-    "DAT_IB_UD_AH_FREE_OP",
-};
-static_assert(kOperationNames.size() == DAT_IB_UD_AH_FREE_OP + 1);
-
-const char* name_of_operation(DAT_EXTENDED_OP operation) {
-  if (operation == DAT_IB_OPEN_QUERY_OP) return "DAT_IB_OPEN_QUERY_OP";
-  if (operation == DAT_IB_CLOSE_QUERY_OP) return "DAT_IB_CLOSE_QUERY_OP";
-  const bool named = operation >= 0 && static_cast<std::size_t>(operation) < kOperationNames.size();
-  return named ? kOperationNames[static_cast<std::size_t>(operation)] : "an unknown operation";
-}
-
-bool is_datagram(DAT_EXTENDED_OP operation) {
-  return operation == DAT_IB_UD_SEND_OP || operation == DAT_IB_UD_CM_FREE_OP || operation == DAT_IB_UD_AH_FREE_OP;
+  const unsigned all = ia.privileges();
+  if ((bits & ~all) == 0) return dapl::kSuccess;
+  return dapl::fail(at(place), "{}: privileges {:#x} have bits outside {:#x}", call, bits, all);
 }
 
 }  // namespace
@@ -106,7 +56,7 @@ dapl::Error lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE type, DAT_REGION_DE
   if (static_cast<unsigned>(type) > DAT_MEM_TYPE_SHARED_VIRTUAL) {
     return dapl::fail(at(2), "{}: mem_type {} is unknown", call, static_cast<unsigned>(type));
   }
-  if (const dapl::Error error = check_privileges(call, rights, 6)) return error;
+  if (const dapl::Error error = check_privileges(call, *ia, rights, 6)) return error;
   if (const dapl::Error error = check_va_type(call, va_type, 7)) return error;
   const auto memory = static_cast<dapl::MemoryType>(type);
   return dapl::Lmr::create(*ia, *pz, {memory, from_dat(memory, description), length, rights},
@@ -127,7 +77,7 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const
     }
     if (const dapl::Error error = check_va_type(call, va_type, 5)) return error;
   }
-  if (const dapl::Error error = check_privileges(call, rights, 4)) return error;
+  if (const dapl::Error error = check_privileges(call, rmr->ia(), rights, 4)) return error;
   ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
   base::Guard guard(rmr->ia().engine());
   return rmr->bind(Segments(triplet, 1, [] { return 1; }).get(), rights, *ep, cookie.as_64, flags, context);
@@ -184,17 +134,6 @@ dapl::Error ia_ha_related(DAT_IA_HANDLE ia_handle, const DAT_NAME_PTR other, DAT
   if (!related) return dapl::fail(at(3), "{}: related is NULL", call);
   *related = DAT_FALSE;
   return dapl::kSuccess;
-}
-
-// D2-EXT-2: no adapter has the extension yet in the attributes, so no operation of it is carried out.
-dapl::Error handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list) {
-  const char* call = "dat_extension_op";
-  // D2-QUERY-1: it opens what it needs.
-  if (operation != DAT_IB_OPEN_QUERY_OP && !dapl::HandleTable::find(handle)) {
-    return bad_handle(call, "handle", handle, dapl::Detail::none);
-  }
-  return dapl::fail(dapl::Code::model_not_supported, dapl::Detail::none, "{}: {} ({:#x}) is not supported by this adapter{}",
-                    call, name_of_operation(operation), operation, is_datagram(operation) ? ": it has connections only" : "");
 }
 
 }  // namespace anydat::face

@@ -17,6 +17,9 @@ namespace anydat::face {
 // DAT_COMPAT while it is unset.
 inline constexpr const char* kDefaultCompat = "openfabrics";
 
+// Whether the version has operations beyond those of 1.2, and events for them.
+inline constexpr bool kExtended = true;
+
 // The subtype for what is no argument: the objects number them as version 1.2 does, and this one has put two in between
 // (D2-RC-3).
 constexpr DAT_RETURN subtype_of(dapl::Detail detail) {
@@ -103,11 +106,16 @@ static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::rdma_write)] =
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::bind)] == DAT_DTO_BIND_MW);
 static_assert(kOperations[static_cast<std::size_t>(nic::WorkKind::recv_invalidate)] == DAT_DTO_RECEIVE_WITH_INVALIDATE);
 
+// D2-EXT-6, D2-IMM-2. Of an operation of the extension.
+void tell_extension(const dapl::Event& from, DAT_EVENT& to);
+
 // What this version's events tell beyond both versions' members.
 inline void tell_more(const dapl::Event& from, DAT_EVENT& to) {
   DAT_DTO_COMPLETION_EVENT_DATA& data = to.event_data.dto_completion_event_data;
   data.operation = kOperations[static_cast<std::size_t>(from.operation)];
   data.rmr_context = from.operation == nic::WorkKind::recv_invalidate ? from.detail : 0;
+  if (data.operation >= DAT_DTO_EXTENSION_BASE) [[unlikely]]
+    tell_extension(from, to);
 }
 inline void tell_more(bool truncated, DAT_CR_ARRIVAL_EVENT_DATA& to) {
   to.truncate_flag = truncated ? DAT_TRUE : DAT_FALSE;
@@ -145,11 +153,7 @@ static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kCon
 static_assert(fields_of(DAT_EP_FIELD_COMM) == dapl::ep_field::kUnchangeable);  // D2-CONN-5
 
 // D2-IA: what is shown as supported works.
-inline void tell_more(DAT_IA_ATTR& attr) {
-  attr.zb_supported = DAT_FALSE;
-  attr.extension_supported = DAT_EXTENSION_NONE;
-  attr.extension_version = 0;
-}
+void tell_more(std::uint32_t abilities, DAT_IA_ATTR& attr);
 inline void tell_more(DAT_PROVIDER_ATTR& attr) {
   attr.rdma_read_lmr_rmr_context_exposure = DAT_FALSE;
   attr.rmr_scope_supported = DAT_RMR_SCOPE_PZ;

@@ -5,8 +5,8 @@
 # pair PROGRAM READY ARGUMENT...: a server and a client with the same arguments.
 pair() {
   start_server "$2" "$programs/$1" -P "$adapter" "${@:3}"
-  # That of DAT 2.0 tells its client by a socket of its own, of port 15828, what to connect to.
-  if [ "$1" = dtest ] && [ "$dat" = 2.0 ]; then
+  # That of DAT 2.0 tells its client by a socket of its own, of port 15828, what to connect to, and so does dtestx.
+  if [ "$1" = dtestx ] || { [ "$1" = dtest ] && [ "$dat" = 2.0 ]; }; then
     until grep -qE ':3DD4 [0-9A-F]+:0000 0A' /proc/net/tcp /proc/net/tcp6; do
       kill -0 "$server" 2>/dev/null || die "the server has ended: $(tail -n 3 "$work/server")"
       sleep 0.02
@@ -98,7 +98,7 @@ case_dtestsrq() {
 }
 
 case_dtestx() {
-  pair dtestx 'aiting for connect' -v
+  pair dtestx 'aiting to snd addr' -v
   no_complaints server client
   local end test
   for end in server client; do

@@ -68,7 +68,7 @@ no_complaints() {
   for end in "$@"; do
     # What dtest of DAT 2.0 says when triggers of its CNO have merged, before it looks again, is none. It also
     # lists the Provider's attributes, among which ANYDAT_REMOTE_ERRORS is.
-    complaint=$(grep -vE 'CNO notification|provider_specific_attr' "$work/$end" |
+    complaint=$(grep -vE 'CNO notification|[Pp]rovider.[Ss]pecific.[Aa]ttr' "$work/$end" |
       grep -iE -m 1 -- 'error|(^|[^a-z])err([^a-z]|$)|fail|unexpected|warning|mismatch|bogus|not supported' || true)
     [ -z "$complaint" ] || die "the $end complains: $complaint"
   done

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints: posting what not every adapter carries out, nor every peer. From any thread, without the engine.
+#include "dapl/ep.h"
+#include "dapl/evd.h"
+#include "dapl/ia.h"
+#include "dapl/segments.h"
+
+namespace anydat::dapl {
+
+namespace {
+
+constexpr std::uint64_t kWordBytes = 8;  // D2-ATOM-2
+
+constexpr unsigned kFlags =
+    completion::kSuppress | completion::kSolicitedWait | completion::kUnsignalled | completion::kBarrierFence;
+
+}  // namespace
+
+// D2-EXT-5, D2-EXT-8: what the three have in common, before their segments are looked at.
+Error Ep::check_extended(const char* call, nic::WorkKind kind, const Segment* remote, CompletionFlags flags) {
+  const bool immediate = kind == nic::WorkKind::write_immediate;
+  const std::uint32_t needed = immediate ? nic::ability::kImmediate : nic::ability::kAtomics;
+  if ((ia().abilities() & needed) == 0) {
+    return fail(Code::model_not_supported, Detail::none, "{}: {} has no such operation", call, ia().name());
+  }
+  if (!remote) return fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
+  const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
+  if (const Error error = check_post_flags(call, flags, rules)) return error;
+  if (!takes_requests()) return wrong_state(call);
+  if (state() == EpState::connected && (queue_pair_->peer_takes() & needed) == 0) {
+    return fail(Code::model_not_supported, Detail::none, "{}: the peer does not take {}", call,
+                immediate ? "immediate data" : "atomic operations");
+  }
+  return kSuccess;
+}
+
+Error Ep::post_write_immediate(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
+                               std::uint32_t value, CompletionFlags flags) {
+  const char* call = "dat_ib_post_rdma_write_immed";
+  if (const Error error = check_extended(call, nic::WorkKind::write_immediate, remote, flags)) return error;
+  CheckedSegments segments;
+  const SegmentRules rules{call,
+                           max_rdma_write_iov_.load(std::memory_order_relaxed),
+                           "the endpoint's",
+                           zone_.load(std::memory_order_relaxed),
+                           nic::access::kLocalRead,
+                           ia().habits().sends_without_local_read.hint};
+  if (const Error error = segments.check(regions_, rules, num_segments, iov)) return error;
+  if (segments.length() > remote->length && !local_length_counts_) {  // RDW-2
+    return fail(Code::length_error, Detail::none, "{}: {} bytes do not fit into the {} bytes of the remote buffer{}",
+                call, segments.length(), remote->length, ia().habits().short_remote_segment.hint);
+  }
+  if (segments.length() > max_rdma_size_.load(std::memory_order_relaxed)) {
+    return too_long(Argument::local_iov, call, segments.length(), "max_rdma_size", max_rdma_size_.load(),
+                    ia().limits().max_rdma_size);
+  }
+  const nic::ExtendedRequest request{{cookie,
+                                      segments.span(),
+                                      segments.length(),
+                                      nic::WorkFlags(static_cast<std::uint8_t>(flags)),
+                                      nic::WorkKind::write_immediate,
+                                      {remote->address, remote->key, value},
+                                      segments.regions_seen()}};
+  return post_outcome(call, queue_pair_->post_extended(request));
+}
+
+Error Ep::post_atomic(const Atomic& atomic, const Segment* local, std::uint64_t cookie, const Segment* remote,
+                      CompletionFlags flags) {
+  const char* call = atomic.kind == nic::WorkKind::fetch_add ? "dat_ib_post_fetch_and_add" : "dat_ib_post_cmp_and_swap";
+  if (const Error error = check_extended(call, atomic.kind, remote, flags)) return error;
+  CheckedSegments segments;
+  const SegmentRules rules{call, 1, "an atomic operation's", zone_.load(std::memory_order_relaxed),
+                           nic::access::kLocalWrite};
+  if (const Error error = segments.check(regions_, rules, 1, local)) return error;
+  if (segments.length() != kWordBytes) {
+    return fail(Argument::local_iov, "{}: the local segment has {} bytes instead of {}", call, segments.length(),
+                kWordBytes);
+  }
+  if (remote->length != kWordBytes || remote->address % kWordBytes != 0) {
+    return fail(Argument::remote_buffer, "{}: the remote buffer is no word: {} bytes at {:#x}", call, remote->length,
+                remote->address);
+  }
+  const nic::ExtendedRequest request{{cookie,
+                                      segments.span(),
+                                      kWordBytes,
+                                      nic::WorkFlags(static_cast<std::uint8_t>(flags)),
+                                      atomic.kind,
+                                      {remote->address, remote->key},
+                                      segments.regions_seen()},
+                                     atomic.operand,
+                                     atomic.compare};
+  return post_outcome(call, queue_pair_->post_extended(request));
+}
+
+}  // namespace anydat::dapl
