@@ -48,6 +48,9 @@ Error read_address(const char* call, const sockaddr* given, nic::Address& addres
               "{}: the remote address has family {}, neither AF_INET nor AF_INET6", call, given->sa_family);
 }
 
+// Habits::early_connects.
+constexpr base::Nanoseconds kPatience = 100'000'000;
+
 EventKind event_of(nic::ConnectFailure why) {
   switch (why) {
     case nic::ConnectFailure::rejected_by_peer:
@@ -89,7 +92,8 @@ Error Ep::common_connect(const sockaddr* remote, Microseconds timeout, Count pri
   nic::Address address;
   if (const Error error = read_address(call, remote, address)) return error;
   const in_port_t port = ntohs(address.generic.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
-  if (port == 0) return fail(Code::invalid_address, Detail::address_malformed, "{}: the remote address has no port", call);
+  if (port == 0)
+    return fail(Code::invalid_address, Detail::address_malformed, "{}: the remote address has no port", call);
   std::span<const std::byte> data;
   if (const Error error =
           read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
@@ -133,8 +137,13 @@ Error Ep::connect(const Request& request) {
                                          ? base::kForever
                                          : base::now_ns() + static_cast<base::Nanoseconds>(request.timeout) * 1000;
   private_data_.reserve(nic::kPrivateDataMax);  // the peer's, for when it answers
-  const nic::ConnectParameters parameters{request.remote,       request.qual, deadline,
-                                          request.private_data, request.qos,  request.adapter};
+  const nic::ConnectParameters parameters{request.remote,
+                                          request.qual,
+                                          deadline,
+                                          request.private_data,
+                                          request.qos,
+                                          request.adapter,
+                                          ia().habits().early_connects ? kPatience : 0};
   switch (queue_pair_->connect(parameters)) {
     case nic::Status::ok:
       break;

@@ -57,8 +57,8 @@ Error Ep::post_outcome(const char* call, nic::Status status) const {
     case nic::Status::queue_full:
       return fail(Code::insufficient_resources, Detail::none,
                   "{}: as many requests as max_request_dtos allows have not completed", call);
-    case nic::Status::unsupported:  // it is another peer by now, or has gone
-      return fail(Code::model_not_supported, Detail::none, "{}: the peer does not take it", call);
+    case nic::Status::unsupported:  // D2-EXT-8
+      return fail(Code::model_not_supported, Detail::none, "{}: the peer does not carry out such a request", call);
     case nic::Status::no_memory:
       return fail(Code::insufficient_resources, Detail::memory_region, "{}: no memory region is left", call);
     default:

@@ -9,17 +9,17 @@ namespace anydat::dapl {
 
 namespace {
 
-constexpr std::uint64_t kWordBytes = 8;  // D2-ATOM-2
+constexpr std::uint64_t kWordBytes = 8;  // D2-ATOM-2; programs name their whole buffer as the remote one
 
 constexpr unsigned kFlags =
     completion::kSuppress | completion::kSolicitedWait | completion::kUnsignalled | completion::kBarrierFence;
 
 }  // namespace
 
-// D2-EXT-5, D2-EXT-8: what the three have in common, before their segments are looked at.
+// D2-EXT-5: what the three have in common, before their segments are looked at.
 Error Ep::check_extended(const char* call, nic::WorkKind kind, const Segment* remote, CompletionFlags flags) {
-  const bool immediate = kind == nic::WorkKind::write_immediate;
-  const std::uint32_t needed = immediate ? nic::ability::kImmediate : nic::ability::kAtomics;
+  const std::uint32_t needed =
+      kind == nic::WorkKind::write_immediate ? nic::ability::kImmediate : nic::ability::kAtomics;
   if ((ia().abilities() & needed) == 0) {
     return fail(Code::model_not_supported, Detail::none, "{}: {} has no such operation", call, ia().name());
   }
@@ -27,10 +27,6 @@ Error Ep::check_extended(const char* call, nic::WorkKind kind, const Segment* re
   const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
   if (const Error error = check_post_flags(call, flags, rules)) return error;
   if (!takes_requests()) return wrong_state(call);
-  if (state() == EpState::connected && (queue_pair_->peer_takes() & needed) == 0) {
-    return fail(Code::model_not_supported, Detail::none, "{}: the peer does not take {}", call,
-                immediate ? "immediate data" : "atomic operations");
-  }
   return kSuccess;
 }
 
@@ -76,7 +72,7 @@ Error Ep::post_atomic(const Atomic& atomic, const Segment* local, std::uint64_t 
     return fail(Argument::local_iov, "{}: the local segment has {} bytes instead of {}", call, segments.length(),
                 kWordBytes);
   }
-  if (remote->length != kWordBytes || remote->address % kWordBytes != 0) {
+  if (remote->length < kWordBytes || remote->address % kWordBytes != 0) {
     return fail(Argument::remote_buffer, "{}: the remote buffer is no word: {} bytes at {:#x}", call, remote->length,
                 remote->address);
   }

@@ -63,8 +63,9 @@ bool Evd::init(Count capacity) {
 
 Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* handle) {
   if (!handle) return fail(Argument::evd_handle, "dat_evd_create: evd_handle is NULL");
-  if (flags == 0 || (flags & ~evd_flag::kAll) != 0) {
-    return fail(Argument::evd_flags, "dat_evd_create: evd_flags {:#x} are not a union of {:#x}", flags, evd_flag::kAll);
+  const EvdFlags all = evd_flag::kAll | (ia.abilities() != 0 ? evd_flag::kExtension : 0);
+  if (flags == 0 || (flags & ~all) != 0) {
+    return fail(Argument::evd_flags, "dat_evd_create: evd_flags {:#x} are not a union of {:#x}", flags, all);
   }
   if (min_qlen <= 0) {
     return fail(Argument::evd_min_qlen, "dat_evd_create: evd_min_qlen {} is not positive", min_qlen);

@@ -24,6 +24,7 @@ struct Habits {
   Habit evds_of_other_instances;   // EP-CREATE-2, GEN-12: an endpoint's EVDs may be of another instance of its adapter
   Habit srq_ep_without_watermark;  // EP-CSRQ-16: max_recv_dtos of an endpoint with an SRQ says nothing
   Habit broken_after_disconnect;   // an endpoint with an SRQ reports EP_BROKEN once its buffers are back
+  Habit early_connects;            // EP-SM-12: a request may come a moment before its service point
   Habit openfabrics_attributes;    // named attributes of OpenFabrics' Providers
 };
 

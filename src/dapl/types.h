@@ -67,6 +67,7 @@ inline constexpr EvdFlags kConnection = 0x040;
 inline constexpr EvdFlags kRmrBind = 0x080;
 inline constexpr EvdFlags kAsync = 0x100;
 inline constexpr EvdFlags kAll = 0x1f1;
+inline constexpr EvdFlags kExtension = 0x200;  // where the program can be shown events of an extension (D2-EVT-10)
 }  // namespace evd_flag
 
 // Three parts, each with one value.

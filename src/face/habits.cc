@@ -74,6 +74,11 @@ constexpr std::array kTable{
         "there it says that the endpoint takes no more buffers of the SRQ; here it follows the connection event, when "
         "all that it took are back",
         "HabitsTest.SrqEndpointsReportTheirEndInOrder"},
+    HabitRow{&Habits::early_connects, Compat::openfabrics,
+             "a request that is made a moment before the peer has made its service point",
+             "dtestx (its server tells where it is, and listens after that)",
+             "a device takes milliseconds to find the way; here a request that is refused is made again for 100 ms",
+             "HabitsConnect.ARequestMayComeBeforeItsServicePoint"},
     HabitRow{&Habits::openfabrics_attributes, Compat::openfabrics,
              "named attributes of the Provider looked for by name",
              "dtest and dtestsrq of uDAPL 2.0 (DAT_IB_RDMA_READ, DAT_IB_TRANSPORT_MTU)",

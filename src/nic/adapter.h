@@ -159,6 +159,9 @@ struct ConnectParameters {
   std::span<const std::byte> private_data;
   std::uint32_t qos;
   std::string_view adapter;  // as in ServicePointName; empty: whichever has a service point there
+  // How long a request that is refused is made again, for a service point that is about to be made. An adapter whose
+  // device takes its time to find the way asks once.
+  base::Nanoseconds patience = 0;
 };
 
 // A request that arrived at a listener. Destroying it unanswered rejects it.

@@ -112,8 +112,11 @@ TEST_P(Dat2Extension, AtomicOperationsAreOfOneWord) {
   EXPECT_THAT(fetch_and_add(1, target->remote(0, 8), 4), HasType(DAT_INVALID_PARAMETER));
   EXPECT_THAT(fetch_and_add(1, target->remote(0, 8), 16), HasType(DAT_INVALID_PARAMETER));
   EXPECT_THAT(fetch_and_add(1, target->remote(4, 8)), HasType(DAT_INVALID_PARAMETER));
-  EXPECT_THAT(fetch_and_add(1, target->remote(0, 16)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(fetch_and_add(1, target->remote(0, 7)), HasType(DAT_INVALID_PARAMETER));
   EXPECT_FALSE(poll_event(client.request.get()));
+  // Programs name more than the word (dtestx: its whole buffer).
+  EXPECT_THAT(fetch_and_add(1, target->remote(8, 256)), Succeeds());
+  expect_extension(client.request, DAT_IB_DTO_FETCH_ADD, DAT_IB_FETCH_AND_ADD);
 }
 
 // D2-ATOM-3, D2-EXT-7.

@@ -12,6 +12,13 @@
 
 namespace anydat::nic::soft {
 
+namespace {
+
+// Between two attempts (ConnectParameters::patience).
+constexpr base::Nanoseconds kConnectAgain = 2'000'000;
+
+}  // namespace
+
 SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events)
     : adapter_(adapter),
       regions_(adapter.regions()),
@@ -118,7 +125,31 @@ Status SoftQueuePair::connect(const ConnectParameters& parameters) {
     state_.store(State::connecting);
   }
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
+  attempt_.reset();
+  if (parameters.patience > 0) {
+    Attempt& attempt = attempt_.emplace(Attempt{parameters,
+                                                {parameters.private_data.begin(), parameters.private_data.end()},
+                                                std::string(parameters.adapter),
+                                                base::now_ns() + parameters.patience});
+    attempt.parameters.private_data = attempt.private_data;
+    attempt.parameters.adapter = attempt.adapter;
+  }
   return Status::ok;
+}
+
+void SoftQueuePair::connect_again() {
+  std::unique_ptr<Stream> stream;
+  Status status = Status::no_memory;
+  try {
+    status = adapter_.open_stream(*this, attempt_->parameters, stream);
+  } catch (const std::bad_alloc&) {
+    // As without a descriptor.
+  }
+  if (status == Status::ok) {
+    change_stream(std::move(stream));
+  } else {
+    end({Ending::Report::connect_failed, ConnectFailure::refused});
+  }
 }
 
 void SoftQueuePair::begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
@@ -172,6 +203,10 @@ void SoftQueuePair::change_stream(std::unique_ptr<Stream> stream) {
 
 // A rejection whose private data find no memory is one without.
 void SoftQueuePair::connect_failed(ConnectFailure why, std::span<const std::byte> private_data) {
+  if (why == ConnectFailure::refused && attempt_ && base::now_ns() < attempt_->until) {
+    adapter_.engine().set_timer(again_timer_, base::now_ns() + kConnectAgain);
+    return;
+  }
   try {
     rejection_.assign(private_data.begin(), private_data.end());
   } catch (const std::bad_alloc&) {
@@ -331,6 +366,7 @@ void SoftQueuePair::end(Ending ending) {
   adapter_.engine().cancel_timer(not_ready_timer_);
   adapter_.engine().cancel_timer(bind_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
+  adapter_.engine().cancel_timer(again_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
   // Before anybody is told that memory is his again.
   if (!stream_ || stream_->let_go()) let_go_finished();

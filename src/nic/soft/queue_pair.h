@@ -109,6 +109,7 @@ class SoftQueuePair final : public QueuePair {
   // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
   void try_another_wire(const ConnectParameters& parameters);
   void change_stream(std::unique_ptr<Stream> stream);
+  void connect_again();
   void accept_failed();
   // Passive side: how long the peer may take for its part.
   void expect_established_by(base::Nanoseconds deadline);
@@ -338,6 +339,15 @@ class SoftQueuePair final : public QueuePair {
   Patience linger_patience_{0, 0, 0};
   Timer linger_timer_;
   Timer deadline_timer_;
+  // The attempt of ConnectParameters::patience.
+  struct Attempt {
+    ConnectParameters parameters;
+    std::vector<std::byte> private_data;
+    std::string adapter;
+    base::Nanoseconds until;
+  };
+  std::optional<Attempt> attempt_;
+  Timer again_timer_{[this] { connect_again(); }};
 
   std::atomic<std::uint32_t> posted_peak_{0};  // receives posted at the last post that watermarks have not seen
   // incoming_ for others to see: how many in the low half, and in the high one how far they reach (EP-RQ-10).
