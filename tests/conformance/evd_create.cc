@@ -6,6 +6,7 @@
 #include <set>
 
 #include "evd_fixture.h"
+#include "support/versions.h"
 
 namespace anydat::test {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // The kinds of stream, in the order of the merging matrix.
 constexpr unsigned kKinds[] = {DAT_EVD_SOFTWARE_FLAG,   DAT_EVD_CR_FLAG,       DAT_EVD_DTO_FLAG,
                                DAT_EVD_CONNECTION_FLAG, DAT_EVD_RMR_BIND_FLAG, DAT_EVD_ASYNC_FLAG};
-constexpr unsigned kAllKinds = 0x1F1;
+constexpr unsigned kAllKinds = 0x1F1 | kExtensionEvents;
 
 class EvdCreate : public EvdTest {
  protected:

@@ -21,6 +21,10 @@ inline constexpr bool kIsVersion1 = DAT_VERSION_MAJOR == 1;
 // What no version knows: 2.0 gives 1 to an extension (D2-EXT-3).
 inline constexpr auto kNoServiceType = static_cast<DAT_SERVICE_TYPE>(kIsVersion1 ? 1 : 2);
 
+// What the extension of 2.0 adds to the kinds of events (D2-EVT-10) and to the privileges (D2-LMR-7).
+inline constexpr unsigned kExtensionEvents = kIsVersion1 ? 0 : 0x200;
+inline constexpr unsigned kExtensionPrivileges = kIsVersion1 ? 0 : 0x40;
+
 // The padding of a triplet, which 2.0's has not.
 template <typename Triplet>
 void set_padding(Triplet& triplet, std::uint32_t value) {
