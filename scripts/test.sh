@@ -13,8 +13,8 @@ Installs what is missing (Debian's packages), builds in build/, and runs these p
   asan      the same under the address and undefined-behaviour sanitizers
   tsan      the same under the thread sanitizer
   clang     the library under clang, with its thread-safety analysis as errors
-  checks    what the rooms of the library include; whether tests name every rule of the standard; whether a call of the
-            hot path needs more instructions than bench/instructions.txt says
+  checks    what the rooms of the library include; whether docs know its timers, locks and files; whether tests name every
+            rule of the standard; whether a call of the hot path needs more instructions than bench/instructions.txt says
 Only if it is named, since it takes more than an hour (for the night):
   modes     all conformance and process tests of the part release in each mode of tests/modes/modes.sh
 --quick is the part release alone.
@@ -102,6 +102,7 @@ run_part() {
       ;;
     checks)
       scripts/check-arrows.sh || return 1
+      scripts/check-docs.sh || return 1
       # It lists the rules that no test names, and fails if there are any.
       scripts/rules.sh || return 1
       bench/instructions.sh || return 1
