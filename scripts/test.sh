@@ -7,32 +7,34 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<END
-Usage: scripts/test.sh [--quick | PART...]
-Installs what is missing (Debian's packages), builds in build/, and runs these parts, or only those that are named:
-  release   the whole of it, optimised, with all tests
-  asan      the same under the address and undefined-behaviour sanitizers
+Usage: scripts/test.sh [all | night | PART...]
+Installs what is missing (Debian's packages), builds in build/, and runs these parts. Without an argument: first.
+  first     what a newcomer wants to see: the library, optimised, with its tests over shared memory and over TCP, and
+            programs of others once
+  release   all tests of the optimised build: also of uDAPL 2.0, where the kernel grants less, between network
+            namespaces, on RDMA devices in a guest, of packages
+  asan      nearly the same under the address and undefined-behaviour sanitizers
   tsan      the same under the thread sanitizer
   clang     the library under clang, with its thread-safety analysis as errors
   checks    what the rooms of the library include; whether docs know its timers, locks and files; whether tests name every
             rule of the standard; whether a call of the hot path needs more instructions than bench/instructions.txt says
-Only if it is named, since it takes more than an hour (for the night):
-  modes     all conformance and process tests of the part release in each mode of tests/modes/modes.sh
---quick is the part release alone.
+  modes     all conformance and process tests in each mode of tests/modes/modes.sh
+all stands for release, clang, checks, asan and tsan; night for what takes longer than an hour: modes.
 ANYDAT_TEST_JOBS: how many tests run at once (default: the number of processors).
 END
 }
 
-all_parts=(release asan tsan clang checks)
 parts=()
 for argument in "$@"; do
   case $argument in
     -h | --help) usage && exit 0 ;;
-    --quick) parts+=(release) ;;
-    release | asan | tsan | clang | checks | modes) parts+=("$argument") ;;
+    all) parts+=(release clang checks asan tsan) ;;
+    night) parts+=(modes) ;;
+    first | release | asan | tsan | clang | checks | modes) parts+=("$argument") ;;
     *) usage >&2 && exit 2 ;;
   esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=("${all_parts[@]}")
+[ ${#parts[@]} -gt 0 ] || parts=(first)
 jobs=${ANYDAT_TEST_JOBS:-$(nproc)}
 # A machine that runs many processes on few processors needs patience; a test that passes does not use it up.
 export ANYDAT_TEST_TIMEOUT_SCALE=${ANYDAT_TEST_TIMEOUT_SCALE:-2}
@@ -46,16 +48,53 @@ test_limit_minutes() {
   esac
 }
 
-# build_and_test PRESET: configures, builds, and runs all tests. The last lines of ctest are shown, or all of a failure.
-build_and_test() {
-  local log=build/$1.test.log limit
-  limit=$(test_limit_minutes "$1")
+# telling_progress LOG PATTERN COMMAND...: runs a command with its output in a file, and says every 20 seconds how far it is,
+# by the last "N/M" of the file that PATTERN finds.
+telling_progress() {
+  local log=$1 pattern=$2 command rc=0 now last=''
+  shift 2
+  "$@" >"$log" 2>&1 &
+  command=$!
+  while kill -0 $command 2>/dev/null; do
+    for _ in {1..40}; do kill -0 $command 2>/dev/null && sleep 0.5; done  # it is looked at, not waited for
+    now=$(grep -oE "$pattern" "$log" | tail -n 1 | grep -oE '[0-9]+/[0-9]+' || true)
+    [ -z "$now" ] || [ "$now" = "$last" ] || say "  $now"
+    last=$now
+  done
+  wait $command || rc=$?
+  return $rc
+}
+
+# build PRESET TARGET...
+build() {
+  local preset=$1 rc=0
+  shift
   mkdir -p build
-  quietly "build/$1.configure.log" cmake --preset "$1"
-  quietly "build/$1.build.log" cmake --build --preset "$1"
+  quietly "build/$preset.configure.log" cmake --preset "$preset"
+  say "building"
+  telling_progress "build/$preset.build.log" '^\[[0-9]+/[0-9]+\]' cmake --build --preset "$preset" ${1+--target "$@"} || rc=$?
+  [ $rc -eq 0 ] || { tail -n 40 "build/$preset.build.log" >&2 && die "building failed; all of it is in build/$preset.build.log"; }
+}
+
+# build_and_test PRESET [OPTION OF CTEST...]: configures, builds, and runs all tests, or those that the options choose. The
+# last lines of ctest are shown, or all of a failure.
+build_and_test() {
+  local preset=$1 log=build/$1.test.log limit
+  limit=$(test_limit_minutes "$preset")
+  shift
+  build "$preset"
+  run_tests "$preset" "$limit" "$log" "$@"
+}
+
+# run_tests PRESET MINUTES LOG [OPTION OF CTEST...]
+run_tests() {
+  local preset=$1 limit=$2 log=$3
+  shift 3
+  say "testing"
   # A test that fails is tried twice more, so that one bad moment of the machine does not hide all other results; that it
   # needed that is shown, since it is a fault of the product until shown otherwise.
-  if timeout --kill-after=30 "${limit}m" ctest --preset "$1" -j "$jobs" --repeat until-pass:3 >"$log" 2>&1; then
+  if telling_progress "$log" '^ *[0-9]+/[0-9]+ Test' timeout --kill-after=30 "${limit}m" \
+    ctest --preset "$preset" -j "$jobs" --repeat until-pass:3 "$@"; then
     sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \(.*\) \.*\*\*\*\(Failed\|Timeout\|Exception\).*/needed another try: \1/p' "$log"
     sed -n '/tests passed,/,$p' "$log"
     return 0
@@ -90,9 +129,18 @@ test_modes() {
   return $bad
 }
 
+# What the part first leaves to the part release: the third wire, which is the first one without cross-process copy; uDAPL 2.0;
+# what takes long.
+not_first='/shm_ring|shm_ring_|conformance2|conformance.default|field\..*\.(judges|tcp)|benchmarks|fuzz|man\.|Stress'
+
 run_part() {
   case $1 in
     modes) test_modes ;;
+    first)
+      build release dat dat2 datinfo datping datperf unit_tests conformance_tests process_tests wire_tests field_broken \
+        plugin_host old_registry
+      run_tests release 15 build/first.test.log -L 'unit|conformance|process|wire|tools|field' -E "$not_first"
+      ;;
     release | asan | tsan) build_and_test "$1" ;;
     clang)
       # The analysis works on declarations, so objects suffice.

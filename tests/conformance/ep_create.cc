@@ -402,7 +402,9 @@ TEST_P(EpCreate, NamedAttributesAreUnknownAndRefused) {
   }
 }
 
-TEST_P(EpCreate, NumberIsLimitedByTheAdapter) {
+class EpLimit : public EpCreate {};
+
+TEST_P(EpLimit, NumberIsLimitedByTheAdapter) {
   // EP-CREATE-28, GEN-9
   const DAT_COUNT most = server.ia.attributes().max_eps;
   DAT_EP_ATTR attr = default_ep_attr();
@@ -450,6 +452,7 @@ TEST_P(EpCreate, CreatingIsSafeFromManyThreads) {
 }
 
 ANYDAT_OVER_ALL_WIRES(EpCreate);
+ANYDAT_OVER_ONE_WIRE(EpLimit);
 
 }  // namespace
 }  // namespace anydat::test

@@ -210,7 +210,9 @@ TEST_P(LmrTest, HandlesAreChecked) {
   }
 }
 
-TEST_P(LmrTest, NumberIsLimitedByTheAdapter) {
+class LmrLimit : public LmrTest {};
+
+TEST_P(LmrLimit, NumberIsLimitedByTheAdapter) {
   // LMR-CREATE-21, GEN-9
   const DAT_COUNT most = server.ia.attributes().max_lmrs;
   std::vector<DAT_LMR_HANDLE> all;
@@ -399,6 +401,7 @@ TEST_P(LmrTest, CreatingIsSafeFromManyThreads) {
 }
 
 ANYDAT_OVER_ALL_WIRES(LmrTest);
+ANYDAT_OVER_ONE_WIRE(LmrLimit);
 
 }  // namespace
 }  // namespace anydat::test

@@ -40,7 +40,9 @@ TEST_P(RmrObjects, CreatingChecksItsArguments) {
   EXPECT_THAT(dat_rmr_create(server.pz.get(), nullptr), HasType(DAT_INVALID_PARAMETER));
 }
 
-TEST_P(RmrObjects, NumberIsLimitedByTheAdapter) {
+class RmrLimit : public RmrObjects {};
+
+TEST_P(RmrLimit, NumberIsLimitedByTheAdapter) {
   // RMR-CREATE-2, GEN-9
   const DAT_COUNT most = server.ia.attributes().max_rmrs;
   std::vector<Rmr> all;
@@ -203,6 +205,7 @@ TEST_P(RmrObjects, CreatingIsSafeFromManyThreads) {
 }
 
 ANYDAT_OVER_ALL_WIRES(RmrObjects);
+ANYDAT_OVER_ONE_WIRE(RmrLimit);
 
 }  // namespace
 }  // namespace anydat::test

@@ -124,7 +124,9 @@ TEST_P(SrqEndpoint, WatermarksAreSupported) {
   EXPECT_THAT(dat_ep_set_watermark(ep.get(), DAT_WATERMARK_INFINITE, 8), Succeeds());
 }
 
-TEST_P(SrqEndpoint, NumberOnOneQueueIsLimitedByTheAdapter) {
+class SrqEndpointLimit : public SrqEndpoint {};
+
+TEST_P(SrqEndpointLimit, NumberOnOneQueueIsLimitedByTheAdapter) {
   // EP-CSRQ-19, GEN-9
   const DAT_IA_ATTR limits = server.ia.attributes();
   const DAT_COUNT most = std::min(limits.max_ep_per_srq, limits.max_eps);
@@ -242,6 +244,7 @@ TEST_P(SrqEndpoint, ModifyMayGiveItAnyZone) {
 }
 
 ANYDAT_OVER_ALL_WIRES(SrqEndpoint);
+ANYDAT_OVER_ONE_WIRE(SrqEndpointLimit);
 ANYDAT_OVER_ALL_WIRES(SrqEndpointHolding);
 
 }  // namespace

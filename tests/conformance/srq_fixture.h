@@ -127,3 +127,4 @@ class SrqHoldingTest : public SrqTest {
 }  // namespace anydat::test
 
 #define ANYDAT_OVER_ALL_WIRES(suite) INSTANTIATE_TEST_SUITE_P(Wires, suite, testing::ValuesIn(all_wires()), wire_name)
+#define ANYDAT_OVER_ONE_WIRE(suite) INSTANTIATE_TEST_SUITE_P(Wires, suite, testing::ValuesIn(one_wire()), wire_name)

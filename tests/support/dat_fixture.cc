@@ -204,14 +204,20 @@ DAT_EP_PARAM Ep::query() const {
   return param;
 }
 
+namespace {
+
+// Filled before main(), as patience() is computed, for the child of a fork.
+sockaddr_in loopback_address = [] {
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return in;
+}();
+
+}  // namespace
+
 DAT_IA_ADDRESS_PTR loopback() {
-  static sockaddr_in address = [] {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return in;
-  }();
-  return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address);
+  return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&loopback_address);
 }
 
 namespace {

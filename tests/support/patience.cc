@@ -20,17 +20,16 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-double scale() {
-  static const double value = [] {
-    const char* text = std::getenv("ANYDAT_TEST_TIMEOUT_SCALE");
-    const double asked = text == nullptr ? 1 : std::strtod(text, nullptr);
-    return (kSanitized ? 5 : 1) * (asked > 0 ? asked : 1);
-  }();
-  return value;
-}
+// Known before main(): a thread that computed it at its first use would leave the guard of a local variable taken in the child
+// of a fork that comes just then.
+const double scale = [] {
+  const char* text = std::getenv("ANYDAT_TEST_TIMEOUT_SCALE");
+  const double asked = text == nullptr ? 1 : std::strtod(text, nullptr);
+  return (kSanitized ? 5 : 1) * (asked > 0 ? asked : 1);
+}();
 
 std::chrono::milliseconds scaled(double milliseconds) {
-  return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(milliseconds * scale()));
+  return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(milliseconds * scale));
 }
 
 }  // namespace

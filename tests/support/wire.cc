@@ -52,6 +52,10 @@ const std::vector<Wire>& all_wires() {
   return wires_of_soft();
 }
 
+std::vector<Wire> one_wire() {
+  return {all_wires().front()};
+}
+
 const Wire& wire_by_name(const std::string& name) {
   for (const auto* wires : {&all_wires(), &wires_of_soft()}) {
     for (const Wire& wire : *wires) {

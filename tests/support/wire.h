@@ -29,6 +29,8 @@ std::ostream& operator<<(std::ostream& out, const Wire& wire);
 // instantiated with
 //   INSTANTIATE_TEST_SUITE_P(Wires, Suite, testing::ValuesIn(all_wires()), wire_name);
 const std::vector<Wire>& all_wires();
+// The first of them, for what takes long and is the same over each.
+std::vector<Wire> one_wire();
 const Wire& wire_by_name(const std::string& name);
 std::string wire_name(const testing::TestParamInfo<Wire>& info);
 
