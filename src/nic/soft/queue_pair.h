@@ -158,6 +158,9 @@ class SoftQueuePair final : public QueuePair {
   bool write_finished();
   // The oldest atomic operation that the stream holds has been; what the word was. False if there is none.
   bool atomic_finished(std::uint64_t was);
+  // Where what the word was is to be put. 0 pieces: there is no such operation, or its memory has been freed since.
+  std::size_t aim_atomic(std::span<iovec> pieces);
+  void atomic_failed(WorkStatus status);  // as read_failed()
   // The peer refuses a Write that reaches there, or the oldest Read: the Writes before it have been done.
   void writes_done_before(std::uint32_t key, std::uint64_t address);
   void writes_done_before_read();

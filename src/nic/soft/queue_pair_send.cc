@@ -334,8 +334,18 @@ bool SoftQueuePair::atomic_finished(std::uint64_t was) {
     if (usable_memory) std::memcpy(reinterpret_cast<void*>(entry->all().front().address), &was, sizeof was);
   }
   if (usable_memory) return oldest_finished(is_atomic);
-  fail_oldest(is_atomic, WorkStatus::local_protection);
+  atomic_failed(WorkStatus::local_protection);
   return true;
+}
+
+std::size_t SoftQueuePair::aim_atomic(std::span<iovec> pieces) {
+  base::Guard guard(send_lock_);
+  const SendRing::Entry* entry = oldest_held(is_atomic);
+  return entry && usable(entry->request()) ? pieces_of(entry->all(), 0, entry->length, pieces) : 0;
+}
+
+void SoftQueuePair::atomic_failed(WorkStatus status) {
+  fail_oldest(is_atomic, status);
 }
 
 template <typename Culprit>

@@ -208,6 +208,7 @@ class TcpStream final : public Stream {
   // ---- memory that is not there (stream_pages.cc)
   bool can_be_written(std::span<const iovec> pieces);
   bool next_buffer_there(std::size_t bytes);
+  bool result_there();
   void own_pages_brought(bool there);  // for sending, or for what the peer reads
   void targets_brought(bool there);
   void limit_wait_for_memory();

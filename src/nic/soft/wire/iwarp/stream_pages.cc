@@ -35,6 +35,13 @@ bool TcpStream::next_buffer_there(std::size_t bytes) {
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 
+// Where the answer to an atomic operation puts what the word was.
+bool TcpStream::result_there() {
+  std::array<iovec, kSegmentsMax> pieces;
+  const std::size_t used = queue_pair_.aim_atomic(pieces);
+  return used == 0 || can_be_written(std::span(pieces).first(used));
+}
+
 void TcpStream::own_pages_brought(bool there) {
   if (closed_) return;
   if (there) {
@@ -61,6 +68,9 @@ void TcpStream::targets_brought(bool there) {
     into_ = Into::nothing;
     answer_unwanted_ = true;
     queue_pair_.read_failed(WorkStatus::local_protection);
+  } else if (step_ == Step::payload && segment_.opcode == Opcode::atomic_response) {
+    answer_unwanted_ = true;
+    queue_pair_.atomic_failed(WorkStatus::local_protection);
   } else if (current_) {
     queue_pair_.fail_message(*current_, WorkStatus::local_protection);
   } else {

@@ -254,6 +254,7 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
   const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), payload_left_));
   switch (into_) {
     case Into::control: {
+      if (segment_.opcode == Opcode::atomic_response && !answer_unwanted_ && !result_there()) return bytes;
       const std::size_t at = payload_bytes_ - payload_left_;
       const std::size_t kept = at < control_.size() ? std::min(part.size(), control_.size() - at) : 0;
       std::copy_n(part.begin(), kept, control_.begin() + static_cast<std::ptrdiff_t>(std::min(at, control_.size())));

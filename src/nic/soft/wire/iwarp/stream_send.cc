@@ -278,7 +278,7 @@ void TcpStream::atomic_answered(const Asked& asked) {
   static_assert(sizeof control_ >= kAtomicRequestBytes && sizeof control_ >= kAtomicResponseBytes);
   const AtomicResponse response = parse_atomic_response(control_);
   if (response.id != asked.stag) return refuse(rdmap_error::kStreamCatastrophic);
-  queue_pair_.atomic_finished(response.was);
+  if (!answer_unwanted_) queue_pair_.atomic_finished(response.was);
 }
 
 // ---- for the other side
