@@ -136,6 +136,28 @@ void Fabric::come_back(Turn& turn) {
   engine().nudge();
 }
 
+void Fabric::come_back_to_read(Turn& turn) {
+  forget(turn);
+  some_read_on_ = true;
+  come_back(turn);
+}
+
+// The round stops here, and goes on with this one when those that have had word have had a turn.
+void Fabric::keep_turn(Turn& turn) {
+  forget(turn);
+  if (turns_left_ == 0) ++round_;  // it has looked by itself, and a round begins with it
+  {
+    base::Guard guard(turns_lock_);
+    // It may be one that had word, while another is kept.
+    if (kept_ && !kept_->place.listed()) turns_.push_back(*kept_);
+    kept_ = &turn;
+    ++turns_left_;
+  }
+  stopped_ = true;
+  somebody_waits_.store(true);
+  engine().nudge();
+}
+
 void Fabric::come_back_in_time(Turn& turn) {
   if (!line_up(turn)) return;
   somebody_waits_.store(true);
@@ -144,28 +166,36 @@ void Fabric::come_back_in_time(Turn& turn) {
 
 void Fabric::forget(Turn& turn) {
   base::Guard guard(turns_lock_);
+  if ((turn.place.listed() || kept_ == &turn) && turns_left_ > 0) --turns_left_;
   turns_.remove(turn);
+  if (kept_ == &turn) kept_ = nullptr;
+}
+
+// One that has been stopped goes on.
+void Fabric::begin_round() {
+  if (turns_left_ > 0 || !somebody_waits_.load(std::memory_order_relaxed)) return;
+  somebody_waits_.exchange(false);
+  base::Guard guard(turns_lock_);
+  turns_left_ = turns_.size();
+  ++round_;
 }
 
 bool Fabric::run_turns() {
-  if (!somebody_waits_.load(std::memory_order_relaxed)) return false;
-  somebody_waits_.exchange(false);
-  {
-    base::Guard guard(turns_lock_);
-    turns_left_ = turns_.size();
-  }
+  if (turns_left_ == 0) return false;
+  stopped_ = false;
   bool progress = false;
-  while (turns_left_ > 0) {
+  while (turns_left_ > 0 && !stopped_) {
     --turns_left_;
     Turn* turn = nullptr;
     {
       base::Guard guard(turns_lock_);
-      turn = turns_.pop_front();
+      turn = kept_ ? std::exchange(kept_, nullptr) : turns_.pop_front();
     }
-    if (!turn) break;
-    progress |= turn->stream.turn();
+    if (!turn) turns_left_ = 0;
+    if (turn) progress |= turn->stream.turn();
   }
-  turns_left_ = 0;
+  base::Guard guard(turns_lock_);
+  if (!turns_.empty()) somebody_waits_.store(true);
   return progress;
 }
 
@@ -173,29 +203,43 @@ bool Fabric::poll() {
   passes_.store(passes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (streams_.empty() && !somebody_waits_.load(std::memory_order_relaxed)) return false;
   if (!engine().descriptors_are_ours()) return false;
-  // Those that had word while another had its turn come before that one has its next: what a peer sends by several
-  // connections one after the other arrives in nearly that order, as programs know it from devices (dapltest).
-  const bool waited = !ready_.empty();
-  bool progress = waited && look_at_all();
+  // A round: those that have had word since the last, in the order in which they had it, and then those in line; none
+  // of them twice. So what a peer sends by several connections one after the other is delivered in that order, as
+  // programs know it from devices (dapltest).
+  const bool in_line = std::exchange(line_is_next_, false);
+  const bool asks = !in_line && std::exchange(some_read_on_, false) && ready_.empty() && streams_.size() > 1;
+  if (asks) fetch_ready();
+  begin_round();
+  bool progress = false;
+  if (!in_line && !ready_.empty()) {
+    progress = look_at_all();
+    if (turns_left_ == 0) return progress;
+    // The program sees what has come before those in line go on, which takes longer.
+    line_is_next_ = true;
+    somebody_waits_.store(true);
+    engine().nudge();
+    return true;
+  }
   progress |= run_turns();
-  if (waited || streams_.empty()) return progress;
+  if (in_line || streams_.empty()) return progress;
   ++looks_;
   if (vain_looks_ >= kVainLooksMax && looks_ % kLookSeldom != 0) return progress;
-  return look() || progress;
+  return look(asks) || progress;
 }
 
-bool Fabric::look() {
+bool Fabric::look(bool has_asked) {
   const unsigned seldom = hushed_ ? kLooksPerLookAtOthers : kLooksPerLookAtAll;
   bool progress = false;
-  // Something has come for the hot one: before it is looked at again all others have their turn. That is done with the
-  // next look, while an answer to what has come is perhaps under way already.
+  // Something has come for the hot one, which is alone: before it is looked at again its other events have their turn.
+  // That is done with the next look, while an answer to what has come is perhaps under way already.
   const bool others_first = std::exchange(owes_others_, false);
   if (others_first) progress = look_at_all();
   if (hot_ && !hot_->wants_turn() && hot_->receive()) {
-    progress = owes_others_ = true;
+    progress = true;
+    owes_others_ = streams_.size() == 1;
     if (++streak_ == kStreak) hush(true);
   }
-  if (!progress && !others_first && (!hot_ || looks_ % seldom == 0)) progress = look_at_all();
+  if (!progress && !others_first && !has_asked && (!hot_ || looks_ % seldom == 0)) progress = look_at_all();
   vain_looks_ = progress ? 0 : vain_looks_ + 1;
   return progress;
 }
@@ -225,10 +269,26 @@ void Fabric::hush(bool on) {
   epoll_ctl(epoll_fd_.get(), EPOLL_CTL_MOD, hot_->socket(), &event);
 }
 
+// Behind those that have been named and not been told yet.
 void Fabric::fetch_ready() {
-  const int count = os::uncancelled::epoll_wait(epoll_fd_.get(), events_.data(), static_cast<int>(events_.size()), 0);
+  std::copy(ready_.begin(), ready_.end(), events_.begin());
+  const std::size_t known = ready_.size();
+  const std::span<epoll_event> room = std::span(events_).subspan(known);
+  const int count =
+      room.empty() ? 0 : os::uncancelled::epoll_wait(epoll_fd_.get(), room.data(), static_cast<int>(room.size()), 0);
   if (count < 0 && !epoll_fd_.is_ours()) engine().note_loss();
-  ready_ = std::span(events_).first(static_cast<std::size_t>(std::max(count, 0)));
+  std::size_t all = known;
+  for (const epoll_event& event : room.first(static_cast<std::size_t>(std::max(count, 0)))) {
+    const auto end = events_.begin() + static_cast<std::ptrdiff_t>(known);
+    const auto same =
+        std::find_if(events_.begin(), end, [&](const epoll_event& one) { return one.data.ptr == event.data.ptr; });
+    if (same != end) {
+      same->events |= event.events;
+    } else {
+      events_[all++] = event;
+    }
+  }
+  ready_ = std::span(events_).first(all);
 }
 
 // Of others that only have something to send it is not told apart: they are few, and their turn is short.
@@ -238,7 +298,21 @@ bool Fabric::others_wait(const Turn& its, bool look) {
     base::Guard guard(turns_lock_);
     if (turns_.size() > (its.place.listed() ? 1u : 0u)) return true;
   }
-  if (ready_.empty() && look) fetch_ready();
+  if (look && !told_of_others(its) && streams_.size() > 1) fetch_ready();  // of itself there may be word
+  return told_of_others(its);
+}
+
+bool Fabric::others_come_before(const Turn& its) {
+  if (streams_.size() <= 1) return false;
+  if (!told_of_others(its)) fetch_ready();
+  for (const epoll_event& event : ready_) {
+    if (event.data.ptr == &its.stream && (event.events & EPOLLIN) != 0) return false;
+    if (event.data.ptr && event.data.ptr != &its.stream) return true;
+  }
+  return false;
+}
+
+bool Fabric::told_of_others(const Turn& its) const {
   return std::any_of(ready_.begin(), ready_.end(),
                      [&](const epoll_event& event) { return event.data.ptr && event.data.ptr != &its.stream; });
 }
@@ -260,6 +334,10 @@ bool Fabric::look_at_all() {
 }
 
 void Fabric::ready(std::uint32_t) {
+  if (streams_.size() > 1 && (turns_left_ > 0 || somebody_waits_.load(std::memory_order_relaxed))) {
+    some_read_on_ = true;  // the next round asks
+    return;
+  }
   if (look_at_all()) vain_looks_ = 0;
 }
 

@@ -75,9 +75,16 @@ class Fabric final : public PollSource, public FdHandler {
   };
   void come_back(Turn& turn);          // the next pass calls stream.turn()
   void come_back_in_time(Turn& turn);  // the same, for threads that do not hold the engine: it may be a while
+  void come_back_to_read(Turn& turn);  // the same behind all others; before it epoll is asked who has had word
+  void keep_turn(Turn& turn);          // the same before all others but those that have had word
   void forget(Turn& turn);
   // Whether any other stream waits for its turn while that one has its own. Looks at the sockets if `look`.
   bool others_wait(const Turn& its, bool look);
+  // Whether others have had word, and no turn since, before what this one has just read has come; looks at the sockets.
+  bool others_come_before(const Turn& its);
+  // Streams note in which round they have had their turn, and have no other in it.
+  std::uint32_t round() const { return round_; }
+  bool had_turn(std::uint32_t round) const { return turns_left_ > 0 && round == round_; }
 
   // For set-ups and ends.
   void called(base::UniqueFd socket, const Address& source, ConnQual qual);
@@ -107,12 +114,14 @@ class Fabric final : public PollSource, public FdHandler {
   static constexpr std::size_t kStagingBytes = 128 << 10;
 
   bool line_up(Turn& turn);  // false: it stands there already
+  void begin_round();
   bool run_turns();
-  bool look();
+  bool look(bool has_asked);
   void heat(TcpStream& stream);
   void hush(bool on);
   bool look_at_all();
   void fetch_ready();
+  bool told_of_others(const Turn& its) const;
   void sweep();
   base::Nanoseconds silence_interval() const;
   void look_for_silence();
@@ -135,7 +144,12 @@ class Fabric final : public PollSource, public FdHandler {
   bool owes_others_ = false;  // the hot one has had its turn
   std::array<epoll_event, budget::kReadyPerPass> events_;
   std::span<epoll_event> ready_;  // of those, which have not been told yet
-  std::size_t turns_left_ = 0;    // of those whose turn it is
+  bool some_read_on_ = false;     // of those in line
+  bool line_is_next_ = false;     // in this round: the others have had their turns
+  std::uint32_t round_ = 0;
+  std::size_t turns_left_ = 0;  // in this round
+  bool stopped_ = false;        // for those that have had word
+  Turn* kept_ = nullptr;        // it goes on with this one, which is not in line
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
   AddressWatch address_watch_;
   // Those that are over stay until nobody can be in a call of them.

@@ -98,10 +98,22 @@ void TcpStream::ready(std::uint32_t events) {
     if (awaits_memory_) limit_wait_for_memory();
     look_past();
   }
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_ && !more_to_read_) receive();
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_) told();
 }
 
-bool TcpStream::turn() {
+// There is something to read. One that has bytes in hand has its turn in line.
+void TcpStream::told() {
+  if (fabric_.had_turn(round_)) {
+    if (!more_to_read_) come_again();
+  } else if (!more_to_read_) {
+    receive(true);
+  } else if (held_.empty() && !stuck_) {
+    fabric_.forget(turn_);
+    turn(true);
+  }
+}
+
+bool TcpStream::turn(bool told) {
   if (phase_ == Phase::connecting && !socket_) {
     fail(ConnectFailure::refused);
     return true;
@@ -136,7 +148,7 @@ bool TcpStream::turn() {
   }
   or_break([&] { moved |= serve_reads(); });
   if (pump && !closed_) moved |= queue_pair_.pump();
-  if (more_to_read_ && !closed_) moved |= receive();
+  if (more_to_read_ && !closed_) moved |= receive(told);
   return moved;
 }
 

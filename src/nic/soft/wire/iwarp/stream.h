@@ -57,8 +57,9 @@ class TcpStream final : public Stream {
   // For the fabric.
   int socket() const { return socket_.get(); }
   void ready(std::uint32_t events);
-  bool turn();     // goes on with what waited for its turn; true if anything moved
-  bool receive();  // true if anything came
+  // Goes on with what waited for its turn; true if anything moved.
+  bool turn(bool told = false);
+  bool receive(bool told = false);  // true if anything came
   bool wants_turn() const { return more_to_read_; }
   void look_for_silence(base::Nanoseconds limit);
   void descriptors_lost();
@@ -172,8 +173,10 @@ class TcpStream final : public Stream {
 
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
+  void told();
   void come_again();
   std::size_t staged_bytes(bool directly) const;
+  bool others_come_first();
   std::span<const std::byte> consume(std::span<const std::byte> bytes);
   std::size_t deliver_whole(std::span<const std::byte> bytes);
   std::size_t front_bytes() const;    // as far as can be told
@@ -243,7 +246,10 @@ class TcpStream final : public Stream {
   bool more_to_read_ = false;  // and a turn for it is on the list
   bool turn_over_ = false;     // what has been read and not delivered waits for the next
   bool message_over_ = false;  // just now
+  bool in_doubt_ = false;      // what has been read may have come after what others have had word of
+  bool keeps_turn_ = false;    // which is over before it has begun
   bool asked_for_others_ = false;
+  std::uint32_t round_ = 0;     // Fabric::round() of its last turn
   bool said_goodbye_ = false;   // the peer
   bool hung_up_ = false;        // the peer has, but there may be more to read
   bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile

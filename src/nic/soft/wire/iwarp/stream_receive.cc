@@ -27,11 +27,14 @@ constexpr std::size_t kStagedOfSegments = 64 << 10;
 
 }  // namespace
 
-bool TcpStream::receive() {
+// `told`: epoll has just named it, and those that it names have had word in that order.
+bool TcpStream::receive(bool told) {
   bool any = false;
   more_to_read_ = false;
   turn_over_ = false;
+  message_over_ = in_doubt_ = false;
   asked_for_others_ = false;
+  round_ = fabric_.round();
   read_at_ = fabric_.engine().ticks();
   if (!held_.empty() && !closed_ && !reads_no_more()) {
     any = true;
@@ -48,8 +51,9 @@ bool TcpStream::receive() {
     if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
     if (reads_no_more()) return any;
     // What had been read is used up, and ended with a message.
-    if (any && message_over_ && fabric_.others_wait(turn_, !std::exchange(asked_for_others_, true))) break;
+    if (any && message_over_ && fabric_.others_wait(turn_, false)) break;
     std::size_t wanted = 0;
+    in_doubt_ = !std::exchange(told, false);
     const ssize_t count = read_some(wanted);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return any;
@@ -65,7 +69,7 @@ bool TcpStream::receive() {
     fabric_.adapter().batch().flush();
     if (owes_word_) confirm();
     total += static_cast<std::size_t>(count);
-    if (turn_over_ || (total >= budget::kReadWhileOthersWait && fabric_.others_wait(turn_, true))) {
+    if (turn_over_ || (total >= budget::kReadWhileOthersWait && fabric_.others_wait(turn_, !asked_for_others_))) {
       if (!closed_) come_again();
       return any;
     }
@@ -78,7 +82,12 @@ bool TcpStream::receive() {
 
 void TcpStream::come_again() {
   more_to_read_ = true;
-  fabric_.come_back(turn_);
+  if (std::exchange(keeps_turn_, false)) {
+    round_ = 0;
+    fabric_.keep_turn(turn_);
+  } else {
+    fabric_.come_back_to_read(turn_);
+  }
 }
 
 // What recv(2) says. `wanted`: how much there was room for.
@@ -139,18 +148,29 @@ std::size_t TcpStream::staged_bytes(bool directly) const {
   }
 }
 
-// Answers what it could not take yet, which is nothing unless a segment waits or the turn is over. It is over with
-// the first message if others wait; whether they do is looked at once for what has been read at once.
+// Whether others come before the next message, or before the rest of the one that is arriving. After a message of this
+// turn they do if they wait at all. What was read a moment ago may have come later than what others have had word of
+// since epoll was asked last: if so, they go first, and this one's turn is still to come. Epoll is asked once for what
+// has been read at once.
+bool TcpStream::others_come_first() {
+  const bool first = !std::exchange(message_over_, false);
+  const bool doubts = std::exchange(in_doubt_, false);
+  if (first) {
+    if (!doubts) return false;
+    asked_for_others_ = true;
+    keeps_turn_ = fabric_.others_come_before(turn_);
+    return keeps_turn_;
+  }
+  return fabric_.others_wait(turn_, !std::exchange(asked_for_others_, true));
+}
+
+// Answers what it could not take yet, which is nothing unless a segment waits or the turn is over.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
   if (phase_ == Phase::asking) bytes = answer_arrived(bytes);
-  message_over_ = false;
   while (!bytes.empty() && !closed_ && !stuck_ && !awaits_memory_) {
-    if (message_over_) {
-      message_over_ = false;
-      if (fabric_.others_wait(turn_, !std::exchange(asked_for_others_, true))) {
-        turn_over_ = true;
-        break;
-      }
+    if (others_come_first()) {
+      turn_over_ = true;
+      break;
     }
     switch (step_) {
       case Step::front:
