@@ -92,11 +92,22 @@ int run_tool(const std::string& command) {
 
 // The first 64 bytes that a client of datperf says.
 struct RunRequest {
-  std::uint64_t magic = 0x6461747065726633;
+  std::uint64_t magic = 0x6461747065726634;
   std::uint8_t metric = 0, op = 0, srq = 0, block = 1;
   std::uint32_t endpoints = 1, index = 0;
   std::uint16_t shareable = 0, clients = 1;
   std::uint64_t size = 64, iters = 100, warmup = 0, run = 1;
+  std::uint8_t window = 0, slots = 0;
+  std::uint8_t bidirectional = 0, notices = 0;
+  std::uint16_t batch = 0, reserved = 0;
+};
+static_assert(sizeof(RunRequest) == 64);
+
+// What a client says about the next phase.
+struct PhaseReport {
+  std::uint64_t magic = 0x646174706572665f;
+  std::array<std::byte, 32> other{};
+  std::uint64_t elapsed_ns = 0, messages = 0, growth = 0;
 };
 
 class ToolServers : public testing::TestWithParam<Wire> {
@@ -157,6 +168,63 @@ TEST_P(ToolServers, DatperfMakesNoMoreMemoryThanItMay) {
   EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_PEER_REJECTED);
   EXPECT_LT(server.peak(), std::uint64_t{400} << 20);
   EXPECT_EQ(run_tool(fmt::format("datperf bw --size 1MiB --iters 20 --to 127.0.0.1:{} --ia {}", qualifier,
+                                 GetParam().ia_name)),
+            0);
+}
+
+// Every field that a client fills in is looked at before anything is made of it.
+TEST_P(ToolServers, DatperfRefusesWhatIsOutOfRange) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  const auto refused = [&](const char* what, auto&& change) {
+    RunRequest request;
+    request.metric = 2;
+    request.block = 0;
+    change(request);
+    const Ep ep = ask(qualifier, request, 64);
+    EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_PEER_REJECTED) << what;
+    EXPECT_TRUE(server.lives()) << what;
+  };
+  refused("window", [](RunRequest& request) { request.window = 14; });
+  refused("window, the largest", [](RunRequest& request) { request.window = 255; });
+  refused("slots", [](RunRequest& request) { request.slots = 16; });
+  refused("slots, the most", [](RunRequest& request) { request.slots = 255; });
+  refused("batch", [](RunRequest& request) { request.batch = 4097; });
+  refused("a direction too many", [](RunRequest& request) { request.bidirectional = 2; });
+  refused("notices of Sends", [](RunRequest& request) { request.notices = 1; });
+  refused("reserved", [](RunRequest& request) { request.reserved = 1; });
+  refused("blocks in both", [](RunRequest& request) { request.bidirectional = request.block = 1; });
+  refused("window of latency", [](RunRequest& request) { request.metric = 0, request.window = 3; });
+  refused("both ways of latency", [](RunRequest& request) { request.metric = 0, request.bidirectional = 1; });
+  refused("blocks at memory", [](RunRequest& request) { request.metric = 0, request.op = 1, request.block = 1; });
+  refused("clients without a number",
+          [](RunRequest& request) { request.endpoints = request.clients = 2, request.iters = 0; });
+  refused("clients with slots",
+          [](RunRequest& request) { request.endpoints = request.clients = 2, request.slots = 1; });
+  refused("slots beyond what it has", [](RunRequest& request) { request.slots = 15, request.size = 1 << 20; });
+  EXPECT_EQ(
+      run_tool(fmt::format("datperf bw --size 1KiB --iters 20 --slots 1 --bidirectional --to 127.0.0.1:{} --ia {}",
+                           qualifier, GetParam().ia_name)),
+      0);
+}
+
+// A run whose client says before each phase how long it is.
+TEST_P(ToolServers, DatperfEndsARunWithAPhaseThatIsTooLong) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  RunRequest request;
+  request.iters = 0;
+  const Ep ep = ask(qualifier, request, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  PhaseReport report;
+  report.messages = 1'000'000'000'001;
+  Lmr region(side.ia, side.pz, sizeof report);
+  std::memcpy(region.bytes().data(), &report, sizeof report);
+  DAT_LMR_TRIPLET message = region.triplet(0, sizeof report);
+  require(dat_ep_post_send(ep.get(), 1, &message, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  // It ends that connection and goes on to serve.
+  EXPECT_TRUE(wait_event(side.connect.get()).has_value());
+  EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 20 --to 127.0.0.1:{} --ia {}", qualifier,
                                  GetParam().ia_name)),
             0);
 }

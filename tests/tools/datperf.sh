@@ -63,6 +63,72 @@ if grep -q 'Broken pipe' "$work/err"; then die "the complaint is not the first: 
 run 0 datperf --version
 says '^datperf [0-9]+\.[0-9]+'
 
+# One buffer, few in flight, streams both ways, on one connection and several, with and without an SRQ.
+for metric in bw rate; do
+  for options in '--slots 1' '--window 1 --slots 1' '--window 8 --batch 4' '--slots 2048' '--bidirectional' \
+    '--bidirectional --slots 1 --window 4' '--bidirectional --srq --endpoints 3 --batch 1 --slots 8'; do
+    for op in send write read; do
+      # shellcheck disable=SC2086  # several words
+      measure $metric --op $op --size 64 --iters 600 $options
+    done
+    # shellcheck disable=SC2086  # the same
+    measure $metric --size 9000 --iters 200 $options
+  done
+done
+for wire in shm tcp; do
+  measure bw --size 64KiB --iters 60 --bidirectional --wire $wire
+  measure bw --op read --size 64KiB --iters 60 --bidirectional --slots 1 --wire $wire
+  for wait in poll block; do measure lat --op write --poll events --size 8 --iters 300 --wait $wait --wire $wire; done
+done
+measure lat --op write --poll events --size 9000 --slots 32 --iters 200 --endpoints 3 --srq
+[ "$(json poll)" = events ] && [ "$(json slots)" = 32 ] || die "the JSON does not say how it was measured"
+measure lat --size 64 --slots 1 --iters 500
+measure rate --size 8 --window 16 --slots 4 --batch 2 --iters 2000
+[ "$(json window) $(json slots) $(json batch) $(json bidirectional)" = '16 4 2 OFF' ] ||
+  die "the JSON does not say how it was measured"
+[ "$(json server messages)" = 2000 ] || die "the server does not say what it received"
+[ "$(json server carried_by)" = "$(json wire)" ] || die "the server does not say over what"
+positive server elapsed_s
+
+# A time in place of a number.
+for options in 'lat --op send' 'lat --op write' 'rate --op send' 'bw --op read' 'bw --op send --bidirectional'; do
+  # shellcheck disable=SC2086  # several words
+  measure $options --size 64 --duration 0.1
+  awk -v s="$(json seconds)" 'BEGIN {exit !(s > 0.09)}' || die "a run of 0.1 s took $(json seconds) s"
+done
+
+# Latencies in all detail.
+measure lat --size 8 --iters 400 --histogram --raw "$work/raw"
+[ "$(wc -l <"$work/raw")" = 400 ] || die "there are not 400 figures in the file"
+for key in min_ns mean_ns max_ns; do positive $key; done
+positive histogram 0 count
+positive samples 99
+sort -g "$work/raw" | head -n 1 | awk -v m="$(json min_ns)" '{exit !($1 - m < 0.2 && m - $1 < 0.2)}' ||
+  die "the least of the figures is not the minimum"
+measure bw --size 4096 --iters 6000 --raw "$work/raw"
+[ -s "$work/raw" ] || die "there are no figures of a stream"
+run 0 datperf lat --size 8 --iters 300 --histogram
+says ' up to .* #+$'
+
+# Beside a former run.
+run 0 datperf lat --size 64 --iters 500 --json
+cp "$work/out" "$work/former.json"
+run 0 datperf lat --size 64 --iters 500 --json --compare "$work/former.json"
+awk -v r="$(json compared ratio)" -v l="$(json compared low)" -v h="$(json compared high)" \
+  'BEGIN {exit !(r > 0 && l > 0 && l <= h)}' || die "the comparison has no interval"
+run 0 datperf lat --size 64 --iters 500 --compare "$work/former.json"
+says "ratio of .*former.json: [0-9.]+, between [0-9.]+ and [0-9.]+ at 95 %"
+run 1 datperf lat --size 64 --iters 50 --srq --compare "$work/former.json"
+complains 'another run: srq is false there and true here'
+run 1 datperf lat --size 8 --iters 50 --compare "$work/former.json"
+complains 'no run of 8 bytes'
+echo '{"size_bytes": 64, ' >"$work/torn.json"
+run 1 datperf lat --size 64 --compare "$work/torn.json"
+complains 'not what --json has printed'
+run 1 datperf lat --size 64 --compare "$work/nowhere.json"
+run 1 datperf lat --size 64 --iters 50 --raw "$work/no/such/folder"
+complains 'cannot be written'
+
 start_server datperf serve --qual 0
 measure lat --to "$server_at" --size 8 --iters 100
 measure bw --to "$server_at" --size 4096 --iters 100 --srq
@@ -76,4 +142,24 @@ run 2 datperf lat --size 0
 run 2 datperf many --clients 1
 run 2 datperf lat --op swap
 run 2 datperf lat --op write --wait block # there is nothing to block in
+# What makes no sense is refused with the reason.
+refused() { # SENTENCE OPTION...
+  run 2 datperf "${@:2}"
+  complains "$1"
+}
+refused 'one message is in flight' lat --window 4
+refused 'one message is posted' lat --batch 4
+refused 'both directions in it' lat --bidirectional
+refused 'only the latency of Writes' bw --op write --poll events
+refused 'only the latency of Writes' lat --poll events
+refused 'blocks in neither' bw --bidirectional --wait block
+refused 'no more than the window' rate --window 4 --batch 8
+refused 'no latencies' bw --histogram
+refused 'say which with --size' lat --raw "$work/raw"
+refused 'excludes' lat --iters 5 --duration 1
+refused 'no power of two' rate --window 3
+refused 'no power of two' rate --window 8192
+refused 'no power of two' rate --slots 0
+run 2 datperf rate --batch 0
+run 2 datperf rate --duration 0
 say "datperf is in order"

@@ -27,6 +27,20 @@ Summary summarize(std::vector<std::uint32_t>& samples, double scale) {
           .max = scale * samples.back()};
 }
 
+std::vector<Bucket> histogram_of(std::span<const std::uint32_t> sorted, double scale) {
+  constexpr double kOfOctave = 8;
+  std::vector<Bucket> buckets;
+  for (const std::uint32_t sample : sorted) {
+    const double value = std::max(scale * sample, 1.0);
+    if (buckets.empty() || value >= buckets.back().to) {
+      const double step = std::floor(std::log2(value) * kOfOctave);
+      buckets.push_back({std::exp2(step / kOfOctave), std::exp2((step + 1) / kOfOctave), 0});
+    }
+    ++buckets.back().count;
+  }
+  return buckets;
+}
+
 std::string size_text(std::uint64_t bytes) {
   static constexpr std::array<std::pair<std::uint64_t, const char*>, 3> kUnits{
       {{std::uint64_t{1} << 30, "GiB"}, {std::uint64_t{1} << 20, "MiB"}, {std::uint64_t{1} << 10, "KiB"}}};

@@ -38,6 +38,13 @@ class Turn {
   std::uint32_t left_;  // of the burst
 };
 
+inline std::uint32_t sample(std::uint64_t& last) {
+  const std::uint64_t now = tools::ticks();
+  const std::uint64_t passed = now - last;
+  last = now;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(passed, std::numeric_limits<std::uint32_t>::max()));
+}
+
 // lat, client: one message out, its answer in, one time stamp. A sample is the time from one stamp to the next: the
 // stamp itself, the reading of the answer and the reposting of its buffer are inside, and nothing is subtracted. The
 // buffer goes back while the next message is on its way, on this side as on the other.
@@ -55,10 +62,7 @@ bool ping(Side& side, std::uint64_t first, std::uint64_t count, std::uint32_t* s
     if (i > 0 && !side.repost(event)) return false;
     if (!side.receive<kBlock>(event) || !side.read(event, tally, answer)) return false;
     wrong += answer != carried(size, first + i);
-    const std::uint64_t now = tools::ticks();
-    samples[i] =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(now - last, std::numeric_limits<std::uint32_t>::max()));
-    last = now;
+    samples[i] = sample(last);
   }
   if (count > 0 && !side.repost(event)) return false;
   return (wrong == 0 && tally.bad == 0) || side.corrupt();
@@ -77,12 +81,21 @@ bool echo(Side& side, std::uint64_t count, Tally& tally) {
   return true;
 }
 
+// How many operations are posted in a row: all, unless the user has said.
+inline std::uint64_t batch_of(const Params& params, std::uint64_t count) {
+  return params.batch != 0 ? params.batch : count;
+}
+
 // bw and rate, client: Sends as fast as slots come free.
 template <bool kBlock>
 bool stream(Side& side, std::uint64_t first, std::uint64_t count) {
   Turn turn(side, first);
-  for (std::uint64_t i = 0; i < count; ++i)
-    if (!side.send<kBlock>(turn.next(), first + i)) return false;
+  const std::uint64_t batch = batch_of(side.params(), count);
+  for (std::uint64_t i = 0; i < count;) {
+    for (const std::uint64_t end = std::min(count, i + batch); i < end; ++i)
+      if (!side.send<kBlock>(turn.next(), first + i)) return false;
+    if (batch < count && !side.look()) return false;
+  }
   return true;
 }
 
@@ -93,6 +106,39 @@ bool drain(Side& side, std::uint64_t count, Tally& tally) {
     DAT_EVENT event;
     std::uint64_t sequence = 0;
     if (!side.receive<kBlock>(event) || !side.read(event, tally, sequence) || !side.repost(event)) return false;
+  }
+  return true;
+}
+
+// bw and rate in both directions, either side: Sends as long as there are slots, and what has come from the other side.
+// `received` counts over the calls of a phase: in the last one (`all` are due) it waits for all of them.
+inline bool exchange(Side& side, std::uint64_t first, std::uint64_t count, std::uint64_t all, Tally& tally,
+                     std::uint64_t& received) {
+  constexpr std::uint64_t kUsualBatch = 16;
+  Turn turn(side, first);
+  const std::uint64_t batch = batch_of(side.params(), kUsualBatch);
+  std::uint32_t endpoint = count > 0 ? turn.next() : 0;
+  const bool last = first + count == all;
+  for (std::uint64_t sent = 0; sent < count || (last && received < all);) {
+    for (std::uint64_t i = 0; i < batch && sent < count && side.has_slot(endpoint); ++i) {
+      if (!side.send<false>(endpoint, first + sent)) return false;
+      if (++sent < count) endpoint = turn.next();
+    }
+    if (!side.look()) return false;
+    DAT_EVENT event;
+    bool there = true;
+    for (std::uint64_t i = 0; i < batch; ++i) {
+      if (!side.receive_if_there(event, there)) return false;
+      if (!there) break;
+      if (Side::is_told(event)) {
+        side.note_finish();
+      } else {
+        std::uint64_t sequence = 0;
+        if (!side.read(event, tally, sequence)) return false;
+        ++received;
+      }
+      if (!side.repost(event)) return false;
+    }
   }
   return true;
 }

@@ -16,6 +16,9 @@ namespace datperf {
 
 inline constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kEndpointsMax = 65536;
+inline constexpr std::uint32_t kWindowMax = 4096;  // and of what a batch may be
+inline constexpr std::uint32_t kSlotsMax = 16384;
+inline constexpr std::uint64_t kItersMax = 1'000'000'000'000;  // of a phase that is announced
 inline constexpr std::byte kMark{0x5a};
 
 inline void stamp(std::byte* message, std::uint64_t size, std::uint64_t sequence) {
@@ -102,16 +105,21 @@ inline void clear_slot(std::byte* slot, std::uint64_t size) {
   slot[size - 1] = std::byte{0};
 }
 
+// The number that messages carry which are all alike: see alike().
+inline constexpr std::uint64_t kAlike = 0x616c696b65;
+
 // What the sides send each other between phases (set-up, warm-up, measurement): a message of its own.
 struct Report {
   std::uint64_t magic = kMagic;
-  std::uint64_t failed = 0;       // 1: what arrived was not what was sent
-  std::uint64_t cpu_ns = 0;       // processor time the server used in the phase
-  std::uint64_t rmr_context = 0;  // RDMA, at set-up: the memory that the other side may use, in slots
+  char wire[11] = {};             // what carries the connections at the server; not ended by 0 if it is as long
+  std::uint8_t failed = 0;        // 1: what arrived was not what was sent
+  std::uint32_t rmr_context = 0;  // RDMA, at set-up: the memory that the other side may use, in slots
   std::uint64_t target_address = 0;
-  std::uint64_t elapsed_ns = 0;     // how long the phase took, as the server saw it
-  std::uint64_t private_bytes = 0;  // by how much memory has grown at set-up (Footprint), with several clients
-  std::uint64_t system_bytes = 0;
+  std::uint64_t cpu_ns = 0;       // processor time the server used in the phase
+  std::uint64_t elapsed_ns = 0;   // how long the phase took, as the server saw it
+  std::uint64_t messages = 0;     // from the server: that it has looked at; from the client: of the next phase
+  std::uint32_t private_kib = 0;  // by how much memory has grown at set-up (Footprint), with several clients
+  std::uint32_t system_kib = 0;
 
   static constexpr std::uint64_t kMagic = 0x646174706572665f;
 };

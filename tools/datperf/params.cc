@@ -10,13 +10,14 @@
 namespace datperf {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6461747065726633;
+constexpr std::uint64_t kMagic = 0x6461747065726634;
 constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint64_t kPage = 4096;
 // With several clients both are the same for any number of connections, so that runs with few and with many are alike.
 // The buffers hold all that the rings of a few clients hold.
 constexpr std::uint64_t kSharedReceives = 32768;
 constexpr std::uint64_t kSendSlotsEach = 16;
+constexpr std::uint64_t kRdmaBytes = 128 << 10;
 
 // Both ends copy it as it is: a host of the other byte order does not recognise the magic and refuses.
 struct Wire {
@@ -25,8 +26,38 @@ struct Wire {
   std::uint32_t endpoints, index;
   std::uint16_t shareable, clients;
   std::uint64_t size, iters, warmup, run;
+  std::uint8_t window, slots;  // 0, or 1 more than the logarithm
+  std::uint8_t bidirectional, notices;
+  std::uint16_t batch, reserved;
 };
-static_assert(sizeof(Wire) <= sizeof(WireParams));
+static_assert(sizeof(Wire) == sizeof(WireParams));
+
+std::uint8_t packed(std::uint32_t power_of_two) {
+  return static_cast<std::uint8_t>(std::bit_width(power_of_two));
+}
+std::uint32_t unpacked(std::uint8_t bits) {
+  return bits == 0 ? 0 : std::uint32_t{1} << (bits - 1);
+}
+
+// What the options of a run are good for. The command line refuses the same with a sentence; a request is from
+// anywhere.
+bool fits_together(const Wire& wire) {
+  const bool lat = wire.metric == static_cast<std::uint8_t>(Metric::lat);
+  const bool write = wire.op == static_cast<std::uint8_t>(Op::write);
+  if (wire.bidirectional > 1 || wire.notices > 1 || wire.reserved != 0) return false;
+  if (lat && (wire.window != 0 || wire.batch != 0 || wire.bidirectional != 0)) return false;
+  if (wire.notices != 0 && !(lat && write)) return false;
+  if (lat && write && wire.block != 0 && wire.notices == 0) return false;
+  if (wire.bidirectional != 0 && wire.block != 0) return false;
+  // Of several clients each would have to say when it begins.
+  return wire.clients == 1 ||
+         (wire.iters != 0 && wire.bidirectional == 0 && wire.window == 0 && wire.slots == 0 && wire.batch == 0);
+}
+bool within_bounds(const Wire& wire) {
+  return wire.endpoints >= 1 && wire.endpoints <= kEndpointsMax && wire.index < wire.endpoints && wire.clients >= 1 &&
+         wire.endpoints % wire.clients == 0 && wire.size >= 1 && wire.size <= kSizeMax &&
+         wire.window <= packed(kWindowMax) && wire.slots <= packed(kSlotsMax) && wire.batch <= kWindowMax;
+}
 
 }  // namespace
 
@@ -67,7 +98,13 @@ WireParams encode(const Params& params, std::uint32_t index) {
                   .size = params.size,
                   .iters = params.iters * params.clients,
                   .warmup = params.warmup * params.clients,
-                  .run = params.run};
+                  .run = params.run,
+                  .window = packed(params.window),
+                  .slots = packed(params.slots),
+                  .bidirectional = params.bidirectional,
+                  .notices = params.notices,
+                  .batch = static_cast<std::uint16_t>(params.batch),
+                  .reserved = 0};
   WireParams bytes{};
   std::memcpy(bytes.data(), &wire, sizeof wire);
   return bytes;
@@ -79,10 +116,7 @@ std::optional<Params> decode(std::span<const std::byte> bytes) {
   std::memcpy(&wire, bytes.data(), sizeof wire);
   const bool known = wire.magic == kMagic && wire.metric <= static_cast<std::uint8_t>(Metric::rate) &&
                      wire.op <= static_cast<std::uint8_t>(Op::read);
-  const bool sane = wire.endpoints >= 1 && wire.endpoints <= kEndpointsMax && wire.index < wire.endpoints &&
-                    wire.clients >= 1 && wire.endpoints % wire.clients == 0 && wire.size >= 1 &&
-                    wire.size <= kSizeMax && wire.iters >= 1;
-  if (!known || !sane) return std::nullopt;
+  if (!known || !within_bounds(wire) || !fits_together(wire)) return std::nullopt;
   return Params{.metric = static_cast<Metric>(wire.metric),
                 .op = static_cast<Op>(wire.op),
                 .srq = wire.srq != 0,
@@ -91,55 +125,104 @@ std::optional<Params> decode(std::span<const std::byte> bytes) {
                 .endpoints = wire.endpoints,
                 .index = wire.index,
                 .clients = wire.clients,
+                .window = unpacked(wire.window),
+                .slots = unpacked(wire.slots),
+                .batch = wire.batch,
+                .bidirectional = wire.bidirectional != 0,
+                .notices = wire.notices != 0,
                 .size = wire.size,
                 .iters = wire.iters,
                 .warmup = wire.warmup,
                 .run = wire.run};
 }
 
+bool alike(const Params& params) {
+  if (params.slots == 0 || params.op != Op::send || params.metric == Metric::lat) return false;
+  // An SRQ has its buffers for all endpoints together.
+  return params.slots < std::uint64_t{sizing_of(params, Role::client).window} * (params.srq ? params.endpoints : 1);
+}
+
 std::uint32_t transfers_of(const Params& params) {
   constexpr std::uint32_t kTransfers = 128;
+  if (params.window != 0) return params.window;
   return params.metric == Metric::lat ? 1 : std::max(kTransfers / std::bit_ceil(params.endpoints), 1u);
 }
 
-Sizing sizing_of(const Params& params, Role role) {
-  const std::uint64_t bytes = std::max<std::uint64_t>(params.size, sizeof(Report));
-  const std::uint64_t unit = bytes >= kPage ? kPage : kCacheLine;
+// As many as a Send has, but so few large ones that a stream stays in the processor's cache as long as can be: nobody
+// waits for a slot to be read, since both memories are ours to use.
+std::uint64_t rdma_slots(const Params& params) {
+  if (params.slots != 0) return params.slots;
+  return std::clamp<std::uint64_t>(std::bit_floor(kRdmaBytes / params.size), 1,
+                                   sizing_of(params, Role::client).send_slots);
+}
+
+namespace {
+
+// How many buffers a side sends from and receives into if the user has nothing to say about it.
+struct Amounts {
+  std::uint64_t receives;
+  std::uint64_t sends;
+};
+Amounts usual_amounts(const Params& params, Role role, std::uint64_t bytes) {
   const auto fitting = [&](std::uint64_t budget, std::uint64_t least, std::uint64_t most) {
     return std::bit_floor(std::clamp(budget / bytes, least, most));
   };
-  Sizing sizing;
-  sizing.stride = static_cast<std::uint32_t>((bytes + unit - 1) / unit * unit);
-
-  const bool lat = params.metric == Metric::lat;
-  std::uint64_t receives = 8;  // a streaming client receives nothing but reports
-  std::uint64_t sends = 8;     // a draining server sends nothing but reports
-  if (lat) {
-    receives = fitting(256 << 10, 4, 64);
-    sends = fitting(64 << 10, 2, 64);
-  } else if (role == Role::server) {
-    receives = fitting(1 << 20, 4, 512);
+  Amounts amounts{.receives = 8, .sends = 8};  // for reports, which are all that comes against the stream
+  if (params.metric == Metric::lat) {
+    amounts = {.receives = fitting(256 << 10, 4, 64), .sends = fitting(64 << 10, 2, 64)};
   } else {
-    sends = fitting(512 << 10, 2, 512);
+    if (role == Role::server || params.bidirectional) amounts.receives = fitting(1 << 20, 4, 512);
+    if (role == Role::client || params.bidirectional) amounts.sends = fitting(512 << 10, 2, 512);
   }
   // Many endpoints share the amounts, down to a few each; an SRQ holds at least a few for every one of them.
   const std::uint64_t endpoints = std::bit_ceil(params.endpoints);
   if (params.srq) {
-    receives = std::max(receives, std::min(2 * endpoints, std::max<std::uint64_t>((64 << 20) / bytes, 4)));
+    amounts.receives =
+        std::max(amounts.receives, std::min(2 * endpoints, std::max<std::uint64_t>((64 << 20) / bytes, 4)));
   } else {
-    receives = std::max<std::uint64_t>(receives / endpoints, 4);
+    amounts.receives = std::max<std::uint64_t>(amounts.receives / endpoints, 4);
   }
-  sends = std::max<std::uint64_t>(sends / endpoints, 2);
+  amounts.sends = std::max<std::uint64_t>(amounts.sends / endpoints, 2);
   if (params.clients > 1) {
-    if (role == Role::server) receives = fitting(64 << 20, 4, kSharedReceives);
-    if (role == Role::client) sends = kSendSlotsEach;
+    if (role == Role::server) amounts.receives = fitting(64 << 20, 4, kSharedReceives);
+    if (role == Role::client) amounts.sends = kSendSlotsEach;
   }
-  sizing.receives = static_cast<std::uint32_t>(receives);
-  sizing.send_slots = static_cast<std::uint32_t>(sends);
-  sizing.signal_every = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(sends / 4, 1, 64));
+  return amounts;
+}
+
+}  // namespace
+
+Sizing sizing_of(const Params& params, Role role) {
+  const std::uint64_t bytes = std::max<std::uint64_t>(params.size, sizeof(Report));
+  const std::uint64_t unit = bytes >= kPage ? kPage : kCacheLine;
+  const Amounts usual = usual_amounts(params, role, bytes);
+  const bool lat = params.metric == Metric::lat;
+  const bool streams = !lat && params.op == Op::send;
+  const bool sends = streams && (role == Role::client || params.bidirectional);
+  const bool receives = streams && (role == Role::server || params.bidirectional);
+  Sizing sizing;
+  sizing.stride = static_cast<std::uint32_t>((bytes + unit - 1) / unit * unit);
+  sizing.window = sends && params.window != 0 ? params.window : static_cast<std::uint32_t>(usual.sends);
+  sizing.send_slots = (sends || lat) && params.slots != 0 ? params.slots : std::max(sizing.window, 1u);
+  std::uint64_t posted = usual.receives;
+  if (receives) {
+    // Whatever may be in flight finds a buffer. Those that the user has asked for are all posted.
+    const std::uint64_t each = params.srq ? params.endpoints : 1;
+    const std::uint64_t in_flight = (params.window != 0 ? params.window : usual.sends) * each;
+    if (params.window != 0) posted = std::max(posted, in_flight);
+    if (params.slots != 0) posted = std::max<std::uint64_t>(in_flight, params.slots);
+  }
+  const bool chosen = (receives || (lat && params.op == Op::send)) && params.slots != 0;
+  // The next question finds a buffer posted before that of the last one is back, though both may be the same.
+  if (chosen && lat) posted = std::max<std::uint64_t>(params.slots, 4);
+  sizing.receives = static_cast<std::uint32_t>(posted);
+  sizing.receive_slots = chosen ? std::min(params.slots, sizing.receives) : sizing.receives;
+  sizing.signal_every = std::clamp<std::uint32_t>(sizing.window / 4, 1, 64);
   if (lat && params.op == Op::read) sizing.signal_every = 1;  // its completion is what is waited for
-  sizing.requests = sizing.send_slots;
-  if (params.op != Op::send) sizing.requests = std::max(sizing.requests, transfers_of(params));
+  sizing.requests = sizing.window;
+  if (params.op == Op::send) return sizing;
+  sizing.requests = std::max(sizing.requests, transfers_of(params));
+  if (params.notices) sizing.requests *= 2;
   return sizing;
 }
 
@@ -148,12 +231,12 @@ std::uint64_t memory_of(const Params& params, Role role) {
   constexpr std::uint64_t kOfEndpoint = 4096;  // besides
   const Sizing sizing = sizing_of(params, role);
   const std::uint64_t endpoints = params.endpoints;
-  const std::uint64_t receives = params.srq ? sizing.receives : sizing.receives * endpoints;
-  std::uint64_t slots = receives + sizing.send_slots * endpoints;
-  if (params.op != Op::send)
-    slots += 2 * sizing_of(params, Role::client).send_slots * endpoints;  // its own, and offered
+  const std::uint64_t lanes = params.srq ? 1 : endpoints;  // that have receives of their own
+  std::uint64_t slots = sizing.receive_slots * lanes + sizing.send_slots * endpoints;
+  if (params.op != Op::send) slots += 2 * rdma_slots(params) * endpoints;  // its own, and offered
   // None of the factors is beyond 2^31, and what may be many of one is few of the other.
-  return slots * sizing.stride + (receives + sizing.requests * endpoints) * kOfEntry + endpoints * kOfEndpoint;
+  return slots * sizing.stride + (sizing.receives * lanes + sizing.requests * endpoints) * kOfEntry +
+         endpoints * kOfEndpoint;
 }
 
 std::uint64_t default_iters(Metric metric, std::uint64_t size, bool slow_path) {

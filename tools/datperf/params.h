@@ -29,10 +29,17 @@ struct Params {
   std::uint32_t clients = 1;    // processes that share the run, each with as many connections and messages
   std::uint32_t client = 0;     // which of them this one is
   std::uint32_t burst = 1;      // messages that one connection sends before it is the next one's turn
+  std::uint32_t window = 0;     // operations of one endpoint in flight, a power of two; 0: by size
+  std::uint32_t slots = 0;      // buffers that are used in turn, at either end, a power of two; 0: by size
+  std::uint32_t batch = 0;      // posts in a row before completions are looked at; 0: as many as the window takes
+  bool bidirectional = false;   // a stream in either direction at the same time
+  bool notices = false;         // lat of Writes: a Send behind each tells of it
   std::uint64_t size = 8;       // bytes in a message
-  std::uint64_t iters = 0;      // measured messages (lat: round trips)
+  std::uint64_t iters = 0;      // measured messages (lat: round trips); 0: the client says before each phase
   std::uint64_t warmup = 0;     // as many before the measurement begins
   std::uint64_t run = 0;        // the same in all requests of one run, different between runs
+
+  double directions() const { return bidirectional ? 2 : 1; }
 };
 
 // What the request for connection `index` of a client's says of the run: to the server, which has the connections and
@@ -41,20 +48,32 @@ using WireParams = std::array<std::byte, 64>;
 WireParams encode(const Params& params, std::uint32_t index);
 std::optional<Params> decode(std::span<const std::byte> bytes);
 
+// Whether several messages of a stream of Sends may be in the same buffer at a time. Then all are alike: none is
+// written anew while another one is on its way from there.
+bool alike(const Params& params);
+// Whether the client says before each phase how long it is, and the server that it is ready for it.
+inline bool announces(const Params& params) {
+  return params.iters == 0 || params.bidirectional;
+}
+
 // How much a side prepares for a run. Both sides compute it from the same parameters.
 //
 // Latency uses few buffers, so that a message meets memory that is warm, as it would with any peer. A stream uses as
 // many as keep both sides busy, within a budget of memory that stays in a processor's cache: what is measured is the
 // way of a message, not main memory. Every buffer of a Send is a different one all the same.
 struct Sizing {
-  std::uint32_t stride = 0;        // distance between buffers: no two share a cache line
-  std::uint32_t receives = 0;      // buffers posted: in the SRQ, or else at each endpoint
-  std::uint32_t send_slots = 0;    // Sends in flight on each endpoint; a power of two
-  std::uint32_t signal_every = 0;  // one Send of so many asks for its completion; a power of two, <= send_slots
-  std::uint32_t requests = 0;      // all that is under way on each endpoint; a power of two, >= send_slots
+  std::uint32_t stride = 0;         // distance between buffers: no two share a cache line
+  std::uint32_t receives = 0;       // buffers posted: in the SRQ, or else at each endpoint
+  std::uint32_t receive_slots = 0;  // places that they are in, at most as many
+  std::uint32_t send_slots = 0;     // buffers of each endpoint to send from; a power of two
+  std::uint32_t window = 0;         // Sends in flight on each endpoint; a power of two
+  std::uint32_t signal_every = 0;   // one Send of so many asks for its completion; a power of two, <= window
+  std::uint32_t requests = 0;       // all that is under way on each endpoint; a power of two, >= window
 };
 enum class Role { client, server };
 Sizing sizing_of(const Params& params, Role role);
+// How many buffers of RDMA each endpoint has, on either side.
+std::uint64_t rdma_slots(const Params& params);
 // How many RDMA operations each endpoint has under way at least, several of them in the same slot if need be: a stream
 // waits for no program at the other end. A power of two, the same on both sides.
 std::uint32_t transfers_of(const Params& params);

@@ -9,13 +9,6 @@
 
 namespace datperf {
 
-inline std::uint32_t sample(std::uint64_t& last) {
-  const std::uint64_t now = tools::ticks();
-  const std::uint64_t passed = now - last;
-  last = now;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(passed, std::numeric_limits<std::uint32_t>::max()));
-}
-
 // lat, read: from the post to the completion, and the look at what came; one time stamp.
 template <bool kBlock>
 bool ping_by_reads(RdmaSide& side, std::uint64_t first, std::uint64_t count, std::uint32_t* samples) {
@@ -29,6 +22,15 @@ bool ping_by_reads(RdmaSide& side, std::uint64_t first, std::uint64_t count, std
   return side.bad() == 0 || side.corrupt();
 }
 
+// What follows a Write, and how its arrival is learnt of.
+inline bool told(RdmaSide& side, std::uint32_t endpoint) {
+  return !side.params().notices || side.post_notice(endpoint);
+}
+template <bool kBlock>
+bool await(RdmaSide& side, std::uint32_t endpoint, std::uint64_t sequence) {
+  return side.params().notices ? side.await_notice<kBlock>(endpoint, sequence) : side.await_write(endpoint, sequence);
+}
+
 // lat, write, client: one message into the peer's memory, its answer into ours, one time stamp. Each message is
 // prepared while the answer to the one before it is on its way, on this side as on the other.
 template <bool kBlock>
@@ -40,10 +42,10 @@ bool ping_by_writes(RdmaSide& side, std::uint64_t first, std::uint64_t count, st
   std::uint64_t last = tools::ticks();
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint32_t asked = endpoint;
-    if (!side.post(next)) return false;
+    if (!side.post(next) || !told(side, asked)) return false;
     endpoint = turn.next();
     if (i + 1 < count && !side.prepare<kBlock>(endpoint, first + i + 1, next)) return false;
-    if (!side.await_write(asked, first + i)) return false;
+    if (!await<kBlock>(side, asked, first + i)) return false;
     samples[i] = sample(last);
   }
   return true;
@@ -62,7 +64,8 @@ bool echo(RdmaSide& side, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint32_t endpoint = turn.next();
     RdmaSide::Transfer answer;
-    if (!side.prepare<kBlock>(endpoint, i, answer) || !side.await_write(endpoint, i) || !side.post(answer))
+    if (!side.prepare<kBlock>(endpoint, i, answer) || !await<kBlock>(side, endpoint, i) || !side.post(answer) ||
+        !told(side, endpoint))
       return false;
   }
   return true;
@@ -73,9 +76,13 @@ template <bool kBlock>
 bool stream(RdmaSide& side, std::uint64_t first, std::uint64_t count) {
   Turn turn(side, first);
   auto* const lanes = side.lanes();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint32_t endpoint = turn.next();
-    if (!side.transfer<kBlock>(lanes[endpoint], endpoint, first + i)) return false;
+  const std::uint64_t batch = batch_of(side.params(), count);
+  for (std::uint64_t i = 0; i < count;) {
+    for (const std::uint64_t end = std::min(count, i + batch); i < end; ++i) {
+      const std::uint32_t endpoint = turn.next();
+      if (!side.transfer<kBlock>(lanes[endpoint], endpoint, first + i)) return false;
+    }
+    if (batch < count && !side.look()) return false;
   }
   return side.bad() == 0 || side.corrupt();
 }

@@ -11,24 +11,21 @@
 namespace datperf {
 namespace {
 
-constexpr std::uint64_t kSlotBytes = 128 << 10;
 constexpr int kLooksBetweenChecks = 1 << 16;  // at memory, before the connection is looked at
 
 int remote_rights_for(Op op) {
   return op == Op::write ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : DAT_MEM_PRIV_REMOTE_READ_FLAG;
 }
 
-// As many as a Send has, but so few large ones that a stream stays in the processor's cache as long as can be: nobody
-// waits for a slot to be read, since both memories are ours to use.
-std::uint64_t rdma_slots(const Params& params) {
-  return std::clamp<std::uint64_t>(std::bit_floor(kSlotBytes / params.size), 1,
-                                   sizing_of(params, Role::client).send_slots);
-}
-
 // Who waits for an answer to each Write has a single flag to look at, as programs have: its line is known to the
 // processor that looks, and another one each time would not be.
 std::uint64_t offered_slots(const Params& params, std::uint64_t slots) {
-  return params.metric == Metric::lat && params.op == Op::write ? 1 : slots;
+  return params.metric == Metric::lat && params.op == Op::write && params.slots == 0 ? 1 : slots;
+}
+
+std::uint64_t under_way(const Params& params, const Sizing& sizing, std::uint64_t most) {
+  const std::uint32_t wanted = params.window != 0 ? params.window : std::max(sizing.window, transfers_of(params));
+  return std::min<std::uint64_t>(wanted, most) * (params.notices ? 2 : 1);
 }
 
 }  // namespace
@@ -39,12 +36,11 @@ RdmaSide::RdmaSide(const tools::Adapter& adapter, const Params& params, Role rol
       offered_slots_(offered_slots(params, slots_)),
       per_turn_log2_(std::countr_zero(std::max<std::uint64_t>(transfers_of(params) / slots_, 1))),
       per_turn_(std::uint64_t{1} << per_turn_log2_),
-      under_way_(slots_ << per_turn_log2_),
-      signal_every_(std::max(per_turn_, std::min<std::uint64_t>(sizing_.signal_every, slots_))),
+      under_way_(under_way(params, sizing_, slots_ << per_turn_log2_)),
+      signal_every_(std::max(per_turn_, std::min<std::uint64_t>({sizing_.signal_every, slots_, under_way_}))),
       own_memory_(adapter, slots_ * params.endpoints * sizing_.stride),
       offered_memory_(adapter, offered_slots_ * params.endpoints * sizing_.stride, remote_rights_for(params.op),
                       params.shareable ? tools::Region::Kind::shareable : tools::Region::Kind::heap),
-      report_memory_(adapter, params.endpoints * sizeof(Report)),
       courses_(params.endpoints) {
   if (params.op != Op::read) return;
   for (std::uint64_t i = 0; i < offered_slots_ * params.endpoints; ++i)
@@ -85,6 +81,9 @@ void RdmaSide::send_report_on(std::uint32_t endpoint, const Report& report) {
 
 void RdmaSide::begin_phase() {
   for (std::uint32_t i = 0; i < params_.endpoints; ++i) courses_[i] = {.base = lanes_[i].posted};
+}
+
+void RdmaSide::clear_slots() {
   if (params_.op != Op::write) return;
   for (std::uint64_t i = 0; i < offered_slots_ * params_.endpoints; ++i)
     clear_slot(offered_memory_.data() + i * sizing_.stride, params_.size);
@@ -103,9 +102,14 @@ bool RdmaSide::spin_until(Arrived&& arrived) {
   return true;
 }
 
+std::byte* RdmaSide::next_written(std::uint32_t endpoint, std::uint64_t& turn) {
+  turn = courses_[endpoint].awaited++;
+  return offered_memory_.data() + offered_offset(endpoint, turn);
+}
+
 bool RdmaSide::await_write(std::uint32_t endpoint, std::uint64_t sequence) {
-  const std::uint64_t turn = courses_[endpoint].awaited++;
-  std::byte* slot = offered_memory_.data() + offered_offset(endpoint, turn);
+  std::uint64_t turn = 0;
+  std::byte* const slot = next_written(endpoint, turn);
   const std::byte wanted = tail_of(turn);
   if (params_.size == sizeof(std::uint64_t)) {  // one look sees it all
     const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(slot));
@@ -123,6 +127,7 @@ void RdmaSide::check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint
   // Without the Sends between the phases.
   const std::uint64_t first = std::max(from, course.base) - course.base;
   const std::uint64_t end = std::max((to == course.last ? to - 1 : to), course.base) - course.base;
+  if (first >= end) return;  // none but such a Send
   for (std::uint64_t turn = first / per_turn_; turn * per_turn_ < end; ++turn) {
     const std::uint64_t there = std::uint64_t{endpoint} * offered_slots_ + (turn & (offered_slots_ - 1));
     bad_ += !slot_holds(own_memory_.data() + own_offset(endpoint, turn), params_.size, there, there);
@@ -135,6 +140,13 @@ void RdmaSide::finish_phase() {
 
 void RdmaSide::await_finish() {
   for (std::uint32_t i = 0; i < params_.endpoints; ++i) receive_report();
+}
+
+std::uint64_t RdmaSide::looked_at(std::uint64_t count) const {
+  if (params_.op == Op::read) return 0;
+  if (params_.metric == Metric::lat) return count;
+  const std::uint64_t turns = (count + per_turn_ - 1) / per_turn_;
+  return std::min(turns, offered_slots_ * params_.endpoints);
 }
 
 bool RdmaSide::all_written(std::uint64_t count) const {

@@ -19,11 +19,16 @@ class RdmaSide : public Side {
   RdmaSide(const tools::Adapter& adapter, const Params& params, Role role);
 
   // Set-up, after all connections are up: tell each other where the slots are. Throw Error.
-  void send_report(Report report) { send_report_on(0, report); }
+  void send_report(Report report) {
+    sign(report);
+    send_report_on(0, report);
+  }
   void meet(const Report& offer);  // client
   void meet();                     // server
 
-  // Before each phase and before the other side can begin it: no slot holds what the phase is going to bring.
+  // Before each phase. The first also before the other side can begin it: no slot holds what the phase is going to
+  // bring.
+  void clear_slots();
   void begin_phase();
   // One operation that is ready to be posted.
   struct Transfer {
@@ -53,19 +58,27 @@ class RdmaSide : public Side {
   }
   // By endpoint. Loops ask once: a post takes what leads to them out of the fastest cache.
   Lane* lanes() { return lanes_.data(); }
+  // Looks once at the completions that are there.
+  bool look();
   // Waits until all of an endpoint's transfers are complete.
   template <bool kBlock>
   bool settle(std::uint32_t endpoint);
   // Waits until the peer has written the message `sequence` into our slot whose turn it is. Looks at memory only, and
   // now and then whether the connection is still there.
   bool await_write(std::uint32_t endpoint, std::uint64_t sequence);
+  // With notices: a Send of no bytes behind a Write, and the wait for that of the peer, in place of the looks at
+  // memory.
+  bool post_notice(std::uint32_t endpoint);
+  template <bool kBlock>
+  bool await_notice(std::uint32_t endpoint, std::uint64_t sequence);
 
-  // The end of a phase. The client says so on all connections, and has all its transfers complete then; the server
+  // The end of a phase. Who has made transfers says so on all connections, and has them complete then; the other side
   // waits for that. Throw Error.
   void finish_phase();
   void await_finish();
-  // Server: whether the last messages of a phase of `count` Writes are all in their slots.
+  // Whether the last messages of a phase of `count` Writes are all in their slots, and how many those are.
   bool all_written(std::uint64_t count) const;
+  std::uint64_t looked_at(std::uint64_t count) const;
   std::uint64_t bad() const { return bad_; }  // Reads that brought something else than the slot holds at the peer
 
  private:
@@ -87,8 +100,10 @@ class RdmaSide : public Side {
   bool spin_until(Arrived&& arrived);
   template <bool kBlock>
   bool reap();
+  bool reaped(const DAT_EVENT& event);
   void check_reads(std::uint32_t endpoint, std::uint64_t from, std::uint64_t to);
 
+  std::byte* next_written(std::uint32_t endpoint, std::uint64_t& turn);
   const std::uint64_t slots_;          // of each endpoint in own_memory_; a power of two
   const std::uint64_t offered_slots_;  // and in offered_memory_
   const int per_turn_log2_;
@@ -97,7 +112,6 @@ class RdmaSide : public Side {
   const std::uint64_t signal_every_;  // one of so many asks for its completion: at the end of a turn
   tools::Region own_memory_;          // what our transfers take from or bring to
   tools::Region offered_memory_;      // what the peer's transfers bring to or take from
-  tools::Region report_memory_;       // one for each endpoint
   DAT_RMR_TRIPLET peer_{};            // the peer's offered memory
   std::vector<Course> courses_;
   std::uint64_t bad_ = 0;
@@ -106,7 +120,19 @@ class RdmaSide : public Side {
 template <bool kBlock>
 bool RdmaSide::reap() {
   DAT_EVENT event;
-  if (!next_event<kBlock>(outbox_.get(), event)) return false;
+  return next_event<kBlock>(outbox_.get(), event) && reaped(event);
+}
+
+inline bool RdmaSide::look() {
+  DAT_EVENT event;
+  for (bool there = true;;) {
+    if (!event_if_there(outbox_.get(), event, there)) return false;
+    if (!there) return true;
+    if (!reaped(event)) return false;
+  }
+}
+
+inline bool RdmaSide::reaped(const DAT_EVENT& event) {
   const auto& completion = event.event_data.dto_completion_event_data;
   if (completion.status != DAT_DTO_SUCCESS) [[unlikely]]
     return lost(event);
@@ -129,7 +155,7 @@ bool RdmaSide::settle(std::uint32_t endpoint) {
 
 template <bool kBlock>
 inline bool RdmaSide::prepare(Lane& lane, std::uint32_t endpoint, std::uint64_t sequence, Transfer& transfer) {
-  while (lane.posted - lane.completed == under_way_)
+  while (lane.posted - lane.completed >= under_way_)
     if (!reap<kBlock>()) return false;
   const std::uint64_t index = courses_[endpoint].transferred++;
   const std::uint64_t turn = index >> per_turn_log2_;
@@ -150,6 +176,24 @@ inline bool RdmaSide::prepare(Lane& lane, std::uint32_t endpoint, std::uint64_t 
     clear_slot(own_memory_.data() + offset, params_.size);
   }
   return true;
+}
+
+inline bool RdmaSide::post_notice(std::uint32_t endpoint) {
+  Lane& lane = lanes_[endpoint];
+  DAT_DTO_COOKIE cookie;
+  cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | ++lane.posted;
+  const DAT_RETURN status = dat_ep_post_send(lane.ep.get(), 0, nullptr, cookie, DAT_COMPLETION_SUPPRESS_FLAG);
+  return status == DAT_SUCCESS || refused("dat_ep_post_send", status);
+}
+
+template <bool kBlock>
+bool RdmaSide::await_notice(std::uint32_t endpoint, std::uint64_t sequence) {
+  DAT_EVENT event;
+  if (!receive<kBlock>(event)) return false;
+  if (event.event_data.dto_completion_event_data.transfered_length != 0) return lost(event);
+  std::uint64_t turn = 0;
+  const std::byte* const slot = next_written(endpoint, turn);
+  return (slot_holds(slot, params_.size, sequence, turn) || corrupt()) && repost(event);
 }
 
 inline bool RdmaSide::post(Transfer& transfer) {

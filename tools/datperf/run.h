@@ -23,15 +23,34 @@ struct SetUp {
   std::uint64_t system_bytes = 0;
 };
 
+// What the server says of the measured phase.
+struct ServerSide {
+  std::uint64_t messages = 0;  // that it received and looked at
+  double seconds = 0;
+  std::string wire{};
+};
+
 struct Result {
-  Params params;
-  std::string wire;                          // that carried it; empty if the adapter does not tell
-  std::optional<tools::Summary> latency_ns;  // lat: half a round trip, or all of a Read
-  SetUp set_up;
+  Params params;                               // iters: what was measured
+  std::string wire{};                          // that carried it; empty if the adapter does not tell
+  std::optional<tools::Summary> latency_ns{};  // lat: half a round trip, or all of a Read
+  std::vector<tools::Bucket> histogram{};      // of the latencies
+  // Of each hundredth of the run, or of larger pieces if those are too short: lat, the median in ns; bw, GB/s; rate,
+  // M messages a second.
+  std::vector<double> figures{};
+  struct {
+    std::vector<std::uint32_t> ticks{};  // in the order in which they came about
+    double ns_per_tick = 1;
+  } latencies{};
+  SetUp set_up{};
+  ServerSide server{};
   double seconds = 0;  // the measured phase, as the client saw it, or the server of several
   double cpu_s = 0;    // of both processes, in that phase
 
-  double mmsgs_per_s() const { return static_cast<double>(params.iters * params.clients) / seconds / 1e6; }
+  double mmsgs_per_s() const {
+    return static_cast<double>(params.iters * params.clients) * params.directions() / seconds / 1e6;
+  }
+  void take_latencies(std::vector<std::uint32_t> ticks, double ns_per_tick);
   double gbytes_per_s() const { return mmsgs_per_s() * static_cast<double>(params.size) / 1e3; }
 };
 
@@ -44,8 +63,8 @@ std::string own_address(const std::string& ia);
 // Called now and then during a run with the fraction that is done.
 using Progress = std::function<void(double)>;
 
-// One run against a server. Throws tools::Error.
-Result measure(const tools::Adapter& adapter, const tools::Peer& server, const Params& params,
+// One run against a server, of `seconds` if the parameters have no count. Throws tools::Error.
+Result measure(const tools::Adapter& adapter, const tools::Peer& server, const Params& params, double seconds,
                const Progress& progress);
 
 struct ServeOptions {

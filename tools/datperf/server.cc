@@ -27,7 +27,7 @@ constexpr tools::Timeout kSetUpOfEach = std::chrono::milliseconds(5);
 using Clock = std::chrono::steady_clock;
 constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 constexpr tools::Timeout kWaitAtMost = std::chrono::hours(1);  // at once: far from where a time_point ends
-constexpr DAT_COUNT kRequestsMax = 4096;  // that nobody has looked at yet
+constexpr DAT_COUNT kRequestsMax = 4096;                       // that nobody has looked at yet
 
 // Ends a run that has been silent for too long while somebody else waits for his turn.
 class Patience {
@@ -170,9 +170,22 @@ class Server {
     side->await_accepted(kSetUpTimeout);
     const Patience patience(options_, *side, requests_.get(), requests_seen_);
     set_up(*side, start_ns);
-    if (params.warmup > 0) run_phase(*side, params.warmup);
-    run_phase(*side, params.iters);
+    if (announces(params)) {
+      while (const std::uint64_t count = announced(*side)) run_phase(*side, count);
+    } else {
+      if (params.warmup > 0) run_phase(*side, params.warmup);
+      run_phase(*side, params.iters);
+    }
     side->wait_disconnected(kSetUpTimeout);
+  }
+
+  // How long the client's next phase is; 0: there is none.
+  template <typename AnySide>
+  static std::uint64_t announced(AnySide& side) {
+    const std::uint64_t count = side.receive_report().messages;
+    if (count > kItersMax) throw tools::Error("a phase of more messages than there may be");
+    if (count != 0) side.tell();  // that we are ready for it
+    return count;
   }
 
   static void set_up(Side& side, std::uint64_t start_ns) {
@@ -180,25 +193,34 @@ class Server {
     report.elapsed_ns = tools::now_ns() - start_ns;
     if (side.params().clients > 1) {
       const Footprint growth = footprint() - side.before();
-      report.private_bytes = growth.private_bytes;
-      report.system_bytes = growth.system_bytes;
+      report.private_kib = static_cast<std::uint32_t>(growth.private_bytes >> 10);
+      report.system_kib = static_cast<std::uint32_t>(growth.system_bytes >> 10);
     }
     side.send_report(report);
   }
   static void set_up(RdmaSide& side, std::uint64_t /*start_ns*/) {
-    side.begin_phase();
+    side.clear_slots();
     side.meet();
   }
 
   static void run_phase(RdmaSide& side, std::uint64_t count) {
+    const Params& params = side.params();
     const std::uint64_t cpu_before_ns = tools::process_cpu_ns();
-    const bool answers = side.params().metric == Metric::lat && side.params().op == Op::write;
-    if (answers && !echo<false>(side, count)) side.fail();
+    const std::uint64_t start_ns = tools::now_ns();
+    side.begin_phase();
+    const bool answers = params.metric == Metric::lat && params.op == Op::write;
+    if (answers && !(params.block ? echo<true>(side, count) : echo<false>(side, count))) side.fail();
+    if (params.bidirectional) {
+      if (!stream<false>(side, 0, count)) side.fail();
+      side.finish_phase();
+    }
     side.await_finish();
     Report report;
+    report.elapsed_ns = tools::now_ns() - start_ns;
     report.cpu_ns = tools::process_cpu_ns() - cpu_before_ns;
-    report.failed = side.params().op == Op::write && !side.all_written(count);
-    side.begin_phase();
+    report.messages = side.looked_at(count);
+    report.failed = side.bad() != 0 || (params.op == Op::write && !side.all_written(count));
+    side.clear_slots();
     side.send_report(report);
   }
 
@@ -211,14 +233,18 @@ class Server {
     Report report;
     report.elapsed_ns = tools::now_ns() - start_ns;
     report.cpu_ns = tools::process_cpu_ns() - cpu_before_ns;
-    const std::uint64_t clients = side.params().clients;
-    report.failed = tally.bad != 0 || tally.sum != clients * expected_sum(side.params().size, count / clients);
+    report.messages = count;
+    report.failed = !as_expected(side.params(), tally, count);
+    side.await_finish();
     side.send_report(report);
   }
 
   template <bool kBlock>
   static bool run_loop(Side& side, std::uint64_t count, Tally& tally) {
-    return side.params().metric == Metric::lat ? echo<kBlock>(side, count, tally) : drain<kBlock>(side, count, tally);
+    if (side.params().metric == Metric::lat) return echo<kBlock>(side, count, tally);
+    std::uint64_t received = 0;
+    return side.params().bidirectional ? exchange(side, 0, count, count, tally, received)
+                                       : drain<kBlock>(side, count, tally);
   }
 
   const ServeOptions& options_;

@@ -19,14 +19,35 @@ DAT_COUNT count_of(std::uint64_t value) {
 
 }  // namespace
 
+bool as_expected(const Params& params, const Tally& tally, std::uint64_t count) {
+  const std::uint64_t clients = params.clients;
+  const std::uint64_t sum =
+      alike(params) ? count * carried(params.size, kAlike) : clients * expected_sum(params.size, count / clients);
+  return tally.bad == 0 && tally.sum == sum;
+}
+
+std::string text_of(const Report& report) {
+  std::string text;
+  for (const char c : report.wire) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+    if (!plain) break;
+    text += c;
+  }
+  return text;
+}
+
 Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
-    : adapter_(adapter), params_(params), sizing_(sizing_of(params, role)) {
+    : adapter_(adapter), params_(params), sizing_(sizing_of(params, role)), alike_(alike(params)) {
   const std::uint64_t endpoints = params.endpoints;
-  const std::uint64_t receives = params.srq ? sizing_.receives : sizing_.receives * endpoints;
+  const std::uint64_t receivers = params.srq ? 1 : endpoints;
+  const std::uint64_t receives = sizing_.receives * receivers;
   const std::uint64_t sends = sizing_.send_slots * endpoints;
   const std::uint64_t requests = std::uint64_t{sizing_.requests} * endpoints;
-  receive_memory_ = tools::Region(adapter, receives * sizing_.stride);
+  receive_memory_ = tools::Region(adapter, sizing_.receive_slots * receivers * sizing_.stride);
   send_memory_ = tools::Region(adapter, sends * sizing_.stride);
+  report_memory_ = tools::Region(adapter, endpoints * sizeof(Report));
+  for (std::uint64_t i = 0; alike_ && i < sends; ++i)
+    stamp(send_memory_.data() + i * sizing_.stride, params.size, kAlike);
   if (params.clients > 1) before_ = footprint();
   // Room for everything that can be under way at once, so that no dispatcher overflows (EVM-57); each endpoint has a
   // connection's beginning and end.
@@ -36,7 +57,7 @@ Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
   if (params.srq) {
     srq_ = adapter.make_srq(count_of(receives));
     for (std::uint64_t i = 0; i < receives; ++i)
-      if (!post_receive(DAT_HANDLE_NULL, i)) fail();
+      if (!post_receive(DAT_HANDLE_NULL, i % sizing_.receive_slots)) fail();
   }
   lanes_.resize(endpoints);
   for (std::uint32_t i = 0; i < endpoints; ++i) make_endpoint(i);
@@ -51,7 +72,7 @@ void Side::make_endpoint(std::uint32_t index) {
   }
   lane.ep = adapter_.make_ep(inbox_.get(), outbox_.get(), inbox_.get(), count_of(sizing_.receives), requests);
   for (std::uint64_t i = 0; i < sizing_.receives; ++i)
-    if (!post_receive(lane.ep.get(), std::uint64_t{index} * sizing_.receives + i)) fail();
+    if (!post_receive(lane.ep.get(), std::uint64_t{index} * sizing_.receive_slots + i % sizing_.receive_slots)) fail();
 }
 
 void Side::connect_all(const tools::Peer& server, tools::Timeout timeout) {
@@ -93,16 +114,48 @@ void Side::wait_disconnected(tools::Timeout timeout) {
   }
 }
 
-void Side::send_report(const Report& report) {
+void Side::sign(Report& report) const {
+  const std::string name = wire();
+  std::copy_n(name.data(), std::min(name.size(), sizeof report.wire), report.wire);
+}
+
+void Side::send_report(Report report) {
+  sign(report);
   for (std::uint32_t i = 0; i < params_.endpoints; i += params_.endpoints / params_.clients) post_report(i, report);
 }
 
 void Side::post_report(std::uint32_t endpoint, const Report& report) {
   Lane& lane = lanes_[endpoint];
-  if (lane.posted - lane.completed == sizing_.send_slots && !wait_for_slot<true>(lane)) fail();
-  const std::size_t offset = next_slot(endpoint);
-  std::memcpy(send_memory_.data() + offset, &report, sizeof report);
-  if (!post_send(endpoint, offset, sizeof report)) fail();
+  if (lane.posted - lane.completed == sizing_.window && !wait_for_slot<true>(lane)) fail();
+  const std::size_t offset = endpoint * sizeof(Report);
+  std::memcpy(report_memory_.data() + offset, &report, sizeof report);
+  if (!post_send(endpoint, report_memory_.at(offset, sizeof report))) fail();
+}
+
+void Side::tell() {
+  Lane& lane = lanes_[0];
+  if (lane.posted - lane.completed == sizing_.window && !wait_for_slot<true>(lane)) fail();
+  DAT_DTO_COOKIE cookie;
+  cookie.as_64 = ++lane.posted;
+  const DAT_RETURN status = dat_ep_post_send(lane.ep.get(), 0, nullptr, cookie, DAT_COMPLETION_DEFAULT_FLAG);
+  if (status != DAT_SUCCESS) tools::fail(status, "dat_ep_post_send");
+}
+
+void Side::await_told() {
+  DAT_EVENT event{};
+  if (!(params_.block ? receive<true>(event) : receive<false>(event))) fail();
+  if (!is_told(event) && !lost(event)) fail();
+  if (!repost(event)) fail();
+}
+
+void Side::finish_phase() {
+  if (params_.metric == Metric::lat || params_.bidirectional) tell();
+}
+
+void Side::await_finish() {
+  if (params_.metric != Metric::lat && !params_.bidirectional) return;
+  if (!finished_) await_told();
+  finished_ = false;
 }
 
 Report Side::receive_report() {

@@ -21,6 +21,11 @@
 
 namespace datperf {
 
+// Whether that is what a phase of `count` messages, of all clients, brings to one side.
+bool as_expected(const Params& params, const Tally& tally, std::uint64_t count);
+// The wire that a report of the peer's names: nothing but letters, digits and dashes.
+std::string text_of(const Report& report);
+
 class Side {
  public:
   Side(const tools::Adapter& adapter, const Params& params, Role role);
@@ -38,19 +43,40 @@ class Side {
   bool receive(DAT_EVENT& event);
   // Reads the message of `event` into the tally.
   bool read(const DAT_EVENT& event, Tally& tally, std::uint64_t& sequence);
+  // Whether that is the other side's tell().
+  static bool is_told(const DAT_EVENT& event) {
+    return event.event_data.dto_completion_event_data.transfered_length == 0;
+  }
+  void note_finish() { finished_ = true; }
   // Gives the buffer of `event` back to where it came from.
   bool repost(const DAT_EVENT& event);
   // Posts the message `sequence` on one endpoint, after waiting for a free slot.
   template <bool kBlock>
   bool send(std::uint32_t endpoint, std::uint64_t sequence);
+  bool has_slot(std::uint32_t endpoint) const {
+    return lanes_[endpoint].posted - lanes_[endpoint].completed < sizing_.window;
+  }
+  // The next message if there is one.
+  bool receive_if_there(DAT_EVENT& event, bool& there);
+
+  // Looks once at the completions that are there.
+  bool look();
 
   // What a run of another operation needs at these points, and one of Sends does not.
   void meet(const Report&) {}
+  void clear_slots() {}
   void begin_phase() {}
-  void finish_phase() {}
+  // A Send of no bytes on the first endpoint, which takes no place in a buffer: that the server is ready for a phase,
+  // or that the client has read all that a phase brought it. A report in their place might come into the buffer of the
+  // last message, or the first message into that of the report. Throw Error.
+  void tell();
+  void await_told();
+  // The client's end of a phase in which it receives, too: the server waits for it before it reports.
+  void finish_phase();
+  void await_finish();
 
   // Between phases: one Report on the first endpoint of each client. Throw Error.
-  void send_report(const Report& report);
+  void send_report(Report report);
   Report receive_report();
 
   const Params& params() const { return params_; }
@@ -58,9 +84,10 @@ class Side {
   const Footprint& before() const { return before_; }
   // What carries the connections; empty if the adapter does not tell.
   std::string wire() const;
+  const Sizing& sizing() const { return sizing_; }
   // Receives and events of connections so far. Any thread may ask.
   std::uint64_t heard() const;
-  // Ends all connections at once: whoever waits for something on them learns of it. Any thread may call it.
+  // Ends all connections at once: who waits for something on them learns of it. Any thread may call it.
   void cut() const;
   // Notes that an answer was not what had been sent; returns false like the operations.
   bool corrupt();
@@ -82,6 +109,10 @@ class Side {
     const std::size_t slot = lanes_[endpoint].posted & (sizing_.send_slots - 1);
     return (std::size_t{endpoint} * sizing_.send_slots + slot) * sizing_.stride;
   }
+  // The same for one that is there: nothing is said if none is.
+  bool event_if_there(DAT_EVD_HANDLE evd, DAT_EVENT& event, bool& there);
+  bool completed(const DAT_EVENT& event);
+  void sign(Report& report) const;  // with the name of the wire
   bool lost(const DAT_EVENT& event);
   bool refused(const char* call, DAT_RETURN status);
 
@@ -90,6 +121,7 @@ class Side {
   const Sizing sizing_;
   tools::Region receive_memory_;  // buffers sizing_.stride apart: all of the SRQ, or lane by lane
   tools::Region send_memory_;     // slots the same way, lane by lane
+  tools::Region report_memory_;   // one report for each endpoint
   Footprint before_;
   tools::Evd inbox_;
   tools::Evd outbox_;
@@ -100,10 +132,12 @@ class Side {
   void post_report(std::uint32_t endpoint, const Report& report);
   template <bool kBlock>
   bool wait_for_slot(Lane& lane);
-  bool post_send(std::uint32_t endpoint, std::size_t offset, std::size_t bytes);
+  bool post_send(std::uint32_t endpoint, DAT_LMR_TRIPLET message);
   void make_endpoint(std::uint32_t index);
   bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
 
+  const bool alike_;
+  bool finished_ = false;         // the client has said so already
   std::vector<DAT_EVENT> early_;  // the first report, if it came while other connections were still coming up
   std::string failure_;
 };
@@ -160,22 +194,47 @@ inline bool Side::repost(const DAT_EVENT& event) {
 
 template <bool kBlock>
 bool Side::wait_for_slot(Lane& lane) {
-  while (lane.posted - lane.completed == sizing_.send_slots) {
+  while (lane.posted - lane.completed == sizing_.window) {
     DAT_EVENT event;
-    if (!next_event<kBlock>(outbox_.get(), event)) return false;
-    const auto& completion = event.event_data.dto_completion_event_data;
-    if (completion.status != DAT_DTO_SUCCESS) [[unlikely]]
-      return lost(event);
-    const std::uint64_t cookie = completion.user_cookie.as_64;
-    lanes_[cookie >> kLaneShift].completed = cookie & ((std::uint64_t{1} << kLaneShift) - 1);
+    if (!next_event<kBlock>(outbox_.get(), event) || !completed(event)) return false;
   }
   return true;
 }
 
-inline bool Side::post_send(std::uint32_t endpoint, std::size_t offset, std::size_t bytes) {
+inline bool Side::completed(const DAT_EVENT& event) {
+  const auto& completion = event.event_data.dto_completion_event_data;
+  if (completion.status != DAT_DTO_SUCCESS) [[unlikely]]
+    return lost(event);
+  const std::uint64_t cookie = completion.user_cookie.as_64;
+  lanes_[cookie >> kLaneShift].completed = cookie & ((std::uint64_t{1} << kLaneShift) - 1);
+  return true;
+}
+
+inline bool Side::look() {
+  DAT_EVENT event;
+  for (bool there = true;;) {
+    if (!event_if_there(outbox_.get(), event, there)) return false;
+    if (!there) return true;
+    if (!completed(event)) return false;
+  }
+}
+
+inline bool Side::event_if_there(DAT_EVD_HANDLE evd, DAT_EVENT& event, bool& there) {
+  const DAT_RETURN status = dat_evd_dequeue(evd, &event);
+  there = status == DAT_SUCCESS;
+  return there || DAT_GET_TYPE(status) == DAT_QUEUE_EMPTY || refused("dat_evd_dequeue", status);
+}
+
+inline bool Side::receive_if_there(DAT_EVENT& event, bool& there) {
+  if (!event_if_there(inbox_.get(), event, there)) return false;
+  const auto& completion = event.event_data.dto_completion_event_data;
+  return !there || (event.event_number == DAT_DTO_COMPLETION_EVENT && completion.status == DAT_DTO_SUCCESS) ||
+         lost(event);
+}
+
+inline bool Side::post_send(std::uint32_t endpoint, DAT_LMR_TRIPLET message) {
   Lane& lane = lanes_[endpoint];
   const std::uint64_t number = ++lane.posted;
-  DAT_LMR_TRIPLET message = send_memory_.at(offset, bytes);
   const bool signalled = (number & (sizing_.signal_every - 1)) == 0;
   DAT_DTO_COOKIE cookie;
   cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
@@ -187,10 +246,10 @@ inline bool Side::post_send(std::uint32_t endpoint, std::size_t offset, std::siz
 template <bool kBlock>
 inline bool Side::send(std::uint32_t endpoint, std::uint64_t sequence) {
   Lane& lane = lanes_[endpoint];
-  if (lane.posted - lane.completed == sizing_.send_slots && !wait_for_slot<kBlock>(lane)) return false;
+  if (lane.posted - lane.completed == sizing_.window && !wait_for_slot<kBlock>(lane)) return false;
   const std::size_t offset = next_slot(endpoint);
-  stamp(send_memory_.data() + offset, params_.size, sequence);
-  return post_send(endpoint, offset, params_.size);
+  if (!alike_) stamp(send_memory_.data() + offset, params_.size, sequence);
+  return post_send(endpoint, send_memory_.at(offset, params_.size));
 }
 
 }  // namespace datperf
