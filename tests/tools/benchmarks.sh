@@ -13,6 +13,16 @@ says '^bw gbytes_per_s [0-9.]+$'
 run 0 bench/raw_tcp rate --iters 5000
 says '^rate mmsgs_per_s [0-9.]+$'
 run 2 bench/raw_tcp lat --size 0
+run 0 bench/floor --quick --json
+for key in ring_lat_8 ring_lat_4096 ring_rate_8 two_copies_1048576_many one_copy_65536_one write_lat_8 stripped_rate_8 \
+  wake_futex tcp_bw_65536; do
+  awk -v f="$(json $key)" 'BEGIN {exit !(f > 0)}' || die "$key is '$(json $key)'"
+done
+run 0 bench/floor --quick --only '^ring_lat_8$'
+says '^ring, 8 B +[0-9.]+ ns$'
+run 1 bench/floor --only no-such-figure
+complains "no figure has a name"
+run 2 bench/floor --cpus 0
 run 0 bench/idle_peers --peers 0,3 --rounds 1
 says "^peers 3 dequeue_ns [0-9.]+$"
 run 0 bench/region_costs --endpoints 0,20 --connected 0,2 --rounds 1
