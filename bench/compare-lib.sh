@@ -8,18 +8,19 @@
 
 usage() {
   cat <<END
-Usage: bench/${0##*/} [--runs N] [--quick] [--require] [--cpus A,B] [--build DIR]
-  --runs N     measure everything N times and take medians (default 5; at least 5 for figures to be quoted)
+Usage: bench/${0##*/} [--runs N] [--quick] [--require] [--cpus A,B] [--build DIR] [--ucx DIR]
+  --runs N     measure everything N times and take medians (default 9; at least 9 for figures to be quoted)
   --quick      3 short runs, to see that it works
   --require    exit with 1 if a target ratio is missed
   --cpus A,B   the two processors to use (default 0,1: server, client)
   --build DIR  use the programs of this build (default: build/compare, brought up to date first)
-Example: bench/${0##*/} --runs 7 --require
+  --ucx DIR    measure the UCX that is installed there (DIR/bin/ucx_perftest), too, beside the system's
+Example: bench/${0##*/} --runs 11 --require
 END
 }
 
 # shellcheck disable=SC2034  # quick is for who sources this
-runs=5 quick=false require=false cpus=0,1 build=
+runs=9 quick=false require=false cpus=0,1 ucx_apart='' build=
 while [ $# -gt 0 ]; do
   case $1 in
     --runs) runs=${2:?} && shift ;;
@@ -27,6 +28,10 @@ while [ $# -gt 0 ]; do
     --require) require=true ;;
     --cpus) cpus=${2:?} && shift ;;
     --build) build=$(realpath "${2:?}") && shift ;;
+    --ucx)
+      ucx_apart=$(realpath "${2:?}") && shift
+      [ -x "$ucx_apart/bin/ucx_perftest" ] || { echo "${0##*/}: $ucx_apart has no bin/ucx_perftest" >&2 && exit 2; }
+      ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac
@@ -94,6 +99,23 @@ await_listener() {
   return 1
 }
 
+# floor PATTERN: one run of bench/floor, for the figures whose keys match; floor_figure KEY: one of those.
+floor() {
+  local arguments=(--json --cpus "$server_cpu,$client_cpu" --only "$1")
+  ! $quick || arguments+=(--quick)
+  timeout 300 "$build/bin/bench/floor" "${arguments[@]}" >"$work/floor" || die "floor --only '$1' failed"
+}
+floor_figure() { sed -n "s/.*\"$1\":\([0-9.eE+-]*\).*/\1/p" "$work/floor"; }
+
+# ucx_program NAME ARGUMENT...: a program of the system's UCX, or of the one that was built apart if ucx_home says so.
+ucx_program() {
+  local program=$1
+  shift
+  [ -z "${ucx_home:-}" ] || set -- env LD_LIBRARY_PATH="$ucx_home/lib" "$ucx_home/bin/$program" "$@"
+  [ -n "${ucx_home:-}" ] || set -- "$program" "$@"
+  timeout 300 "$@"
+}
+
 # ucx TEST SIZE ITERATIONS COLUMN: one run of ucx_perftest. Its last line has eight columns with -f: iterations; the
 # 50th percentile, average and overall latency or overhead in microseconds; average and overall MB/s (of 2^20 bytes);
 # average and overall messages a second.
@@ -102,10 +124,10 @@ ucx() {
   port=$(free_port)
   warm_up=$((iterations / 10))
   export UCX_TLS=${ucx_transports:?} UCX_ALLOC_PRIO=${ucx_memory:-md:sysv,md:posix,huge,thp,md:*,mmap,heap}
-  timeout 300 ucx_perftest -p "$port" -c "$server_cpu" >/dev/null 2>&1 &
+  ucx_program ucx_perftest -p "$port" -c "$server_cpu" >/dev/null 2>&1 &
   local server=$!
   await_listener "$port" || die "ucx_perftest did not start to listen"
-  timeout 300 ucx_perftest 127.0.0.1 -p "$port" -t "$test" -s "$size" -n "$iterations" -w "$warm_up" \
+  ucx_program ucx_perftest 127.0.0.1 -p "$port" -t "$test" -s "$size" -n "$iterations" -w "$warm_up" \
     -c "$client_cpu" -f >"$work/ucx" 2>&1 || die "ucx_perftest -t $test -s $size failed: $(tail -n 1 "$work/ucx")"
   wait "$server" || true
   awk -v column="$column" 'NF == 8 && $1 ~ /^[0-9]+$/ {value = $column} END {print value}' "$work/ucx"
@@ -134,9 +156,18 @@ fabric_latency_ns() {
 
 declare -A samples # name -> numbers
 note() { samples[$1]+=" ${2:-}"; }
+# note_ucx NAME COMMAND...: what that measures, of the system's UCX as ucx_NAME, and of that of --ucx as apart_NAME.
+note_ucx() {
+  local name=$1
+  shift
+  note "ucx_$name" "$("$@")"
+  [ -z "$ucx_apart" ] || note "apart_$name" "$(ucx_home=$ucx_apart && "$@")"
+}
+note_floor() { note "floor_$1" "$(floor_figure "$2")"; }
 
 say_versions() {
   say "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), processors $server_cpu and $client_cpu, Linux $(uname -r)"
+  [ -z "$ucx_apart" ] || say "apart: $(ucx_home=$ucx_apart ucx_program ucx_info -v 2>/dev/null | sed -nE 's/^# (Library v|V)ersion:? /UCX /p' || true) in $ucx_apart"
   say "$(ucx_info -v 2>/dev/null | sed -nE 's/^# (Library v|V)ersion:? /UCX /p' || true); $(fi_info --version 2>/dev/null | sed -n 's/^libfabric: /libfabric /p')"
 }
 
@@ -147,7 +178,7 @@ median() { # of the numbers of one name; "-" if there are none
 }
 
 # ratios OURS PEER: the median of what ours is divided by the peer's, each measured next to each other, and the interval
-# that holds the true median with a confidence of 95 % (sign test; 94 % with 5 runs, and only 75 % with 3).
+# that holds the true median with a confidence of 95 % (sign test; 96 % with 9 runs, 94 % with 5, and only 75 % with 3).
 ratios() {
   paste <(tr ' ' '\n' <<<"${samples[$1]}" | grep .) <(tr ' ' '\n' <<<"${samples[$2]}" | grep .) |
     awk '$1 != "" && $2 > 0 {print $1 / $2}' | sort -g |
@@ -159,13 +190,18 @@ ratios() {
 }
 
 # row TEXT OURS UNIT PEER_TEXT PEER OPERATOR TARGET: ours beside the peer's; OPERATOR "-" for information only. The median
-# decides. "close" is a miss, too, but one of which these runs cannot be sure: the interval holds the target.
+# decides. "close" is a miss, too, but one of which these runs cannot be sure: the interval holds the target. A peer
+# named ucx_NAME has another row for the UCX of --ucx, with the same target.
 row() {
+  row_of "$@"
+  [ -z "$ucx_apart" ] || [[ $5 != ucx_* ]] || row_of "$1" "$2" "$3" "apart: $4" "apart_${5#ucx_}" "$6" "$7"
+}
+row_of() {
   local text=$1 unit=$3 peer_text=$4 operator=$6 target=$7 ours peers ratio low high verdict=
   ours=$(median "$2")
   peers=$(median "$5")
   if [ "$peers" = - ] || [ "$ours" = - ]; then
-    printf '%-34s %8s %-5s %-22s %s\n' "$text" "$ours" "$unit" "$peer_text" "no figure"
+    printf '%-34s %8s %-5s %-30s %s\n' "$text" "$ours" "$unit" "$peer_text" "no figure"
     [ "$operator" = - ] || missed=$((missed + 1))
     return
   fi
@@ -179,12 +215,12 @@ row() {
     [ "$verdict" != close ] || close=$((close + 1))
     verdict="$operator $target  $verdict"
   fi
-  printf '%-34s %8.2f %-5s %-22s %8.2f %7.3f %6.3f-%-7.3f %s\n' "$text" "$ours" "$unit" "$peer_text" "$peers" \
+  printf '%-34s %8.2f %-5s %-30s %8.2f %7.3f %6.3f-%-7.3f %s\n' "$text" "$ours" "$unit" "$peer_text" "$peers" \
     "$ratio" "$low" "$high" "$verdict"
 }
 
 table_head() {
-  printf '\n%-34s %8s %-5s %-22s %8s %7s %-14s %s\n' "medians of $runs" anydat "" "compared with" "" ratio "  95 %" target
+  printf '\n%-34s %8s %-5s %-30s %8s %7s %-14s %s\n' "medians of $runs" anydat "" "compared with" "" ratio "  95 %" target
 }
 
 # conclude: says how many targets were missed; its status is that of the script.

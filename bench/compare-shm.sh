@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # anydat beside its peers on one host: latency, rate and bandwidth of Sends over shared memory, what an SRQ costs, RDMA
-# Writes and Reads, what blocking costs, and what doing nothing costs.
+# Writes and Reads, what blocking costs, and what doing nothing costs; and beside all of it what the machine allows
+# (bench/floor), measured in the same run.
 #
 # compare-lib.sh says how it is measured. The peer's messages are one buffer sent again and again and mostly not read;
 # ours are many buffers, each written by its sender and read by its receiver. Buffers of both lie on huge pages where the
@@ -15,7 +16,7 @@ set -euo pipefail
 . "$(dirname "$0")/compare-lib.sh"
 
 wire=shm ucx_transports=self,sm
-have_programs datperf datping wake_roundtrip
+have_programs datperf datping wake_roundtrip floor
 
 ucx_mapped() { ucx_transports=self,posix,sysv "$@"; }
 ucx_heap() { ucx_transports=self,posix,cma ucx_memory=heap "$@"; }
@@ -56,35 +57,52 @@ fi
 say_versions
 for ((run = 1; run <= runs; ++run)); do
   say "run $run of $runs ..." >&2
+  floor '^(ring|stripped|two_copies)_'
+  for size in 8 4096; do
+    note_floor "lat$size" "ring_lat_$size"
+    note_floor "stripped_lat$size" "stripped_lat_$size"
+  done
+  note_floor rate8 ring_rate_8
+  note_floor stripped_rate8 stripped_rate_8
+  for buffers in one many; do
+    note_floor "bw64k_$buffers" "two_copies_65536_$buffers"
+    note_floor "bw1m_$buffers" "two_copies_1048576_$buffers"
+  done
   note lat8 "$(product lat median_ns --size 8 --iters $lat_iters --srq)"
-  note ucx_lat8 "$(ucx_latency_ns 8 $lat_iters)"
+  note_ucx lat8 ucx_latency_ns 8 $lat_iters
   note plain_lat8 "$(product lat median_ns --size 8 --iters $lat_iters)"
   note fabric_lat8 "$(fabric_latency_ns shm rdm 8 $lat_iters)"
   note lat4k "$(product lat median_ns --size 4096 --iters $page_iters --srq)"
-  note ucx_lat4k "$(ucx_latency_ns 4096 $page_iters)"
+  note_ucx lat4k ucx_latency_ns 4096 $page_iters
   note plain_lat4k "$(product lat median_ns --size 4096 --iters $page_iters)"
   note rate8 "$(product rate mmsgs_per_s --size 8 --iters $rate_iters --srq)"
-  note ucx_rate8 "$(ucx_rate_mmsgs 8 $rate_iters)"
+  note_ucx rate8 ucx_rate_mmsgs 8 $rate_iters
   note plain_rate8 "$(product rate mmsgs_per_s --size 8 --iters $rate_iters)"
   note bw64k "$(product bw gbytes_per_s --size 65536 --iters $bw64_iters --srq)"
-  note ucx_bw64k "$(ucx_bandwidth_gb 65536 $bw64_iters)"
+  note_ucx bw64k ucx_bandwidth_gb 65536 $bw64_iters
   note bw1m "$(product bw gbytes_per_s --size 1048576 --iters $bw1m_iters --srq)"
-  note ucx_bw1m "$(ucx_bandwidth_gb 1048576 $bw1m_iters)"
+  note_ucx bw1m ucx_bandwidth_gb 1048576 $bw1m_iters
+  # One buffer at either end, as the peer has it.
+  note bw64k_one "$(product bw gbytes_per_s --size 65536 --iters $bw64_iters --srq --slots 1)"
+  note bw1m_one "$(product bw gbytes_per_s --size 1048576 --iters $bw1m_iters --srq --slots 1)"
   for ((time = 1; time <= rdma_times; ++time)); do # both are near what a copy allows, so that little tells them apart
+    floor '^(write_lat_8|one_copy_.*_one)$'
+    note_floor write8 write_lat_8
+    for size in 65536 1048576; do note_floor "write$size" "one_copy_${size}_one"; done
     note write8 "$(product lat median_ns --op write --mem shareable --size 8 --iters $lat_iters)"
-    note ucx_write8 "$(ucx_mapped ucx_put_ns 8 $lat_iters)"
+    note_ucx write8 ucx_mapped ucx_put_ns 8 $lat_iters
     for case in 65536:$bw64_iters 1048576:$bw1m_iters 4194304:$bw4m_iters; do
       size=${case%:*} iters=${case#*:}
       note "write$size" "$(product bw gbytes_per_s --op write --mem shareable --size "$size" --iters "$iters")"
-      note "ucx_write$size" "$(ucx_mapped ucx_put_gb "$size" "$iters")"
+      note_ucx "write$size" ucx_mapped ucx_put_gb "$size" "$iters"
       note "read$size" "$(product bw gbytes_per_s --op read --mem shareable --size "$size" --iters "$iters")"
-      note "ucx_read$size" "$(ucx_mapped ucx_get_gb "$size" "$iters")"
+      note_ucx "read$size" ucx_mapped ucx_get_gb "$size" "$iters"
     done
   done
   note write_heap "$(product bw gbytes_per_s --op write --size 1048576 --iters $bw1m_iters)"
   note read_heap "$(product bw gbytes_per_s --op read --size 1048576 --iters $bw1m_iters)"
-  note ucx_write_heap "$(ucx_heap ucx_put_gb 1048576 $slow_iters)"
-  note ucx_read_heap "$(ucx_heap ucx_get_gb 1048576 $slow_iters)"
+  note_ucx write_heap ucx_heap ucx_put_gb 1048576 $slow_iters
+  note_ucx read_heap ucx_heap ucx_get_gb 1048576 $slow_iters
   note block8 "$(product lat median_ns --size 8 --iters $wake_iters --srq --wait block)"
   note wake "$(bare_wake_ns $wake_iters)"
 done
@@ -105,10 +123,26 @@ row 'latency 4 KiB, SRQ' lat4k ns 'ucx_perftest tag_lat' ucx_lat4k '<=' 0.9
 row 'rate 8 B, SRQ' rate8 M/s 'ucx_perftest tag_bw' ucx_rate8 '>=' 1.5
 row 'bandwidth 64 KiB, SRQ' bw64k GB/s 'ucx_perftest tag_bw' ucx_bw64k '>=' 1.3
 row 'bandwidth 1 MiB, SRQ' bw1m GB/s 'ucx_perftest tag_bw' ucx_bw1m '>=' 1.3
+row 'bandwidth 64 KiB, SRQ, one buffer' bw64k_one GB/s 'ucx_perftest tag_bw' ucx_bw64k - 0
+row 'bandwidth 1 MiB, SRQ, one buffer' bw1m_one GB/s 'ucx_perftest tag_bw' ucx_bw1m - 0
+row 'latency 8 B, SRQ' lat8 ns 'floor: stripped way' floor_stripped_lat8 - 0
+row 'latency 8 B, SRQ' lat8 ns 'floor: ring' floor_lat8 - 0
+row 'latency 4 KiB, SRQ' lat4k ns 'floor: stripped way' floor_stripped_lat4096 - 0
+row 'latency 4 KiB, SRQ' lat4k ns 'floor: ring' floor_lat4096 - 0
+row 'rate 8 B, SRQ' rate8 M/s 'floor: stripped way' floor_stripped_rate8 - 0
+row 'rate 8 B, SRQ' rate8 M/s 'floor: ring' floor_rate8 - 0
+for size in 64k 1m; do
+  row "bandwidth $size, SRQ, one buffer" "bw${size}_one" GB/s 'floor: two copies, one' "floor_bw${size}_one" - 0
+  row "bandwidth $size, SRQ" "bw$size" GB/s 'floor: two copies, many' "floor_bw${size}_many" - 0
+done
 row 'latency 8 B, SRQ' lat8 ns 'without SRQ' plain_lat8 '<=' 1.10
 row 'latency 4 KiB, SRQ' lat4k ns 'without SRQ' plain_lat4k '<=' 1.10
 row 'rate 8 B, SRQ' rate8 M/s 'without SRQ' plain_rate8 - 0
 row 'RDMA Write 8 B, half round trip' write8 ns 'ucp_put_lat, mapped' ucx_write8 '<=' 1.0
+row 'RDMA Write 8 B, half round trip' write8 ns 'floor: store' floor_write8 - 0
+for size in 65536 1048576; do
+  row "RDMA Write $((size / 1024)) KiB, shareable" "write$size" GB/s 'floor: one copy' "floor_write$size" - 0
+done
 for size in 65536 1048576 4194304; do
   kib="$((size / 1024)) KiB"
   row "RDMA Write $kib, shareable" "write$size" GB/s 'ucp_put_bw, mapped' "ucx_write$size" '>=' 1.0
