@@ -38,7 +38,8 @@ class ANYDAT_CAPABILITY("mutex") SpinLock {
   void unlock() ANYDAT_RELEASE() { locked_.store(false, std::memory_order_release); }
 
  private:
-  void lock_contended() {
+  // Apart, so that what it needs is not in the way of those who need not wait; and so below.
+  [[gnu::noinline, gnu::cold]] void lock_contended() {
     for (unsigned round = 0;; ++round) {
       for (int i = 0; i < 64; ++i) {
         if (!locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire)) return;
@@ -80,7 +81,7 @@ class ANYDAT_CAPABILITY("mutex") Mutex {
   static constexpr std::uint32_t kHeld = 1;
   static constexpr std::uint32_t kHeldWithSleepers = 2;
 
-  void lock_contended() {
+  [[gnu::noinline, gnu::cold]] void lock_contended() {
     for (int i = 0; i < 200; ++i) {
       cpu_relax();
       std::uint32_t free = kFree;

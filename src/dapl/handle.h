@@ -42,9 +42,13 @@ class HandleTable {
 
   // The slot of a live object, or null.
   static HandleSlot* find(Handle handle) {
-    if (!owns(handle) || reinterpret_cast<std::uintptr_t>(handle) % sizeof(HandleSlot) != 0) return nullptr;
+    if (!is_slot(handle)) return nullptr;
     auto* slot = static_cast<HandleSlot*>(handle);
     return slot->object.load(std::memory_order_acquire) ? slot : nullptr;
+  }
+  // Whether it is a slot of ours, which need not be in use.
+  static bool is_slot(Handle handle) {
+    return owns(handle) && reinterpret_cast<std::uintptr_t>(handle) % sizeof(HandleSlot) == 0;
   }
   // Ours, live or not.
   static bool owns(Handle handle) {

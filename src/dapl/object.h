@@ -36,9 +36,10 @@ class Object {
 // The live object of class T behind a handle, or null.
 template <typename T>
 T* lookup(Handle handle) {
-  HandleSlot* slot = HandleTable::find(handle);
-  if (!slot || slot->type.load(std::memory_order_relaxed) != T::kType) return nullptr;
-  return static_cast<T*>(slot->object.load(std::memory_order_acquire));
+  if (!HandleTable::is_slot(handle)) return nullptr;
+  const auto* slot = static_cast<const HandleSlot*>(handle);
+  if (slot->type.load(std::memory_order_acquire) != T::kType) return nullptr;
+  return static_cast<T*>(slot->object.load(std::memory_order_acquire));  // null if it is free
 }
 
 }  // namespace anydat::dapl

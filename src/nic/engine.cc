@@ -133,6 +133,26 @@ bool Engine::run_all(bool just_checked) {
   return look_by_time(just_checked) || progress;
 }
 
+inline Engine::Pass Engine::take_over() {
+  activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  bool lost = false;
+  if (loop_.armed_hint()) [[unlikely]] {
+    // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
+    // knows when we stop polling.
+    loop_.disarm();
+    wake_leader();
+    lost = lost_.load(std::memory_order_relaxed);
+  }
+  if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
+  // Taking and releasing costs more than looking, so an idle pass looks more than once.
+  if (!lost && clock_.begin_unread_pass()) [[likely]] {
+    const bool progress = loop_.poll_sources(kLooksPerPoll);
+    if (progress) clock_.note_progress();
+    return {progress, false};
+  }
+  return poll_by_clock(lost);
+}
+
 bool Engine::poll() {
   if (!try_lock()) {
     // Its holder may be waiting for this very processor, with something of ours in hand.
@@ -152,26 +172,6 @@ bool Engine::look() {
   const Pass pass = take_over();
   unlock();
   return pass.progress;
-}
-
-Engine::Pass Engine::take_over() {
-  activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  bool lost = false;
-  if (loop_.armed_hint()) [[unlikely]] {
-    // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
-    // knows when we stop polling.
-    loop_.disarm();
-    wake_leader();
-    lost = lost_.load(std::memory_order_relaxed);
-  }
-  if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
-  // Taking and releasing costs more than looking, so an idle pass looks more than once.
-  if (!lost && clock_.begin_unread_pass()) [[likely]] {
-    const bool progress = loop_.poll_sources(kLooksPerPoll);
-    if (progress) clock_.note_progress();
-    return {progress, false};
-  }
-  return poll_by_clock(lost);
 }
 
 [[gnu::noinline]] Engine::Pass Engine::poll_by_clock(bool lost) {
