@@ -14,6 +14,9 @@ class Counter {
   void add(std::uint64_t n = 1) { set(get() + n); }
   void set(std::uint64_t v) { value_.store(v, std::memory_order_relaxed); }
   std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+  // The same where what is counted is to be seen by whoever sees the count.
+  void publish(std::uint64_t v) { value_.store(v, std::memory_order_release); }
+  std::uint64_t seen() const { return value_.load(std::memory_order_acquire); }
 
  private:
   std::atomic<std::uint64_t> value_;

@@ -55,11 +55,11 @@ Counters Counters::of(const Object& object) {
       break;
     }
     case HandleType::evd: {
-      const Evd::Counters& c = static_cast<const Evd&>(object).counters();
-      all.add("events", c.events.get());
-      all.add("most_queued", c.most_queued.get());
-      all.add("overflows", c.overflows.get());
-      all.add("blocking_waits", c.waits.get());
+      const Evd::Counters c = static_cast<const Evd&>(object).counters();
+      all.add("events", c.events);
+      all.add("most_queued", c.most_queued);
+      all.add("overflows", c.overflows);
+      all.add("blocking_waits", c.waits);
       break;
     }
     case HandleType::srq: {

@@ -53,12 +53,8 @@ Evd::Evd(Ia& ia, EvdFlags flags)
 Evd::~Evd() = default;
 
 bool Evd::init(Count capacity) {
-  std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[static_cast<std::size_t>(capacity)]);
-  if (!ring) return false;
   base::Guard guard(lock_);
-  ring_ = std::move(ring);
-  capacity_ = static_cast<std::uint32_t>(capacity);
-  return true;
+  return ring_.reserve(static_cast<std::uint32_t>(capacity));
 }
 
 Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* handle) {
@@ -89,7 +85,7 @@ Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* hand
 
 EvdParameters Evd::query() {
   base::Guard guard(lock_);
-  return {ia().handle(), static_cast<Count>(capacity_),
+  return {ia().handle(), static_cast<Count>(ring_.capacity()),
           (enabled_ ? evd_state::kEnabled : evd_state::kDisabled) |
               (waitable_ ? evd_state::kWaitable : evd_state::kUnwaitable) | configuration_,
           cno_ ? cno_->handle() : nullptr, flags_};
@@ -102,6 +98,7 @@ void Evd::modify_cno(Cno* cno) {
     base::Guard guard(lock_);
     old = cno_;
     cno_ = cno;
+    note_watched_locked();
   }
   if (old && old != cno) old->forget(*this);
   if (old) old->detach(nullptr);
@@ -135,17 +132,24 @@ void Evd::note_streams_locked() {
 
 // ---- arrivals
 
-inline void Evd::write(Entry& entry, const nic::Completion& completion) const {
-  Event& event = entry.event;
+namespace {
+
+nic::QueuedEvent to_event(const nic::Completion& completion) {
+  nic::QueuedEvent queued;
+  Event& event = queued.event;
   event.kind = completion.kind == nic::WorkKind::bind ? EventKind::bind_completion : EventKind::dto_completion;
   event.status = completion.status;
   event.operation = completion.kind;
+  event.notice = 0;
   event.detail = completion.value;
   event.object = completion.owner;
   event.cookie = completion.cookie;
   event.length = completion.length;
-  entry.shared = completion.shared;
+  queued.reaped = completion.reaped;
+  return queued;
 }
+
+}  // namespace
 
 bool Evd::notifies(const nic::Completion& completion) const {
   if (completion.status != nic::WorkStatus::success) return true;  // EVM-34
@@ -159,27 +163,17 @@ bool Evd::notifies(const nic::Completion& completion) const {
   return !ep || !ep->receives_solicited();
 }
 
-inline Evd::Entry& Evd::next_slot_locked() {
-  const std::uint32_t count = count_.load(std::memory_order_relaxed);
-  std::uint32_t index = head_ + count;
-  if (index >= capacity_) index -= capacity_;
-  count_.store(count + 1, std::memory_order_release);
-  counters_.events.add();
-  if (count + 1 > counters_.most_queued.get()) counters_.most_queued.set(count + 1);
-  return ring_[index];
-}
-
 std::size_t Evd::push(std::span<const nic::Completion> completions) {
   std::size_t kept = 0;
   bool report = false;
   {
     base::Guard guard(lock_);
     for (const nic::Completion& completion : completions) {
-      if (count_.load(std::memory_order_relaxed) == capacity_ && !grow_locked()) [[unlikely]] {
+      if (ring_.full() && !grow_locked()) [[unlikely]] {
         report = note_overflow_locked(completions.size() - kept);
         break;
       }
-      write(next_slot_locked(), completion);
+      ring_.append(to_event(completion));
       ++kept;
       if ((waiter_ || cno_) && notifies(completion)) [[unlikely]]
         notify_locked();
@@ -201,10 +195,8 @@ bool Evd::append(const Event& event, bool overflows) {
   bool report = false;
   {
     base::Guard guard(lock_);
-    if (count_.load(std::memory_order_relaxed) < capacity_ || (overflows && grow_locked())) {
-      Entry& entry = next_slot_locked();
-      entry.event = event;
-      entry.shared = nullptr;
+    if (!ring_.full() || (overflows && grow_locked())) {
+      ring_.append({event, nullptr});
       if (waiter_ || cno_) notify_locked();
       return true;
     }
@@ -217,26 +209,15 @@ bool Evd::append(const Event& event, bool overflows) {
 // EVM-51. Of a full queue. It doubles, so that this happens a few times only, however much is queued.
 bool Evd::grow_locked() {
   const auto most = static_cast<std::uint32_t>(ia().limits().max_evd_qlen);
-  if (!grows_ || dead_ || capacity_ >= most) return false;
-  const std::uint32_t capacity = capacity_ > most / 2 ? most : capacity_ * 2;
-  std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[capacity]);
-  if (!ring) return false;
-  move_locked(std::move(ring), capacity);
-  return true;
-}
-
-void Evd::move_locked(std::unique_ptr<Entry[]> ring, std::uint32_t capacity) {
-  const std::uint32_t count = count_.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) ring[i] = ring_[(head_ + i) % capacity_];
-  ring_ = std::move(ring);
-  capacity_ = capacity;
-  head_ = 0;
+  const std::uint32_t capacity = ring_.capacity();
+  if (!grows_ || dead_ || capacity >= most) return false;
+  return ring_.reserve(capacity > most / 2 ? most : capacity * 2);
 }
 
 // True if it is to be reported: once, until an event has been dequeued (EVM-50).
 bool Evd::note_overflow_locked(std::size_t lost) {
   if (dead_) return false;
-  counters_.overflows.add(lost);
+  overflows_.add(lost);
   const bool report = !overflowed_;
   overflowed_ = true;
   return report;
@@ -244,7 +225,7 @@ bool Evd::note_overflow_locked(std::size_t lost) {
 
 void Evd::notify_locked() {
   if (waiter_) {
-    if (count_.load(std::memory_order_relaxed) >= threshold_) waiter_->notify();
+    if (ring_.queued() >= threshold_) waiter_->notify();
   } else if (enabled_) {
     cno_->trigger(*this);
   }
@@ -282,9 +263,9 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
   for (bool polled = false;; polled = true) {
     {
       base::Guard guard(lock_);
-      if (threshold <= 0 || static_cast<std::uint32_t>(threshold) > capacity_) {
+      if (threshold <= 0 || static_cast<std::uint32_t>(threshold) > ring_.capacity()) {
         return fail(Argument::threshold, "dat_evd_wait: threshold {} is not between 1 and the queue length {}",
-                    threshold, capacity_);
+                    threshold, ring_.capacity());
       }
       if (!waitable_) {
         return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
@@ -296,7 +277,7 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
                     "dat_evd_wait: threshold {} on an EVD whose streams are {}; only 1 is possible", threshold,
                     notify ? "UNSIGNALLED" : "SOLICITED_WAIT");
       }
-      const std::uint32_t count = count_.load(std::memory_order_relaxed);
+      const std::uint32_t count = ring_.queued();
       if (count >= static_cast<std::uint32_t>(threshold)) {
         pop_locked(take);
         *nmore = static_cast<Count>(count - 1);
@@ -333,15 +314,17 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
           return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
         }
         waiter_ = &waiter;
+        note_watched_locked();
         threshold_ = wanted;
         turned_away_ = false;
         registered = true;
-        counters_.waits.add();
+        waits_.add();
       }
-      const std::uint32_t count = count_.load(std::memory_order_relaxed);
+      const std::uint32_t count = ring_.queued();
       const bool finished = dead_ || turned_away_ || count >= wanted || result != nic::WaitResult::notified;
       if (finished) {
         waiter_ = nullptr;  // from here on the EVD may go (EVD-FREE-5), once the lock is released
+        note_watched_locked();
         if (dead_) return Error(Code::abort);
         if (turned_away_) {
           return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD became unwaitable");
@@ -361,8 +344,9 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
     } catch (...) {  // the thread was cancelled
       base::Guard guard(lock_);
       waiter_ = nullptr;
+      note_watched_locked();
       // What it was woken for is somebody else's now.
-      if (enabled_ && cno_ && count_.load(std::memory_order_relaxed) >= wanted) cno_->trigger(*this);
+      if (enabled_ && cno_ && ring_.queued() >= wanted) cno_->trigger(*this);
       throw;
     }
   }
@@ -376,28 +360,26 @@ Error Evd::resize(Count min_qlen) {
                 ia().limits().max_evd_qlen);
   }
   const auto capacity = static_cast<std::uint32_t>(min_qlen);
-  std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[capacity]);
+  std::unique_ptr<nic::QueuedEvent[]> ring(new (std::nothrow) nic::QueuedEvent[nic::EventRing::slots_for(capacity)]);
   if (!ring) {
     return fail(Code::insufficient_resources, Detail::memory, "dat_evd_resize: no memory for {} events", min_qlen);
   }
   base::Guard guard(lock_);
   if (waiter_) return busy_locked("dat_evd_resize");
-  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  const std::uint32_t count = ring_.queued();
   if (count > capacity) {
     return fail(Code::invalid_state, Detail::none, "dat_evd_resize: {} events are queued, more than {}", count,
                 min_qlen);
   }
-  move_locked(std::move(ring), capacity);
+  ring_.take_over(std::move(ring), capacity);
   return kSuccess;
 }
 
 void Evd::forget(const nic::ReceiveQueue& queue) {
   base::Guard guard(lock_);
-  const std::uint32_t count = count_.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Entry& entry = ring_[(head_ + i) % capacity_];
-    if (entry.shared == &queue) entry.shared = nullptr;
-  }
+  ring_.for_each([&queue](nic::QueuedEvent& queued) {
+    if (queued.reaped && &queued.reaped->queue == &queue) queued.reaped = nullptr;
+  });
 }
 
 Error Evd::free() {
@@ -411,8 +393,7 @@ Error Evd::free() {
 }
 
 void Evd::shut_down() {
-  std::unique_ptr<Entry[]> ring;
-  std::uint32_t head = 0, count = 0, capacity = 0;
+  nic::EventRing::Rest left;
   Cno* cno = nullptr;
   {
     base::Guard guard(lock_);
@@ -420,6 +401,7 @@ void Evd::shut_down() {
     if (waiter_) waiter_->notify();
     cno = cno_;
     cno_ = nullptr;
+    note_watched_locked();
   }
   if (cno) {
     cno->forget(*this);
@@ -429,25 +411,19 @@ void Evd::shut_down() {
     {
       base::Guard guard(lock_);
       if (!waiter_) {
-        ring = std::move(ring_);
-        head = head_;
-        capacity = capacity_;
-        count = count_.load(std::memory_order_relaxed);
-        capacity_ = 0;
-        count_.store(0);
+        left = ring_.close();
         break;
       }
     }
     os::step_aside();
   }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Entry& entry = ring[(head + i) % capacity];
-    if (entry.shared) entry.shared->reaped();  // SRQ-ACC-11
-    if (entry.event.kind == EventKind::connection_request) {
+  left.for_each([this](const nic::QueuedEvent& queued) {
+    if (queued.reaped) queued.reaped->add();  // SRQ-ACC-11
+    if (queued.event.kind == EventKind::connection_request) {
       // EVD-FREE-11: nobody will ever answer it.
-      if (Cr* cr = lookup<Cr>(entry.event.object)) ia().retire(*cr);
+      if (Cr* cr = lookup<Cr>(queued.event.object)) ia().retire(*cr);
     }
-  }
+  });
 }
 
 }  // namespace anydat::dapl

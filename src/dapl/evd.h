@@ -34,17 +34,17 @@ struct StreamCounts {
 // An event dispatcher: a queue of events, one waiter at a time, and perhaps a CNO to trigger.
 //
 // Thread safety: any thread may call any method; those marked (engine) are called with the engine held. lock_ comes
-// after the engine and a queue pair's locks; under it only a CNO's lock is taken. Always true: count_ <= capacity_;
-// every event is handed out once, in order of arrival (EVM-9, EVM-13).
+// after the engine and a queue pair's locks; under it only a CNO's lock is taken. Always true: no more is queued than
+// there is room for; every event is handed out once, in order of arrival (EVM-9, EVM-13).
 class Evd final : public Object, public nic::CompletionQueue {
  public:
   static constexpr HandleType kType = HandleType::evd;
 
   struct Counters {
-    base::Counter events;     // ever queued
-    base::Counter overflows;  // events lost for want of room
-    base::Counter waits;      // waits that had to block
-    base::Counter most_queued;
+    std::uint64_t events;     // ever queued
+    std::uint64_t overflows;  // events lost for want of room
+    std::uint64_t waits;      // waits that had to block
+    std::uint64_t most_queued;
   };
 
   Evd(Ia& ia, EvdFlags flags);
@@ -79,7 +79,7 @@ class Evd final : public Object, public nic::CompletionQueue {
   }
   // It serves endpoints of another instance, now or once.
   void note_lent() { lent_.store(true, std::memory_order_relaxed); }
-  std::uint32_t queued() const { return count_.load(std::memory_order_relaxed); }
+  std::uint32_t queued() const { return ring_.queued(); }
   bool carries(EvdFlags kind) const { return (flags_ & kind) != 0; }
 
   // Arrivals. False: lost for want of room, which has been reported, except by push_request().
@@ -93,23 +93,16 @@ class Evd final : public Object, public nic::CompletionQueue {
   // (engine) Takes the waiter out and drops all events; nothing but the destructor may follow.
   void shut_down();
 
-  const Counters& counters() const { return counters_; }
+  Counters counters() const { return {ring_.ever_queued(), overflows_.get(), waits_.get(), ring_.most_queued()}; }
 
  private:
-  struct Entry {
-    Event event;
-    nic::ReceiveQueue* shared;  // to be told when a receive's completion is reaped
-  };
-
   bool append(const Event& event, bool overflows);
-  Entry& next_slot_locked() ANYDAT_REQUIRES(lock_);
   void note_streams_locked() ANYDAT_REQUIRES(lock_);
-  void write(Entry& entry, const nic::Completion& completion) const;
   bool notifies(const nic::Completion& completion) const;
   bool grow_locked() ANYDAT_REQUIRES(lock_);
-  void move_locked(std::unique_ptr<Entry[]> ring, std::uint32_t capacity) ANYDAT_REQUIRES(lock_);
   bool note_overflow_locked(std::size_t lost) ANYDAT_REQUIRES(lock_);
   void notify_locked() ANYDAT_REQUIRES(lock_);
+  void note_watched_locked() ANYDAT_REQUIRES(lock_) { watched_.store(waiter_ || cno_, std::memory_order_relaxed); }
   template <typename Take>
   void pop_locked(Take& take) ANYDAT_REQUIRES(lock_);
   void poll();
@@ -123,12 +116,8 @@ class Evd final : public Object, public nic::CompletionQueue {
   const Error timed_out_;
   std::atomic<bool> lent_{false};
 
-  mutable base::SpinLock lock_;
+  // lock_ is that of the queue, whose ring is written with it held.
   StreamCounts streams_ ANYDAT_GUARDED_BY(lock_);
-  std::unique_ptr<Entry[]> ring_ ANYDAT_GUARDED_BY(lock_);
-  std::uint32_t capacity_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::uint32_t head_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::atomic<std::uint32_t> count_{0};  // written under lock_
   // Which receives of unsolicited messages notify nobody (EVM-31): those of all streams, or of those that say so.
   enum class Unsolicited : std::uint8_t { notify, silent, ask_stream };
   std::atomic<Unsolicited> unsolicited_{Unsolicited::notify};
@@ -141,28 +130,32 @@ class Evd final : public Object, public nic::CompletionQueue {
   bool overflowed_ ANYDAT_GUARDED_BY(lock_) = false;   // reported, and nothing dequeued since
   bool dead_ ANYDAT_GUARDED_BY(lock_) = false;
   EvdState configuration_ ANYDAT_GUARDED_BY(lock_) = evd_state::kConfigThreshold;
-  Counters counters_;  // written under lock_
+  base::Counter overflows_;  // these two written under lock_
+  base::Counter waits_;
 };
 
 template <typename Take>
 inline void Evd::pop_locked(Take& take) {
-  const Entry& entry = ring_[head_];
-  take(entry.event);
-  nic::ReceiveQueue* const shared = entry.shared;
-  if (++head_ == capacity_) head_ = 0;
-  count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  const nic::QueuedEvent& oldest = ring_.oldest();
+  take(oldest.event);
+  nic::ReapCount* const reaped = oldest.reaped;
+  ring_.drop_oldest();
   overflowed_ = false;
   // SRQ-ACC-9. Under the lock: a shared queue that goes away makes the queues forget it first.
-  if (shared) shared->reaped();
+  if (reaped) reaped->add();
 }
 
 template <typename Take>
 inline Error Evd::dequeue(Take take) {
-  if (count_.load(std::memory_order_acquire) == 0) poll();
+  if (ring_.queued() == 0) {
+    poll();
+    // Without a waiter, which would have the event, what is empty needs no lock to be found so.
+    if (ring_.queued() == 0 && !watched_.load(std::memory_order_relaxed)) return queue_empty_;
+  }
   base::Guard guard(lock_);
   if (waiter_) [[unlikely]]
     return busy_locked("dat_evd_dequeue");
-  if (count_.load(std::memory_order_relaxed) == 0) return queue_empty_;
+  if (ring_.empty()) return queue_empty_;
   pop_locked(take);
   return kSuccess;
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/counter.h"
+#include "nic/completion_queue.h"
 #include "nic/engine.h"
 #include "nic/region_table.h"
 #include "nic/types.h"
@@ -21,27 +22,6 @@ namespace anydat::nic {
 
 class ReceiveQueue;
 class QueuePair;
-
-struct Completion {
-  void* owner = nullptr;  // QueuePairEvents::owner of the queue pair that did the work
-  std::uint64_t cookie = 0;
-  std::uint64_t length = 0;
-  WorkKind kind = WorkKind::send;
-  WorkStatus status = WorkStatus::success;
-  bool unsignalled = false;        // of the post
-  bool solicited = false;          // of the matching Send, for a receive
-  std::uint32_t value = 0;         // of a receive: the immediate data, or the key that has been invalidated
-  ReceiveQueue* shared = nullptr;  // the shared queue a receive's buffer came from
-};
-
-// Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.
-class CompletionQueue {
- public:
-  virtual ~CompletionQueue() = default;
-  // Adds completions in this order and returns how many found room; the others are lost.
-  virtual std::size_t push(std::span<const Completion> completions) = 0;
-  bool push(const Completion& completion) { return push({&completion, 1}) == 1; }
-};
 
 // Why a connection attempt came to nothing (the cause, not the DAT event).
 enum class ConnectFailure : std::uint8_t { rejected_by_peer, refused, unreachable, timed_out };
@@ -133,8 +113,16 @@ class ReceiveQueue {
   virtual Counts counts() const = 0;
   // The consumer has taken a completion of this queue off its event dispatcher, or can never do so.
   virtual void reaped() = 0;
+  // What counts the same for completions that go to `queue`. With the engine held.
+  virtual ReapCount& reap_count(const CompletionQueue* queue) = 0;
   virtual const Counters& counters() const = 0;
 };
+
+inline void ReapCount::add() {
+  if (!one_writer_) [[unlikely]]
+    return queue.reaped();
+  count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
 
 struct QueuePairLimits {
   std::uint32_t recv_depth;  // 0 with a shared receive queue

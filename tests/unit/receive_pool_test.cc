@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <random>
@@ -169,6 +170,13 @@ TEST_F(ReceivePoolTest, NothingIsLostBetweenThreads) {
   pool->arm(8);
   std::atomic<std::uint64_t> taken{0};
   std::atomic<bool> over{false};
+  base::Mutex turn;
+  // More queues than there are counts of their own: some of them share one.
+  std::array<std::uint64_t, 6> queues{};
+  std::array<ReapCount*, queues.size()> counts_of{};
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    counts_of[i] = &pool->reap_count(reinterpret_cast<const CompletionQueue*>(&queues[i]));
+  }
   {
     std::vector<std::jthread> threads;
     threads.emplace_back([&] {
@@ -180,13 +188,19 @@ TEST_F(ReceivePoolTest, NothingIsLostBetweenThreads) {
         }
       }
     });
-    for (int i = 0; i < 2; ++i) {
-      threads.emplace_back([&] {
+    for (std::size_t i = 0; i < queues.size(); ++i) {
+      threads.emplace_back([&, i] {
+        ReapCount& reaped = *counts_of[i];
         while (taken.load() < kReceives) {
           Receive receive;
-          if (pool->take(receive)) {
+          bool found = false;
+          {
+            base::Guard guard(turn);
+            found = pool->take(receive);
+          }
+          if (found) {
             taken.fetch_add(1);
-            pool->reaped();
+            reaped.add();
           } else {
             std::this_thread::yield();
           }

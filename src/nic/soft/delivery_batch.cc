@@ -5,23 +5,35 @@
 
 namespace anydat::nic::soft {
 
-void DeliveryBatch::release_pool() {
-  if (!pool_) return;
-  ReceivePool& pool = *pool_;
-  pool_ = nullptr;
-  pool.lock().unlock();
-  if (undercut_) {
-    undercut_ = false;
-    pool.report();
-  }
+void DeliveryBatch::begin(CompletionQueue& queue) {
+  flush();
+  queue_ = &queue;
 }
 
 void DeliveryBatch::push() {
   const std::size_t count = count_;
   count_ = 0;
-  if (count == 0) return;
-  const std::size_t kept = queue_->push(std::span(completions_.data(), count));
-  for (std::size_t i = kept; i < count; ++i) queue_pairs_[i]->completion_lost(completions_[i]);
+  if (!queue_->push_quietly(std::span(events_.data(), count))) [[unlikely]]
+    push_one_by_one(count);
+}
+
+// What may wake somebody, or find no room. Once one is lost, so are the others.
+void DeliveryBatch::push_one_by_one(std::size_t count) {
+  std::array<Completion, std::tuple_size_v<decltype(events_)>> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Event& event = events_[i].event;
+    all[i] = {event.object,
+              event.cookie,
+              event.length,
+              event.operation,
+              event.status,
+              (event.notice & Event::kUnsignalled) != 0,
+              (event.notice & Event::kSolicited) != 0,
+              event.detail,
+              events_[i].reaped};
+  }
+  const std::size_t kept = queue_->push(std::span(all.data(), count));
+  for (std::size_t i = kept; i < count; ++i) queue_pairs_[i]->completion_lost(all[i]);
 }
 
 }  // namespace anydat::nic::soft

@@ -21,6 +21,7 @@ constexpr base::Nanoseconds kConnectAgain = 2'000'000;
 
 SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events)
     : adapter_(adapter),
+      batch_(adapter.batch()),
       regions_(adapter.regions()),
       events_(events),
       shared_(shared),
@@ -47,6 +48,7 @@ Status SoftQueuePair::init(const QueuePairLimits& limits) {
     own_pool_ = ReceivePool::create(adapter_.engine(), limits.recv_depth, limits.recv_segments, kNoZone, nullptr);
     if (!own_pool_) return Status::no_memory;
   }
+  note_straight_way();
   reads_in_ = limits.reads_in;
   base::Guard guard(send_lock_);
   reads_out_ = limits.reads_out;
@@ -57,21 +59,25 @@ Status SoftQueuePair::init(const QueuePairLimits& limits) {
 
 void SoftQueuePair::set_zone(ZoneId zone) {
   zone_.store(zone, std::memory_order_relaxed);
+  note_straight_way();
 }
 
 void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
-  base::Guard guard(send_lock_);
-  recv_queue_.store(recv);
-  send_queue_.store(send);
+  {
+    base::Guard guard(send_lock_);
+    recv_queue_.store(recv);
+    send_queue_.store(send);
+  }
+  note_straight_way();
 }
 
 Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
+  base::Guard guard(send_lock_);  // late posts take receives, too
   if (!shared_) {
     if (const Status status = own_pool_->set_segments(limits.recv_segments); status != Status::ok) return status;
     if (const Status status = own_pool_->resize(limits.recv_depth); status != Status::ok) return status;
   }
   reads_in_ = limits.reads_in;
-  base::Guard guard(send_lock_);
   reads_out_ = limits.reads_out;
   return sends_.reserve(limits.send_depth, limits.send_segments) ? Status::ok : Status::no_memory;
 }
@@ -80,6 +86,7 @@ void SoftQueuePair::set_watermarks(std::int32_t soft, std::int32_t hard) {
   soft_watermark_.store(soft);
   hard_watermark_.store(hard);
   soft_armed_ = soft != kUnlimited;
+  note_straight_way();
   test_watermarks();  // EP-WM-6, EP-WM-8: both may happen during the call
 }
 
@@ -421,7 +428,6 @@ bool SoftQueuePair::cut() {
 void SoftQueuePair::destroy() {
   [[maybe_unused]] const bool quiet = cut();
   assert(quiet);
-  flush_receives();
   adapter_.engine().cancel_task(watermark_task_);
   adapter_.engine().cancel_task(overflow_task_);
   adapter_.engine().cancel_task(pump_task_);

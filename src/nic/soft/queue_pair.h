@@ -11,6 +11,8 @@
 #include "nic/adapter.h"
 #include "nic/patience.h"
 #include "nic/soft/byte_ranges.h"
+#include "nic/soft/copy_message.h"
+#include "nic/soft/delivery_batch.h"
 #include "nic/soft/memory_users.h"
 #include "nic/soft/rdma_lane.h"
 #include "nic/soft/receive_pool.h"
@@ -130,8 +132,12 @@ class SoftQueuePair final : public QueuePair {
   Placement place_segment(const ArrivingSegment& segment);
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
   // completion may wait in the adapter's batch, which whoever calls this flushes.
-  bool deliver(const std::byte* bytes, std::size_t length, bool solicited);
-  // Where the first bytes of the next such message would go. The pool's lock is held until the batch is flushed.
+  bool deliver(const std::byte* bytes, std::size_t length, bool solicited) {
+    return deliver_straight(bytes, length, solicited) || deliver_otherwise(bytes, length, solicited);
+  }
+  // The same if it is as nearly all are: false may also mean that nothing has happened.
+  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited);
+  // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
   // The same of immediate data, behind a Write of that length, which is in place.
   bool deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited);
@@ -228,6 +234,8 @@ class SoftQueuePair final : public QueuePair {
   bool complete_at_once(std::uint64_t cookie, std::uint64_t length, WorkKind kind, WorkFlags flags)
       ANYDAT_REQUIRES(send_lock_);
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
+  bool deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited);
+  void note_straight_way();
   void complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
                      WorkKind kind = WorkKind::recv, std::uint32_t value = 0);
   std::uint64_t next_number() const { return incoming_.empty() ? finished_ + 1 : incoming_.back()->number + 1; }
@@ -262,8 +270,24 @@ class SoftQueuePair final : public QueuePair {
   void writes_done_up_to(Culprit&& culprit);
   bool take_buffer(Receive& out);
   ZoneId receive_zone() const { return shared_ ? shared_->zone() : zone(); }
-  bool still_checked(const PostedReceive& receive) const;
+  // The check at the post holds while no region has gone and the endpoint has not changed its zone.
+  bool still_checked(const PostedReceive& receive, ZoneId zone) const {
+    return receive.regions_seen == regions_.removals() && receive.zone == zone;
+  }
   WorkStatus check_buffer(const PostedReceive& receive, std::span<const Segment> segments, std::uint64_t length) const;
+  Event arrival(const PostedReceive& receive, std::uint64_t length, bool solicited) const {
+    Event event;
+    event.kind = EventKind::dto_completion;
+    event.status = WorkStatus::success;
+    event.operation = WorkKind::recv;
+    event.notice = static_cast<std::uint8_t>((receive.unsignalled ? Event::kUnsignalled : 0) |
+                                             (solicited ? Event::kSolicited : 0));
+    event.detail = 0;
+    event.object = events_.owner;
+    event.cookie = receive.cookie;
+    event.length = length;
+    return event;
+  }
   static void scatter(std::span<const Segment> segments, std::uint64_t offset, const std::byte* bytes,
                       std::size_t count);
   static std::size_t pieces_of(std::span<const Segment> segments, std::uint64_t offset, std::size_t count,
@@ -293,11 +317,21 @@ class SoftQueuePair final : public QueuePair {
   [[gnu::cold, gnu::noinline]] void enter_memory_users() ANYDAT_REQUIRES(send_lock_);
 
   SoftAdapter& adapter_;
-  const RegionTable& regions_;  // the adapter's
+  DeliveryBatch& batch_;  // the adapter's, as the next
+  const RegionTable& regions_;
   QueuePairEvents& events_;
   ReceivePool* const shared_;  // null: own_pool_ serves
   std::unique_ptr<ReceivePool> own_pool_;
   ReceivePool& pool() { return shared_ ? *shared_ : *own_pool_; }
+
+  // What a message of the usual kind meets. With the engine.
+  struct StraightWay {
+    CompletionQueue* queue = nullptr;  // null: there is none, or more is to be looked at with each message
+    ReceivePool* pool = nullptr;
+    ReapCount* reaped = nullptr;  // of a shared pool
+    ZoneId zone = kNoZone;
+  };
+  StraightWay straight_;
 
   // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
   std::atomic<State> state_{State::idle};
@@ -364,6 +398,25 @@ class SoftQueuePair final : public QueuePair {
   Task pump_task_;
   Counters counters_;
 };
+
+inline bool SoftQueuePair::deliver_straight(const std::byte* bytes, std::size_t length, bool solicited) {
+  if (!straight_.queue) [[unlikely]]
+    return false;
+  ReceivePool& pool = *straight_.pool;
+  const ReceivePool::Slot* const receive = pool.anybody_waits() ? nullptr : pool.next();
+  if (!receive || receive->segment_count != 1 || length > receive->first().length ||
+      !still_checked(*receive, straight_.zone)) [[unlikely]] {
+    return false;
+  }
+  copy_message(reinterpret_cast<std::byte*>(receive->first().address), bytes, length);
+  pool.take_next();
+  ++finished_;
+  counters_.receives.add();
+  counters_.receive_bytes.add(length);
+  batch_.complete(*straight_.queue, *this, {arrival(*receive, length, solicited), straight_.reaped});
+  if (!straight_.reaped) pool.reaped_by_taker();
+  return true;
+}
 
 template <typename F>
 bool SoftQueuePair::with_request(std::uint64_t number, F&& f) {

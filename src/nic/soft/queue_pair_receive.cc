@@ -41,14 +41,15 @@ void SoftQueuePair::complete_recv(const PostedReceive& receive, WorkStatus statu
     if (shared_) shared_->reaped();  // SRQ-ACC-12
     return;
   }
-  const Completion completion{events_.owner,       receive.cookie, length, kind,   status,
-                              receive.unsignalled, solicited,      value,  shared_};
+  const Completion completion{events_.owner, receive.cookie, length,
+                              kind,          status,         receive.unsignalled,
+                              solicited,     value,          shared_ ? &shared_->reap_count(nullptr) : nullptr};
   if (!queue->push(completion)) [[unlikely]]
     completion_lost(completion);
 }
 
 void SoftQueuePair::completion_lost(const Completion& completion) {
-  if (completion.shared) completion.shared->reaped();
+  if (completion.reaped) completion.reaped->queue.reaped();
   if (completion.status == WorkStatus::success) adapter_.engine().add_task(overflow_task_);
 }
 
@@ -58,6 +59,10 @@ void SoftQueuePair::flush_receives() {
   if (!own_pool_) return;
   Receive receive;
   base::Guard guard(send_lock_);
+  // A late post that comes here when the endpoint has been reset leaves them: they are the next connection's, whose
+  // messages take them with the engine held alone.
+  if (state() != State::closed) return;
+  own_pool_->let_posts_end();
   while (own_pool_->take(receive)) complete_recv(receive, WorkStatus::flushed, 0, false);
 }
 
@@ -65,14 +70,9 @@ bool SoftQueuePair::take_buffer(Receive& out) {
   return !pool().anybody_waits_before(asker_) && pool().take(out);
 }
 
-// The check at the post holds while no region has gone and the endpoint has not changed its zone.
-inline bool SoftQueuePair::still_checked(const PostedReceive& receive) const {
-  return receive.regions_seen == regions_.removals() && receive.zone == receive_zone();
-}
-
 WorkStatus SoftQueuePair::check_buffer(const PostedReceive& receive, std::span<const Segment> segments,
                                        std::uint64_t length) const {
-  const bool checked = still_checked(receive);
+  const bool checked = still_checked(receive, receive_zone());
   std::uint64_t room = 0;
   for (const Segment& segment : segments) {
     room += segment.length;
@@ -117,45 +117,44 @@ std::size_t SoftQueuePair::pieces_of(std::span<const Segment> segments, std::uin
   return used;
 }
 
-bool SoftQueuePair::deliver(const std::byte* bytes, std::size_t length, bool solicited) {
-  DeliveryBatch& batch = adapter_.batch();
-  CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
-  const ReceivePool::Slot* receive = nullptr;
-  if (queue && !watermarks_set() && !pool().anybody_waits_before(asker_)) [[likely]]
-    receive = batch.take(pool());
-  if (!receive) [[unlikely]] {
-    batch.flush();
+void SoftQueuePair::note_straight_way() {
+  CompletionQueue* const queue = recv_queue_.load(std::memory_order_relaxed);
+  straight_ = {watermarks_set() ? nullptr : queue, &pool(), shared_ ? &shared_->reap_count(queue) : nullptr,
+               receive_zone()};
+}
+
+// Into several segments, or where the check at the post does not hold any more, or cannot be told to.
+bool SoftQueuePair::deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited) {
+  const bool usual = straight_.queue && !pool().anybody_waits_before(asker_);
+  const ReceivePool::Slot* const receive = usual ? pool().next() : nullptr;
+  if (!receive) {
+    batch_.flush();
     Incoming* message = begin(length, solicited);
     if (!message) return broken();
     if (place(*message, bytes, length)) finish(*message);
     return true;
   }
+  pool().take_next();
   const std::span<const Segment> segments = receive->all();
-  if (segments.size() == 1 && length <= segments[0].length && still_checked(*receive)) [[likely]] {
-    std::memcpy(reinterpret_cast<std::byte*>(segments[0].address), bytes, length);
-  } else if (const WorkStatus status = check_buffer(*receive, segments, length); status != WorkStatus::success)
-      [[unlikely]] {
+  if (const WorkStatus status = check_buffer(*receive, segments, length); status != WorkStatus::success) [[unlikely]] {
     const PostedReceive failed = *receive;
-    batch.flush();
+    batch_.flush();
     complete_recv(failed, status, 0, solicited);
     failed_status_ = status;
     break_connection(WorkStatus::flushed, CloseReason::local_error);
     return true;
-  } else {
-    scatter(segments, 0, bytes, length);
   }
+  scatter(segments, 0, bytes, length);
   ++finished_;
   counters_.receives.add();
   counters_.receive_bytes.add(length);
-  if (own_pool_) own_pool_->reaped();
-  batch.complete(*queue, *this,
-                 {events_.owner, receive->cookie, length, WorkKind::recv, WorkStatus::success, receive->unsignalled,
-                  solicited, 0, shared_});
+  batch_.complete(*straight_.queue, *this, {arrival(*receive, length, solicited), straight_.reaped});
+  if (!straight_.reaped) pool().reaped_by_taker();
   return true;
 }
 
 std::size_t SoftQueuePair::aim_next(std::size_t count, std::span<iovec> pieces) {
-  const ReceivePool::Slot* const next = adapter_.batch().next(pool());
+  const ReceivePool::Slot* const next = pool().next();
   if (!next) return 0;
   const std::span<const Segment> segments = next->all();
   if (segments.size() == 1 && count > 0) [[likely]] {
@@ -167,7 +166,7 @@ std::size_t SoftQueuePair::aim_next(std::size_t count, std::span<iovec> pieces) 
 
 // The receive is taken as by a Send of no bytes, and told of the Write.
 bool SoftQueuePair::deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited) {
-  adapter_.batch().flush();
+  batch_.flush();
   Incoming* message = begin(0, solicited);
   if (!message) return broken();
   message->kind = WorkKind::recv_immediate;

@@ -60,7 +60,19 @@ inline bool SoftQueuePair::complete_at_once(std::uint64_t cookie, std::uint64_t 
                                             WorkFlags flags) {
   sends_.skip();
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
-  return flags.suppress() || !queue ||
+  if (flags.suppress() || !queue) [[unlikely]]
+    return true;
+  QueuedEvent done;
+  done.event.kind = EventKind::dto_completion;
+  done.event.status = WorkStatus::success;
+  done.event.operation = kind;
+  done.event.notice = 0;
+  done.event.detail = 0;
+  done.event.object = events_.owner;
+  done.event.cookie = cookie;
+  done.event.length = length;
+  done.reaped = nullptr;
+  return queue->push_quietly(done) ||
          queue->push({events_.owner, cookie, length, kind, WorkStatus::success, flags.unsignalled()});
 }
 

@@ -17,6 +17,7 @@ std::unique_ptr<ReceivePool> ReceivePool::create(Engine& engine, std::uint32_t d
   std::unique_ptr<ReceivePool> pool(new (std::nothrow) ReceivePool(engine, zone, events));
   if (!pool || pool->rebuild(depth, segments) != Status::ok) return nullptr;
   pool->counters_.lowest_available.set(depth);
+  pool->note_watermark();
   return pool;
 }
 
@@ -24,21 +25,50 @@ ReceivePool::~ReceivePool() {
   engine_.cancel_task(serve_);
 }
 
+ReapCount& ReceivePool::reap_count(const CompletionQueue* queue) {
+  for (std::size_t i = 0; queue && i < kReapCounts; ++i) {
+    if (!reapers_[i]) {
+      reapers_[i] = queue;
+      reap_counts_[i].belong_to_one();
+    }
+    // The address of a queue that has gone may be another's: what has gone reaps no more.
+    if (reapers_[i] == queue) return reap_counts_[i];
+  }
+  return any_reaper_;
+}
+
+// Acquire: what the reaper of a receive did with its buffer comes before the buffer's next use.
+std::uint64_t ReceivePool::all_reaped() const {
+  std::uint64_t all = reaped_.load(std::memory_order_acquire) + reaped_by_taker_.seen();
+  for (const ReapCount& count : reap_counts_) all += count.get();
+  return all;
+}
+
+bool ReceivePool::full_locked() {
+  const std::uint64_t posted = counters_.posted.get();
+  if (posted - reaped_seen_ < depth_) return false;
+  reaped_seen_ = all_reaped();
+  return posted - reaped_seen_ >= depth_;
+}
+
 Status ReceivePool::post(const RecvRequest& request) {
   {
     base::Guard guard(lock_);
-    // Acquire: what the reaper of a receive did with its buffer comes before the buffer's next use.
-    if (posted_ - reaped_.load(std::memory_order_acquire) >= depth_) return Status::queue_full;
-    Slot& entry = slot(posted_);
+    if (full_locked()) [[unlikely]]
+      return Status::queue_full;
+    const std::uint64_t posted = counters_.posted.get();
+    Slot& entry = slot(posted);
     static_cast<PostedReceive&>(entry) = {request.cookie, request.regions_seen, request.zone,
                                           static_cast<std::uint32_t>(request.segments.size()), request.unsignalled};
-    std::copy(request.segments.begin(), request.segments.end(), entry.segments());
-    ++posted_;
-    counters_.posted.add();
-    if (empty_since_ != 0) [[unlikely]] {
-      counters_.empty_ns.add(static_cast<std::uint64_t>(base::now_ns() - empty_since_));
-      empty_since_ = 0;
+    if (request.segments.size() == 1) [[likely]] {
+      *entry.segments() = request.segments.front();
+    } else {
+      std::copy(request.segments.begin(), request.segments.end(), entry.segments());
     }
+    if (counters_.taken.seen() == posted && posted != 0) [[unlikely]] {
+      counters_.empty_ns.add(static_cast<std::uint64_t>(base::now_ns() - empty_since_.load(std::memory_order_relaxed)));
+    }
+    counters_.posted.publish(posted + 1);
   }
   // Whoever registers as waiting looks at the pool once more afterwards, so a post is seen by one of the two.
   if (somebody_waits_.load()) [[unlikely]]
@@ -47,63 +77,57 @@ Status ReceivePool::post(const RecvRequest& request) {
 }
 
 bool ReceivePool::take(Receive& out) {
-  bool undercut = false;
-  bool taken = false;
-  {
-    base::Guard guard(lock_);
-    if (const Slot* slot = take_locked(undercut)) {
-      static_cast<PostedReceive&>(out) = *slot;
-      std::copy(slot->all().begin(), slot->all().end(), out.segments);
-      taken = true;
-    }
-  }
-  if (undercut) [[unlikely]]
-    report();
-  return taken;
+  const Slot* const slot = next();
+  if (!slot) return false;
+  static_cast<PostedReceive&>(out) = *slot;
+  std::copy(slot->all().begin(), slot->all().end(), out.segments);
+  take_next();
+  return true;
 }
 
-const ReceivePool::Slot* ReceivePool::take_locked(bool& undercut) {
-  if (taken_ == posted_) return nullptr;
-  const Slot& taken = slot(taken_++);
-  const std::uint64_t available = posted_ - taken_;
-  counters_.taken.add();
+void ReceivePool::take_notable(std::uint64_t taken, std::uint64_t available) {
   if (available < counters_.lowest_available.get()) counters_.lowest_available.set(available);
-  if (available == 0) [[unlikely]] {
+  if (available == 0) {
     counters_.times_empty.add();
-    empty_since_ = base::now_ns();
+    empty_since_.store(base::now_ns(), std::memory_order_relaxed);
   }
-  // SRQ-LW-17: the decrement and the test are one step, so exactly one take fires.
-  if (available < watermark_) [[unlikely]] {
-    undercut = true;
-    watermark_ = 0;
-    counters_.low_watermark_events.add();
-  }
-  return &taken;
+  counters_.taken.publish(taken);
+  // SRQ-LW-17: one at a time takes, so exactly one take fires.
+  const bool undercut = available < watermark_;
+  if (undercut) watermark_ = 0;
+  note_watermark();
+  if (!undercut) return;
+  counters_.low_watermark_events.add();
+  events_->on_low_watermark();
+}
+
+void ReceivePool::note_watermark() {
+  notable_ = std::max<std::uint64_t>({counters_.lowest_available.get(), watermark_, 1});
 }
 
 void ReceivePool::arm(std::uint32_t watermark) {
-  bool undercut = false;
-  {
-    base::Guard guard(lock_);
-    undercut = posted_ - taken_ < watermark;  // SRQ-LW-3
-    watermark_ = undercut ? 0 : watermark;
-    if (undercut) counters_.low_watermark_events.add();
-  }
-  if (undercut) events_->on_low_watermark();
+  const bool undercut = counts().available < watermark;  // SRQ-LW-3
+  watermark_ = undercut ? 0 : watermark;
+  note_watermark();
+  if (!undercut) return;
+  counters_.low_watermark_events.add();
+  events_->on_low_watermark();
 }
 
 ReceiveQueue::Counts ReceivePool::counts() const {
   base::Guard guard(lock_);
-  const std::uint64_t reaped = reaped_.load(std::memory_order_acquire);
-  return {depth_, static_cast<std::uint32_t>(posted_ - taken_), static_cast<std::uint32_t>(posted_ - reaped)};
+  // In this order: whatever has been reaped has been taken, and both may go on meanwhile.
+  const std::uint64_t posted = counters_.posted.get();
+  const std::uint64_t reaped = all_reaped();
+  const std::uint64_t taken = counters_.taken.seen();
+  return {depth_, static_cast<std::uint32_t>(posted - taken), static_cast<std::uint32_t>(posted - reaped)};
 }
 
 std::uint32_t ReceivePool::largest_segment_count() const {
   base::Guard guard(lock_);
   std::uint32_t largest = 0;
-  for (std::uint64_t n = taken_; n != posted_; ++n) {
-    const auto& entry = *reinterpret_cast<const Slot*>(ring_.get() + (n & mask_) * stride_);
-    largest = std::max(largest, entry.segment_count);
+  for (std::uint64_t n = counters_.taken.seen(); n != counters_.posted.get(); ++n) {
+    largest = std::max(largest, slot(n).segment_count);
   }
   return largest;
 }
@@ -133,8 +157,8 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   if (!ring) return Status::no_memory;
   base::Guard guard(lock_);
   // SRQ-RESIZE-14: the comparison and the change are one step.
-  if (posted_ - reaped_.load(std::memory_order_acquire) > depth) return Status::queue_full;
-  for (std::uint64_t n = taken_; n != posted_; ++n) {
+  if (counters_.posted.get() - all_reaped() > depth) return Status::queue_full;
+  for (std::uint64_t n = counters_.taken.get(); n != counters_.posted.get(); ++n) {
     const Slot& from = slot(n);
     std::memcpy(ring.get() + (n & (slots - 1)) * stride, &from, stride_of(from.segment_count));
   }
@@ -157,10 +181,6 @@ void ReceivePool::stop_waiting(Asker& asker) {
   if (!waiting_.empty()) return;
   somebody_waits_.store(false);
   engine_.cancel_task(serve_);
-}
-
-bool ReceivePool::anybody_waits_before(const Asker& asker) const {
-  return !waiting_.empty() && waiting_.front() != &asker && served_ != &asker;
 }
 
 void ReceivePool::serve_waiting() {

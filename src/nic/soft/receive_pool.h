@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <new>
@@ -35,8 +36,11 @@ struct Receive : PostedReceive {
 // Posted receives in posting order: a shared receive queue, or the private one of a queue pair. The one home of taking,
 // counting, arming and resizing.
 //
-// Thread safety: any thread may call any method; lock_ is a leaf.
-// Always true:   available <= outstanding <= depth, also in every snapshot (SRQ-ACC-4, SRQ-ACC-13): a receive can be
+// Thread safety: any thread may post, reap and count; lock_, a leaf, keeps posters and those who count apart. One
+// thread at a time takes, arms and resizes: whoever holds the engine, or, when the connection of a private one is over,
+// the queue pair's send lock. Taking needs no lock of its own: a slot that has been posted is not written again before
+// its receive has been reaped. Always true:   available <= outstanding <= depth, also in every snapshot (SRQ-ACC-4,
+// SRQ-ACC-13): a receive can be
 //                reaped only after it was taken, and taken only after it was posted.
 class ReceivePool final : public ReceiveQueue {
  public:
@@ -51,23 +55,36 @@ class ReceivePool final : public ReceiveQueue {
   void arm(std::uint32_t watermark) override;
   Counts counts() const override;
   void reaped() override { reaped_.fetch_add(1, std::memory_order_release); }
+  // By whoever takes, who needs no locked operation for it.
+  void reaped_by_taker() { reaped_by_taker_.publish(reaped_by_taker_.get() + 1); }
+  // One for each of the first few queues that completions go to, and for all others one that costs a locked operation.
+  ReapCount& reap_count(const CompletionQueue* queue) override;
   const Counters& counters() const override { return counters_; }
 
   // A receive in its pool.
   struct Slot : PostedReceive {
     Segment* segments() { return reinterpret_cast<Segment*>(this + 1); }
+    const Segment& first() const { return *reinterpret_cast<const Segment*>(this + 1); }
     std::span<const Segment> all() const { return {reinterpret_cast<const Segment*>(this + 1), segment_count}; }
   };
 
-  // Takes the oldest receive into `out`. False if there is none.
+  // What would be taken next; null if there is none. It stays as it is until its receive has been reaped.
+  const Slot* next() const ANYDAT_NO_ANALYSIS {
+    const std::uint64_t taken = counters_.taken.get();
+    return taken != counters_.posted.seen() ? &slot(taken) : nullptr;
+  }
+  // Takes it.
+  void take_next() {
+    const std::uint64_t taken = counters_.taken.get() + 1;
+    const std::uint64_t available = counters_.posted.get() - taken;
+    if (available < notable_) [[unlikely]]
+      return take_notable(taken, available);
+    counters_.taken.publish(taken);
+  }
+  // Both in one, copied out. False if there is none.
   bool take(Receive& out);
-  // The parts of take(), for a batch that holds the lock over several messages. The receive is there until the lock is
-  // released; null if there is none. `undercut`: report() is due after that.
-  base::SpinLock& lock() ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
-  const Slot* take_locked(bool& undercut) ANYDAT_REQUIRES(lock_);
-  // What would be taken next.
-  const Slot* next_locked() ANYDAT_REQUIRES(lock_) { return taken_ != posted_ ? &slot(taken_) : nullptr; }
-  void report() { events_->on_low_watermark(); }
+  // Posts that have begun are seen by what follows; those that begin now see what came before.
+  void let_posts_end() { base::Guard inside_a_post(lock_); }
   ZoneId zone() const { return zone_; }
   std::uint32_t largest_segment_count() const;
   Status set_segments(std::uint32_t segments);
@@ -81,14 +98,23 @@ class ReceivePool final : public ReceiveQueue {
   };
   void wait_for_receive(Asker& asker);
   void stop_waiting(Asker& asker);
-  bool anybody_waits_before(const Asker& asker) const;
+  bool anybody_waits() const { return !waiting_.empty(); }
+  bool anybody_waits_before(const Asker& asker) const {
+    return !waiting_.empty() && waiting_.front() != &asker && served_ != &asker;
+  }
 
  private:
+  static constexpr std::size_t kReapCounts = 4;
+
   ReceivePool(Engine& engine, ZoneId zone, ReceiveQueueEvents* events);
   static std::size_t stride_of(std::uint32_t segments) { return sizeof(Slot) + segments * sizeof(Segment); }
-  Slot& slot(std::uint64_t number) ANYDAT_REQUIRES(lock_) {
+  Slot& slot(std::uint64_t number) const ANYDAT_REQUIRES(lock_) {
     return *reinterpret_cast<Slot*>(ring_.get() + (number & mask_) * stride_);
   }
+  void take_notable(std::uint64_t taken, std::uint64_t available);
+  void note_watermark();
+  std::uint64_t all_reaped() const;
+  bool full_locked() ANYDAT_REQUIRES(lock_);
   Status rebuild(std::uint32_t depth, std::uint32_t segments);
   void serve_waiting();
 
@@ -97,18 +123,28 @@ class ReceivePool final : public ReceiveQueue {
   const ZoneId zone_;
 
   mutable base::SpinLock lock_;
+  // The ring is replaced by whoever may take, with lock_ held: either is enough to read it.
   std::unique_ptr<std::byte[]> ring_ ANYDAT_GUARDED_BY(lock_);
   std::size_t stride_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint64_t mask_ ANYDAT_GUARDED_BY(lock_) = 0;  // the ring has mask_ + 1 >= depth_ slots
+  std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t segments_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;           // ever; receives taken_ .. posted_ - 1 are in the ring
-  std::uint64_t taken_ ANYDAT_GUARDED_BY(lock_) = 0;            // ever
-  std::uint32_t watermark_ ANYDAT_GUARDED_BY(lock_) = 0;        // 0: not armed
-  base::Nanoseconds empty_since_ ANYDAT_GUARDED_BY(lock_) = 0;  // 0: not empty, or never taken from
-  Counters counters_;                                           // written under lock_
+  std::uint64_t reaped_seen_ ANYDAT_GUARDED_BY(lock_) = 0;  // so many at least have been reaped
+  // Receives counters_.taken .. counters_.posted - 1 are in the ring. What posters count is written with lock_ held,
+  // the rest by whoever takes.
+  Counters counters_;
+  std::uint32_t watermark_ = 0;  // 0: not armed; as the next, of whoever takes
+  std::uint64_t notable_ = 1;    // a take that leaves fewer has something to note
+  // When a take last left nothing, written before that one counts.
+  std::atomic<base::Nanoseconds> empty_since_{0};
 
-  std::atomic<std::uint64_t> reaped_{0};  // ever; apart, because reaping needs no other change
+  // What has been reaped, ever, is the sum of these: apart, so that reaping changes nothing else.
+  std::atomic<std::uint64_t> reaped_{0};
+  base::Counter reaped_by_taker_;
+  std::array<ReapCount, kReapCounts> reap_counts_{
+      {ReapCount{*this}, ReapCount{*this}, ReapCount{*this}, ReapCount{*this}}};
+  std::array<const CompletionQueue*, kReapCounts> reapers_{};  // whose they are, from the first on; with the engine
+  ReapCount any_reaper_{*this};
 
   base::List<Asker, &Asker::place> waiting_;  // held with the engine
   const Asker* served_ = nullptr;             // likewise; whose turn it is, no longer in waiting_

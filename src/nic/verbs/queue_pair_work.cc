@@ -309,13 +309,13 @@ void VerbsQueuePair::complete_recv(const ReceivePool::Done& done, WorkStatus sta
     if (shared_) shared_->reaped();  // SRQ-ACC-12
     return;
   }
-  adapter_.batch().add(
-      *queue, *this,
-      {events_.owner, done.cookie, length, WorkKind::recv, status, done.unsignalled, solicited, 0, shared_});
+  adapter_.batch().add(*queue, *this,
+                       {events_.owner, done.cookie, length, WorkKind::recv, status, done.unsignalled, solicited, 0,
+                        shared_ ? &shared_->reap_count(queue) : nullptr});
 }
 
 void VerbsQueuePair::completion_lost(const Completion& completion) {
-  if (completion.shared) completion.shared->reaped();
+  if (completion.reaped) completion.reaped->queue.reaped();
   if (completion.status != WorkStatus::success) return;
   failure_.store(WorkStatus::flushed);
   failed_.store(true);

@@ -20,6 +20,7 @@ class SharedQueue final : public ReceiveQueue {
   void arm(std::uint32_t watermark) override { pool_.arm(watermark); }
   Counts counts() const override { return pool_.counts(); }
   void reaped() override { pool_.reaped(); }
+  ReapCount& reap_count(const CompletionQueue*) override { return reap_count_; }
   const Counters& counters() const override { return const_cast<ReceivePool&>(pool_).counters(); }
 
   ReceivePool& pool() { return pool_; }
@@ -41,6 +42,7 @@ class SharedQueue final : public ReceiveQueue {
   void replace();
 
   VerbsAdapter& adapter_;
+  ReapCount reap_count_{*this};
   ReceivePool pool_;
   ReceiveQueueEvents& events_;
   std::uint32_t segments_ = 1;

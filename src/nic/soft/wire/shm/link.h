@@ -55,8 +55,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   ~Link() override;
   bool start();  // false when descriptors have run out
   void cut() { fail(nullptr); }
-  // Of a link that is over: whether the peer uses no memory of ours any more, or has had its time. Then finish() is due,
-  // which a timer sees to as well.
+  // Of a link that is over: whether the peer uses no memory of ours any more, or has had its time. Then finish() is
+  // due, which a timer sees to as well.
   bool let_go() const;
   void finish();
   // Says what the peer did wrong, the first time: the log is not its to fill.
@@ -169,7 +169,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void want_room() ANYDAT_REQUIRES(tx_lock_);
   bool retry_blocked();
   bool receive();
-  bool dispatch(const CellView& view);  // false: malformed
+  ShmStream* stream(std::uint32_t connection);  // null: there is none by this name
+  bool dispatch(const CellView& view);          // false: malformed
   void publish_consumed();
   void attract() {
     // Publishing comes before the look. The processor is made to keep that order by the sleeper's membarrier(2) or by
@@ -223,6 +224,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
 
   RingReader rx_;
   std::vector<ShmStream*> streams_;
+  ShmStream* latest_ = nullptr;                              // of them, to which a message came; or null
   std::unordered_map<std::uint32_t, ShmRequest*> requests_;  // unanswered ones, by the peer's name for the connection
   Timer unused_timer_;
   Timer end_timer_;

@@ -75,12 +75,11 @@ bool ShmStream::awaits_ready_from(std::uint32_t remote) const {
 bool ShmStream::arrived(const CellView& view) {
   if (closed_) return true;
   const SoftQueuePair::State state = queue_pair_.state();
-  const bool connected = state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
+  const bool connected = this->connected();
   if (!connected) [[unlikely]]
     return arrived_in(state, connected, view);
   bool sane = true;
-  // What comes most often, first.
-  or_break([&] { sane = view.kind == CellKind::send ? message_arrived(view) : arrived_in(state, connected, view); });
+  or_break([&] { sane = arrived_in(state, connected, view); });
   return sane;
 }
 
@@ -212,6 +211,7 @@ void ShmStream::nobody_listens() {
 // ---- the end
 
 void ShmStream::violated(const char* what) {
+  fabric_.adapter().batch().flush();  // what came before is delivered
   link_->warn("a connection with a local peer is cut", what);
   queue_pair_.break_connection(WorkStatus::bad_response, CloseReason::abrupt);
 }

@@ -54,6 +54,11 @@ class ShmStream final : public Stream {
 
   // For the link and the fabric.
   bool arrived(const CellView& view);  // false: malformed, as are the others
+  // The same of a small message if it is as nearly all are: false may also mean that nothing has happened.
+  bool arrived_straight(const CellView& view) {
+    return connected() && !closed_ && parked_.empty() && queue_pair_.incoming_count() == 0 &&
+           view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view);
+  }
   bool accept_arrived(const CellView& view);
   bool redirect_arrived(const CellView& view);
   void piece_arrived(const CellView& view, const std::byte* bytes);
@@ -176,8 +181,25 @@ class ShmStream final : public Stream {
   void finish_large();
   bool withdraw(const Large& large);
   void let_go_again();
-  bool count_arrival(std::uint32_t cells);
-  void delivered(std::uint32_t cells);
+  bool connected() const {
+    const SoftQueuePair::State state = queue_pair_.state();
+    return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
+  }
+  bool deliver_straight(const CellView& view) {
+    if (!queue_pair_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0)) return false;
+    delivered(view.cells);
+    return true;
+  }
+  // Refuses a peer that sends more than its window: parking is what it costs us. What is delivered is owed to the peer
+  // at once, so a message that meets nothing parked is within it.
+  bool within_window(std::uint32_t cells) const { return parked_cells_ + owed_cells_ + cells <= kWindowCells; }
+  void park(Parked message);
+  void delivered(std::uint32_t cells) {
+    owed_cells_ += cells;
+    if (owed_cells_ >= kWindowCells / 4) [[unlikely]]
+      give_credit();
+  }
+  void give_credit();
   void violated(const char* what);
 
   Fabric& fabric_;
@@ -236,9 +258,8 @@ class ShmStream final : public Stream {
   PageFaulter::Request pages_for_peer_;  // that it has asked for
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
-  std::uint64_t arrived_cells_ = 0;
-  std::uint64_t returned_cells_ = 0;
-  std::uint32_t owed_cells_ = 0;
+  std::uint32_t parked_cells_ = 0;
+  std::uint32_t owed_cells_ = 0;  // delivered, and the peer does not know yet
 };
 
 }  // namespace anydat::nic::soft::shm

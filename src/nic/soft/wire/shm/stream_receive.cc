@@ -29,35 +29,34 @@ bool covers(const MemoryBody& memory, std::uint64_t length) {
 
 }  // namespace
 
-// Refuses a peer that sends more than its window: parking is what it costs us.
-bool ShmStream::count_arrival(std::uint32_t cells) {
-  arrived_cells_ += cells;
-  return arrived_cells_ - returned_cells_ <= kWindowCells;
-}
-
 bool ShmStream::message_arrived(const CellView& view) {
   if (view.length > kInlineBytesMax || view.length > view.body_room || view.cells != cells_for(view.length))
     return false;
-  if (!count_arrival(view.cells)) return false;
+  if (!within_window(view.cells)) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  if (parked_.empty() && queue_pair_.incoming_count() == 0) [[likely]] {
-    if (queue_pair_.deliver(view.body, view.length, solicited)) {
-      delivered(view.cells);
-      return true;
-    }
+  const bool next = parked_.empty() && queue_pair_.incoming_count() == 0;
+  if (next && queue_pair_.deliver(view.body, view.length, solicited)) {
+    delivered(view.cells);
+    return true;
   }
   std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
   std::memcpy(bytes.get(), view.body, view.length);
-  parked_.push_back({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0});
+  park({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0});
   if (parked_.size() == 1 && queue_pair_.incoming_count() == 0) queue_pair_.wait_for_receive();
   return true;
+}
+
+void ShmStream::park(Parked message) {
+  const std::uint32_t cells = message.cells;
+  parked_.push_back(std::move(message));
+  parked_cells_ += cells;
 }
 
 bool ShmStream::immediate_arrived(const CellView& view) {
   ImmediateBody body;
   if (view.length != sizeof body) return false;
   if (view.cells != cells_for(sizeof body) || (queue_pair_.takes() & ability::kImmediate) == 0) return false;
-  if (!count_arrival(view.cells)) return false;
+  if (!within_window(view.cells)) return false;
   std::memcpy(&body, view.body, sizeof body);
   if ((view.flags & kFlagLast) != 0) link_->send_control(CellKind::done, remote_, 0);
   const bool solicited = (view.flags & kFlagSolicited) != 0;
@@ -66,7 +65,7 @@ bool ShmStream::immediate_arrived(const CellView& view) {
     delivered(view.cells);
     return true;
   }
-  parked_.push_back({body.length, view.cells, solicited, nullptr, nullptr, 0, true, body.value});
+  park({body.length, view.cells, solicited, nullptr, nullptr, 0, true, body.value});
   if (next) queue_pair_.wait_for_receive();
   return true;
 }
@@ -76,7 +75,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
   if (view.body_room < sizeof body || view.cells != cells_for(sizeof body)) return false;
   std::memcpy(&body, view.body, sizeof body);
   if (body.length <= kInlineBytesMax || body.memory.span_count > kSpansMax || body.memory.leaf >= kLeafCount ||
-      (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !count_arrival(view.cells)) {
+      (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !within_window(view.cells)) {
     return false;
   }
   const bool solicited = (view.flags & kFlagSolicited) != 0;
@@ -86,8 +85,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
     return true;
   }
   if (closed_) return true;
-  parked_.push_back(
-      {body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
+  park({body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
   if (next) queue_pair_.wait_for_receive();
   return true;
 }
@@ -310,16 +308,15 @@ void ShmStream::deliver_parked() {
     }
     const std::uint32_t cells = message.cells;
     parked_.pop_front();
+    parked_cells_ -= cells;
     delivered(cells);
   }
   if (!closed_) queue_pair_.delivered_everything();
 }
 
-void ShmStream::delivered(std::uint32_t cells) {
-  owed_cells_ += cells;
-  if (owed_cells_ < kWindowCells / 4 || closed_) return;
+void ShmStream::give_credit() {
+  if (closed_) return;
   link_->send_control(CellKind::credit, remote_, owed_cells_);
-  returned_cells_ += owed_cells_;
   owed_cells_ = 0;
 }
 

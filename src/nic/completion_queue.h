@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where a NIC's completions go: a queue of events that is a DAT object's, and what the NIC itself may do with it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "base/lock.h"
+#include "nic/event.h"
+
+namespace anydat::nic {
+
+class ReceiveQueue;
+
+// Counts the receives of a shared queue whose completions have been reaped, wholly or in part.
+class ReapCount {
+ public:
+  explicit ReapCount(ReceiveQueue& whose) : queue(whose) {}
+  // By whoever takes a completion off its event queue, or knows that it will never be.
+  void add();
+  std::uint64_t get() const { return count_.load(std::memory_order_acquire); }
+  // From now on only those that come by one event queue, and with its lock held: then adding needs no locked operation.
+  void belong_to_one() { one_writer_ = true; }
+
+  ReceiveQueue& queue;
+
+ private:
+  std::atomic<std::uint64_t> count_{0};
+  bool one_writer_ = false;  // fixed before it is used
+};
+
+struct Completion {
+  void* owner = nullptr;  // QueuePairEvents::owner of the queue pair that did the work
+  std::uint64_t cookie = 0;
+  std::uint64_t length = 0;
+  WorkKind kind = WorkKind::send;
+  WorkStatus status = WorkStatus::success;
+  bool unsignalled = false;     // of the post
+  bool solicited = false;       // of the matching Send, for a receive
+  std::uint32_t value = 0;      // of a receive: the immediate data, or the key that has been invalidated
+  ReapCount* reaped = nullptr;  // of the shared queue a receive's buffer came from
+};
+
+// An event in its queue.
+struct QueuedEvent {
+  Event event;
+  ReapCount* reaped;  // as in Completion; or null
+};
+
+// The events of a queue, in order of arrival. Fixed storage. Positions count from 0 for ever, and what is there to be
+// told of the queue's past is told by them.
+//
+// Thread safety: queued() and the counts by any thread; all else with the lock of its owner held.
+class EventRing {
+ public:
+  EventRing() = default;
+
+  // Room for so many; keeps what is in it, which must not be more. False if there is no memory.
+  bool reserve(std::uint32_t capacity) {
+    const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(capacity, 1));
+    std::unique_ptr<QueuedEvent[]> ring(new (std::nothrow) QueuedEvent[slots]);
+    if (!ring) return false;
+    take_over(std::move(ring), capacity);
+    return true;
+  }
+  // The same with memory that has been got before: slots_for(capacity) of them.
+  static std::uint64_t slots_for(std::uint32_t capacity) { return std::bit_ceil(std::max<std::uint64_t>(capacity, 1)); }
+  void take_over(std::unique_ptr<QueuedEvent[]> ring, std::uint32_t capacity) {
+    const std::uint64_t mask = slots_for(capacity) - 1;
+    for (std::uint64_t n = head(); n != tail(); ++n) ring[n & mask] = ring_[n & mask_];
+    ring_ = std::move(ring);
+    mask_ = mask;
+    capacity_ = capacity;
+  }
+
+  std::uint32_t capacity() const { return capacity_; }
+  std::uint32_t queued() const {
+    const std::uint64_t head = head_.load(std::memory_order_acquire);
+    return static_cast<std::uint32_t>(tail_.load(std::memory_order_acquire) - head);
+  }
+  bool empty() const { return head() == tail(); }
+  bool full() const { return room() == 0; }
+  std::uint64_t room() const { return capacity_ - (tail() - head()); }
+  std::uint64_t ever_queued() const { return tail_.load(std::memory_order_relaxed); }
+  std::uint64_t most_queued() const { return most_.load(std::memory_order_relaxed); }
+
+  // Requires: not full.
+  void append(const QueuedEvent& event) {
+    const std::uint64_t tail = this->tail();
+    ring_[tail & mask_] = event;
+    appended(tail + 1);
+  }
+  // Requires: room for all.
+  void append(std::span<const QueuedEvent> events) {
+    std::uint64_t tail = this->tail();
+    for (const QueuedEvent& event : events) ring_[tail++ & mask_] = event;
+    appended(tail);
+  }
+
+  // What was in it, apart; from now on there is room for nothing.
+  struct Rest {
+    std::unique_ptr<QueuedEvent[]> ring;
+    std::uint64_t mask = 0, first = 0, end = 0;
+    template <typename Visit>
+    void for_each(Visit&& visit) {
+      for (std::uint64_t n = first; n != end; ++n) visit(ring[n & mask]);
+    }
+  };
+  Rest close() {
+    Rest rest{std::move(ring_), mask_, head(), tail()};
+    capacity_ = 0;
+    head_.store(tail(), std::memory_order_relaxed);
+    return rest;
+  }
+
+  // Requires: not empty.
+  const QueuedEvent& oldest() const { return ring_[head() & mask_]; }
+  void drop_oldest() { head_.store(head() + 1, std::memory_order_relaxed); }
+  // Calls visit(QueuedEvent&) for each.
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    for (std::uint64_t n = head(); n != tail(); ++n) visit(ring_[n & mask_]);
+  }
+
+ private:
+  std::uint64_t head() const { return head_.load(std::memory_order_relaxed); }
+  std::uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
+  void appended(std::uint64_t tail) {
+    tail_.store(tail, std::memory_order_release);
+    const std::uint64_t queued = tail - head();
+    if (queued > most_.load(std::memory_order_relaxed)) [[unlikely]]
+      most_.store(queued, std::memory_order_relaxed);
+  }
+
+  std::unique_ptr<QueuedEvent[]> ring_;
+  std::uint64_t mask_ = 0;      // the ring has mask_ + 1 >= capacity_ places
+  std::uint32_t capacity_ = 0;  // 0: there is no ring
+  std::atomic<std::uint64_t> head_{0};
+  std::atomic<std::uint64_t> tail_{0};
+  std::atomic<std::uint64_t> most_{0};
+};
+
+// Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.
+//
+// A queue that has given its ring something to hold lets a NIC append what wakes nobody; what may wake somebody, or
+// finds no room, is its own to see to.
+class CompletionQueue {
+ public:
+  virtual ~CompletionQueue() = default;
+  // Adds completions in this order and returns how many found room; the others are lost.
+  virtual std::size_t push(std::span<const Completion> completions) = 0;
+  bool push(const Completion& completion) { return push({&completion, 1}) == 1; }
+
+  // The short way of completions. False: none of them has been added, and push() shall have them.
+  bool push_quietly(const QueuedEvent& event) {
+    base::Guard guard(lock_);
+    if (watched_.load(std::memory_order_relaxed) || ring_.full()) [[unlikely]]
+      return false;
+    ring_.append(event);
+    return true;
+  }
+  bool push_quietly(std::span<const QueuedEvent> events) {
+    base::Guard guard(lock_);
+    if (watched_.load(std::memory_order_relaxed) || ring_.room() < events.size()) [[unlikely]]
+      return false;
+    ring_.append(events);
+    return true;
+  }
+
+ protected:
+  mutable base::SpinLock lock_;
+  EventRing ring_;  // written with lock_ held
+  // Somebody may have to be woken by what is added. Written with lock_ held.
+  std::atomic<bool> watched_{false};
+};
+
+}  // namespace anydat::nic
