@@ -3,7 +3,7 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
+#include <list>
 #include <memory>
 #include <new>
 #include <optional>
@@ -252,8 +252,9 @@ class ShmStream final : public Stream {
   std::atomic<std::uint32_t> retired_{0};          // all before this one are done
 
   // The receiving side, with the engine.
-  std::deque<Parked> parked_;
-  std::deque<Large> large_;              // of a connection that is over: those that the peer is still writing
+  // Neither takes memory before there is something in it: most connections never have any.
+  std::list<Parked> parked_;
+  std::vector<Large> large_;             // of a connection that is over: those that the peer is still writing
   std::vector<Served> served_reads_;     // in the order asked for
   PageFaulter::Request pages_for_peer_;  // that it has asked for
   Timer let_go_timer_;

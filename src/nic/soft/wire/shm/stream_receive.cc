@@ -91,6 +91,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
 }
 
 bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
+  large_.reserve(kAnnouncedMax);
   Incoming* message = queue_pair_.begin(body.length, solicited);
   if (!message) return false;
   large_.push_back({message, sequence, Large::Way::pieces, false, false, {}});
@@ -280,7 +281,7 @@ bool ShmStream::pull_some() {
 void ShmStream::finish_large() {
   while (!closed_ && !large_.empty() && large_.front().done) {
     Incoming* message = large_.front().message;
-    large_.pop_front();
+    large_.erase(large_.begin());
     queue_pair_.finish(*message);
   }
   if (!closed_) resume_receiving();
