@@ -1,0 +1,360 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Breaks the library in one place at a time and tells whether the tests see it: whether the suite could fail at all.
+#
+#   scripts/mutate.sh                 all mutants of tests/mutants/*.txt
+#   scripts/mutate.sh --only PATTERN  those whose ID or file matches the pattern (of the shell; a part of the name will do)
+#   scripts/mutate.sh --sample N      N of them, chosen by --seed S (default: 1)
+#   scripts/mutate.sh --survivors     what lives is shown to all conformance tests over shm and TCP and to the process tests
+#   scripts/mutate.sh --list          says what there is and whether each place is found, and builds nothing
+#   --jobs J      so many mutants are tested at once (default: 2); one is built at a time
+#   --programs D  where the test programs are (default: build/release/bin/tests)
+#   --folder D    where the copy of the sources is made (default: build/mutate)
+#
+# A record, with an empty line after it (a key may stand several times; its values are joined by a space):
+#
+#   id          pool-depth
+#   file        src/nic/soft/receive_pool.cc
+#   in          Status ReceivePool::post(
+#   find        return Status::queue_full;
+#   become      return Status::ok;
+#   tests       conformance_tests *SrqPost*
+#   equivalent  why no test can see it
+#
+# `find` has exactly one match in the file, or, where `in` is given, in what begins with that (only) match and ends at the
+# next line that begins with a closing brace. White space is equal to any other. Without `become` it is taken out. Each
+# line `tests` is a program and a filter of GoogleTest. One with `equivalent` is counted and not run.
+#
+# The tests named must pass on the library as it is; then each mutant meets them three times. It is killed by a test that
+# fails, crashes or does not end. Test programs are not built again but for unit_tests and wire_tests, which link objects
+# of the library. All takes place in a copy of the sources. The last line counts; exit 1 if a mutant lives
+# that is not said to be equivalent, or if the list is in error.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+root=$PWD
+tree=$root/build/mutate
+programs=$root/build/release/bin/tests
+only= sample= seed=1 jobs=2 list= survivors=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --list) list=1 ;;
+    --survivors) survivors=1 ;;
+    --only | --sample | --seed | --jobs | --programs | --folder)
+      [ $# -gt 1 ] || die "$1 needs a value"
+      case $1 in
+        --only) only=$2 ;;
+        --sample) sample=$2 ;;
+        --seed) seed=$2 ;;
+        --jobs) jobs=$2 ;;
+        --programs) programs=$(realpath "$2") ;;
+        --folder) tree=$(realpath -m "$2") ;;
+      esac
+      shift
+      ;;
+    *)
+      sed -n '3,31s/^# \{0,1\}//p' "$0" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+built=$tree/build/release
+work=$tree/build/mutants
+
+# Seconds that the tests of one line may take; whoever hangs is killed.
+limit=${ANYDAT_MUTATE_LIMIT:-90}
+limit_of_all=1500
+
+# ---- the list
+
+declare -A file_of in_of find_of become_of tests_of equivalent_of
+ids=()
+errors=0
+
+complain() {
+  say "error: $*"
+  errors=$((errors + 1))
+}
+
+take_record() {
+  local id=${record[id]:-}
+  [ ${#record[@]} -gt 0 ] || return 0
+  if [ -z "$id" ] || [ -z "${record[file]:-}" ] || [ -z "${record[find]:-}" ] || [ -z "${record[tests]:-}" ]; then
+    complain "$1: a record '$id' without id, file, find or tests"
+  elif [ -n "${file_of[$id]:-}" ]; then
+    complain "$1: $id stands twice"
+  else
+    ids+=("$id")
+    file_of[$id]=${record[file]} in_of[$id]=${record[in]:-} find_of[$id]=${record[find]} become_of[$id]=${record[become]:-}
+    tests_of[$id]=${record[tests]} equivalent_of[$id]=${record[equivalent]:-}
+  fi
+  record=()
+}
+
+read_list() {
+  local name line key value
+  declare -A record
+  for name in tests/mutants/*.txt; do
+    record=()
+    while IFS= read -r line || [ -n "$line" ]; do
+      case $line in
+        '#'*) continue ;;
+        '') take_record "$name" && continue ;;
+      esac
+      read -r key value <<<"$line"
+      case $key in
+        id | file | in | find | become | equivalent) record[$key]=${record[$key]:+${record[$key]} }$value ;;
+        tests) record[tests]=${record[tests]:+${record[tests]}$'\n'}$value ;;
+        *) complain "$name: no such key: $key" ;;
+      esac
+    done <"$name"
+    take_record "$name"
+  done
+}
+
+# mutate ID FROM: FROM with the mutant applied, on standard output. Fails if there is not one place.
+mutate() {
+  IN=${in_of[$1]} FIND=${find_of[$1]} BECOME=${become_of[$1]} perl -0777 -e '
+    sub pattern { join "\\s+", map { quotemeta } split " ", $_[0] }
+    my $text = <STDIN>;
+    my ($from, $to) = (0, length $text);
+    if ($ENV{IN} ne "") {
+      my $in = pattern($ENV{IN});
+      my @places;
+      while ($text =~ /$in/g) { push @places, $-[0] }
+      die sprintf("%d matches of `in`\n", scalar @places) if @places != 1;
+      $from = $places[0];
+      pos($text) = $from;
+      $to = $+[0] if $text =~ /^\}/mg;
+    }
+    my $part = substr($text, $from, $to - $from);
+    my $find = pattern($ENV{FIND});
+    my $count = () = $part =~ /$find/g;
+    die "$count matches of `find`\n" if $count != 1;
+    $part =~ s/$find/$ENV{BECOME}/;
+    print substr($text, 0, $from), $part, substr($text, $to);
+  ' <"$2"
+}
+
+matches() { [ -z "$only" ] || [[ $1 == *$only* ]] || [[ ${file_of[$1]} == *$only* ]]; }
+
+choose() {
+  local id
+  chosen=()
+  for id in "${ids[@]}"; do
+    if matches "$id"; then chosen+=("$id"); fi
+  done
+  if [ -n "$sample" ]; then
+    mapfile -t chosen < <(printf '%s\n' "${chosen[@]}" |
+      awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand() "\t" $0 }' | sort -n | head -n "$sample" | cut -f 2)
+  fi
+  # Those of one file in a row: it is put back to what it was once.
+  mapfile -t chosen < <(for id in "${chosen[@]}"; do printf '%s\t%s\n' "${file_of[$id]}" "$id"; done | sort -s -k 1,1 | cut -f 2)
+}
+
+check_places() {
+  local id why
+  for id in "${ids[@]}"; do
+    [ -f "${file_of[$id]}" ] || { complain "$id: no file ${file_of[$id]}" && continue; }
+    why=$(mutate "$id" "${file_of[$id]}" 2>&1 >/dev/null) || complain "$id: ${file_of[$id]}: $why"
+  done
+}
+
+# ---- the build
+
+# What has changed is new to ninja, what has not is not.
+copy_tree() {
+  mkdir -p "$tree"
+  git ls-files -z -co --exclude-standard | TREE=$tree perl -0 -MFile::Path=make_path -e '
+    sub content { open(my $in, "<:raw", $_[0]) or return undef; local $/; <$in> }
+    my (%there, %made);
+    while (my $name = <STDIN>) {
+      chomp $name;
+      my $text = content($name);
+      next if !defined $text || -l $name;
+      my $to = "$ENV{TREE}/$name";
+      $there{$to} = 1;
+      my $old = content($to);
+      next if defined $old && $old eq $text;
+      my $folder = $to =~ s{/[^/]*$}{}r;
+      make_path($folder) unless $made{$folder}++;
+      open(my $out, ">:raw", $to) or die "$to: $!\n";
+      print $out $text;
+      chmod((stat $name)[2] & 07777, $to);
+    }
+    open(my $find, "-|", "find", $ENV{TREE}, "-path", "$ENV{TREE}/build", "-prune", "-o", "-type", "f", "-print0");
+    while (my $name = <$find>) { chomp $name; unlink $name unless $there{$name} }
+  '
+}
+
+# A mutant may leave a name unused, and is compiled once.
+write_compiler() {
+  cat >"$work/compile" <<'SCRIPT'
+#!/bin/sh
+[ -z "$ANYDAT_MUTANT" ] || set -- "$@" -w -O1
+command -v ccache >/dev/null && exec ccache "$@"
+exec "$@"
+SCRIPT
+  chmod +x "$work/compile"
+}
+
+build() { nice ninja -j 2 -C "$built" "$@" >"$work/build.log" 2>&1; }
+
+prepare() {
+  mkdir -p "$work"
+  copy_tree
+  write_compiler
+  (cd "$tree" && cmake --preset release -DCCACHE="$work/compile" -DANYDAT_BENCH=OFF >"$work/configure.log" 2>&1) ||
+    die "see $work/configure.log"
+  mapfile -t targets < <(for id in "${chosen[@]}"; do named_targets "$id"; done | sort -u)
+  build "${targets[@]}" || die "see $work/build.log"
+}
+
+# What has to be built for a mutant.
+named_targets() {
+  local program filter
+  echo dat
+  while read -r program filter; do
+    case $program in
+      unit_tests | wire_tests) echo "$program" ;;
+      face20_tests | conformance2_tests) echo dat2 ;;
+    esac
+  done <<<"${tests_of[$1]}" | sort -u
+}
+
+# gather FOLDER TARGET...: what is to be tested, where the next build does not change it.
+gather() {
+  local folder=$1 target
+  rm -rf "$folder" && mkdir -p "$folder"
+  shift
+  for target in "$@"; do
+    case $target in
+      dat) cp "$built/src/libdat.so.1" "$folder/" ;;
+      dat2) cp "$built/src/libdat2.so.2" "$folder/" ;;
+      *) cp "$built/bin/tests/$target" "$folder/" ;;
+    esac
+  done
+}
+
+# ---- the tests
+
+# run_test FOLDER PROGRAM FILTER SECONDS
+run_test() {
+  local program=$programs/$2
+  [ ! -x "$1/$2" ] || program=$1/$2
+  LD_LIBRARY_PATH=$1 timeout --kill-after=3 "$4" "$program" --gtest_brief=1 --gtest_fail_fast "--gtest_filter=$3" \
+    >"$1/log" 2>&1 </dev/null
+}
+
+run_tests() {
+  local program filter
+  while read -r program filter; do
+    run_test "$1" "$program" "$filter" "$limit" || return 1
+  done <<<"${tests_of[$2]}"
+}
+
+# Every line of tests that the chosen name, once, on what is not broken.
+check_unbroken() {
+  local id program filter bad=0
+  gather "$work/unbroken" "${targets[@]}"
+  while read -r program filter; do
+    run_test "$work/unbroken" "$program" "$filter" $limit_of_all ||
+      run_test "$work/unbroken" "$program" "$filter" $limit_of_all || {
+      say "fails without any mutant: $program $filter"
+      tail -n 20 "$work/unbroken/log"
+      bad=1
+    }
+    if ! grep -q '^\[  *PASSED' "$work/unbroken/log" || grep -q ' 0 tests' "$work/unbroken/log"; then
+      complain "no test: $program $filter"
+    fi
+  done < <(for id in "${chosen[@]}"; do
+    [ -n "${equivalent_of[$id]}" ] || printf '%s\n' "${tests_of[$id]}"
+  done | sort -u)
+  [ $bad = 0 ] || die "the tests are to pass first"
+}
+
+# meet ID: the verdict of its tests, a line of the results.
+meet() {
+  local folder=$work/id/$1 kills=0 verdict
+  for _ in 1 2 3; do
+    run_tests "$folder" "$1" || kills=$((kills + 1))
+  done
+  case $kills in
+    3) verdict=killed ;;
+    0) verdict=lived ;;
+    *) verdict=sometimes ;;
+  esac
+  if [ $verdict = lived ] && [ -n "$survivors" ]; then
+    if ! run_test "$folder" conformance_tests '*/shm:*/tcp' $limit_of_all; then
+      verdict=elsewhere
+    elif ! run_test "$folder" process_tests '*' $limit_of_all; then
+      verdict=elsewhere
+    fi
+  fi
+  printf '%s\t%s\t%s\n' "$verdict" "$1" "${file_of[$1]}" >>"$results"
+  printf '%-10s%s\n' "$verdict" "$1"
+  [ $verdict = elsewhere ] && grep -m 3 -a 'FAILED' "$folder/log"
+  rm -rf "$folder"
+}
+
+restore() {
+  [ -z "$broken" ] || cp "$root/$broken" "$tree/$broken"
+  broken=
+}
+
+run_all() {
+  local id file wanted running=0
+  for id in "${chosen[@]}"; do
+    file=${file_of[$id]}
+    if [ -n "${equivalent_of[$id]}" ]; then
+      printf 'equivalent\t%s\t%s\n' "$id" "$file" >>"$results"
+      continue
+    fi
+    if [ -n "$broken" ] && [ "$broken" != "$file" ]; then
+      restore
+      build "${targets[@]}" || die "see $work/build.log"
+    fi
+    broken=$file
+    mutate "$id" "$file" >"$tree/$file"
+    mapfile -t wanted < <(named_targets "$id")
+    if ! ANYDAT_MUTANT=1 build "${wanted[@]}"; then
+      complain "$id does not compile: $(grep -m 1 -a 'error' "$work/build.log")"
+      continue
+    fi
+    gather "$work/id/$id" "${wanted[@]}"
+    [ $running -lt "$jobs" ] || { wait -n || true; running=$((running - 1)); }
+    meet "$id" &
+    running=$((running + 1))
+  done
+  wait
+}
+
+count() { grep -c "^$1"$'\t' "$results" || true; }
+
+read_list
+choose
+if [ -n "$list" ]; then
+  for id in "${chosen[@]}"; do
+    printf '%s\t%s\t%s\n' "$id" "${file_of[$id]}" "${equivalent_of[$id]:+equivalent}"
+  done
+  check_places
+  say "mutants: ${#chosen[@]} of ${#ids[@]} errors: $errors"
+  [ $errors = 0 ]
+  exit
+fi
+check_places
+[ $errors = 0 ] || die "the list is in error"
+[ ${#chosen[@]} -gt 0 ] || die "no such mutant"
+broken=
+trap restore EXIT
+ulimit -c 0
+prepare
+results=$work/results
+: >"$results"
+check_unbroken
+run_all
+say "mutants: ${#chosen[@]} killed: $(count killed) sometimes: $(count sometimes) elsewhere: $(count elsewhere)" \
+  "lived: $(count lived) equivalent: $(count equivalent) errors: $errors"
+[ "$errors" = 0 ] && [ "$(count lived)" = 0 ]
