@@ -31,7 +31,7 @@ DAT_RETURN answer_to_nothing(DAT_RETURN (*function)(Arguments...)) {
 
 class ApiTable : public testing::TestWithParam<Wire> {
  protected:
-  // RC-3, RC-5: whatever the call, a refusal is an error and no warning.
+  // Whatever the call, a refusal is an error and no warning.
   static void expect_invalid_handle(const ApiCall& call, const HandleArgument& argument, DAT_RETURN rc,
                                     const char* what, DAT_HANDLE handle) {
     const bool good = is_type(rc, DAT_INVALID_HANDLE) && DAT_IS_WARNING(rc) == 0 &&
@@ -86,7 +86,7 @@ class ApiTable : public testing::TestWithParam<Wire> {
 };
 
 // HND-1, EVD-QUERY-3, EVD-WAIT-23, EVD-FREE-12, CNO-QUERY-3, CNO-FREE-5, IA-QUERY-8, IA-CLOSE-16, CTX-SET-7, CTX-GET-3,
-// HTYPE-3: also where a null handle is allowed, it is another matter than a bad one.
+// HTYPE-3, RC-3, RC-5: also where a null handle is allowed, it is another matter than a bad one.
 TEST_P(ApiTable, NullIsRefusedWhereAnObjectIsNeeded) {
   Household home(GetParam());
   expect_refused(

@@ -58,6 +58,20 @@ TEST_P(EvdCno, EventDuringTheChangeTriggersOneOfTheTwo) {
   }
 }
 
+// EVD-MODCNO-4: disabled, changed and enabled, an EVD tells the new CNO of what comes, and the old one of nothing.
+TEST_P(EvdCno, ADisabledEvdChangesItsCnoUnnoticed) {
+  associate(first);
+  ASSERT_THAT(dat_evd_disable(evd.get()), Succeeds());
+  post(evd.get(), 1);
+  associate(second);
+  post(evd.get(), 2);
+  ASSERT_THAT(dat_evd_enable(evd.get()), Succeeds());
+  post(evd.get(), 3);
+  EXPECT_FALSE(take_trigger(first.get()));
+  EXPECT_TRUE(take_trigger(second.get()));
+  EXPECT_EQ(queued(evd.get()), 3);
+}
+
 // EVD-MODCNO-5, EVM-47: what triggered the old CNO can be dequeued, whether or not the trigger still shows.
 TEST_P(EvdCno, EventsBehindAnEarlierTriggerStayOnTheEvd) {
   associate(first);

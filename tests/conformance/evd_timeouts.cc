@@ -24,6 +24,15 @@ class EvdTimeouts : public EvdTest {
   Evd noting{ia, DAT_EVD_SOFTWARE_FLAG, kLength, cno.get()};
 };
 
+// EVD-WAIT-19: by the end of a wait that began later, one without a limit goes on.
+TEST_P(EvdTimeouts, AnInfiniteWaitIsEndedByAnEventOnly) {
+  BlockedWait forever(evd.get(), 1, DAT_TIMEOUT_INFINITE);
+  EXPECT_THAT(wait_evd(noting.get(), to_dat(milliseconds(200))).rc, HasType(DAT_TIMEOUT_EXPIRED));
+  EXPECT_FALSE(forever.returned_within(quiet_time()));
+  post(evd.get());
+  EXPECT_THAT(forever.result().rc, Succeeds());
+}
+
 // TMO-8, TMO-1, CNO-WAIT-4
 TEST_P(EvdTimeouts, EveryValueIsValid) {
   std::vector<DAT_TIMEOUT> values(std::begin(kNotable), std::end(kNotable));

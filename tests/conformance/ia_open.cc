@@ -295,7 +295,8 @@ TEST_P(IaOpen, ConsumersOwnEvdMayBeTheAsyncEvd) {
   close();
 }
 
-// IA-OPEN-17, IA-OPEN-18, IA-QUERY-1, ruling A30: on the first open of the process too.
+// IA-OPEN-16, IA-OPEN-17, IA-OPEN-18, IA-QUERY-1, ruling A30: whether there is one elsewhere is not looked at; on the
+// first open of the process too.
 TEST_P(IaOpen, AsyncEventsOfAnInstanceWhoseEvdIsElsewhereComeNowhere) {
   DAT_EVD_HANDLE elsewhere = DAT_EVD_ASYNC_EXISTS;
   ASSERT_THAT(open(8, &elsewhere), Succeeds());

@@ -54,7 +54,7 @@ REGISTRY_TEST(RegistryConf, AFileFromRealLifeIsUnderstood) {
   EXPECT_THAT(listed_names(), ElementsAre("OpenIB-cma", "ibd0", "ofa-v2-ib0"));
 }
 
-// ENV-2, ENV-3, ENV-4: the old debug variables are accepted, and nobody writes where the program writes.
+// Nobody writes where the program writes.
 void expect_silence() {
   const TestFolder folder;
   folder.write("dat.conf", entry_line("net0", "libnone.so") + "a line that is none\n");
@@ -77,11 +77,13 @@ void expect_silence() {
   EXPECT_EQ(lseek(file, 0, SEEK_END), 0) << std::ifstream(folder.path("output")).rdbuf();
 }
 
+// ENV-4
 REGISTRY_TEST(RegistryConf, ByDefaultNothingIsPrinted) {
   unsetenv("DAT_LOG");
   expect_silence();
 }
 
+// ENV-2, ENV-3
 REGISTRY_TEST(RegistryConf, TheOldDebugVariablesAreAccepted) {
   unsetenv("DAT_LOG");
   setenv("DAT_DBG_TYPE", "0xff", 1);
@@ -89,7 +91,7 @@ REGISTRY_TEST(RegistryConf, TheOldDebugVariablesAreAccepted) {
   expect_silence();
 }
 
-// CONF-8. The role runs as a program that was installed with the set-user-id bit.
+// The role runs as a program that was installed with the set-user-id bit.
 const Role kPrivileged("RegistryConf.Privileged", [](RoleContext&) {
   const char* const path = std::getenv("DAT_OVERRIDE");
   ASSERT_NE(path, nullptr) << "the program itself does see the variable";
@@ -97,6 +99,7 @@ const Role kPrivileged("RegistryConf.Privileged", [](RoleContext&) {
   EXPECT_THAT(listed_names(), Contains("soft-lo"));
 });
 
+// CONF-8
 TEST(RegistryConf, DatOverrideIsIgnoredByAPrivilegedProcess) {
   constexpr uid_t kNobody = 65534;
   if (geteuid() != 0) {

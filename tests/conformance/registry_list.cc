@@ -80,7 +80,7 @@ REGISTRY_TEST(RegistryList, RefusesAListThatIsTooSmallAndTellsTheNumber) {
   EXPECT_THAT(dat_registry_list_providers(3, &count, list), Succeeds()) << "exactly enough";
 }
 
-// REG-LIST-9, CONF-4, CONF-5: a registry that is missing is told by this call alone; built-in adapters open.
+// A registry that is missing is told by this call alone; built-in adapters open.
 void expect_missing_registry() {
   DAT_COUNT count = -1;
   DAT_PROVIDER_INFO info;
@@ -97,6 +97,7 @@ void expect_missing_registry() {
   EXPECT_THAT(dat_ia_close(mine.ia, DAT_CLOSE_DEFAULT), Succeeds());
 }
 
+// REG-LIST-9, CONF-4, CONF-5
 REGISTRY_TEST(RegistryList, FailsWhenTheStaticRegistryIsMissing) {
   setenv("DAT_OVERRIDE", "/nonexistent/dat.conf", 1);
   expect_missing_registry();

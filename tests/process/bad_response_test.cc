@@ -16,8 +16,8 @@ DAT_DTO_COOKIE numbered(DAT_UINT64 number) {
 
 class BadResponse : public testing::TestWithParam<shm::CellKind> {};
 
-// Two Sends wait for the peer to say how they shall cross, and it says what makes no sense. The first one carries the
-// news, the second is flushed with the receives, and then the connection is broken.
+// STAT-7, STAT-15, STAT-16: two Sends wait for the peer to say how they shall cross, and it says what makes no sense.
+// The first one carries the news, the second is flushed with the receives, and then the connection is broken.
 TEST_P(BadResponse, EndsTheRequestThatItAnswersAndTheConnection) {
   Random random(announced_seed());
   Side side(wire_by_name("shm"));

@@ -57,7 +57,7 @@ TEST_P(ClosedDescriptors, AreNotClosedInAChildWhereTheyAreTheProgramsNow) {
   expect_untouched();
 }
 
-// Nothing is asked of the adapter in between. Another one is opened first, which may get the numbers.
+// EVT-35: nothing is asked of the adapter in between. Another one is opened first, which may get the numbers.
 TEST_P(ClosedDescriptors, LeaveAnAdapterThatCanBeClosedAndAnotherOpened) {
   take();
   victim_->tell("begin-anew");
