@@ -375,11 +375,14 @@ TEST_P(EpCreate, UsesItsZoneAndEvds) {
 
 TEST_P(EpCreate, SoftWatermarkOfAPlainEndpointIsIgnored) {
   // EP-CREATE-26
-  DAT_EP_ATTR attr = default_ep_attr();
-  attr.srq_soft_hw = 0;
-  const Ep ep(server, attr);
-  post_recv(ep, server_buffers, 0, 5);
-  expect_no_event(server.ia.async_evd());
+  for (const DAT_COUNT given : {0, 2}) {
+    DAT_EP_ATTR attr = default_ep_attr();
+    attr.srq_soft_hw = given;
+    const Ep ep(server, attr);
+    EXPECT_EQ(ep.query().ep_attr.srq_soft_hw, DAT_HW_DEFAULT) << given;
+    post_recv(ep, server_buffers, 0, 5);
+    expect_no_event(server.ia.async_evd());
+  }
 }
 
 TEST_P(EpCreate, NamedAttributesAreUnknownAndRefused) {

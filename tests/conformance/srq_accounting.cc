@@ -109,6 +109,42 @@ TEST_P(SrqAccounting, CountersTellWhatHasHappened) {
   EXPECT_EQ(counter(server.recv.get(), "overflows"), 0u);
 }
 
+TEST_P(SrqAccounting, CountersTellOfWaitsAndLosses) {
+  // The tables of docs/counters.md: what arrives with no buffer, and what finds no room.
+  const Srq srq(server.ia, server.pz, 10);
+  const Connection connection = connect_pair(server, srq, client);
+  send(connection.client, 1);
+  expect_completion(client.request.get());
+  ASSERT_TRUE(eventually([&] {
+    poll_event(server.recv.get());
+    return counter(connection.server.get(), "buffer_waits") == 1;
+  }));
+  EXPECT_EQ(counter(connection.server.get(), "buffer_wait_ns"), 0u) << "the wait is not over";
+  buffers.post(srq, 0, 2);
+  expect_completion(server.recv.get());
+  EXPECT_GT(counter(connection.server.get(), "buffer_wait_ns"), 0u);
+  pass_message(connection, 2);
+  EXPECT_EQ(counter(connection.server.get(), "buffer_waits"), 1u);
+  EXPECT_EQ(counter(connection.server.get(), "receives"), 2u);
+
+  const Evd narrow(server.ia, DAT_EVD_DTO_FLAG, 2);
+  EpEvds evds = evds_of(server);
+  evds.recv = narrow.get();
+  const Ep ep(server.ia, server.pz, evds, srq, default_srq_ep_attr());
+  const Ep peer(client);
+  connect_pair(server, ep.get(), peer.get());
+  const DAT_COUNT room = narrow.qlen();
+  buffers.post(srq, 0, room + 1);
+  const std::uint64_t before = counter(narrow.get(), "blocking_waits");
+  EXPECT_FALSE(wait_event(narrow.get(), quiet_time()));
+  EXPECT_EQ(counter(narrow.get(), "blocking_waits"), before + 1);
+  for (DAT_COUNT i = 0; i <= room; ++i) send(peer, 3);
+  expect_event(server.ia.async_evd(), DAT_ASYNC_ERROR_EVD_OVERFLOW);
+  EXPECT_EQ(counter(narrow.get(), "overflows"), 1u);
+  EXPECT_EQ(counter(narrow.get(), "most_queued"), static_cast<std::uint64_t>(room));
+  EXPECT_EQ(counter(narrow.get(), "events"), static_cast<std::uint64_t>(room));
+}
+
 TEST_P(SrqAccounting, FailedPostChangesNeitherCount) {
   // SRQ-ACC-6
   const Srq srq(server.ia, server.pz, 2);

@@ -58,6 +58,8 @@ TEST_P(SrqLowWatermark, FiresDuringTheCallIfAlreadyBelow) {
   set_lw(6);
   EXPECT_TRUE(poll_event(server.ia.async_evd())) << "the event is there when the call returns";
   expect_no_event(server.ia.async_evd());
+  take_down_to(3);  // SRQ-LW-5: it has fired, and is not armed
+  expect_no_event(server.ia.async_evd());
 }
 
 TEST_P(SrqLowWatermark, StaysSilentIfEqualOrAbove) {
