@@ -14,22 +14,25 @@ std::byte pattern_byte(DAT_UINT64 seed, std::size_t position) {
   return static_cast<std::byte>(mixed >> 56);
 }
 
-// Arguments: the server's qualifier, the number of small and of large messages.
+// Arguments: the server's qualifier, the number of small and of large messages, the length of these.
 void play_stopped_sender(RoleContext& context) {
   const DAT_CONN_QUAL qualifier = std::stoull(context.arguments.at(0));
   const int small = std::stoi(context.arguments.at(1));
   const int large = std::stoi(context.arguments.at(2));
+  const std::size_t large_bytes = std::stoull(context.arguments.at(3));
   Side side(context.wire);
-  const Lmr memory(side.ia, side.pz, StoppedSender::kLarge);
-  fill_pattern(memory.bytes(), 0);
-  const Ep ep(side);
+  const Lmr memory(side.ia, side.pz, large_bytes);
+  fill_pattern(memory.bytes().first(StoppedSender::kLarge), 0);
+  DAT_EP_ATTR attr = default_ep_attr();
+  attr.max_message_size = std::max<DAT_VLEN>(attr.max_message_size, large_bytes);
+  const Ep ep(side, attr);
   require(dat_ep_connect(ep.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
                          DAT_CONNECT_DEFAULT_FLAG),
           "dat_ep_connect");
   expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
   context.parent.hear();  // the server says when it is ready
   for (int i = 0; i < small + large; ++i) {
-    DAT_LMR_TRIPLET segment = memory.triplet(0, i < small ? StoppedSender::kSmall : StoppedSender::kLarge);
+    DAT_LMR_TRIPLET segment = memory.triplet(0, i < small ? StoppedSender::kSmall : large_bytes);
     require(dat_ep_post_send(ep.get(), 1, &segment, cookie(static_cast<DAT_UINT64>(i)), DAT_COMPLETION_DEFAULT_FLAG),
             "dat_ep_post_send");
   }
@@ -137,9 +140,11 @@ void expect_soft_watermark(const Side& side, const Ep& ep, Caller caller) {
   }
 }
 
-StoppedSender::StoppedSender(Side& server, const Ep& ep, const Wire& wire, int small, int large)
+StoppedSender::StoppedSender(Side& server, const Ep& ep, const Wire& wire, int small, int large,
+                             std::size_t large_bytes)
     : process_("stopped_sender", wire,
-               {std::to_string(server.listen()), std::to_string(small), std::to_string(large)}) {
+               {std::to_string(server.listen()), std::to_string(small), std::to_string(large),
+                std::to_string(large_bytes)}) {
   const DAT_EVENT request = expect_event(server.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
   require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, ep.get(), 0, nullptr), "dat_cr_accept");
   expect_event(ep.query().connect_evd_handle, DAT_CONNECTION_EVENT_ESTABLISHED);

@@ -77,7 +77,7 @@ class StoppedSender {
   static constexpr std::size_t kSmall = 32;
   static constexpr std::size_t kLarge = 64 * 1024;
 
-  StoppedSender(Side& server, const Ep& ep, const Wire& wire, int small, int large);
+  StoppedSender(Side& server, const Ep& ep, const Wire& wire, int small, int large, std::size_t large_bytes = kLarge);
 
   void resume() { process_.resume(); }  // the rest of the data follows
   void kill() { process_.kill(); }      // the connection breaks
