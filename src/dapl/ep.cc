@@ -342,6 +342,20 @@ bool Ep::receives_solicited() const {
   return recv_model_.load(std::memory_order_relaxed) == StreamCounts::kSolicited;
 }
 
+// EP-STATUS-2, EP-STATUS-3. A completion frees its place before its event is queued, since a program that sees the event may
+// post again at once (DTO-14). Between the two the engine is held, so who gets it finds the events there.
+bool Ep::receives_idle() const {
+  if (!queue_pair_->recv_idle()) return false;
+  base::Guard events_are_queued(ia().engine());
+  return queue_pair_->recv_idle();
+}
+
+bool Ep::requests_idle() const {
+  if (!queue_pair_->send_idle()) return false;
+  base::Guard events_are_queued(ia().engine());
+  return queue_pair_->send_idle();
+}
+
 const char* Ep::wire() const {
   base::Guard guard(ia().engine());
   return state() == EpState::connected ? queue_pair_->wire() : nullptr;

@@ -71,6 +71,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
   bool receives_solicited() const;
   EpState state() const { return state_.load(std::memory_order_acquire); }
   nic::QueuePair& queue_pair() const { return *queue_pair_; }
+  // Whether all receives or requests have completed, which is to say that their events are queued. Without the engine.
+  bool receives_idle() const;
+  bool requests_idle() const;
   // The segments that a post of each kind may have (DTO-5).
   Count most_recv_segments() const { return max_recv_iov_.load(std::memory_order_relaxed); }
   Count most_request_segments() const { return max_request_iov_.load(std::memory_order_relaxed); }

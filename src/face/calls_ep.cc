@@ -100,8 +100,8 @@ dapl::Error ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* state, DAT_BOOL
                           DAT_BOOLEAN* request_idle) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_get_status", handle_ep);
   if (state) *state = static_cast<DAT_EP_STATE>(ep->state());
-  if (recv_idle) *recv_idle = to_dat(ep->queue_pair().recv_idle());
-  if (request_idle) *request_idle = to_dat(ep->queue_pair().send_idle());
+  if (recv_idle) *recv_idle = to_dat(ep->receives_idle());
+  if (request_idle) *request_idle = to_dat(ep->requests_idle());
   return dapl::kSuccess;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // dat_ep_get_status: section 3.10 of the rules. Its state in every state is in ep_state_table.cc.
 #include <atomic>
+#include <chrono>
+#include <stop_token>
 #include <thread>
 
 #include "ep_fixture.h"
@@ -80,6 +82,25 @@ TEST_P(EpStatus, CanBeAskedWhileOthersPost) {
   watcher.join();
   EXPECT_EQ(idle(pair.server), (Idle{DAT_TRUE, DAT_TRUE}));
   EXPECT_EQ(idle(pair.client), (Idle{DAT_TRUE, DAT_TRUE}));
+}
+
+TEST_P(EpStatus, WhatIsIdleHasItsEventsQueued) {
+  // EP-STATUS-2, EP-STATUS-3: another thread takes the messages in, and may be stopped anywhere.
+  const Pair pair = make_connected_pair();
+  const std::jthread progress([&](std::stop_token over) {
+    DAT_EVENT event;
+    while (!over.stop_requested()) (void)dat_evd_dequeue(pair.server_evds.connect.get(), &event);
+  });
+  const auto end = std::chrono::steady_clock::now() + 4 * patience();
+  for (int i = 0; i < 1000; ++i) {
+    post_recv(pair.server, server_buffers, 0);
+    post_send(pair.client, client_buffers, 0);
+    DAT_EVENT event;
+    while (idle(pair.server).recv != DAT_TRUE) ASSERT_LT(std::chrono::steady_clock::now(), end);
+    ASSERT_THAT(dat_evd_dequeue(pair.server_evds.recv.get(), &event), Succeeds()) << "at message " << i;
+    while (idle(pair.client).request != DAT_TRUE) ASSERT_LT(std::chrono::steady_clock::now(), end);
+    ASSERT_THAT(dat_evd_dequeue(pair.client_evds.request.get(), &event), Succeeds()) << "at message " << i;
+  }
 }
 
 TEST_P(EpStatus, AnswersOnlyWhatIsAsked) {
