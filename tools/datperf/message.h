@@ -35,6 +35,14 @@ inline std::uint64_t carried(std::uint64_t size, std::uint64_t sequence) {
   return size >= sizeof sequence ? sequence : sequence & ((std::uint64_t{1} << (8 * size)) - 1);
 }
 
+// Reads what others may be writing just then, as they may because the user wants it so (alike()): the thread sanitizer shall
+// not see it.
+#if defined(__SANITIZE_THREAD__)
+#define ANYDAT_DATPERF_UNSEEN [[gnu::no_sanitize_thread]]
+#else
+#define ANYDAT_DATPERF_UNSEEN
+#endif
+
 struct Tally {
   std::uint64_t sum = 0;  // of the sequence numbers
   std::uint64_t bad = 0;  // marks that were not there
@@ -46,6 +54,17 @@ struct Tally {
       std::memcpy(&sequence, message, sizeof sequence);
     } else {
       for (std::uint64_t i = 0; i < size; ++i) sequence |= std::to_integer<std::uint64_t>(message[i]) << (8 * i);
+    }
+    if (size > sizeof sequence) bad += message[size - 1] != kMark;
+    sum += sequence;
+    return sequence;
+  }
+
+  // The same, of one of many that are alike: the next one may be arriving in its place.
+  ANYDAT_DATPERF_UNSEEN std::uint64_t read_alike(const std::byte* message, std::uint64_t size) {
+    std::uint64_t sequence = 0;
+    for (std::uint64_t i = 0; i < size && i < sizeof sequence; ++i) {
+      sequence |= std::to_integer<std::uint64_t>(message[i]) << (8 * i);
     }
     if (size > sizeof sequence) bad += message[size - 1] != kMark;
     sum += sequence;

@@ -174,7 +174,8 @@ inline bool Side::read(const DAT_EVENT& event, Tally& tally, std::uint64_t& sequ
   const auto& completion = event.event_data.dto_completion_event_data;
   if (completion.transfered_length != params_.size) [[unlikely]]
     return lost(event);
-  sequence = tally.read(receive_memory_.data() + completion.user_cookie.as_64 * sizing_.stride, params_.size);
+  const std::byte* message = receive_memory_.data() + completion.user_cookie.as_64 * sizing_.stride;
+  sequence = alike_ ? tally.read_alike(message, params_.size) : tally.read(message, params_.size);
   return true;
 }
 
