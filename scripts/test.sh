@@ -146,7 +146,7 @@ run_part() {
       # The analysis works on declarations, so objects suffice.
       mkdir -p build
       quietly build/clang.configure.log cmake --preset clang -DANYDAT_TESTS=OFF -DANYDAT_BENCH=OFF
-      quietly build/clang.build.log cmake --build --preset clang --target anydat_core anydat_face12 anydat_face20 anydat_verbs
+      quietly build/clang.build.log cmake --build --preset clang --target anydat_common anydat_core anydat_face12 anydat_face20 anydat_verbs
       ;;
     checks)
       scripts/check-arrows.sh || return 1
