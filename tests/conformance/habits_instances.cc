@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t kBytes = 4096;
+constexpr std::size_t kChunk = 4096;
 
 class HabitsInstances : public testing::TestWithParam<Wire> {
  protected:
@@ -52,8 +52,8 @@ struct Borrowing {
   Side lender;
   Side server;
   Side client;
-  Lmr sink{server.ia, server.pz, kBytes};
-  Lmr source{client.ia, client.pz, kBytes};
+  Lmr sink{server.ia, server.pz, kChunk};
+  Lmr source{client.ia, client.pz, kChunk};
   Ep from{client};
   Ep to;
 };
@@ -95,7 +95,7 @@ TEST_P(HabitsInstances, AWaiterOfTheEvdIsWoken) {
 TEST_P(HabitsInstances, AnSrqIsToldWhenItsBufferIsReapedThere) {  // SRQ-ACC-9, SRQ-FREE-5
   const Wire wire = under("openfabrics");
   Side lender(wire), server(wire), client(wire);
-  const Lmr sink(server.ia, server.pz, kBytes), source(client.ia, client.pz, kBytes);
+  const Lmr sink(server.ia, server.pz, kChunk), source(client.ia, client.pz, kChunk);
   Srq srq(server.ia, server.pz, 8);
   DAT_LMR_TRIPLET buffer = sink.triplet(), message = source.triplet();
   for (int i = 0; i < 4; ++i) ASSERT_THAT(dat_srq_post_recv(srq.get(), 1, &buffer, cookie(1)), Succeeds());
@@ -162,8 +162,8 @@ TEST_P(HabitsInstances, TheBorrowerMayCloseFirst) {
   Side lender(wire);
   {
     Side server(wire), client(wire);
-    Lmr sink(server.ia, server.pz, kBytes);
-    const Lmr source(client.ia, client.pz, kBytes);
+    Lmr sink(server.ia, server.pz, kChunk);
+    const Lmr source(client.ia, client.pz, kChunk);
     Srq srq(server.ia, server.pz, 8);
     DAT_LMR_TRIPLET buffer = sink.triplet(), message = source.triplet();
     ASSERT_THAT(dat_srq_post_recv(srq.get(), 1, &buffer, cookie(1)), Succeeds());

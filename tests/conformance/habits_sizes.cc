@@ -11,7 +11,7 @@ namespace anydat::test {
 namespace {
 
 constexpr std::size_t kSaid = 4096;
-constexpr std::size_t kBytes = 1 << 20;
+constexpr std::size_t kBeyond = 1 << 20;
 
 // A client whose endpoint was created with sizes of kSaid, connected to a server.
 struct SmallEndpoint {
@@ -32,8 +32,8 @@ struct SmallEndpoint {
 
   Side server;
   Side client;
-  Lmr sink{server.ia, server.pz, kBytes};
-  Lmr source{client.ia, client.pz, kBytes};
+  Lmr sink{server.ia, server.pz, kBeyond};
+  Lmr source{client.ia, client.pz, kBeyond};
   Ep to{server};
   Ep from{client.ia, client.pz, evds_of(client), small()};
 };
@@ -55,7 +55,7 @@ TEST_P(HabitsSizes, OnlyTheAdaptersBoundTransfers) {
     ASSERT_THAT(rc, Succeeds()) << length;
     EXPECT_EQ(expect_completion(pair.client.request.get()).transfered_length, length);
   };
-  for (const std::size_t length : {kSaid, kSaid + 1, kBytes}) {
+  for (const std::size_t length : {kSaid, kSaid + 1, kBeyond}) {
     const DAT_LMR_TRIPLET local = pair.source.triplet(0, length);
     for (const DAT_UINT64 number : {1, 2}) {  // the second goes the way that the first has found
       fill_pattern(pair.source.bytes().first(length), number);

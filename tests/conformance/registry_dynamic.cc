@@ -12,10 +12,6 @@
 namespace anydat::test {
 namespace {
 
-void close_now(const Opened& opened) {
-  EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
-}
-
 // REG-ADD-1, REG-ADD-2, REG-ADD-9: the structure and the open function are copied.
 REGISTRY_TEST(RegistryAdd, WhatIsAddedOpens) {
   FakeProvider provider;

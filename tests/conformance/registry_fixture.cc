@@ -95,6 +95,10 @@ Opened open_ia(const std::string& name, DAT_UINT32 major, DAT_UINT32 minor, DAT_
   return opened;
 }
 
+void close_now(const Opened& opened) {
+  EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
+}
+
 std::vector<DAT_PROVIDER_INFO> listed() {
   DAT_COUNT count = 0;
   (void)dat_registry_list_providers(0, &count, nullptr);

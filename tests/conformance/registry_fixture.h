@@ -91,6 +91,8 @@ struct Opened {
 };
 Opened open_ia(const std::string& name, DAT_UINT32 major = DAT_VERSION_MAJOR, DAT_UINT32 minor = DAT_VERSION_MINOR,
                DAT_BOOLEAN thread_safe = DAT_FALSE);
+// Gracefully; expects success.
+void close_now(const Opened& opened);
 
 // Everything dat_registry_list_providers has. Throws if it does not succeed.
 std::vector<DAT_PROVIDER_INFO> listed();

@@ -37,10 +37,6 @@ probe_gate* gate_of_the_probe() {
   return gate;
 }
 
-void close_now(const Opened& opened) {
-  EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
-}
-
 // RES-11, RES-13, RES-14, REG-INIT-1, REG-INIT-8, REG-FINI-1, REG-FINI-2, REG-FINI-3, REG-FINI-4, REG-REM-7,
 // REG-REM-8, ADM-4 and IA-CLOSE-19. This registry finalises and unloads with the last use.
 REGISTRY_TEST(RegistryLibrary, StaysAsLongAsSomethingIsOpen) {

@@ -21,10 +21,6 @@ void expect_not_found(const Opened& opened, DAT_RETURN subtype) {
   EXPECT_EQ(opened.async_evd, DAT_HANDLE_NULL);
 }
 
-void close_now(const Opened& opened) {
-  EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
-}
-
 // RES-1, RES-2, RES-3 among Providers that registered themselves.
 REGISTRY_TEST(RegistryOpen, TakesTheEqualOrTheNearestLargerMinor) {
   const StaticRegistryText conf("");

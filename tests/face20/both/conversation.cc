@@ -42,7 +42,7 @@ DAT_RETURN reject(DAT_CR_HANDLE request) {
 #endif
 }
 
-DAT_CR_HANDLE next_request(Side& side) {
+DAT_CR_HANDLE question_of_peer(Side& side) {
   const DAT_EVENT event = expect_event(side.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
   const DAT_CR_HANDLE request = event.event_data.cr_arrival_event_data.cr_handle;
   DAT_CR_PARAM param{};
@@ -77,14 +77,14 @@ void send(Side& side, const Ep& ep, const Lmr& lmr) {
 void serve_conversation(const Wire& wire, const std::function<void(const std::string&)>& tell) {
   Side side(wire);
   tell(std::to_string(side.listen()));
-  require(reject(next_request(side)), "dat_cr_reject");
+  require(reject(question_of_peer(side)), "dat_cr_reject");
 
   const Lmr note(side.ia, side.pz, sizeof(Memory));
   const Lmr own(side.ia, side.pz, kHalf);
   const Ep ep(side);
   post_recv(ep, note);
   std::string yes(kYes);
-  require(dat_cr_accept(next_request(side), ep.get(), static_cast<DAT_COUNT>(yes.size()), yes.data()), "dat_cr_accept");
+  require(dat_cr_accept(question_of_peer(side), ep.get(), static_cast<DAT_COUNT>(yes.size()), yes.data()), "dat_cr_accept");
   (void)expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
   EXPECT_EQ(expect_completion(side.recv.get()).transfered_length, sizeof(Memory));
   Memory named{};
