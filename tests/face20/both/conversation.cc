@@ -47,9 +47,9 @@ DAT_CR_HANDLE question_of_peer(Side& side) {
   const DAT_CR_HANDLE request = event.event_data.cr_arrival_event_data.cr_handle;
   DAT_CR_PARAM param{};
   require(dat_cr_query(request, DAT_CR_FIELD_ALL, &param), "dat_cr_query");
-  EXPECT_EQ(std::string_view(static_cast<const char*>(param.private_data),
-                             static_cast<std::size_t>(param.private_data_size)),
-            kQuestion);
+  EXPECT_EQ(
+      std::string_view(static_cast<const char*>(param.private_data), static_cast<std::size_t>(param.private_data_size)),
+      kQuestion);
   return request;
 }
 
@@ -84,7 +84,8 @@ void serve_conversation(const Wire& wire, const std::function<void(const std::st
   const Ep ep(side);
   post_recv(ep, note);
   std::string yes(kYes);
-  require(dat_cr_accept(question_of_peer(side), ep.get(), static_cast<DAT_COUNT>(yes.size()), yes.data()), "dat_cr_accept");
+  require(dat_cr_accept(question_of_peer(side), ep.get(), static_cast<DAT_COUNT>(yes.size()), yes.data()),
+          "dat_cr_accept");
   (void)expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
   EXPECT_EQ(expect_completion(side.recv.get()).transfered_length, sizeof(Memory));
   Memory named{};
