@@ -7,10 +7,6 @@
 namespace anydat::test {
 namespace {
 
-DAT_COMPLETION_FLAGS flags_of(int bits) {
-  return static_cast<DAT_COMPLETION_FLAGS>(bits);
-}
-
 DAT_EP_ATTR attributes(DAT_COMPLETION_FLAGS recv, DAT_COMPLETION_FLAGS request) {
   DAT_EP_ATTR attr = default_ep_attr();
   attr.recv_completion_flags = recv;

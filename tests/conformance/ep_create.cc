@@ -290,10 +290,6 @@ TEST_P(EpCreate, LimitsOfTheAdapterAreInclusive) {
   }
 }
 
-DAT_COMPLETION_FLAGS flags_of(int bits) {
-  return static_cast<DAT_COMPLETION_FLAGS>(bits);
-}
-
 TEST_P(EpCreate, RecvCompletionFlagsAreOneOfThree) {
   // EP-CREATE-17
   for (int bits = 0; bits < 0x40; ++bits) {

@@ -14,7 +14,7 @@ DAT_EVD_FLAGS operator|(DAT_EVD_FLAGS one, DAT_EVD_FLAGS other) {
   return static_cast<DAT_EVD_FLAGS>(static_cast<int>(one) | static_cast<int>(other));
 }
 
-DAT_EP_ATTR attributes(DAT_COMPLETION_FLAGS recv, DAT_COMPLETION_FLAGS request = kDefault) {
+DAT_EP_ATTR of_streams(DAT_COMPLETION_FLAGS recv, DAT_COMPLETION_FLAGS request = kDefault) {
   DAT_EP_ATTR attr = default_ep_attr();
   attr.recv_completion_flags = recv;
   attr.request_completion_flags = request;
@@ -42,11 +42,11 @@ TEST_P(EpEvdSharing, StreamsOnOneEvdAgreeOnTheirFlags) {
   // EP-CREATE-20, EP-CREATE-24
   const Evd evd(server.ia, DAT_EVD_DTO_FLAG);
   for (const auto first : {kDefault, kUnsignalled, kSolicited, kThreshold}) {
-    const Ep ep(server.ia, server.pz, receiving_on(evd), attributes(first));
+    const Ep ep(server.ia, server.pz, receiving_on(evd), of_streams(first));
     for (const auto second : {kDefault, kUnsignalled, kSolicited, kThreshold}) {
       // DEFAULT means EVD_THRESHOLD (ruling R43).
       const bool agree = (first == kDefault ? kThreshold : first) == (second == kDefault ? kThreshold : second);
-      const DAT_RETURN rc = try_create(receiving_on(evd), attributes(second));
+      const DAT_RETURN rc = try_create(receiving_on(evd), of_streams(second));
       if (agree) {
         EXPECT_THAT(rc, Succeeds()) << first << " and " << second;
       } else {
@@ -59,71 +59,71 @@ TEST_P(EpEvdSharing, StreamsOnOneEvdAgreeOnTheirFlags) {
 TEST_P(EpEvdSharing, AFreedEndpointNoLongerCounts) {
   // EP-CREATE-20, EP-FREE-6
   const Evd evd(server.ia, DAT_EVD_DTO_FLAG);
-  Ep ep(server.ia, server.pz, receiving_on(evd), attributes(kSolicited));
-  EXPECT_THAT(try_create(receiving_on(evd), attributes(kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
+  Ep ep(server.ia, server.pz, receiving_on(evd), of_streams(kSolicited));
+  EXPECT_THAT(try_create(receiving_on(evd), of_streams(kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
   ASSERT_THAT(ep.free(), Succeeds());
-  EXPECT_THAT(try_create(receiving_on(evd), attributes(kUnsignalled)), Succeeds());
+  EXPECT_THAT(try_create(receiving_on(evd), of_streams(kUnsignalled)), Succeeds());
 }
 
 TEST_P(EpEvdSharing, BesideOtherEventsCompletionsAreThresholdOnly) {
   // EP-CREATE-21, EP-CREATE-24
   const Evd mixed(server.ia, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG);
   const EpEvds own{.recv = mixed.get(), .request = server.request.get(), .connect = mixed.get()};
-  EXPECT_THAT(try_create(own, attributes(kDefault)), Succeeds());
-  EXPECT_THAT(try_create(own, attributes(kThreshold)), Succeeds());
-  EXPECT_THAT(try_create(own, attributes(kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
-  EXPECT_THAT(try_create(own, attributes(kSolicited)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(own, of_streams(kDefault)), Succeeds());
+  EXPECT_THAT(try_create(own, of_streams(kThreshold)), Succeeds());
+  EXPECT_THAT(try_create(own, of_streams(kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(own, of_streams(kSolicited)), HasType(DAT_INVALID_PARAMETER));
   EpEvds requests = own;
   requests.recv = server.recv.get();
   requests.request = mixed.get();
-  EXPECT_THAT(try_create(requests, attributes(kDefault, kThreshold)), Succeeds());
-  EXPECT_THAT(try_create(requests, attributes(kDefault, kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(requests, of_streams(kDefault, kThreshold)), Succeeds());
+  EXPECT_THAT(try_create(requests, of_streams(kDefault, kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
   {
     const AnyPsp psp(server.ia, mixed.get());  // the other events may be those of a service point
-    EXPECT_THAT(try_create(receiving_on(mixed), attributes(kDefault)), Succeeds());
-    EXPECT_THAT(try_create(receiving_on(mixed), attributes(kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
+    EXPECT_THAT(try_create(receiving_on(mixed), of_streams(kDefault)), Succeeds());
+    EXPECT_THAT(try_create(receiving_on(mixed), of_streams(kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
   }
-  EXPECT_THAT(try_create(receiving_on(mixed), attributes(kUnsignalled)), Succeeds()) << "nothing else feeds it";
+  EXPECT_THAT(try_create(receiving_on(mixed), of_streams(kUnsignalled)), Succeeds()) << "nothing else feeds it";
   const Evd software(server.ia, DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG);
-  EXPECT_THAT(try_create(receiving_on(software), attributes(kDefault)), Succeeds());
-  EXPECT_THAT(try_create(receiving_on(software), attributes(kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(receiving_on(software), of_streams(kDefault)), Succeeds());
+  EXPECT_THAT(try_create(receiving_on(software), of_streams(kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
 }
 
 TEST_P(EpEvdSharing, OneUnsignalledStreamMakesAllUnsignalled) {
   // EP-CREATE-22, EP-CREATE-24
   const Evd evd(server.ia, DAT_EVD_DTO_FLAG);
   const EpEvds both{.recv = evd.get(), .request = evd.get(), .connect = server.connect.get()};
-  EXPECT_THAT(try_create(both, attributes(kUnsignalled, kUnsignalled)), Succeeds());
-  EXPECT_THAT(try_create(both, attributes(kUnsignalled, kDefault)), HasType(DAT_INVALID_PARAMETER));
-  EXPECT_THAT(try_create(both, attributes(kDefault, kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
-  EXPECT_THAT(try_create(both, attributes(kThreshold, kDefault)), Succeeds());
+  EXPECT_THAT(try_create(both, of_streams(kUnsignalled, kUnsignalled)), Succeeds());
+  EXPECT_THAT(try_create(both, of_streams(kUnsignalled, kDefault)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(both, of_streams(kDefault, kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(both, of_streams(kThreshold, kDefault)), Succeeds());
   // Also between endpoints, and between their directions.
-  const Ep ep(server.ia, server.pz, receiving_on(evd), attributes(kUnsignalled));
+  const Ep ep(server.ia, server.pz, receiving_on(evd), of_streams(kUnsignalled));
   EpEvds requests = evds_of(server);
   requests.request = evd.get();
-  EXPECT_THAT(try_create(requests, attributes(kDefault, kUnsignalled)), Succeeds());
-  EXPECT_THAT(try_create(requests, attributes(kDefault, kThreshold)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(requests, of_streams(kDefault, kUnsignalled)), Succeeds());
+  EXPECT_THAT(try_create(requests, of_streams(kDefault, kThreshold)), HasType(DAT_INVALID_PARAMETER));
 }
 
 TEST_P(EpEvdSharing, ASolicitedStreamSharesWithItsKindOnly) {
   // EP-CREATE-23, EP-CREATE-24
   const Evd evd(server.ia, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
-  const Ep ep(server.ia, server.pz, receiving_on(evd), attributes(kSolicited));
-  EXPECT_THAT(try_create(receiving_on(evd), attributes(kSolicited)), Succeeds());
-  EXPECT_THAT(try_create(receiving_on(evd), attributes(kDefault)), HasType(DAT_INVALID_PARAMETER));
+  const Ep ep(server.ia, server.pz, receiving_on(evd), of_streams(kSolicited));
+  EXPECT_THAT(try_create(receiving_on(evd), of_streams(kSolicited)), Succeeds());
+  EXPECT_THAT(try_create(receiving_on(evd), of_streams(kDefault)), HasType(DAT_INVALID_PARAMETER));
   EpEvds requests = evds_of(server);
   requests.request = evd.get();
-  EXPECT_THAT(try_create(requests, attributes(kDefault, kDefault)), HasType(DAT_INVALID_PARAMETER));
-  EXPECT_THAT(try_create(requests, attributes(kDefault, kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(requests, of_streams(kDefault, kDefault)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(requests, of_streams(kDefault, kUnsignalled)), HasType(DAT_INVALID_PARAMETER));
   EpEvds connections = evds_of(server);
   connections.connect = evd.get();
-  EXPECT_THAT(try_create(connections, attributes(kDefault)), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(try_create(connections, of_streams(kDefault)), HasType(DAT_INVALID_PARAMETER));
 }
 
 TEST_P(EpEvdSharing, ModifyObeysTheSame) {
   // EP-CREATE-24, EP-MODIFY-7
   const Evd evd(server.ia, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
-  const Ep fixed(server.ia, server.pz, receiving_on(evd), attributes(kSolicited));
+  const Ep fixed(server.ia, server.pz, receiving_on(evd), of_streams(kSolicited));
   const Ep ep(server);
   DAT_EP_PARAM param = ep.query();
   const DAT_EP_PARAM before = param;

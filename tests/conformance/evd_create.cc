@@ -12,8 +12,8 @@ namespace anydat::test {
 namespace {
 
 // The kinds of stream, in the order of the merging matrix.
-constexpr unsigned kKinds[] = {DAT_EVD_SOFTWARE_FLAG,   DAT_EVD_CR_FLAG,       DAT_EVD_DTO_FLAG,
-                               DAT_EVD_CONNECTION_FLAG, DAT_EVD_RMR_BIND_FLAG, DAT_EVD_ASYNC_FLAG};
+constexpr unsigned kEvdKinds[] = {DAT_EVD_SOFTWARE_FLAG,   DAT_EVD_CR_FLAG,       DAT_EVD_DTO_FLAG,
+                                  DAT_EVD_CONNECTION_FLAG, DAT_EVD_RMR_BIND_FLAG, DAT_EVD_ASYNC_FLAG};
 constexpr unsigned kAllKinds = 0x1F1 | kExtensionEvents;
 
 class EvdCreate : public EvdTest {
@@ -85,7 +85,7 @@ TEST_P(EvdCreate, AcceptsExactlyTheUnionsThatTheMergingMatrixPermits) {
     bool permitted = true;
     for (int i = 0; i < 6; ++i) {
       if ((chosen >> i & 1) == 0) continue;
-      bits |= kKinds[i];
+      bits |= kEvdKinds[i];
       for (int j = 0; j < i; ++j) {
         permitted &= (chosen >> j & 1) == 0 || provider.evd_stream_merging_supported[i][j] == DAT_TRUE;
       }

@@ -19,7 +19,7 @@ class EventDto : public MessageTest {
   }
 };
 
-DAT_DTO_COOKIE cookie(DAT_UINT64 value) {
+DAT_DTO_COOKIE numbered(DAT_UINT64 value) {
   DAT_DTO_COOKIE result{};
   result.as_64 = value;
   return result;
@@ -31,8 +31,9 @@ TEST_P(EventDto, CompletionNamesEndpointCookieStatusAndLength) {
   for (const DAT_UINT64 value : {DAT_UINT64{0}, ~DAT_UINT64{0}, DAT_UINT64{0x8000000000000001}}) {
     DAT_LMR_TRIPLET to = sink.triplet(0, kBytes);
     DAT_LMR_TRIPLET from = source.triplet(0, 33);
-    ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &to, cookie(value), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
-    ASSERT_THAT(dat_ep_post_send(pair.client.get(), 1, &from, cookie(~value), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+    ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &to, numbered(value), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+    ASSERT_THAT(dat_ep_post_send(pair.client.get(), 1, &from, numbered(~value), DAT_COMPLETION_DEFAULT_FLAG),
+                Succeeds());
     const DAT_EVENT received = wait_raw(server.recv.get());
     EXPECT_EQ(received.event_number, DAT_DTO_COMPLETION_EVENT);
     EXPECT_EQ(received.evd_handle, server.recv.get());
@@ -53,7 +54,7 @@ TEST_P(EventDto, CompletionNamesEndpointCookieStatusAndLength) {
 TEST_P(EventDto, FailureBreaksTheConnectionAndFlushesTheRest) {
   const Connection pair = connect_pair(server, client);
   DAT_LMR_TRIPLET small = sink.triplet(0, 8);
-  ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &small, cookie(1), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &small, numbered(1), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
   post_recv(pair.server, 2);
   post_recv(pair.server, 3);
   send(pair.client, 1);
@@ -89,7 +90,7 @@ TEST_P(EventDto, WorkPostedWhenDisconnectedIsFlushedAtOnce) {
   expect_event(server.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
   ASSERT_EQ(pair.server.state(), DAT_EP_STATE_DISCONNECTED);
   post_recv(pair.server, 4);
-  ASSERT_THAT(dat_ep_post_send(pair.server.get(), 0, nullptr, cookie(5), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  ASSERT_THAT(dat_ep_post_send(pair.server.get(), 0, nullptr, numbered(5), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
   EXPECT_EQ(expect_completion(server.recv.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 4u);
   EXPECT_EQ(expect_completion(server.request.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 5u);
 }
@@ -102,7 +103,7 @@ TEST_P(EventDto, DirectionWithoutAnEvdHasNoEvents) {
   const Ep mute(server.ia, server.pz, {server.recv.get(), DAT_HANDLE_NULL, server.connect.get()}, attr);
   const Ep peer(client);
   connect_pair(server, mute.get(), peer.get());
-  EXPECT_THAT(dat_ep_post_send(mute.get(), 0, nullptr, cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
+  EXPECT_THAT(dat_ep_post_send(mute.get(), 0, nullptr, numbered(1), DAT_COMPLETION_DEFAULT_FLAG),
               HasType(DAT_INSUFFICIENT_RESOURCES));
   post_recv(mute, 0);
   send(peer, 0);
@@ -138,9 +139,9 @@ TEST_P(EventBind, CompletionNamesWindowCookieAndStatus) {
   const Ep ep(server.ia, server.pz, {server.recv.get(), dto_only.get(), server.connect.get()}, default_ep_attr());
   const Ep peer(client);
   connect_pair(server, ep.get(), peer.get());
-  ASSERT_THAT(dat_ep_post_recv(peer.get(), 0, nullptr, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  ASSERT_THAT(dat_ep_post_recv(peer.get(), 0, nullptr, numbered(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
   ASSERT_THAT(bind(ep, 0xFEDCBA9876543210u), Succeeds());
-  ASSERT_THAT(dat_ep_post_send(ep.get(), 0, nullptr, cookie(2), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  ASSERT_THAT(dat_ep_post_send(ep.get(), 0, nullptr, numbered(2), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
   const DAT_EVENT bound = wait_raw(dto_only.get());
   EXPECT_EQ(bound.event_number, DAT_RMR_BIND_COMPLETION_EVENT);
   EXPECT_EQ(bound.evd_handle, dto_only.get());

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr auto kDefaultFlags = DAT_COMPLETION_DEFAULT_FLAG;
-constexpr auto kUnsignalled = DAT_COMPLETION_UNSIGNALLED_FLAG;
+constexpr auto kUnsignalledFlags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 
 // The wire, with adapters opened under that setting.
 Wire under(const char* compat, Wire wire) {
@@ -119,7 +119,7 @@ TEST_P(HabitsTest, StreamsNotifyByTheirOwnFlags) {
   {
     const Side strict(under("strict", GetParam()));
     const Evd evd(strict.ia, DAT_EVD_DTO_FLAG);
-    const DAT_EP_ATTR attr = with_flags(kDefaultFlags, kUnsignalled);
+    const DAT_EP_ATTR attr = with_flags(kDefaultFlags, kUnsignalledFlags);
     DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
     EXPECT_THAT(dat_ep_create(strict.ia.get(), strict.pz.get(), evd.get(), evd.get(), strict.connect.get(), &attr, &ep),
                 HasType(DAT_INVALID_PARAMETER));
@@ -128,7 +128,7 @@ TEST_P(HabitsTest, StreamsNotifyByTheirOwnFlags) {
   Pair pair(under("default", GetParam()));
   const Evd evd(pair.client.ia, DAT_EVD_DTO_FLAG);
   const EpEvds evds{.recv = evd.get(), .request = evd.get(), .connect = pair.client.connect.get()};
-  const Ep client(pair.client.ia, pair.client.pz, evds, with_flags(kDefaultFlags, kUnsignalled));
+  const Ep client(pair.client.ia, pair.client.pz, evds, with_flags(kDefaultFlags, kUnsignalledFlags));
   const Ep server(pair.server);
   EXPECT_EQ(query_evd(evd.get()).evd_state & kConfigurationPart, unsigned{DAT_EVD_STATE_CONFIG_NOTIFY});
   EXPECT_THAT(wait_evd(evd.get(), 0, 2).rc, HasSubtype(DAT_INVALID_STATE_EVD_CONFIG_NOTIFY));
@@ -138,7 +138,7 @@ TEST_P(HabitsTest, StreamsNotifyByTheirOwnFlags) {
   post_receive(client, pair.source.triplet(0, 64));
 
   BlockedWait waiter(evd.get());
-  ASSERT_THAT(post_send(client, pair.source.triplet(0, 64), kUnsignalled), Succeeds());
+  ASSERT_THAT(post_send(client, pair.source.triplet(0, 64), kUnsignalledFlags), Succeeds());
   expect_completion(pair.server.recv.get());
   EXPECT_FALSE(waiter.returned_within(quiet_time())) << "the request does not notify";
   ASSERT_THAT(post_send(server, pair.sink.triplet(0, 64)), Succeeds());

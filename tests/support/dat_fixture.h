@@ -177,6 +177,10 @@ EpEvds evds_of(const Side& side);
 
 // Attributes that any wire accepts and most tests need: 1 MiB messages, 64 DTOs a direction, 4 segments.
 DAT_EP_ATTR default_ep_attr();
+// Any bits, also those that are no flag.
+inline DAT_COMPLETION_FLAGS flags_of(int bits) {
+  return static_cast<DAT_COMPLETION_FLAGS>(bits);
+}
 // The same for an SRQ endpoint: both watermarks infinite.
 DAT_EP_ATTR default_srq_ep_attr();
 

@@ -53,16 +53,16 @@ TEST(ServicePorts, OfNeighboursAreSpread) {
   EXPECT_LE(most->second, 12);
 }
 
-Bytes bytes_of(std::span<const std::byte> bytes) {
+Bytes all_of(std::span<const std::byte> bytes) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
 TEST(Refusals, KeepTheirFormAndTellQualifiersWhole) {
-  EXPECT_EQ(bytes_of(write_refusal({Refusal::Why::nobody_listens, 0})), hex("'anydat-1' 00000001 00000000"));
-  EXPECT_EQ(bytes_of(write_refusal({Refusal::Why::elsewhere, 65535})), hex("'anydat-1' 00000002 0000ffff"));
-  EXPECT_EQ(bytes_of(write_refusal({Refusal::Why::elsewhere, 65536})),
+  EXPECT_EQ(all_of(write_refusal({Refusal::Why::nobody_listens, 0})), hex("'anydat-1' 00000001 00000000"));
+  EXPECT_EQ(all_of(write_refusal({Refusal::Why::elsewhere, 65535})), hex("'anydat-1' 00000002 0000ffff"));
+  EXPECT_EQ(all_of(write_refusal({Refusal::Why::elsewhere, 65536})),
             hex("'anydat-1' 00000002 00000000 0000000000010000"));
-  EXPECT_EQ(bytes_of(write_refusal({Refusal::Why::here, 0xfedc'ba98'7654'3210})),
+  EXPECT_EQ(all_of(write_refusal({Refusal::Why::here, 0xfedc'ba98'7654'3210})),
             hex("'anydat-1' 00000003 00000000 fedcba9876543210"));
   for (const ConnQual qual : {ConnQual{1}, ConnQual{65535}, ConnQual{65536}, ConnQual{1} << 32, ~ConnQual{0}}) {
     const auto parsed = parse_refusal(write_refusal({Refusal::Why::elsewhere, qual}));
@@ -83,7 +83,7 @@ TEST(Refusals, ThatSayAQualifierTheWrongWayAreNone) {
        }) {
     EXPECT_FALSE(parse_refusal(bad));
   }
-  const Bytes whole = bytes_of(write_refusal({Refusal::Why::here, ~ConnQual{0}}));
+  const Bytes whole = all_of(write_refusal({Refusal::Why::here, ~ConnQual{0}}));
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     EXPECT_FALSE(cut != 16 && parse_refusal(std::span(whole).first(cut))) << cut;
   }
@@ -92,27 +92,27 @@ TEST(Refusals, ThatSayAQualifierTheWrongWayAreNone) {
 TEST(WantedServices, TravelAsDocumented) {
   const Bytes data = hex("'program'");
   const WantedBytes bytes = write_wanted({Wanted::Kind::connection, 0xfedc'ba98'7654'3210, data});
-  EXPECT_EQ(bytes_of(bytes), hex("'anydat-q' fedcba9876543210 0002 0007 00000000 'program'") + repeat(192 - 7));
+  EXPECT_EQ(all_of(bytes), hex("'anydat-q' fedcba9876543210 0002 0007 00000000 'program'") + repeat(192 - 7));
   Wanted parsed;
   ASSERT_EQ(parse_wanted(bytes, parsed), WantedParsed::good);
   EXPECT_EQ(parsed.kind, Wanted::Kind::connection);
   EXPECT_EQ(parsed.qual, 0xfedc'ba98'7654'3210);
-  EXPECT_EQ(bytes_of(parsed.private_data), data);
+  EXPECT_EQ(all_of(parsed.private_data), data);
   // As much as Linux' own iWARP lets through, and more.
   for (const std::size_t length : {std::size_t{0}, std::size_t{192}, std::size_t{193}, kPrivateDataMax}) {
     const Bytes much = repeat(length, 0x5a);
     const WantedBytes written = write_wanted({Wanted::Kind::connection, 65536, much});
     EXPECT_EQ(written.size(), length <= 192 ? 216u : 280u);
     ASSERT_EQ(parse_wanted(written, parsed), WantedParsed::good) << length;
-    EXPECT_EQ(bytes_of(parsed.private_data), much);
+    EXPECT_EQ(all_of(parsed.private_data), much);
   }
 }
 
 TEST(WantedServices, AreWhole) {
   const Bytes much = repeat(200, 1);
   Wanted parsed;
-  for (const Bytes& whole : {bytes_of(write_wanted({Wanted::Kind::whose, 65536, {}})),
-                             bytes_of(write_wanted({Wanted::Kind::connection, 65536, much}))}) {
+  for (const Bytes& whole : {all_of(write_wanted({Wanted::Kind::whose, 65536, {}})),
+                             all_of(write_wanted({Wanted::Kind::connection, 65536, much}))}) {
     for (std::size_t cut = 0; cut < whole.size(); ++cut) {
       const WantedParsed what = parse_wanted(std::span(whole).first(cut), parsed);
       EXPECT_EQ(what, cut == 216 ? WantedParsed::bad : WantedParsed::nothing) << cut;
@@ -121,7 +121,7 @@ TEST(WantedServices, AreWhole) {
 }
 
 TEST(WantedServices, ThatCannotBeAreBad) {
-  const Bytes good = bytes_of(write_wanted({Wanted::Kind::whose, 65536, {}}));
+  const Bytes good = all_of(write_wanted({Wanted::Kind::whose, 65536, {}}));
   Wanted parsed;
   const auto with = [&](std::size_t at, const Bytes& bytes, std::size_t size = 216) {
     Bytes changed = good;

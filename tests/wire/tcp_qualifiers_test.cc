@@ -27,7 +27,7 @@ using namespace nic::soft::iwarp;
 using nic::Wanted;
 using nic::write_wanted;
 
-Bytes bytes_of(std::span<const std::byte> bytes) {
+Bytes all_of(std::span<const std::byte> bytes) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
@@ -67,14 +67,14 @@ class TcpQualifier : public TcpTest {
     EXPECT_EQ(told->why, nobody());
     target.expect_no_request();
   }
-  static Bytes nobody() { return bytes_of(nic::write_refusal({nic::Refusal::Why::nobody_listens, 0})); }
+  static Bytes nobody() { return all_of(nic::write_refusal({nic::Refusal::Why::nobody_listens, 0})); }
   // The one of its ports that this service point has. None of the tests' other programs need be the reason.
   DAT_CONN_QUAL its_port() {
-    const Bytes question = bytes_of(write_wanted({Wanted::Kind::whose, qualifier, {}}));
+    const Bytes question = all_of(write_wanted({Wanted::Kind::whose, qualifier, {}}));
     for (const std::uint16_t port : nic::derived_ports(qualifier)) {
       try {
         const auto told = ask(port, question);
-        if (told && told->why == bytes_of(nic::write_refusal({nic::Refusal::Why::here, qualifier}))) return port;
+        if (told && told->why == all_of(nic::write_refusal({nic::Refusal::Why::here, qualifier}))) return port;
       } catch (const std::runtime_error&) {
         // Nobody is there.
       }
@@ -90,8 +90,7 @@ TEST_F(TcpQualifier, IsAnsweredToWhoeverAsksAndNoRequestToTheProgram) {
   const DAT_CONN_QUAL port = its_port();
   target.expect_no_request();
   MpaPeer peer(port);
-  peer.greet(
-      {.revision = 2, .private_data = bytes_of(write_wanted({Wanted::Kind::connection, qualifier, hex("'hi'")}))});
+  peer.greet({.revision = 2, .private_data = all_of(write_wanted({Wanted::Kind::connection, qualifier, hex("'hi'")}))});
   const DAT_EVENT event = expect_event(target.side().requests.get(), DAT_CONNECTION_REQUEST_EVENT);
   const auto& request = event.event_data.cr_arrival_event_data;
   EXPECT_EQ(request.conn_qual, qualifier);
@@ -112,14 +111,14 @@ TEST_F(TcpQualifier, MustBeNamedWholeAtADerivedPort) {
   // Whoever names none means the port, which is another qualifier.
   expect_refused(port, {});
   expect_refused(port, hex("'as a program would'"));
-  const Bytes whole = bytes_of(write_wanted({Wanted::Kind::connection, qualifier, hex("'data'")}));
+  const Bytes whole = all_of(write_wanted({Wanted::Kind::connection, qualifier, hex("'data'")}));
   for (const std::size_t half : {1u, 8u, 12u, 15u, 16u, 24u, 28u, 215u}) {
     expect_refused(port, Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(half)));
   }
   expect_refused(port, whole + hex("00"));
   for (const DAT_CONN_QUAL other : {qualifier & 0xffff'ffff, qualifier + 1, qualifier ^ (DAT_CONN_QUAL{1} << 63)}) {
-    expect_refused(port, bytes_of(write_wanted({Wanted::Kind::connection, other, {}})));
-    expect_refused(port, bytes_of(write_wanted({Wanted::Kind::whose, other, {}})));
+    expect_refused(port, all_of(write_wanted({Wanted::Kind::connection, other, {}})));
+    expect_refused(port, all_of(write_wanted({Wanted::Kind::whose, other, {}})));
   }
   for (const std::size_t damaged : {8u, 15u, 16u, 17u, 18u}) {
     Bytes bad = whole;
@@ -133,14 +132,14 @@ TEST_F(TcpQualifier, ThatIsAPortIsNotReachedByAnother) {
   // 72538 and 7002, say.
   const DAT_CONN_QUAL port = target.port();
   for (const Wanted::Kind kind : {Wanted::Kind::whose, Wanted::Kind::connection}) {
-    expect_refused(port, bytes_of(write_wanted({kind, port + 65536, {}})));
+    expect_refused(port, all_of(write_wanted({kind, port + 65536, {}})));
   }
   target.expect_unharmed();
 }
 
 // A program says what it likes where the qualifier is the port.
 TEST_F(TcpQualifier, DoesNotTakePrivateDataFromAnybody) {
-  const Bytes whole = bytes_of(write_wanted({Wanted::Kind::connection, qualifier, {}}));
+  const Bytes whole = all_of(write_wanted({Wanted::Kind::connection, qualifier, {}}));
   for (const std::size_t half : {8u, 12u, 16u, 215u}) {
     const Bytes data(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(half));
     MpaPeer peer(target.port());
@@ -149,9 +148,9 @@ TEST_F(TcpQualifier, DoesNotTakePrivateDataFromAnybody) {
     DAT_CR_PARAM param{};
     const DAT_CR_HANDLE request = event.event_data.cr_arrival_event_data.cr_handle;
     require(dat_cr_query(request, DAT_CR_FIELD_ALL, &param), "dat_cr_query");
-    EXPECT_EQ(bytes_of({static_cast<const std::byte*>(param.private_data),
-                        static_cast<std::size_t>(param.private_data_size)}),
-              data);
+    EXPECT_EQ(
+        all_of({static_cast<const std::byte*>(param.private_data), static_cast<std::size_t>(param.private_data_size)}),
+        data);
     require(dat_cr_reject(request), "dat_cr_reject");
     EXPECT_TRUE(peer.hear_answer());
   }
@@ -240,7 +239,7 @@ const std::vector<Play>& plays() {
       {"ClaimAnotherQualifier",
        [](MpaPeer& peer, int) {
          peer.send(MpaPeer::answer(
-             {.private_data = bytes_of(nic::write_refusal({nic::Refusal::Why::here, 0x1'0000'0000}))}, true));
+             {.private_data = all_of(nic::write_refusal({nic::Refusal::Why::here, 0x1'0000'0000}))}, true));
        }},
       {"SayHalfAQualifier",
        [](MpaPeer& peer, int) {
@@ -373,7 +372,7 @@ TEST_F(TcpLiars, ThatSendUsRoundInCirclesAreGivenUpInTime) {
   DAT_CONN_QUAL qualifier = 0;
   Strangers strangers([&](MpaPeer& peer, int call) {
     const auto why = call % 2 == 0 ? nic::Refusal::Why::here : nic::Refusal::Why::elsewhere;
-    peer.send(MpaPeer::answer({.private_data = bytes_of(nic::write_refusal({why, qualifier}))}, true));
+    peer.send(MpaPeer::answer({.private_data = all_of(nic::write_refusal({why, qualifier}))}, true));
     peer.stop_sending();
   });
   qualifier = strangers.qualifier();
@@ -393,7 +392,7 @@ TEST_F(TcpLiars, ThatHaveSaidItIsTheyAreGivenTheTimeOfTheProgram) {
   Strangers strangers([&](MpaPeer& peer, int call) {
     if (call > 0) return;
     peer.send(
-        MpaPeer::answer({.private_data = bytes_of(nic::write_refusal({nic::Refusal::Why::here, qualifier}))}, true));
+        MpaPeer::answer({.private_data = all_of(nic::write_refusal({nic::Refusal::Why::here, qualifier}))}, true));
   });
   qualifier = strangers.qualifier();
   const Ep ep(target.side(), target.srq());
