@@ -20,7 +20,7 @@ Installs what is missing (Debian's packages), builds in build/, and runs these p
             rule of the standard; whether a call of the hot path needs more instructions than bench/instructions.txt says
   modes     all conformance and process tests in each mode of tests/modes/modes.sh
 all stands for release, clang, checks, asan and tsan; night for what takes longer than an hour: modes.
-ANYDAT_TEST_JOBS: how many tests run at once (default: the number of processors).
+ANYDAT_TEST_JOBS: how many tests run at once (default: half as many again as there are processors).
 END
 }
 
@@ -35,7 +35,8 @@ for argument in "$@"; do
   esac
 done
 [ ${#parts[@]} -gt 0 ] || parts=(first)
-jobs=${ANYDAT_TEST_JOBS:-$(nproc)}
+# Most tests wait more than they compute.
+jobs=${ANYDAT_TEST_JOBS:-$(($(nproc) * 3 / 2))}
 # A machine that runs many processes on few processors needs patience; a test that passes does not use it up.
 export ANYDAT_TEST_TIMEOUT_SCALE=${ANYDAT_TEST_TIMEOUT_SCALE:-2}
 
@@ -70,7 +71,7 @@ build() {
   local preset=$1 rc=0
   shift
   mkdir -p build
-  quietly "build/$preset.configure.log" cmake --preset "$preset"
+  quietly "build/$preset.configure.log" cmake --preset "$preset" -DANYDAT_TESTS_APART=OFF
   say "building"
   telling_progress "build/$preset.build.log" '^\[[0-9]+/[0-9]+\]' cmake --build --preset "$preset" ${1+--target "$@"} || rc=$?
   [ $rc -eq 0 ] || { tail -n 40 "build/$preset.build.log" >&2 && die "building failed; all of it is in build/$preset.build.log"; }
@@ -97,6 +98,7 @@ run_tests() {
     ctest --preset "$preset" -j "$jobs" --repeat until-pass:3 "$@"; then
     sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \(.*\) \.*\*\*\*\(Failed\|Timeout\|Exception\).*/needed another try: \1/p' "$log"
     sed -n '/tests passed,/,$p' "$log"
+    tell_tests "build/$preset/Testing/Temporary/LastTest.log"
     return 0
   fi
   if ! grep -q '^Total Test time' "$log"; then
@@ -107,6 +109,16 @@ run_tests() {
   grep -v ' Passed ' "$log" | tail -n 400
   say "All of it is in $log."
   return 1
+}
+
+# tell_tests LOG: how many tests there were of GoogleTest's, and why some were skipped, from all that they printed.
+tell_tests() {
+  awk '/^\[==========\] [0-9]+ tests? from .* ran\./ {tests += $2}
+       /: Skipped$/ {skipped = 1; next}
+       skipped && NF {reason[$0]++; skipped = 0}
+       END {printf "%d tests of GoogleTest ran in them. Skipped, and why:\n", tests
+            for (why in reason) printf "  %d: %s\n", reason[why], why}' "$1"
+  grep -h '^skipped: ' "$1" | sort | uniq -c | sed 's/^ */  /; s/ skipped:/:/' || true
 }
 
 # test_modes: tells what came of each mode, one after the other; all that each said is in a file.
@@ -130,8 +142,9 @@ test_modes() {
 }
 
 # What the part first leaves to the part release: the third wire, which is the first one without cross-process copy; uDAPL 2.0;
-# what takes long.
+# what takes long. As names of ctest, and of tests in its shares of a suite.
 not_first='/shm_ring|shm_ring_|conformance2|conformance.default|field\..*\.(judges|tcp)|benchmarks|fuzz|man\.|Stress'
+not_first_of_suites='-*/shm_ring*:*shm_ring_*:*Stress*'
 
 run_part() {
   case $1 in
@@ -139,7 +152,8 @@ run_part() {
     first)
       build release dat dat2 datinfo datping datperf unit_tests conformance_tests process_tests wire_tests field_broken \
         plugin_host old_registry
-      run_tests release 15 build/first.test.log -L 'unit|conformance|process|wire|tools|field' -E "$not_first"
+      GTEST_FILTER=$not_first_of_suites run_tests release 15 build/first.test.log \
+        -L 'unit|conformance|process|wire|tools|field' -E "$not_first"
       ;;
     release | asan | tsan) build_and_test "$1" ;;
     clang)

@@ -84,8 +84,8 @@ while read -r of name _; do
   if [ "$of" = "$mode" ]; then without+=:$name; fi
 done < <(grep -v '^#' "$here/kept-out.txt")
 
-# Opening, connecting, messages, RDMA and shared queues, on each wire. What goes on for long
-# to find rare faults is not repeated here.
+# Opening, connecting, messages, RDMA and shared queues, on each wire. What goes on for long to find rare faults, or waits for
+# a time-out, is not repeated here.
 chosen() {
   local part wire
   for part in EpConnect EpDisconnect DtoMessages DtoOrder IaOpen IaClose Psp RdmaRead RdmaWrite SrqPost; do
@@ -95,7 +95,7 @@ chosen() {
 if $all; then
   filter='*' limit=1800
 else
-  filter=$(chosen) without+=':*Hammer*:*Walk*:*Stress*:*Traffic*:*Invariant*' limit=280
+  filter=$(chosen) without+=':*Hammer*:*Walk*:*Stress*:*Traffic*:*Invariant*:*ForEver*:*WhilePending*' limit=280
 fi
 
 # names KIND FILE: the tests that FILE says have ended in that way.
