@@ -154,6 +154,7 @@ struct LmrParameters {
   std::uint32_t rmr_context;
   std::uint64_t registered_size;
   std::uint64_t registered_address;
+  bool zero_based;  // D2-LMR-8
 };
 
 struct RmrParameters {
@@ -162,6 +163,7 @@ struct RmrParameters {
   Segment lmr_triplet;
   Privileges mem_priv;
   std::uint32_t rmr_context;
+  bool zero_based;  // D2-RMR-8
 };
 
 struct SrqAttributes {

@@ -51,6 +51,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
                        CompletionFlags flags);
   Error post_rdma_write(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
                         CompletionFlags flags);
+  // A Read into one of this process's windows, which `local` names as a peer would (D2-READRMR).
+  Error post_rdma_read_to_rmr(const Segment* local, std::uint64_t cookie, const Segment* remote, CompletionFlags flags);
   // Of the extension (D2-EXT-5). The last is a fetch_add, whose `compare` means nothing, or a compare_swap.
   Error post_write_immediate(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
                              std::uint32_t value, CompletionFlags flags);
@@ -178,6 +180,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
   }
   bool takes_requests_after_all();
   Error check_extended(const char* call, nic::WorkKind kind, const Segment* remote, CompletionFlags flags);
+  Error locate_in_window(const char* call, const Segment& local, std::uint64_t& where) const;
   Error post_outcome(const char* call, nic::Status status) const;
 
   Srq* const srq_;

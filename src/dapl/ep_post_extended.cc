@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints: posting what not every adapter carries out, nor every peer. From any thread, without the engine.
+#include <optional>
+
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
@@ -86,6 +88,63 @@ Error Ep::post_atomic(const Atomic& atomic, const Segment* local, std::uint64_t 
                                      atomic.operand,
                                      atomic.compare};
   return post_outcome(call, queue_pair_->post_extended(request));
+}
+
+// D2-READRMR-2. The window is named as a peer names it, and may be used as a peer may.
+Error Ep::locate_in_window(const char* call, const Segment& local, std::uint64_t& where) const {
+  const std::optional<nic::Region> window = regions_.find(local.key);
+  if (!window || (window->rights & nic::access::kWindow) == 0) {
+    return fail(Code::privileges_violation, Detail::none,
+                "{}: the local buffer names the RMR context {:#x}; no RMR has it", call, local.key);
+  }
+  constexpr std::uint32_t kRights = nic::access::kRemoteWrite | nic::access::kLocalWrite;
+  switch (window->resolve(local.address, local.length, zone_.load(std::memory_order_relaxed), kRights, where)) {
+    case nic::RegionCheck::ok:
+      return kSuccess;
+    case nic::RegionCheck::wrong_zone:
+      return fail(Code::protection_violation, Detail::none,
+                  "{}: the RMR with context {:#x} is not of the endpoint's protection zone", call, local.key);
+    case nic::RegionCheck::no_right:
+      return fail(Code::privileges_violation, Detail::privileges_write,
+                  "{}: the RMR with context {:#x} is not bound with REMOTE_WRITE", call, local.key);
+    default:
+      return fail(Argument::local_buffer, "{}: {} bytes at {:#x} reach outside the RMR with context {:#x}", call,
+                  local.length, local.address, local.key);
+  }
+}
+
+Error Ep::post_rdma_read_to_rmr(const Segment* local, std::uint64_t cookie, const Segment* remote,
+                                CompletionFlags flags) {
+  const char* call = "dat_ep_post_rdma_read_to_rmr";
+  if (!ia().reads_into_windows()) {
+    return fail(Code::model_not_supported, Detail::none, "{}: {} has no RDMA Reads into windows", call, ia().name());
+  }
+  if (!local) return fail(Argument::local_buffer, "{}: local_buffer is NULL", call);
+  if (!remote) return fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
+  const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
+  if (const Error error = check_post_flags(call, flags, rules)) return error;
+  if (!takes_requests()) return wrong_state(call);
+  const std::uint64_t regions_seen = regions_.removals();
+  Segment sink = *local;
+  if (sink.length > 0) {
+    if (const Error error = locate_in_window(call, *local, sink.address)) return error;
+  }
+  if (remote->length > sink.length) {  // D2-READRMR-3
+    return fail(Code::length_error, Detail::none, "{}: {} bytes do not fit into the {} bytes of the local buffer", call,
+                remote->length, sink.length);
+  }
+  if (remote->length > max_rdma_size_.load(std::memory_order_relaxed)) {
+    return too_long(Argument::remote_buffer, call, remote->length, "max_rdma_size", max_rdma_size_.load(),
+                    ia().limits().max_rdma_size);
+  }
+  sink.length = remote->length;
+  return post_outcome(call, queue_pair_->post_send({cookie,
+                                                    {&sink, sink.length > 0 ? 1u : 0u},
+                                                    sink.length,
+                                                    nic::WorkFlags(static_cast<std::uint8_t>(flags)),
+                                                    nic::WorkKind::rdma_read,
+                                                    {remote->address, remote->key},
+                                                    regions_seen}));
 }
 
 }  // namespace anydat::dapl

@@ -36,6 +36,7 @@ constexpr std::array kArgumentNames{
     "length",
     "lmr_handle",
     "lmr_triplet",
+    "local_buffer",
     "local_iov",
     "local_segments",
     "low_watermark",

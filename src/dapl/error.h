@@ -116,6 +116,7 @@ enum class Argument : std::uint8_t {
   length,
   lmr_handle,
   lmr_triplet,
+  local_buffer,
   local_iov,
   local_segments,
   low_watermark,

@@ -87,6 +87,11 @@ class Ia final : public Object, public nic::AdapterEvents {
   const Habits& habits() const { return kind_.habits; }
   // What the adapter can (nic::ability), of what its program can make use of.
   std::uint32_t abilities() const { return kind_.extended ? nic_->info().abilities : 0; }
+  // Whether bytes of a region, or of a window, can be named by their offset (D2-LMR-2, D2-RMR-7).
+  bool zero_based() const { return kind_.extended && nic_->info().zero_based; }
+  // Whether a window can be the sink of a Read (D2-READRMR): where the library's own table says what a key opens, and
+  // no device's, which tells local from remote keys.
+  bool reads_into_windows() const { return zero_based(); }
   // What a region may be registered with (D2-LMR-7).
   Privileges privileges() const {
     return kAllPrivileges | ((abilities() & nic::ability::kAtomics) != 0 ? nic::access::kRemoteAtomic : 0);

@@ -10,6 +10,7 @@
 
 #include "dapl/ia.h"
 #include "dapl/pz.h"
+#include "dapl/segments.h"
 #include "os/memory_map.h"
 
 #ifndef MADV_POPULATE_READ
@@ -135,7 +136,7 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   }
 
   nic::RegionKeys keys;
-  std::uint32_t rights = request.rights;
+  std::uint32_t rights = request.rights | (request.zero_based ? nic::access::kZeroBased : 0);
   if (ia.habits().sends_without_local_read) rights |= nic::access::kLocalRead;
   const nic::Status status = ia.nic().add_region({address, request.length, pz.zone(), rights}, keys);
   base::Guard guard(ia.engine());
@@ -152,14 +153,14 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   if (results.lmr_context) *results.lmr_context = keys.local;
   if (results.rmr_context) *results.rmr_context = lmr->rmr_context();
   if (results.registered_size) *results.registered_size = request.length;
-  if (results.registered_address) *results.registered_address = address;
+  if (results.registered_address) *results.registered_address = request.zero_based ? 0 : address;  // D2-LMR-3
   return kSuccess;
 }
 
 Error Lmr::sync(const Ia& ia, const char* call, std::uint64_t index, const Segment& segment) {
   if (segment.length == 0) return kSuccess;  // LMR-SYNC-8
-  const nic::RegionCheck check =
-      ia.nic().regions().check(segment.key, segment.address, segment.length, nic::kAnyZone, 0);
+  std::uint64_t where = 0;
+  const nic::RegionCheck check = locate(ia.nic().regions(), segment, nic::kAnyZone, 0, where);
   if (check == nic::RegionCheck::ok) return kSuccess;
   return fail(Argument::local_segments,
               "{}: segment {}, {} bytes at {:#x}, does not lie in a live LMR with context {:#x}", call, index,
@@ -167,8 +168,9 @@ Error Lmr::sync(const Ia& ia, const char* call, std::uint64_t index, const Segme
 }
 
 LmrParameters Lmr::query() const {
-  return {ia().handle(),   request_.type, request_.description, request_.length, pz_.handle(),
-          request_.rights, keys_.local,   rmr_context(),        request_.length, address_};
+  return {ia().handle(),      request_.type, request_.description, request_.length, pz_.handle(),
+          request_.rights,    keys_.local,   rmr_context(),        request_.length, request_.zero_based ? 0 : address_,
+          request_.zero_based};
 }
 
 std::optional<Error> Lmr::free() {

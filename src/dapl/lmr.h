@@ -24,6 +24,7 @@ class Lmr final : public Object {
     MemoryDescription description;
     std::uint64_t length;
     Privileges rights;
+    bool zero_based = false;  // D2-LMR-2
   };
   struct Results {
     Handle* handle;
@@ -36,7 +37,8 @@ class Lmr final : public Object {
   Lmr(Ia& ia, Pz& pz, const Request& request, std::uint64_t address, const nic::RegionKeys& keys);
 
   static Error create(Ia& ia, Pz& pz, const Request& request, const Results& results);
-  // Both calls dat_lmr_sync_rdma_read and _write, for one segment: memory is coherent, so it is checked, and that is all.
+  // Both calls dat_lmr_sync_rdma_read and _write, for one segment: memory is coherent, so it is checked, and that is
+  // all.
   static Error sync(const Ia& ia, const char* call, std::uint64_t index, const Segment& segment);
   LmrParameters query() const;
   // With the engine held. Nobody touches the memory through the region afterwards (LMR-FREE-8). Nothing: a peer is in

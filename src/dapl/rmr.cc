@@ -8,6 +8,7 @@
 #include "dapl/ia.h"
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
+#include "dapl/segments.h"
 
 namespace anydat::dapl {
 
@@ -42,11 +43,11 @@ Error Rmr::create(Pz& pz, Handle* handle) {
 }
 
 RmrParameters Rmr::query() const {
-  return {ia().handle(), pz_.handle(), triplet_, rights_, context_};
+  return {ia().handle(), pz_.handle(), triplet_, rights_, context_, zero_based_};
 }
 
-Error Rmr::bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t cookie, CompletionFlags flags,
-                std::uint32_t* context) {
+Error Rmr::bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& ep, std::uint64_t cookie,
+                CompletionFlags flags, std::uint32_t* context) {
   const char* call = "dat_rmr_bind";
   if (!triplet) return fail(Argument::lmr_triplet, "{}: lmr_triplet is NULL", call);
   if ((rights & ~ia().privileges()) != 0) {
@@ -55,6 +56,7 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t
   const Segment part = *triplet;
   const std::uint32_t remote = rights & kRemote;
   Lmr* lmr = nullptr;
+  std::uint64_t where = part.address;
   if (part.length > 0) {
     lmr = ia().find_lmr(part.key);
     if (!lmr) {
@@ -62,8 +64,7 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t
     }
     // The table of regions may grant more than the LMR was registered with (Habits::sends_without_local_read).
     const bool lent = (local_rights_for(remote) & ~lmr->rights()) == 0;
-    switch (lent ? ia().nic().regions().check(part.key, part.address, part.length, pz_.zone(), 0)
-                 : nic::RegionCheck::no_right) {
+    switch (lent ? locate(ia().nic().regions(), part, pz_.zone(), 0, where) : nic::RegionCheck::no_right) {
       case nic::RegionCheck::ok:
         break;
       case nic::RegionCheck::wrong_zone:
@@ -81,8 +82,10 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t
   const std::uint64_t tag = ++last_tag_;
   pending_.push_back({tag, lmr ? part.key : 0, 0});
   std::uint32_t key = 0;
-  const Segment segment{part.key, 0, part.address, part.length};
-  const Error error = ep.post_bind({cookie, handle(), tag, window_.get(), segment, remote, {}}, flags, pz_, key);
+  const Segment segment{part.key, 0, where, part.length};
+  zero_based = zero_based && lmr;  // an unbind has no type (D2-RMR-5)
+  const std::uint32_t shown = remote | (zero_based ? nic::access::kZeroBased : 0);
+  const Error error = ep.post_bind({cookie, handle(), tag, window_.get(), segment, shown, {}}, flags, pz_, key);
   if (error || key == 0) {
     on_bind(tag, false);  // refused, or flushed already (RMR-BIND-13)
     return error;
@@ -95,6 +98,7 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t
   triplet_ = lmr ? part : Segment{};
   rights_ = lmr ? remote : 0;
   context_ = lmr ? key : 0;
+  zero_based_ = zero_based;
   if (context) *context = context_;
   return kSuccess;
 }

@@ -25,8 +25,9 @@ class Rmr final : public Object, public nic::WindowEvents {
 
   static Error create(Pz& pz, Handle* handle);
   RmrParameters query() const;
-  Error bind(const Segment* triplet, Privileges rights, Ep& ep, std::uint64_t cookie, CompletionFlags flags,
-             std::uint32_t* context);
+  // `zero_based`: peers name its bytes by their offset (D2-RMR-7).
+  Error bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& ep, std::uint64_t cookie,
+             CompletionFlags flags, std::uint32_t* context);
   std::optional<Error> free();  // as Lmr::free()
   void shut_down();
   bool in_use() const override { return !pending_.empty(); }  // binds of it are still to be reported (RMR-FREE-3)
@@ -53,6 +54,7 @@ class Rmr final : public Object, public nic::WindowEvents {
   Segment triplet_{};
   Privileges rights_ = 0;
   std::uint32_t context_ = 0;
+  bool zero_based_ = false;
 };
 
 }  // namespace anydat::dapl

@@ -5,6 +5,14 @@
 
 namespace anydat::dapl {
 
+nic::RegionCheck locate(const nic::RegionTable& regions, const Segment& named, nic::ZoneId zone, std::uint32_t rights,
+                        std::uint64_t& where) {
+  const std::optional<nic::Region> region = regions.find(named.key);
+  if (!region) return nic::RegionCheck::unknown_key;
+  if ((region->rights & nic::access::kWindow) != 0) return nic::RegionCheck::no_right;
+  return region->resolve(named.address, named.length, zone, rights, where);
+}
+
 Error CheckedSegments::check(const nic::RegionTable& regions, const SegmentRules& rules, Count count,
                              const Segment* iov) {
   regions_seen_ = regions.removals();
@@ -15,10 +23,14 @@ Error CheckedSegments::check(const nic::RegionTable& regions, const SegmentRules
   for (Count i = 0; i < count; ++i) {
     const Segment& from = iov[i];
     if (from.length == 0) continue;  // DTO-6
-    const nic::RegionCheck result = regions.check(from.key, from.address, from.length, rules.zone, rules.rights);
-    if (result != nic::RegionCheck::ok) return bad_segment(rules, i, from, result);
+    segments_[count_] = from;
+    nic::RegionCheck result = regions.check(from.key, from.address, from.length, rules.zone, rules.rights);
+    if (result != nic::RegionCheck::ok) [[unlikely]] {
+      result = locate(regions, from, rules.zone, rules.rights, segments_[count_].address);
+      if (result != nic::RegionCheck::ok) return bad_segment(rules, i, from, result);
+    }
     if (__builtin_add_overflow(length_, from.length, &length_)) return too_long(rules);
-    segments_[count_++] = from;
+    ++count_;
   }
   return kSuccess;
 }

@@ -29,6 +29,11 @@ inline bool is_plain(const nic::RegionTable& regions, Count count, const Segment
          regions.check(iov->key, iov->address, iov->length, zone, rights) == nic::RegionCheck::ok;
 }
 
+// Bytes that a program names, which are not where the name says if their region is zero-based (D2-LMR-2). `where`:
+// their address. A window is no region to a program that names memory of its own.
+nic::RegionCheck locate(const nic::RegionTable& regions, const Segment& named, nic::ZoneId zone, std::uint32_t rights,
+                        std::uint64_t& where);
+
 // A consumer's I/O vector, checked (DTO-4 to DTO-11) and in the NIC's terms. The consumer's array may go afterwards.
 class CheckedSegments {
  public:

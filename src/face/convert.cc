@@ -171,7 +171,7 @@ void fill(const dapl::LmrParameters& from, DAT_LMR_PARAM& to) {
   to.rmr_context = from.rmr_context;
   to.registered_size = from.registered_size;
   to.registered_address = from.registered_address;
-  tell_more(to);
+  tell_more(from, to);
 }
 
 void fill(const dapl::RmrParameters& from, DAT_RMR_PARAM& to) {
@@ -180,7 +180,7 @@ void fill(const dapl::RmrParameters& from, DAT_RMR_PARAM& to) {
   to.lmr_triplet = to_triplet(from.lmr_triplet);
   to.mem_priv = static_cast<DAT_MEM_PRIV_FLAGS>(from.mem_priv);
   to.rmr_context = from.rmr_context;
-  tell_more(to);
+  tell_more(from, to);
 }
 
 void fill(const dapl::SrqParameters& from, DAT_SRQ_PARAM& to) {
@@ -228,7 +228,7 @@ void fill(const dapl::Ia& from, DAT_IA_ATTR& to) {
   to.max_rdma_read_out = limits.max_rdma_reads;
   to.max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
   to.max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
-  tell_more(from.abilities(), to);
+  tell_more(from, to);
 }
 
 void fill(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& to) {

@@ -10,6 +10,10 @@
 #include "dapl/event.h"
 #include "face/dat.h"
 
+namespace anydat::dapl {
+class Ia;
+}
+
 namespace anydat::face {
 
 // DAT_COMPAT while it is unset.
@@ -102,11 +106,11 @@ constexpr dapl::EpFields fields_of(DAT_EP_PARAM_MASK mask) {
 static_assert(fields_of(DAT_EP_FIELD_RECV_EVD_HANDLE) == dapl::ep_field::kRecvEvd);
 static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kConnectEvd);
 
-inline void tell_more(std::uint32_t, DAT_IA_ATTR&) {}
+inline void tell_more(const dapl::Ia&, DAT_IA_ATTR&) {}
 inline void tell_more(DAT_PROVIDER_ATTR&) {}
 inline void tell_more(const dapl::EpParameters&, DAT_EP_PARAM&) {}
-inline void tell_more(DAT_LMR_PARAM&) {}
-inline void tell_more(DAT_RMR_PARAM&) {}
+inline void tell_more(const dapl::LmrParameters&, DAT_LMR_PARAM&) {}
+inline void tell_more(const dapl::RmrParameters&, DAT_RMR_PARAM&) {}
 
 inline constexpr std::uint64_t kCnoFields = DAT_CNO_FIELD_ALL;
 

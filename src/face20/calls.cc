@@ -6,6 +6,7 @@
 #include "dapl/cr.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
+#include "dapl/ia.h"
 #include "dapl/lmr.h"
 #include "dapl/pz.h"
 #include "dapl/rmr.h"
@@ -23,8 +24,8 @@ dapl::Error not_supported(const char* call, const char* what) {
 }
 
 // D2-LMR-2, D2-RMR-7. `place`: of the argument.
-dapl::Error check_va_type(const char* call, DAT_VA_TYPE type, unsigned place) {
-  if (type == DAT_VA_TYPE_VA) return dapl::kSuccess;
+dapl::Error check_va_type(const char* call, const dapl::Ia& ia, DAT_VA_TYPE type, unsigned place) {
+  if (type == DAT_VA_TYPE_VA || (type == DAT_VA_TYPE_ZB && ia.zero_based())) return dapl::kSuccess;
   if (type == DAT_VA_TYPE_ZB) return not_supported(call, "zero-based addresses (DAT_VA_TYPE_ZB) are");
   return dapl::fail(at(place), "{}: va_type {} is neither VA nor ZB", call, static_cast<unsigned>(type));
 }
@@ -57,9 +58,9 @@ dapl::Error lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE type, DAT_REGION_DE
     return dapl::fail(at(2), "{}: mem_type {} is unknown", call, static_cast<unsigned>(type));
   }
   if (const dapl::Error error = check_privileges(call, *ia, rights, 6)) return error;
-  if (const dapl::Error error = check_va_type(call, va_type, 7)) return error;
+  if (const dapl::Error error = check_va_type(call, *ia, va_type, 7)) return error;
   const auto memory = static_cast<dapl::MemoryType>(type);
-  return dapl::Lmr::create(*ia, *pz, {memory, from_dat(memory, description), length, rights},
+  return dapl::Lmr::create(*ia, *pz, {memory, from_dat(memory, description), length, rights, va_type == DAT_VA_TYPE_ZB},
                            {lmr, lmr_context, rmr_context, registered_size, registered_address});
 }
 
@@ -75,12 +76,13 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const
       return dapl::fail(at(3), "{}: the triplet's lmr_context {:#x} is not that of lmr_handle", call,
                         triplet->lmr_context);
     }
-    if (const dapl::Error error = check_va_type(call, va_type, 5)) return error;
+    if (const dapl::Error error = check_va_type(call, rmr->ia(), va_type, 5)) return error;
   }
   if (const dapl::Error error = check_privileges(call, rmr->ia(), rights, 4)) return error;
   ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
   base::Guard guard(rmr->ia().engine());
-  return rmr->bind(Segments(triplet, 1, [] { return 1; }).get(), rights, *ep, cookie.as_64, flags, context);
+  return rmr->bind(Segments(triplet, 1, [] { return 1; }).get(), rights, va_type == DAT_VA_TYPE_ZB, *ep, cookie.as_64,
+                   flags, context);
 }
 
 // ---- what the version has added
@@ -102,13 +104,11 @@ dapl::Error ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_
   return not_supported(call, "a Send that invalidates is");  // D2-SENDINV-5
 }
 
-dapl::Error ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE,
-                                     const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS) {
+dapl::Error ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
+                                     const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
   const char* call = "dat_ep_post_rdma_read_to_rmr";
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
-  if (!local) return dapl::fail(at(2), "{}: local_buffer is NULL", call);
-  if (!remote) return dapl::fail(at(4), "{}: remote_buffer is NULL", call);
-  return not_supported(call, "an RDMA Read into a window is");
+  return ep->post_rdma_read_to_rmr(RemoteSegment(local).get(), cookie.as_64, RemoteSegment(remote).get(), flags);
 }
 
 dapl::Error cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD* fd, DAT_CNO_HANDLE* cno) {

@@ -5,6 +5,7 @@
 #include <cstdarg>
 
 #include "dapl/ep.h"
+#include "dapl/ia.h"
 #include "face/calls.h"
 #include "face/event.h"
 #include "face/objects.h"
@@ -136,10 +137,10 @@ void tell_extension(const dapl::Event& from, DAT_EVENT& to) {
   data.val.immed.data = from.operation == nic::WorkKind::recv_immediate ? from.detail : 0;
 }
 
-void tell_more(std::uint32_t abilities, DAT_IA_ATTR& attr) {
+void tell_more(const dapl::Ia& ia, DAT_IA_ATTR& attr) {
   constexpr std::uint32_t kExtension = nic::ability::kImmediate | nic::ability::kAtomics;
-  const bool extension = (abilities & kExtension) == kExtension;
-  attr.zb_supported = DAT_FALSE;
+  const bool extension = (ia.abilities() & kExtension) == kExtension;
+  attr.zb_supported = ia.zero_based() ? DAT_TRUE : DAT_FALSE;
   attr.extension_supported = extension ? DAT_EXTENSION_IB : DAT_EXTENSION_NONE;
   attr.extension_version = extension ? DAT_IB_EXTENSION_VERSION : 0;
 }

@@ -12,6 +12,10 @@
 #include "dapl/event.h"
 #include "face/dat.h"
 
+namespace anydat::dapl {
+class Ia;
+}
+
 namespace anydat::face {
 
 // DAT_COMPAT while it is unset.
@@ -153,7 +157,7 @@ static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kCon
 static_assert(fields_of(DAT_EP_FIELD_COMM) == dapl::ep_field::kUnchangeable);  // D2-CONN-5
 
 // D2-IA: what is shown as supported works.
-void tell_more(std::uint32_t abilities, DAT_IA_ATTR& attr);
+void tell_more(const dapl::Ia& ia, DAT_IA_ATTR& attr);
 inline void tell_more(DAT_PROVIDER_ATTR& attr) {
   attr.rdma_read_lmr_rmr_context_exposure = DAT_FALSE;
   attr.rmr_scope_supported = DAT_RMR_SCOPE_PZ;
@@ -164,12 +168,12 @@ inline void tell_more(DAT_PROVIDER_ATTR& attr) {
 inline void tell_more(const dapl::EpParameters& from, DAT_EP_PARAM& param) {
   param.comm = {from.comm.domain, from.comm.type, from.comm.protocol};  // D2-CONN-4
 }
-inline void tell_more(DAT_LMR_PARAM& param) {
-  param.va_type = DAT_VA_TYPE_VA;
+inline void tell_more(const dapl::LmrParameters& from, DAT_LMR_PARAM& param) {
+  param.va_type = from.zero_based ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA;
 }
-inline void tell_more(DAT_RMR_PARAM& param) {
+inline void tell_more(const dapl::RmrParameters& from, DAT_RMR_PARAM& param) {
   param.rmr_scope = DAT_RMR_SCOPE_PZ;
-  param.va_type = DAT_VA_TYPE_VA;
+  param.va_type = from.zero_based ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA;
 }
 
 // D2-CNO-12: the names of the fields are no bits.

@@ -184,6 +184,39 @@ TEST_P(Dat2Extension, ImmediateDataKeepsItsPlaceAmongSends) {
   EXPECT_EQ(expect_completion(server.recv.get()).user_cookie.as_64, 3u);
 }
 
+// D2-EXT-1, D2-IA-6: programs find by name what works, and nothing else.
+TEST_P(Dat2Extension, NamedAttributesSayWhatWorks) {
+  DAT_PROVIDER_ATTR attr{};
+  require(dat_ia_query(server.ia.get(), nullptr, 0, nullptr, DAT_PROVIDER_FIELD_ALL, &attr), "dat_ia_query");
+  const auto value_of = [&](std::string_view name) {
+    for (int i = 0; i < attr.num_provider_specific_attr; ++i) {
+      if (name == attr.provider_specific_attr[i].name) return std::string_view(attr.provider_specific_attr[i].value);
+    }
+    return std::string_view();
+  };
+  for (const char* name : {"DAT_IB_IMMED_DATA", "DAT_IB_FETCH_AND_ADD", "DAT_IB_CMP_AND_SWAP"}) {
+    EXPECT_EQ(value_of(name), "TRUE") << name;
+  }
+  EXPECT_EQ(value_of("DAT_IB_UD"), "");
+  DAT_UINT64 values[DCNT_IA_ALL_COUNTERS] = {};
+  if (dat_ib_query_counters(server.ia.get(), DCNT_IA_ALL_COUNTERS, values, 0) != DAT_SUCCESS) {
+    EXPECT_EQ(value_of(DAT_IB_ATTR_COUNTERS), "") << "the counters are not there";
+  }
+}
+
+// D2-RC-7: an operation that is not there is refused in the words of the interface.
+TEST_P(Dat2Extension, OperationsThatAreNotThereAreRefused) {
+  for (int code = DAT_IB_UD_SEND_OP; code <= DAT_IB_UD_AH_FREE_OP; ++code) {
+    if (code == DAT_IB_QUERY_COUNTERS_OP || code == DAT_IB_PRINT_COUNTERS_OP || code == DAT_IB_START_COUNTERS_OP ||
+        code == DAT_IB_STOP_COUNTERS_OP) {
+      continue;
+    }
+    EXPECT_THAT(dat_extension_op(connection->client.get(), static_cast<DAT_EXTENDED_OP>(code)),
+                HasType(DAT_MODEL_NOT_SUPPORTED))
+        << code;
+  }
+}
+
 // D2-EXT-5: the rules of every request hold.
 TEST_P(Dat2Extension, PostsAreCheckedAsOthers) {
   DAT_LMR_TRIPLET segment = local->triplet(0, 8);
