@@ -10,13 +10,13 @@
 namespace anydat::test {
 namespace {
 
-constexpr auto kDefault = DAT_COMPLETION_DEFAULT_FLAG;
-constexpr std::size_t kBytes = 64 << 10;
+constexpr auto kNoFlags = DAT_COMPLETION_DEFAULT_FLAG;
+constexpr std::size_t kRegionBytes = 64 << 10;
 
 // A region of memory of its own.
 class Region {
  public:
-  Region(const Side& side, DAT_VA_TYPE type, unsigned rights = DAT_MEM_PRIV_ALL_FLAG, std::size_t bytes = kBytes)
+  Region(const Side& side, DAT_VA_TYPE type, unsigned rights = DAT_MEM_PRIV_ALL_FLAG, std::size_t bytes = kRegionBytes)
       : memory_(bytes) {
     DAT_REGION_DESCRIPTION description{};
     description.for_va = memory_.data();
@@ -77,10 +77,10 @@ class Dat2ZeroBased : public Dat2 {
     return event.event_data.dto_completion_event_data.status;
   }
   DAT_DTO_COMPLETION_STATUS write(const Ep& ep, DAT_LMR_TRIPLET from, DAT_RMR_TRIPLET to) const {
-    return outcome(client, dat_ep_post_rdma_write(ep.get(), 1, &from, {}, &to, kDefault));
+    return outcome(client, dat_ep_post_rdma_write(ep.get(), 1, &from, {}, &to, kNoFlags));
   }
   DAT_DTO_COMPLETION_STATUS read(const Ep& ep, DAT_LMR_TRIPLET to, DAT_RMR_TRIPLET from) const {
-    return outcome(client, dat_ep_post_rdma_read(ep.get(), 1, &to, {}, &from, kDefault));
+    return outcome(client, dat_ep_post_rdma_read(ep.get(), 1, &to, {}, &from, kNoFlags));
   }
 };
 INSTANTIATE_TEST_SUITE_P(Wires, Dat2ZeroBased, testing::ValuesIn(all_wires()), wire_name);
@@ -89,12 +89,12 @@ INSTANTIATE_TEST_SUITE_P(Wires, Dat2ZeroBased, testing::ValuesIn(all_wires()), w
 TEST_P(Dat2ZeroBased, AQueryTellsTheTypeOfTheAddresses) {
   Region region(server, DAT_VA_TYPE_ZB);
   EXPECT_EQ(region.registered_address(), 0u);
-  EXPECT_EQ(region.registered_size(), kBytes);
+  EXPECT_EQ(region.registered_size(), kRegionBytes);
   DAT_LMR_PARAM param{};
   require(dat_lmr_query(region.get(), DAT_LMR_FIELD_ALL, &param), "dat_lmr_query");
   EXPECT_EQ(param.va_type, DAT_VA_TYPE_ZB);
   EXPECT_EQ(param.registered_address, 0u);
-  EXPECT_EQ(param.registered_size, kBytes);
+  EXPECT_EQ(param.registered_size, kRegionBytes);
   EXPECT_EQ(param.region_desc.for_va, region.data());
   EXPECT_EQ(param.mem_priv, DAT_MEM_PRIV_ALL_FLAG);
   DAT_REGION_DESCRIPTION description{};
@@ -123,23 +123,23 @@ TEST_P(Dat2ZeroBased, TripletsHoldOffsets) {
     fill(here.data() + 16, bytes, 1);
     EXPECT_EQ(write(connection.client, here.segment(16, bytes), remote(there.remote_context(), at, bytes)),
               DAT_DTO_SUCCESS);
-    std::memset(here.data(), 0, kBytes);
+    std::memset(here.data(), 0, kRegionBytes);
     EXPECT_EQ(read(connection.client, here.segment(64, bytes), remote(there.remote_context(), at, bytes)),
               DAT_DTO_SUCCESS);
     EXPECT_EQ(std::memcmp(here.data() + 64, there.data() + at, bytes), 0);
     EXPECT_EQ(here.data()[64 + 2], static_cast<std::byte>(2 * 7 + 1));
     // A message, of two segments and into two.
-    std::memset(there.data(), 0, kBytes);
+    std::memset(there.data(), 0, kRegionBytes);
     DAT_LMR_TRIPLET into[] = {there.segment(100, 4), there.segment(0, bytes)};
-    require(dat_ep_post_recv(connection.server.get(), 2, into, {}, kDefault), "recv");
+    require(dat_ep_post_recv(connection.server.get(), 2, into, {}, kNoFlags), "recv");
     DAT_LMR_TRIPLET from[] = {here.segment(64, bytes - 4), here.segment(64 + bytes - 4, 4)};
-    EXPECT_EQ(outcome(client, dat_ep_post_send(connection.client.get(), 2, from, {}, kDefault)), DAT_DTO_SUCCESS);
+    EXPECT_EQ(outcome(client, dat_ep_post_send(connection.client.get(), 2, from, {}, kNoFlags)), DAT_DTO_SUCCESS);
     EXPECT_EQ(expect_completion(server.recv.get()).transfered_length, bytes);
     EXPECT_EQ(std::memcmp(there.data(), here.data() + 68, std::min<std::size_t>(bytes - 4, 100)), 0);
   }
-  DAT_LMR_TRIPLET part = there.segment(kBytes - 8, 8);
+  DAT_LMR_TRIPLET part = there.segment(kRegionBytes - 8, 8);
   EXPECT_THAT(dat_lmr_sync_rdma_read(server.ia.get(), &part, 1), Succeeds());
-  part = there.segment(kBytes - 7, 8);
+  part = there.segment(kRegionBytes - 7, 8);
   EXPECT_THAT(dat_lmr_sync_rdma_read(server.ia.get(), &part, 1), HasType(DAT_INVALID_PARAMETER));
 }
 
@@ -147,7 +147,7 @@ TEST_P(Dat2ZeroBased, TripletsHoldOffsets) {
 TEST_P(Dat2ZeroBased, ReceivesOfASharedQueueHoldOffsets) {
   const Srq srq(server.ia, server.pz, 4);
   Region there(server, DAT_VA_TYPE_ZB);
-  DAT_LMR_TRIPLET part = there.segment(kBytes - 64, 64);
+  DAT_LMR_TRIPLET part = there.segment(kRegionBytes - 64, 64);
   EXPECT_THAT(dat_srq_post_recv(srq.get(), 1, &part, {}), Succeeds());
   part = there.segment(there.first_byte(), 64);
   EXPECT_THAT(dat_srq_post_recv(srq.get(), 1, &part, {}), HasType(DAT_INVALID_PARAMETER));
@@ -160,15 +160,16 @@ TEST_P(Dat2ZeroBased, BoundsAreExact) {
   {
     const Connection connection = connect_pair(server, client);
     const DAT_RMR_TRIPLET to = remote(there.remote_context(), 0, 8);
-    for (const DAT_VADDR at : {DAT_VADDR{kBytes - 7}, here.first_byte(), ~DAT_VADDR{0} - 3}) {
+    for (const DAT_VADDR at : {DAT_VADDR{kRegionBytes - 7}, here.first_byte(), ~DAT_VADDR{0} - 3}) {
       DAT_LMR_TRIPLET from = here.segment(at, 8);
-      EXPECT_THAT(dat_ep_post_rdma_write(connection.client.get(), 1, &from, {}, &to, kDefault),
+      EXPECT_THAT(dat_ep_post_rdma_write(connection.client.get(), 1, &from, {}, &to, kNoFlags),
                   HasType(DAT_INVALID_PARAMETER));
     }
-    EXPECT_EQ(write(connection.client, here.segment(kBytes - 8, 8), remote(there.remote_context(), kBytes - 8, 8)),
+    EXPECT_EQ(write(connection.client, here.segment(kRegionBytes - 8, 8),
+                    remote(there.remote_context(), kRegionBytes - 8, 8)),
               DAT_DTO_SUCCESS);
   }
-  for (const DAT_VADDR at : {DAT_VADDR{kBytes - 7}, there.first_byte(), ~DAT_VADDR{0} - 3}) {
+  for (const DAT_VADDR at : {DAT_VADDR{kRegionBytes - 7}, there.first_byte(), ~DAT_VADDR{0} - 3}) {
     const Connection connection = connect_pair(server, client);
     EXPECT_EQ(read(connection.client, here.segment(0, 8), remote(there.remote_context(), at, 8)),
               DAT_DTO_ERR_REMOTE_ACCESS);
@@ -193,7 +194,7 @@ TEST_P(Dat2ZeroBased, AWindowHasATypeOfItsOwn) {
       DAT_RMR_CONTEXT context = 0;
       const auto rights =
           static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
-      require(dat_rmr_bind(rmr, there.get(), &part, rights, type, connection.server.get(), {}, kDefault, &context),
+      require(dat_rmr_bind(rmr, there.get(), &part, rights, type, connection.server.get(), {}, kNoFlags, &context),
               "dat_rmr_bind");
       (void)expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
       DAT_RMR_PARAM param{};
@@ -215,7 +216,7 @@ TEST_P(Dat2ZeroBased, AWindowHasATypeOfItsOwn) {
       DAT_LMR_TRIPLET wrong = part;
       wrong.lmr_context = context;
       wrong.virtual_address = first;
-      EXPECT_THAT(dat_ep_post_recv(connection.server.get(), 1, &wrong, {}, kDefault),
+      EXPECT_THAT(dat_ep_post_recv(connection.server.get(), 1, &wrong, {}, kNoFlags),
                   HasType(DAT_PRIVILEGES_VIOLATION));
     }
     EXPECT_THAT(dat_rmr_free(rmr), Succeeds());
@@ -233,7 +234,7 @@ TEST_P(Dat2ZeroBased, AWindowEndsWhereItsPartDoes) {
     const DAT_LMR_TRIPLET part = there.segment(there.first_byte() + 512, 256);
     DAT_RMR_CONTEXT context = 0;
     require(dat_rmr_bind(rmr, there.get(), &part, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_ZB,
-                         connection.server.get(), {}, kDefault, &context),
+                         connection.server.get(), {}, kNoFlags, &context),
             "dat_rmr_bind");
     (void)expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
     EXPECT_EQ(read(connection.client, here.segment(here.first_byte(), 8), remote(context, at, 8)),
