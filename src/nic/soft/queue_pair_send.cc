@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The software NIC's queue pair: requests, from the post to the completion.
+// The software NIC's queue pair: requests, from the post to the completion. What becomes of those that the stream holds
+// is in queue_pair_answers.cc.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -15,10 +16,6 @@ namespace {
 
 // How soon a bind looks again whether peers have let go of what its window has shown.
 constexpr base::Nanoseconds kBindLook = 200'000;
-
-bool is_atomic(WorkKind kind) {
-  return kind == WorkKind::fetch_add || kind == WorkKind::compare_swap;
-}
 
 constexpr std::uint32_t ability_for(WorkKind kind) {
   switch (kind) {
@@ -271,174 +268,6 @@ bool SoftQueuePair::pump() {
   }
   if (drained && state() == State::draining) finish_draining();
   return moved;
-}
-
-void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
-  bool drained = false;
-  WorkStatus failure = WorkStatus::success;
-  {
-    base::Guard guard(send_lock_);
-    SendRing::Entry* entry = sends_.find(number);
-    if (!entry) return;
-    if (status == WorkStatus::success) {
-      entry->finished = true;
-      if (is_read(entry->kind)) --reads_held_;
-      retire_finished();
-      failure = failure_at_front();
-    }
-    drained = sends_.empty();
-  }
-  // Streams finish the requests they hold in order, so the failing one is the oldest and gets the status.
-  if (status != WorkStatus::success) break_connection(status, CloseReason::local_error);
-  if (failure != WorkStatus::success) break_connection(failure, CloseReason::request_failed);
-  if (drained && state() == State::draining) finish_draining();
-}
-
-template <typename Wanted>
-SendRing::Entry* SoftQueuePair::oldest_held(Wanted&& wanted) {
-  for (std::uint64_t number = sends_.first(); number != sends_.unsent(); ++number) {
-    SendRing::Entry& entry = sends_.at(number);
-    if (!wanted(entry.kind) || entry.finished) continue;
-    if (is_read(entry.kind) && entry.rdma.progress.failure != WorkStatus::success) continue;
-    return &entry;
-  }
-  return nullptr;
-}
-
-SendRing::Entry* SoftQueuePair::oldest_read() {
-  return oldest_held([](WorkKind kind) { return kind == WorkKind::rdma_read; });
-}
-
-bool SoftQueuePair::oldest_finished(bool (*wanted)(WorkKind)) {
-  bool drained = false;
-  WorkStatus failure = WorkStatus::success;
-  {
-    base::Guard guard(send_lock_);
-    SendRing::Entry* entry = oldest_held(wanted);
-    if (!entry) return false;
-    entry->finished = true;
-    if (is_read(entry->kind)) --reads_held_;
-    retire_finished();
-    drained = sends_.empty();
-    failure = failure_at_front();
-  }
-  if (failure != WorkStatus::success) {
-    break_connection(failure, CloseReason::request_failed);
-  } else if (drained && state() == State::draining) {
-    finish_draining();
-  } else {
-    pump();
-  }
-  return true;
-}
-
-bool SoftQueuePair::write_finished() {
-  return oldest_finished(is_write);
-}
-
-bool SoftQueuePair::atomic_finished(std::uint64_t was) {
-  bool usable_memory = false;
-  {
-    base::Guard guard(send_lock_);
-    const SendRing::Entry* entry = oldest_held(is_atomic);
-    if (!entry) return false;
-    usable_memory = usable(entry->request());
-    if (usable_memory) std::memcpy(reinterpret_cast<void*>(entry->all().front().address), &was, sizeof was);
-  }
-  if (usable_memory) return oldest_finished(is_atomic);
-  atomic_failed(WorkStatus::local_protection);
-  return true;
-}
-
-std::size_t SoftQueuePair::aim_atomic(std::span<iovec> pieces) {
-  base::Guard guard(send_lock_);
-  const SendRing::Entry* entry = oldest_held(is_atomic);
-  return entry && usable(entry->request()) ? pieces_of(entry->all(), 0, entry->length, pieces) : 0;
-}
-
-void SoftQueuePair::atomic_failed(WorkStatus status) {
-  fail_oldest(is_atomic, status);
-}
-
-template <typename Culprit>
-void SoftQueuePair::writes_done_up_to(Culprit&& culprit) {
-  base::Guard guard(send_lock_);
-  std::uint64_t end = sends_.first();
-  while (end != sends_.unsent() && !(!sends_.at(end).finished && culprit(sends_.at(end)))) ++end;
-  if (end == sends_.unsent()) return;  // it is none that we know
-  for (std::uint64_t number = sends_.first(); number != end; ++number) {
-    SendRing::Entry& entry = sends_.at(number);
-    if (is_write(entry.kind)) entry.finished = true;
-  }
-  retire_finished();
-}
-
-void SoftQueuePair::writes_done_before(std::uint32_t key, std::uint64_t address) {
-  writes_done_up_to([&](const SendRing::Entry& entry) {
-    return is_write(entry.kind) && entry.rdma.remote.key == key && address - entry.rdma.remote.address < entry.length;
-  });
-}
-
-void SoftQueuePair::writes_done_before_read() {
-  writes_done_up_to([](const SendRing::Entry& entry) { return is_read(entry.kind); });
-}
-
-std::optional<std::size_t> SoftQueuePair::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
-  base::Guard guard(send_lock_);
-  const SendRing::Entry* entry = oldest_read();
-  if (!entry || skipped + count > entry->length - entry->rdma.progress.bytes) return 0;
-  if (!usable(entry->request())) return std::nullopt;
-  return pieces_of(entry->all(), entry->rdma.progress.bytes + skipped, count, pieces);
-}
-
-void SoftQueuePair::read_failed(WorkStatus status) {
-  fail_oldest([](WorkKind kind) { return kind == WorkKind::rdma_read; }, status);
-}
-
-void SoftQueuePair::fail_oldest(bool (*wanted)(WorkKind), WorkStatus status) {
-  bool first = false;
-  {
-    base::Guard guard(send_lock_);
-    SendRing::Entry* entry = oldest_held(wanted);
-    if (!entry) return;
-    entry->rdma.progress.failure = status;
-    first = entry == &sends_.at(sends_.first());
-  }
-  if (first) break_connection(status, CloseReason::request_failed);
-}
-
-WorkStatus SoftQueuePair::failure_at_front() {
-  if (sends_.first() == sends_.unsent()) return WorkStatus::success;
-  const SendRing::Entry& entry = sends_.at(sends_.first());
-  return is_read(entry.kind) ? entry.rdma.progress.failure : WorkStatus::success;
-}
-
-bool SoftQueuePair::read_placed(std::size_t count) {
-  bool whole = false;
-  {
-    base::Guard guard(send_lock_);
-    SendRing::Entry* entry = oldest_read();
-    if (!entry || count > entry->length - entry->rdma.progress.bytes) return false;
-    entry->rdma.progress.bytes += count;
-    whole = entry->rdma.progress.bytes == entry->length;
-  }
-  if (whole) oldest_finished([](WorkKind kind) { return kind == WorkKind::rdma_read; });
-  return true;
-}
-
-bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
-  std::array<iovec, kSegmentsMax> pieces;
-  const std::optional<std::size_t> used = aim_read(0, count, pieces);
-  if (!used) {
-    read_failed(WorkStatus::local_protection);
-    return true;
-  }
-  if (*used == 0) return broken();
-  for (const iovec& piece : std::span(pieces).first(*used)) {
-    std::memcpy(piece.iov_base, bytes, piece.iov_len);
-    bytes += piece.iov_len;
-  }
-  return read_placed(count);
 }
 
 bool SoftQueuePair::usable_still(const SendRequest& message) const {
