@@ -53,6 +53,34 @@ class Ep final : public Object, public nic::QueuePairEvents {
                         CompletionFlags flags);
   // A Read into one of this process's windows, which `local` names as a peer would (D2-READRMR).
   Error post_rdma_read_to_rmr(const Segment* local, std::uint64_t cookie, const Segment* remote, CompletionFlags flags);
+  // Sends, or receives, that are posted together, as if by one of the calls above after the other. Used as Srq::Row.
+  class SendRow {
+   public:
+    explicit SendRow(Ep& ep) : ep_(ep) {}
+    bool full() const { return count_ == nic::kRowMax; }
+    bool add(const Segment& segment, std::uint64_t cookie, CompletionFlags flags);
+    Error post(Count& posted);
+
+   private:
+    Ep& ep_;
+    std::uint64_t regions_seen_ = 0;
+    std::size_t count_ = 0;
+    nic::SingleSend sends_[nic::kRowMax];
+  };
+  class RecvRow {
+   public:
+    explicit RecvRow(Ep& ep) : ep_(ep) {}
+    bool full() const { return count_ == nic::kRowMax; }
+    bool add(const Segment& segment, std::uint64_t cookie, CompletionFlags flags);
+    Error post(Count& posted);
+
+   private:
+    Ep& ep_;
+    nic::ZoneId zone_ = nic::kNoZone;
+    std::uint64_t regions_seen_ = 0;
+    std::size_t count_ = 0;
+    nic::SingleRecv receives_[nic::kRowMax];
+  };
   // Of the extension (D2-EXT-5). The last is a fetch_add, whose `compare` means nothing, or a compare_swap.
   Error post_write_immediate(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
                              std::uint32_t value, CompletionFlags flags);
@@ -155,6 +183,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   }
   Error check_unusual_flags(const char* call, CompletionFlags flags, FlagRules rules) const;
   bool is_plain(Count num_segments, const Segment* iov, CompletionFlags flags, std::uint32_t rights) const;
+  bool is_plain_send(Count num_segments, const Segment* iov, CompletionFlags flags) const;
+  bool is_plain_recv(Count num_segments, const Segment* iov, CompletionFlags flags, nic::ZoneId zone) const;
   Error post_plain(const char* call, nic::WorkKind kind, const Segment& local, std::uint64_t length,
                    std::uint64_t cookie, CompletionFlags flags, const nic::RemoteSegment& remote,
                    std::uint64_t regions_seen);

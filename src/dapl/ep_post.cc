@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints: posting work. From any thread, without the engine.
+#include <utility>
+
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
@@ -83,14 +85,40 @@ inline Error Ep::post_plain(const char* call, nic::WorkKind kind, const Segment&
   return post_outcome(call, status);
 }
 
+inline bool Ep::is_plain_send(Count num_segments, const Segment* iov, CompletionFlags flags) const {
+  return is_plain(num_segments, iov, flags, nic::access::kLocalRead) &&
+         max_request_iov_.load(std::memory_order_relaxed) >= 1 &&
+         iov->length <= max_message_size_.load(std::memory_order_relaxed);
+}
+
 Error Ep::post_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
   const std::uint64_t regions_seen = regions_.removals();
-  if (is_plain(num_segments, iov, flags, nic::access::kLocalRead) &&
-      max_request_iov_.load(std::memory_order_relaxed) >= 1 &&
-      iov->length <= max_message_size_.load(std::memory_order_relaxed)) [[likely]] {
+  if (is_plain_send(num_segments, iov, flags)) [[likely]] {
     return post_plain("dat_ep_post_send", nic::WorkKind::send, *iov, iov->length, cookie, flags, {}, regions_seen);
   }
   return post_any_send(num_segments, iov, cookie, flags);
+}
+
+bool Ep::SendRow::add(const Segment& segment, std::uint64_t cookie, CompletionFlags flags) {
+  if (count_ == 0) regions_seen_ = ep_.regions_.removals();
+  if (!ep_.is_plain_send(1, &segment, flags)) [[unlikely]]
+    return false;
+  nic::SingleSend& send = sends_[count_++];
+  send.cookie = cookie;
+  send.segment = segment;
+  send.flags = to_nic(flags);
+  return true;
+}
+
+Error Ep::SendRow::post(Count& posted) {
+  const std::size_t count = std::exchange(count_, 0);
+  if (count == 0) return kSuccess;
+  std::size_t done = 0;
+  const nic::Status status = ep_.queue_pair_->post_sends({{sends_, count}, regions_seen_}, done);
+  posted += static_cast<Count>(done);
+  if (status == nic::Status::ok) [[likely]]
+    return kSuccess;
+  return ep_.post_outcome("dat_ep_post_send", status);
 }
 
 Error Ep::too_long(Argument argument, const char* call, std::uint64_t length, const char* name, std::uint64_t limit,
@@ -127,11 +155,15 @@ Error Ep::post_any_send(Count num_segments, const Segment* iov, std::uint64_t co
   return post_outcome(call, status);
 }
 
+inline bool Ep::is_plain_recv(Count num_segments, const Segment* iov, CompletionFlags flags, nic::ZoneId zone) const {
+  return !srq_ && flags == completion::kDefault && max_recv_iov_.load(std::memory_order_relaxed) >= 1 &&
+         dapl::is_plain(regions_, num_segments, iov, zone, nic::access::kLocalWrite);
+}
+
 Error Ep::post_recv(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
   const std::uint64_t regions_seen = regions_.removals();
   const nic::ZoneId zone = zone_.load(std::memory_order_relaxed);
-  if (!srq_ && flags == completion::kDefault && max_recv_iov_.load(std::memory_order_relaxed) >= 1 &&
-      dapl::is_plain(regions_, num_segments, iov, zone, nic::access::kLocalWrite)) [[likely]] {
+  if (is_plain_recv(num_segments, iov, flags, zone)) [[likely]] {
     const nic::Segment segment = *iov;
     if (queue_pair_->post_recv({cookie, {&segment, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
       return kSuccess;
@@ -156,6 +188,26 @@ Error Ep::post_any_recv(Count num_segments, const Segment* iov, std::uint64_t co
   const bool unsignalled = (flags & completion::kUnsignalled) != 0;
   const nic::RecvRequest request{cookie, segments.span(), unsignalled, rules.zone, segments.regions_seen()};
   return queue_pair_->post_recv(request) == nic::Status::ok ? kSuccess : receives_full();
+}
+
+bool Ep::RecvRow::add(const Segment& segment, std::uint64_t cookie, CompletionFlags flags) {
+  if (count_ == 0) {
+    regions_seen_ = ep_.regions_.removals();
+    zone_ = ep_.zone_.load(std::memory_order_relaxed);
+  }
+  if (!ep_.is_plain_recv(1, &segment, flags, zone_)) [[unlikely]]
+    return false;
+  receives_[count_++] = {cookie, segment};
+  return true;
+}
+
+Error Ep::RecvRow::post(Count& posted) {
+  const std::size_t count = std::exchange(count_, 0);
+  if (count == 0) return kSuccess;
+  std::size_t done = 0;
+  const nic::Status status = ep_.queue_pair_->post_recvs({{receives_, count}, zone_, regions_seen_}, done);
+  posted += static_cast<Count>(done);
+  return status == nic::Status::ok ? kSuccess : ep_.receives_full();
 }
 
 Error Ep::receives_full() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -60,6 +61,10 @@ class Evd final : public Object, public nic::CompletionQueue {
   // Hands the oldest event to take(const Event&), with lock_ held: what the face writes is written once.
   template <typename Take>
   Error dequeue(Take take);
+  // As if dequeue() were called until it finds the queue empty, but up to `most` times. How many it took in `taken`;
+  // none only with an error.
+  template <typename Take>
+  Error dequeue_many(std::size_t most, std::size_t& taken, Take take);
   Error post_software(const void* pointer);
   Error resize(Count min_qlen);
   // With the lock of all instances held, too: another may have borrowed it.
@@ -106,6 +111,7 @@ class Evd final : public Object, public nic::CompletionQueue {
   template <typename Take>
   void pop_locked(Take& take) ANYDAT_REQUIRES(lock_);
   void poll();
+  bool found_empty();
   Error busy_locked(const char* call) ANYDAT_REQUIRES(lock_);
   Error block(Microseconds timeout, Count threshold, Event& event, Count* nmore);
 
@@ -145,19 +151,41 @@ inline void Evd::pop_locked(Take& take) {
   if (reaped) reaped->add();
 }
 
+// Looks for what has arrived first. False: it is not empty, or may not be.
+inline bool Evd::found_empty() {
+  if (ring_.queued() != 0) return false;
+  poll();
+  // Without a waiter, which would have the event, what is empty needs no lock to be found so.
+  return ring_.queued() == 0 && !watched_.load(std::memory_order_relaxed);
+}
+
 template <typename Take>
 inline Error Evd::dequeue(Take take) {
-  if (ring_.queued() == 0) {
-    poll();
-    // Without a waiter, which would have the event, what is empty needs no lock to be found so.
-    if (ring_.queued() == 0 && !watched_.load(std::memory_order_relaxed)) return queue_empty_;
-  }
+  if (found_empty()) return queue_empty_;
   base::Guard guard(lock_);
   if (waiter_) [[unlikely]]
     return busy_locked("dat_evd_dequeue");
   if (ring_.empty()) return queue_empty_;
   pop_locked(take);
   return kSuccess;
+}
+
+template <typename Take>
+inline Error Evd::dequeue_many(std::size_t most, std::size_t& taken, Take take) {
+  // A thread that has something to queue waits for the lock no longer than so many take.
+  constexpr std::size_t kAtOnce = 64;
+  taken = 0;
+  if (found_empty()) return queue_empty_;
+  for (bool more = true; more;) {
+    base::Guard guard(lock_);
+    if (waiter_) [[unlikely]]
+      return taken > 0 ? kSuccess : busy_locked("anydat_evd_dequeue_many");
+    const std::size_t queued = ring_.queued();
+    const std::size_t end = taken + std::min({most - taken, queued, kAtOnce});
+    for (; taken != end; ++taken) pop_locked(take);
+    more = taken != most && queued > kAtOnce;
+  }
+  return taken > 0 ? kSuccess : queue_empty_;
 }
 
 }  // namespace anydat::dapl

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/srq.h"
 
+#include <utility>
+
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 
@@ -49,6 +51,14 @@ Error Srq::post_any_recv(Count num_segments, const Segment* iov, std::uint64_t c
   if (const Error error = segments.check(regions_, rules, num_segments, iov)) return error;
   const nic::RecvRequest request{cookie, segments.span(), false, rules.zone, segments.regions_seen()};
   return queue_->post(request) == nic::Status::ok ? kSuccess : is_full();
+}
+
+Error Srq::Row::post(Count& posted) {
+  const std::size_t count = std::exchange(count_, 0);
+  if (count == 0) return kSuccess;
+  const std::size_t done = srq_.queue_->post_row({{receives_, count}, zone_, regions_seen_});
+  posted += static_cast<Count>(done);
+  return done == count ? kSuccess : srq_.is_full();
 }
 
 Error Srq::is_full() const {

@@ -36,6 +36,29 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
     }
     return post_any_recv(num_segments, iov, cookie);
   }
+  // Receives that are posted together, as if by one post_recv() after the other.
+  class Row {
+   public:
+    explicit Row(Srq& srq) : srq_(srq), zone_(srq.pz_.zone()) {}
+    bool full() const { return count_ == nic::kRowMax; }
+    // False: it is not as nearly all are, and shall be posted by itself, behind those of the row. Requires: not full.
+    bool add(const Segment& segment, std::uint64_t cookie) {
+      if (count_ == 0) regions_seen_ = srq_.regions_.removals();
+      if (srq_.max_iov_ < 1 || !is_plain(srq_.regions_, 1, &segment, zone_, nic::access::kLocalWrite)) [[unlikely]]
+        return false;
+      receives_[count_++] = {cookie, segment};
+      return true;
+    }
+    // Posts them; the row is empty afterwards. Adds to `posted` how many were.
+    Error post(Count& posted);
+
+   private:
+    Srq& srq_;
+    const nic::ZoneId zone_;
+    std::uint64_t regions_seen_ = 0;
+    std::size_t count_ = 0;
+    nic::SingleRecv receives_[nic::kRowMax];  // written as far as it is used
+  };
   SrqParameters query();
   Error resize(Count max_recv_dtos);
   Error set_low_watermark(Count low_watermark);

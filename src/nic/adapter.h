@@ -105,6 +105,12 @@ class ReceiveQueue {
 
   virtual ~ReceiveQueue() = default;
   virtual Status post(const RecvRequest& request) = 0;
+  // As if post() had them one by one, until one finds no room. How many have.
+  virtual std::size_t post_row(const RecvRow& row) {
+    std::size_t posted = 0;
+    while (posted < row.receives.size() && post(row.request(posted)) == Status::ok) ++posted;
+    return posted;
+  }
   // queue_full if more than `depth` are outstanding; nothing has changed then.
   virtual Status resize(std::uint32_t depth) = 0;
   // One report the first time fewer than `watermark` are available from now on; at once if so already.
@@ -204,6 +210,20 @@ class QueuePair {
   virtual bool write_again(const SingleRdma&) { return false; }
   virtual bool read_again(const SingleRdma&) { return false; }
   virtual Status post_recv(const RecvRequest& request) = 0;
+  // Rows: as if the calls above had them one by one, until one is refused. `posted` is how many were not, and the
+  // status is that of the first that was.
+  virtual Status post_sends(const SendRow& row, std::size_t& posted) {
+    for (posted = 0; posted < row.sends.size(); ++posted) {
+      if (const Status status = post_send(row.request(posted)); status != Status::ok) return status;
+    }
+    return Status::ok;
+  }
+  virtual Status post_recvs(const RecvRow& row, std::size_t& posted) {
+    for (posted = 0; posted < row.receives.size(); ++posted) {
+      if (const Status status = post_recv(row.request(posted)); status != Status::ok) return status;
+    }
+    return Status::ok;
+  }
   // A request that not every peer can carry out, else as post_send(). unsupported: the peer cannot, and has been told
   // nothing (D2-EXT-8).
   virtual Status post_extended(const ExtendedRequest&) { return Status::unsupported; }

@@ -97,9 +97,11 @@ class EventRing {
     appended(tail + 1);
   }
   // Requires: room for all.
-  void append(std::span<const QueuedEvent> events) {
+  // next(QueuedEvent&) writes each.
+  template <typename Next>
+  void append(std::size_t count, Next&& next) {
     std::uint64_t tail = this->tail();
-    for (const QueuedEvent& event : events) ring_[tail++ & mask_] = event;
+    for (const std::uint64_t end = tail + count; tail != end; ++tail) next(ring_[tail & mask_]);
     appended(tail);
   }
 
@@ -166,10 +168,16 @@ class CompletionQueue {
     return true;
   }
   bool push_quietly(std::span<const QueuedEvent> events) {
+    auto next = events.begin();
+    return push_quietly(events.size(), [&](QueuedEvent& event) { event = *next++; });
+  }
+  // `count` of them, each written by next(QueuedEvent&) where it stays.
+  template <typename Next>
+  bool push_quietly(std::size_t count, Next&& next) {
     base::Guard guard(lock_);
-    if (watched_.load(std::memory_order_relaxed) || ring_.room() < events.size()) [[unlikely]]
+    if (watched_.load(std::memory_order_relaxed) || ring_.room() < count) [[unlikely]]
       return false;
-    ring_.append(events);
+    ring_.append(count, next);
     return true;
   }
 

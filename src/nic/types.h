@@ -168,6 +168,41 @@ struct SingleRdma {
   RemoteSegment remote;
 };
 
+// Many receives or Sends of one segment each, posted by one call (QueuePair::post_sends() and its like). The segments
+// are none of them empty, and have been checked, all for one zone. No row is longer than this: a lock is held for the
+// whole of it, and what is not short is cut into several.
+inline constexpr std::size_t kRowMax = 16;
+
+struct SingleRecv {
+  std::uint64_t cookie;
+  Segment segment;
+};
+struct RecvRow {
+  std::span<const SingleRecv> receives;
+  ZoneId zone = kNoZone;           // as in RecvRequest
+  std::uint64_t regions_seen = 0;  // before the first was checked
+
+  RecvRequest request(std::size_t index) const {
+    return {receives[index].cookie, {&receives[index].segment, 1}, false, zone, regions_seen};
+  }
+};
+
+struct SingleSend {
+  std::uint64_t cookie;
+  Segment segment;
+  WorkFlags flags;
+};
+struct SendRow {
+  std::span<const SingleSend> sends;
+  std::uint64_t regions_seen = 0;  // as in RecvRow
+
+  SendRequest request(std::size_t index) const {
+    const SingleSend& send = sends[index];
+    return {send.cookie, {&send.segment, 1}, send.segment.length, send.flags, WorkKind::send, {}, regions_seen};
+  }
+  SendRow behind(std::size_t count) const { return {sends.subspan(count), regions_seen}; }
+};
+
 // Private data of connection set-up, and what a NIC may add for itself travels apart from it (PD-9).
 inline constexpr std::size_t kPrivateDataMax = 256;
 

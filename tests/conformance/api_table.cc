@@ -76,6 +76,15 @@ std::function<DAT_RETURN(Household&, H)> simple(DAT_RETURN (*function)(DAT_HANDL
   return [=](Household&, H h) { return function(h[0]); };
 }
 
+std::function<DAT_RETURN(Household&, H)> post_many(decltype(anydat_ep_post_sends)* function) {
+  return [=](Household& home, H h) {
+    DAT_LMR_TRIPLET segment = home.segment();
+    const ANYDAT_EP_POST post{1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG};
+    DAT_COUNT posted = 0;
+    return function(h[0], 1, &post, &posted);
+  };
+}
+
 std::vector<ApiCall> table() {
   return {
       // ---- adapters, contexts
@@ -291,6 +300,24 @@ std::vector<ApiCall> table() {
          DAT_COUNT count = 0;
          return anydat_get_counters(h[0], 0, nullptr, &count);
        }},
+      {"anydat_evd_dequeue_many",
+       {kEvd},
+       [](Household& home, H h) {
+         try_post(home.evd);
+         DAT_EVENT event{};
+         DAT_COUNT count = 0;
+         return anydat_evd_dequeue_many(h[0], 1, &event, &count);
+       }},
+      {"anydat_srq_post_recvs",
+       {kSrq},
+       [](Household& home, H h) {
+         DAT_LMR_TRIPLET segment = home.segment();
+         const ANYDAT_SRQ_POST post{1, &segment, {}};
+         DAT_COUNT posted = 0;
+         return anydat_srq_post_recvs(h[0], 1, &post, &posted);
+       }},
+      {"anydat_ep_post_sends", {kConnectedEp}, post_many(&anydat_ep_post_sends)},
+      {"anydat_ep_post_recvs", {kConnectedEp}, post_many(&anydat_ep_post_recvs)},
   };
 }
 

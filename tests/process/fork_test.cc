@@ -171,6 +171,12 @@ TEST_P(Fork, OldHandlesAreRefusedInTheChild) {
     EXPECT_THAT(dat_srq_post_recv(srq.get(), 1, &segment, {}), refused);
     EXPECT_THAT(dat_srq_free(srq.get()), refused);
     EXPECT_THAT(dat_evd_dequeue(evd, &event), refused);
+    const ANYDAT_EP_POST to_ep{1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG};
+    const ANYDAT_SRQ_POST to_srq{1, &segment, {}};
+    EXPECT_THAT(anydat_ep_post_sends(ep, 1, &to_ep, &more), refused);
+    EXPECT_THAT(anydat_ep_post_recvs(ep, 1, &to_ep, &more), refused);
+    EXPECT_THAT(anydat_srq_post_recvs(srq.get(), 1, &to_srq, &more), refused);
+    EXPECT_THAT(anydat_evd_dequeue_many(evd, 1, &event, &more), refused);
     EXPECT_THAT(dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more), refused);
     EXPECT_THAT(dat_evd_free(evd), refused);
     EXPECT_THAT(dat_lmr_free(memory.get()), refused);

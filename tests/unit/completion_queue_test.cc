@@ -40,7 +40,7 @@ TEST(EventRing, IsAQueueWhateverItsSize) {
           several.push_back(numbered(next));
           model.push_back(next++);
         }
-        ring.append(several);
+        ring.append(several.size(), [next = several.begin()](QueuedEvent& event) mutable { event = *next++; });
         break;
       }
       case 4: {

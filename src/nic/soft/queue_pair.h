@@ -70,12 +70,14 @@ class SoftQueuePair final : public QueuePair {
 
   // QueuePair
   Status post_send(const SendRequest& request) override;
+  Status post_sends(const SendRow& row, std::size_t& posted) override;
   Status post_extended(const ExtendedRequest& request) override;
   std::uint32_t peer_takes() const override;
   void take_immediates(bool take) override { shows_immediates_ = take; }
   bool write_again(const SingleRdma& request) override;
   bool read_again(const SingleRdma& request) override;
   Status post_recv(const RecvRequest& request) override;
+  Status post_recvs(const RecvRow& row, std::size_t& posted) override;
   Status post_bind(const BindRequest& request, std::uint32_t& key) override;
   void set_zone(ZoneId zone) override;
   void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
@@ -207,6 +209,8 @@ class SoftQueuePair final : public QueuePair {
   bool usable(const SendRequest& message) const {
     return message.regions_seen == regions_.removals() || usable_still(message);
   }
+  // False: some of its memory may have been, and each is to be looked at by itself.
+  bool surely_usable(const SendRow& row) const { return row.regions_seen == regions_.removals(); }
 
   void peer_closed(CloseReason reason);
   // `why`: what the oldest request ends with (STAT-7, STAT-10).
@@ -229,13 +233,25 @@ class SoftQueuePair final : public QueuePair {
   void flush_sends(WorkStatus first_status);
   void flush_incoming_to(const Incoming* last);
   void flush_receives();
+  // What a post leaves to be done once the send lock has been released.
+  struct Aftermath {
+    bool overflowed = false;  // a completion found no room
+    bool failed = false;
+  };
   template <typename Request>
   Status post(const Request& request);
+  template <typename Request>
+  Status post_locked(const Request& request, Aftermath& after) ANYDAT_REQUIRES(send_lock_);
+  [[gnu::noinline]] Status post_of_row(const SendRequest& request, Aftermath& after) ANYDAT_REQUIRES(send_lock_);
+  void see_to(const Aftermath& after);
+  std::size_t send_at_once(const SendRow& row, Aftermath& after) ANYDAT_REQUIRES(send_lock_);
   std::uint32_t takes_of_adapter() const;
   bool oldest_finished(bool (*wanted)(WorkKind));
   void fail_oldest(bool (*wanted)(WorkKind), WorkStatus status);
+  void write_completed(QueuedEvent& event, std::uint64_t cookie, std::uint64_t length, WorkKind kind) const;
   bool complete_at_once(std::uint64_t cookie, std::uint64_t length, WorkKind kind, WorkFlags flags)
       ANYDAT_REQUIRES(send_lock_);
+  bool complete_at_once(std::span<const SingleSend> sends) ANYDAT_REQUIRES(send_lock_);
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
   bool deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited);
   void note_straight_way();

@@ -33,6 +33,17 @@ Status SoftQueuePair::post_recv(const RecvRequest& request) {
   return Status::ok;
 }
 
+Status SoftQueuePair::post_recvs(const RecvRow& row, std::size_t& posted) {
+  if (watermarks_set()) [[unlikely]]
+    return QueuePair::post_recvs(row, posted);  // each counts by itself
+  posted = own_pool_->post_row(row);
+  if (posted > 0 && state_.load() == State::closed) [[unlikely]]
+    flush_receives();
+  if (posted > 0 && watermarks_set()) [[unlikely]]
+    adapter_.engine().schedule(watermark_task_);
+  return posted == row.receives.size() ? Status::ok : Status::queue_full;
+}
+
 void SoftQueuePair::complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
                                   WorkKind kind, std::uint32_t value) {
   if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot

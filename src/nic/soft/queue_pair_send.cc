@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <type_traits>
 
 #include "nic/soft/adapter.h"
@@ -52,14 +54,8 @@ SendOutcome SoftQueuePair::hand_over(std::uint64_t number, const SendRequest& me
   return outcome;
 }
 
-// Of a request that is done while none is pending. False: the completion found no room.
-inline bool SoftQueuePair::complete_at_once(std::uint64_t cookie, std::uint64_t length, WorkKind kind,
-                                            WorkFlags flags) {
-  sends_.skip();
-  CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
-  if (flags.suppress() || !queue) [[unlikely]]
-    return true;
-  QueuedEvent done;
+inline void SoftQueuePair::write_completed(QueuedEvent& done, std::uint64_t cookie, std::uint64_t length,
+                                           WorkKind kind) const {
   done.event.kind = EventKind::dto_completion;
   done.event.status = WorkStatus::success;
   done.event.operation = kind;
@@ -69,8 +65,45 @@ inline bool SoftQueuePair::complete_at_once(std::uint64_t cookie, std::uint64_t 
   done.event.cookie = cookie;
   done.event.length = length;
   done.reaped = nullptr;
+}
+
+// Of a request that is done while none is pending. False: the completion found no room.
+inline bool SoftQueuePair::complete_at_once(std::uint64_t cookie, std::uint64_t length, WorkKind kind,
+                                            WorkFlags flags) {
+  sends_.skip();
+  CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+  if (flags.suppress() || !queue) [[unlikely]]
+    return true;
+  QueuedEvent done;
+  write_completed(done, cookie, length, kind);
   return queue->push_quietly(done) ||
          queue->push({events_.owner, cookie, length, kind, WorkStatus::success, flags.unsignalled()});
+}
+
+// The same of several. False: one of the completions at least found none.
+bool SoftQueuePair::complete_at_once(std::span<const SingleSend> sends) {
+  sends_.skip(sends.size());
+  CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+  const auto completes = [](const SingleSend& send) { return !send.flags.suppress(); };
+  const auto count = static_cast<std::size_t>(std::count_if(sends.begin(), sends.end(), completes));
+  if (count == 0 || !queue) [[unlikely]]
+    return true;
+  auto next = sends.begin();
+  if (queue->push_quietly(count, [&](QueuedEvent& done) {
+        next = std::find_if(next, sends.end(), completes);
+        write_completed(done, next->cookie, next->segment.length, WorkKind::send);
+        ++next;
+      })) [[likely]] {
+    return true;
+  }
+  std::array<Completion, kRowMax> completions;
+  std::size_t used = 0;
+  for (const SingleSend& send : sends) {
+    if (!completes(send)) continue;
+    completions[used++] = {events_.owner,  send.cookie,         send.segment.length,
+                           WorkKind::send, WorkStatus::success, send.flags.unsignalled()};
+  }
+  return queue->push(std::span(completions).first(used)) == used;
 }
 
 template <WorkKind kind>
@@ -101,66 +134,115 @@ bool SoftQueuePair::read_again(const SingleRdma& request) {
   return again<WorkKind::rdma_read>(request);
 }
 
+// In place, since this is the way of every post.
 template <typename Request>
-inline Status SoftQueuePair::post(const Request& request) {
-  bool overflowed = false;
-  bool failed = false;
-  {
-    base::Guard guard(send_lock_);
-    const State now = state_.load(std::memory_order_relaxed);
-    if (now != State::connected) [[unlikely]] {
-      if (now == State::ending) {  // it will be flushed in its turn
-        if (sends_.full()) return Status::queue_full;
-        sends_.append(request);
-        return Status::ok;
-      }
-      if (now != State::closed) return Status::not_connected;
-      // DTO-20: accepted and flushed at once, behind everything that was flushed before.
-      CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
-      if (queue) {
-        queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled()});
-      }
+[[gnu::always_inline]] inline Status SoftQueuePair::post_locked(const Request& request, Aftermath& after) {
+  const State now = state_.load(std::memory_order_relaxed);
+  if (now != State::connected) [[unlikely]] {
+    if (now == State::ending) {  // it will be flushed in its turn
+      if (sends_.full()) return Status::queue_full;
+      sends_.append(request);
       return Status::ok;
     }
-    if constexpr (std::is_same_v<Request, ExtendedRequest>) {
-      if ((peer_takes_ & ability_for(request.kind)) == 0) return Status::unsupported;
+    if (now != State::closed) return Status::not_connected;
+    // DTO-20: accepted and flushed at once, behind everything that was flushed before.
+    CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
+    if (queue) {
+      queue->push({events_.owner, request.cookie, 0, request.kind, WorkStatus::flushed, request.flags.unsignalled()});
     }
-    if (sends_.full()) return Status::queue_full;
-    if (request.kind == WorkKind::send) {
-      counters_.sends.add();
-      counters_.send_bytes.add(request.length);
+    return Status::ok;
+  }
+  if constexpr (std::is_same_v<Request, ExtendedRequest>) {
+    if ((peer_takes_ & ability_for(request.kind)) == 0) return Status::unsupported;
+  }
+  if (sends_.full()) return Status::queue_full;
+  if (request.kind == WorkKind::send) {
+    counters_.sends.add();
+    counters_.send_bytes.add(request.length);
+  } else {
+    counters_.rdmas.add();
+    counters_.rdma_bytes.add(request.length);
+  }
+  Progress progress;
+  if (sends_.empty()) {
+    note_sending();  // before the stream asks usable(), and before it may open a lane
+    const SendOutcome outcome = hand_over(sends_.next(), request, progress);
+    if (outcome == SendOutcome::done) {
+      after.overflowed |= !complete_at_once(request.cookie, request.length, request.kind, request.flags);
     } else {
-      counters_.rdmas.add();
-      counters_.rdma_bytes.add(request.length);
+      sends_.append(request).rdma.progress = progress;
+      if (outcome == SendOutcome::pending) sends_.mark_sent();
+      after.failed |= outcome == SendOutcome::failed;
     }
-    Progress progress;
-    if (sends_.empty()) {
-      note_sending();  // before the stream asks usable(), and before it may open a lane
-      const SendOutcome outcome = hand_over(sends_.next(), request, progress);
-      if (outcome == SendOutcome::done) {
-        overflowed = !complete_at_once(request.cookie, request.length, request.kind, request.flags);
-      } else {
-        sends_.append(request).rdma.progress = progress;
-        if (outcome == SendOutcome::pending) sends_.mark_sent();
-        failed = outcome == SendOutcome::failed;
-      }
-    } else {
-      const bool nothing_blocked = sends_.all_sent();
-      SendRing::Entry& entry = sends_.append(request);
-      if (nothing_blocked) {
-        const SendOutcome outcome = hand_over(sends_.next() - 1, request, progress);
-        entry.rdma.progress = progress;
-        entry.finished = outcome == SendOutcome::done;  // completes after those before it
-        if (outcome == SendOutcome::done || outcome == SendOutcome::pending) sends_.mark_sent();
-        failed = outcome == SendOutcome::failed;
-      }
+  } else {
+    const bool nothing_blocked = sends_.all_sent();
+    SendRing::Entry& entry = sends_.append(request);
+    if (nothing_blocked) {
+      const SendOutcome outcome = hand_over(sends_.next() - 1, request, progress);
+      entry.rdma.progress = progress;
+      entry.finished = outcome == SendOutcome::done;  // completes after those before it
+      if (outcome == SendOutcome::done || outcome == SendOutcome::pending) sends_.mark_sent();
+      after.failed |= outcome == SendOutcome::failed;
     }
   }
-  if (overflowed) [[unlikely]]
-    adapter_.engine().schedule(overflow_task_);  // EVM-54
-  if (failed) [[unlikely]]
-    adapter_.engine().schedule(pump_task_);  // breaking the connection takes the engine
   return Status::ok;
+}
+
+inline void SoftQueuePair::see_to(const Aftermath& after) {
+  if (after.overflowed) [[unlikely]]
+    adapter_.engine().schedule(overflow_task_);  // EVM-54
+  if (after.failed) [[unlikely]]
+    adapter_.engine().schedule(pump_task_);  // breaking the connection takes the engine
+}
+
+template <typename Request>
+inline Status SoftQueuePair::post(const Request& request) {
+  Aftermath after;
+  Status status = Status::ok;
+  {
+    base::Guard guard(send_lock_);
+    status = post_locked(request, after);
+  }
+  see_to(after);
+  return status;
+}
+
+Status SoftQueuePair::post_of_row(const SendRequest& request, Aftermath& after) {
+  return post_locked(request, after);
+}
+
+// Sends of the row, from the first on, that are done now and have nothing before them. How many.
+std::size_t SoftQueuePair::send_at_once(const SendRow& row, Aftermath& after) {
+  if (state() != State::connected || !sends_.empty() || sends_.full()) return 0;
+  note_sending();
+  const std::size_t done = stream_->send_row(row);
+  if (done == 0) return 0;
+  const std::span<const SingleSend> sent = row.sends.first(done);
+  counters_.sends.add(done);
+  counters_.send_bytes.add(std::transform_reduce(sent.begin(), sent.end(), std::uint64_t{0}, std::plus<>(),
+                                                 [](const SingleSend& send) { return send.segment.length; }));
+  after.overflowed |= !complete_at_once(sent);
+  return done;
+}
+
+Status SoftQueuePair::post_sends(const SendRow& row, std::size_t& posted) {
+  Aftermath after;
+  Status status = Status::ok;
+  posted = 0;
+  while (status == Status::ok && posted < row.sends.size()) {
+    base::Guard guard(send_lock_);
+    const std::size_t done = send_at_once(row.behind(posted), after);
+    posted += done;
+    if (done > 0) continue;
+    // A long one may take its time in the stream, so the lock goes from hand to hand between two. Behind one that is
+    // blocked they only join the ring.
+    do {
+      status = post_of_row(row.request(posted), after);
+      if (status == Status::ok) ++posted;
+    } while (status == Status::ok && posted < row.sends.size() && !sends_.all_sent());
+  }
+  see_to(after);
+  return status;
 }
 
 Status SoftQueuePair::post_send(const SendRequest& request) {

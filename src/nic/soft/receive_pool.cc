@@ -44,36 +44,67 @@ std::uint64_t ReceivePool::all_reaped() const {
   return all;
 }
 
-bool ReceivePool::full_locked() {
-  const std::uint64_t posted = counters_.posted.get();
-  if (posted - reaped_seen_ < depth_) return false;
+// For how many of so many there is room behind those posted.
+inline std::uint64_t ReceivePool::room_locked(std::uint64_t posted, std::uint64_t wanted) {
+  // What has been seen reaped may be less than what the pool was made smaller for.
+  if (posted - reaped_seen_ + wanted <= depth_) [[likely]]
+    return wanted;
   reaped_seen_ = all_reaped();
-  return posted - reaped_seen_ >= depth_;
+  return std::min<std::uint64_t>(wanted, depth_ - std::min<std::uint64_t>(depth_, posted - reaped_seen_));
+}
+
+// Writes it into its slot, where it is not seen before posted_locked().
+inline void ReceivePool::put_locked(std::uint64_t number, const RecvRequest& request) {
+  Slot& entry = slot(number);
+  static_cast<PostedReceive&>(entry) = {request.cookie, request.regions_seen, request.zone,
+                                        static_cast<std::uint32_t>(request.segments.size()), request.unsignalled};
+  if (request.segments.size() == 1) [[likely]] {
+    *entry.segments() = request.segments.front();
+  } else {
+    std::copy(request.segments.begin(), request.segments.end(), entry.segments());
+  }
+}
+
+// Shows those that have been put behind the first `before`.
+inline void ReceivePool::posted_locked(std::uint64_t before, std::uint64_t count) {
+  if (counters_.taken.seen() == before && before != 0) [[unlikely]] {
+    counters_.empty_ns.add(static_cast<std::uint64_t>(base::now_ns() - empty_since_.load(std::memory_order_relaxed)));
+  }
+  counters_.posted.publish(before + count);
+}
+
+// Whoever registers as waiting looks at the pool once more afterwards, so a post is seen by one of the two.
+inline void ReceivePool::serve_if_somebody_waits() {
+  if (somebody_waits_.load()) [[unlikely]]
+    engine_.schedule_with_next_poll(serve_);
 }
 
 Status ReceivePool::post(const RecvRequest& request) {
   {
     base::Guard guard(lock_);
-    if (full_locked()) [[unlikely]]
-      return Status::queue_full;
     const std::uint64_t posted = counters_.posted.get();
-    Slot& entry = slot(posted);
-    static_cast<PostedReceive&>(entry) = {request.cookie, request.regions_seen, request.zone,
-                                          static_cast<std::uint32_t>(request.segments.size()), request.unsignalled};
-    if (request.segments.size() == 1) [[likely]] {
-      *entry.segments() = request.segments.front();
-    } else {
-      std::copy(request.segments.begin(), request.segments.end(), entry.segments());
-    }
-    if (counters_.taken.seen() == posted && posted != 0) [[unlikely]] {
-      counters_.empty_ns.add(static_cast<std::uint64_t>(base::now_ns() - empty_since_.load(std::memory_order_relaxed)));
-    }
-    counters_.posted.publish(posted + 1);
+    if (room_locked(posted, 1) == 0) [[unlikely]]
+      return Status::queue_full;
+    put_locked(posted, request);
+    posted_locked(posted, 1);
   }
-  // Whoever registers as waiting looks at the pool once more afterwards, so a post is seen by one of the two.
-  if (somebody_waits_.load()) [[unlikely]]
-    engine_.schedule_with_next_poll(serve_);
+  serve_if_somebody_waits();
   return Status::ok;
+}
+
+std::size_t ReceivePool::post_row(const RecvRow& row) {
+  std::size_t count = 0;
+  {
+    base::Guard guard(lock_);
+    const std::uint64_t posted = counters_.posted.get();
+    count = room_locked(posted, row.receives.size());
+    if (count == 0) [[unlikely]]
+      return 0;
+    for (std::size_t i = 0; i < count; ++i) put_locked(posted + i, row.request(i));
+    posted_locked(posted, count);
+  }
+  serve_if_somebody_waits();
+  return count;
 }
 
 bool ReceivePool::take(Receive& out) {

@@ -51,6 +51,7 @@ class ReceivePool final : public ReceiveQueue {
   ~ReceivePool() override ANYDAT_NO_ANALYSIS;  // Requires: the engine is held and no queue pair uses the pool.
 
   Status post(const RecvRequest& request) override;
+  std::size_t post_row(const RecvRow& row) override;
   Status resize(std::uint32_t depth) override;
   void arm(std::uint32_t watermark) override;
   Counts counts() const override;
@@ -114,7 +115,10 @@ class ReceivePool final : public ReceiveQueue {
   void take_notable(std::uint64_t taken, std::uint64_t available);
   void note_watermark();
   std::uint64_t all_reaped() const;
-  bool full_locked() ANYDAT_REQUIRES(lock_);
+  std::uint64_t room_locked(std::uint64_t posted, std::uint64_t wanted) ANYDAT_REQUIRES(lock_);
+  void put_locked(std::uint64_t number, const RecvRequest& request) ANYDAT_REQUIRES(lock_);
+  void posted_locked(std::uint64_t before, std::uint64_t count) ANYDAT_REQUIRES(lock_);
+  void serve_if_somebody_waits();
   Status rebuild(std::uint32_t depth, std::uint32_t segments);
   void serve_waiting();
 

@@ -110,10 +110,10 @@ class SendRing {
     if (unsent_ < first_) unsent_ = first_;
   }
   // A request that was done at once takes a number and no place.
-  void skip() {
-    ++first_;
-    ++unsent_;
-    ++next_;
+  void skip(std::uint64_t count = 1) {
+    first_ += count;
+    unsent_ += count;
+    next_ += count;
   }
 
  private:

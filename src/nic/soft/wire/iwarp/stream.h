@@ -43,6 +43,7 @@ class TcpStream final : public Stream {
 
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
+  std::size_t send_row(const SendRow& row) override;
   void resume_receiving() override;
   const char* wire() const override { return "tcp"; }
   bool holds_messages() const override { return stuck_ || !parked_.empty(); }
@@ -283,6 +284,7 @@ class TcpStream final : public Stream {
   Peer peer_ ANYDAT_GUARDED_BY(tx_lock_) = Peer::unknown;  // written with the engine, too, which is enough to read it
   std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(tx_lock_);
   bool may_send_ ANYDAT_GUARDED_BY(tx_lock_) = false;
+  bool in_row_ ANYDAT_GUARDED_BY(tx_lock_) = false;          // what goes out now is pushed out together
   bool somebody_waits_ ANYDAT_GUARDED_BY(tx_lock_) = false;  // a request was told to come again
   std::uint64_t last_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which something went out at once
   std::uint64_t sent_at_ ANYDAT_GUARDED_BY(tx_lock_) = 0;    // Engine::ticks()

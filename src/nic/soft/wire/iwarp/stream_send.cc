@@ -14,6 +14,7 @@ namespace {
 
 // Up to this size a message is copied into the line, where others may join it.
 constexpr std::uint64_t kSmallMax = 4096;
+static_assert(kSmallMax <= kConfirmedAbove);
 // In line, before the socket is asked to take it.
 constexpr std::size_t kLineMax = ChunkPool::kUsual;
 
@@ -47,9 +48,30 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
   }
 }
 
+// Those that go into the line whole, and out of it together.
+std::size_t TcpStream::send_row(const SendRow& row) {
+  if (!queue_pair_.surely_usable(row)) [[unlikely]]
+    return 0;
+  base::Guard guard(tx_lock_);
+  if (!may_send_) return 0;
+  const std::uint64_t most = std::min<std::uint64_t>(kSmallMax, out_.ulpdu_max() - kUntaggedHeaderBytes);
+  std::size_t sent = 0;
+  sent_at_ = fabric_.engine().ticks();
+  in_row_ = true;
+  while (sent < row.sends.size() && row.sends[sent].segment.length <= most && !out_.blocked()) {
+    Progress progress;
+    if (send_message(0, row.request(sent), progress) != SendOutcome::done) break;  // send() tells what is in its way
+    ++sent;
+  }
+  in_row_ = false;
+  if (sent > 0) push_out();
+  return sent;
+}
+
 // The first message that goes out goes at once. Those that follow before anybody has looked for completions or arrivals
 // are in a row, and go together with the next look: a system call each would cost many times what they do.
 void TcpStream::push_out() {
+  if (in_row_ && out_.waiting() < kLineMax) return;  // send_row() comes here once more
   const std::uint64_t pass = fabric_.passes();
   if (pass != last_pass_ || out_.waiting() >= kLineMax) {
     last_pass_ = pass;
@@ -78,7 +100,7 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
   const std::size_t payload_max = out_.ulpdu_max() - segment_header_bytes(first.opcode);
   if (progress.bytes == 0 && message.length <= std::min<std::uint64_t>(kSmallMax, payload_max)) {
     // Those of a row share a look at the clock: it takes as long as all else that is done here.
-    if (fabric_.passes() != last_pass_ || out_.waiting() == 0) sent_at_ = fabric_.engine().ticks();
+    if (!in_row_ && (fabric_.passes() != last_pass_ || out_.waiting() == 0)) sent_at_ = fabric_.engine().ticks();
     if (!sources_.there(message.segments, {0, message.length}, message.length, false, sent_at_)) {
       somebody_waits_ = true;
       return false;

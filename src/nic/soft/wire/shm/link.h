@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <span>
@@ -86,6 +87,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   template <typename Fill>
   bool try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length,
                 std::uint32_t aux, Fill&& fill);
+  // Sends of one segment each, from the first on, as many as go into cells, there is room for, and `cells_left` lets
+  // go. How many; it takes what they need from `cells_left`. No stream is asked again: try_send() is for the next one.
+  std::size_t try_send_row(std::uint32_t connection, std::span<const SingleSend> sends, std::uint64_t& cells_left);
   // One piece through the bulk ring: fill(bytes) has room for `length` of them. The body's first member is their
   // position. False if there is no room; asked again as above.
   template <typename Body, typename Fill>
@@ -156,6 +160,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void ready(std::uint32_t events) override;
 
  private:
+  // In one row, which others of the link wait for.
+  static constexpr std::uint64_t kRowBytesMax = 16 << 10;
+
   struct Control {
     CellKind kind;
     std::uint32_t connection;
@@ -163,6 +170,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
     std::vector<std::byte> body;
   };
 
+  template <typename Fill>
+  bool put(CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length, std::uint32_t aux,
+           Fill&& fill) ANYDAT_REQUIRES(tx_lock_);
   bool write_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body)
       ANYDAT_REQUIRES(tx_lock_);
   void block(ShmStream& stream) ANYDAT_REQUIRES(tx_lock_);
@@ -244,23 +254,58 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   std::atomic<bool> something_waits_{false};
 };
 
+// Publishes one message of cells. False if there is no room.
+template <typename Fill>
+inline bool Link::put(CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length,
+                      std::uint32_t aux, Fill&& fill) {
+  const std::uint32_t cells = cells_for(length);
+  std::byte* body = waiting_controls_.empty() ? tx_.begin(cells) : nullptr;
+  if (!body) [[unlikely]]
+    return false;
+  fill(body);
+  tx_.publish(kind, flags, cells, length, connection, aux);
+  ++sent_;
+  return true;
+}
+
 template <typename Fill>
 bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
                     std::uint32_t length, std::uint32_t aux, Fill&& fill) {
-  const std::uint32_t cells = cells_for(length);
   {
     base::Guard guard(tx_lock_);
-    std::byte* body = waiting_controls_.empty() ? tx_.begin(cells) : nullptr;
-    if (!body) [[unlikely]] {
+    if (!put(kind, flags, connection, length, aux, fill)) [[unlikely]] {
       block(stream);
       return false;
     }
-    fill(body);
-    tx_.publish(kind, flags, cells, length, connection, aux);
-    ++sent_;
   }
   attract();
   return true;
+}
+
+inline std::size_t Link::try_send_row(std::uint32_t connection, std::span<const SingleSend> sends,
+                                      std::uint64_t& cells_left) {
+  std::size_t sent = 0;
+  {
+    base::Guard guard(tx_lock_);
+    std::uint64_t bytes_left = kRowBytesMax;
+    for (const SingleSend& send : sends) {
+      const std::uint64_t length = send.segment.length;
+      if (length > kInlineBytesMax || length > bytes_left) break;
+      const std::uint32_t cells = cells_for(static_cast<std::uint32_t>(length));
+      if (cells > cells_left) break;
+      const std::uint8_t flags = send.flags.solicited() ? kFlagSolicited : 0;
+      if (!put(CellKind::send, flags, connection, static_cast<std::uint32_t>(length), 0, [&](std::byte* body) {
+            std::memcpy(body, reinterpret_cast<const void*>(send.segment.address), length);
+          })) {
+        break;
+      }
+      cells_left -= cells;
+      bytes_left -= length;
+      ++sent;
+    }
+  }
+  if (sent > 0) attract();
+  return sent;
 }
 
 template <typename Body, typename Fill>

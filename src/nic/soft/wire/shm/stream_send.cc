@@ -49,6 +49,19 @@ SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progres
   return SendOutcome::done;
 }
 
+std::size_t ShmStream::send_row(const SendRow& row) {
+  if (row.sends.front().segment.length > kInlineBytesMax || !queue_pair_.surely_usable(row)) [[unlikely]]
+    return 0;
+  const std::uint64_t used = window_used_ - credited_.load(std::memory_order_relaxed);
+  if (used >= kWindowCells) [[unlikely]]
+    return 0;  // also where the peer has given back more than there was
+  const std::uint64_t left = kWindowCells - used;
+  std::uint64_t still_left = left;
+  const std::size_t sent = link_->try_send_row(remote_, row.sends, still_left);
+  window_used_ += left - still_left;
+  return sent;
+}
+
 SendOutcome ShmStream::announce(std::uint64_t number, const SendRequest& message) {
   const std::uint32_t sequence = announced_count_.load(std::memory_order_relaxed);
   const std::uint32_t cells = cells_for(sizeof(AnnounceBody));
