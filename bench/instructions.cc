@@ -44,6 +44,7 @@ constexpr std::size_t kMessageBytes = 64;
 constexpr auto kPatience = 60s;  // the counted side is some fifty times slower than usual
 constexpr auto kSoon = 60us;
 constexpr std::array kInARow = {1, 16, 64};
+constexpr int kAtOnce = 16;  // by one of the calls for many
 
 // What the two processes share besides the adapter.
 struct Page {
@@ -85,6 +86,35 @@ struct Side {
   DAT_RETURN post_send(std::size_t index) {
     DAT_LMR_TRIPLET triplet = region.at(index * kMessageBytes, kMessageBytes);
     return dat_ep_post_send(ep.get(), 1, &triplet, DAT_DTO_COOKIE{}, DAT_COMPLETION_DEFAULT_FLAG);
+  }
+
+  // By one call.
+  void post_recvs(int count) {
+    std::array<DAT_LMR_TRIPLET, kAtOnce> triplets;
+    std::array<ANYDAT_SRQ_POST, kAtOnce> to_srq{};
+    std::array<ANYDAT_EP_POST, kAtOnce> to_ep{};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      triplets[i] = region.at((static_cast<std::size_t>(kDepth) + i) * kMessageBytes, kMessageBytes);
+      to_srq[i] = {1, &triplets[i], {}};
+      to_ep[i] = {1, &triplets[i], {}, DAT_COMPLETION_DEFAULT_FLAG};
+    }
+    DAT_COUNT posted = 0;
+    if (srq) {
+      anydat_srq_post_recvs(srq.get(), count, to_srq.data(), &posted);
+    } else {
+      anydat_ep_post_recvs(ep.get(), count, to_ep.data(), &posted);
+    }
+  }
+
+  void post_sends(int count) {
+    std::array<DAT_LMR_TRIPLET, kAtOnce> triplets;
+    std::array<ANYDAT_EP_POST, kAtOnce> sends{};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      triplets[i] = region.at(i * kMessageBytes, kMessageBytes);
+      sends[i] = {1, &triplets[i], {}, DAT_COMPLETION_DEFAULT_FLAG};
+    }
+    DAT_COUNT posted = 0;
+    anydat_ep_post_sends(ep.get(), count, sends.data(), &posted);
   }
 
   DAT_RETURN post_rdma(bool write, const DAT_RMR_TRIPLET& target) {
@@ -219,6 +249,14 @@ void post_recvs(Side& side, int count, Target, DAT_EVD_HANDLE) {
   for (int i = 0; i < count; ++i) side.post_recv(static_cast<std::size_t>(i));
 }
 
+void post_sends_at_once(Side& side, int count, Target, DAT_EVD_HANDLE) {
+  side.post_sends(count);
+}
+
+void post_recvs_at_once(Side& side, int count, Target, DAT_EVD_HANDLE) {
+  side.post_recvs(count);
+}
+
 // Progress through another dispatcher, until the last message has filled its buffer. So dequeuing is not part of it.
 void arrivals(Side& side, int count, Target, DAT_EVD_HANDLE other) {
   DAT_EVENT event;
@@ -231,6 +269,12 @@ void arrivals(Side& side, int count, Target, DAT_EVD_HANDLE other) {
 void dequeues(Side& side, int count, Target, DAT_EVD_HANDLE) {
   DAT_EVENT event;
   for (int i = 0; i < count; ++i) dat_evd_dequeue(side.recv.get(), &event);
+}
+
+void dequeues_at_once(Side& side, int count, Target, DAT_EVD_HANDLE) {
+  std::array<DAT_EVENT, kAtOnce> events;
+  DAT_COUNT taken = 0;
+  anydat_evd_dequeue_many(side.recv.get(), count, events.data(), &taken);
 }
 
 void empty_dequeues(Side&, int count, Target, DAT_EVD_HANDLE other) {
@@ -287,8 +331,12 @@ class Counted {
     const char* kind = index == 0 ? "plain" : "srq";
     for (const int in_a_row : kInARow) {
       for (int i = 0; i <= repetitions_; ++i) {  // the first is for warming up
-        sends(side, kind, in_a_row, i > 0);
-        messages(side, index, kind, in_a_row, i > 0);
+        sends(side, kind, in_a_row, i > 0, {"post_send", post_sends});
+        messages(side, index, kind, in_a_row, i > 0, one_by_one(side));
+        if (in_a_row == kAtOnce) {
+          sends(side, kind, in_a_row, i > 0, {"post_sends", post_sends_at_once});
+          messages(side, index, kind, in_a_row, i > 0, at_once(side));
+        }
         if (index > 0) continue;
         rdma(side, "rdma_write", rdma_writes, mapped_, in_a_row, i > 0);
         rdma(side, "rdma_read", rdma_reads, mapped_, in_a_row, i > 0);
@@ -313,10 +361,27 @@ class Counted {
     for (int i = 0; i < repetitions_; ++i) go({function, &side, 1, nullptr, other_.get()}, true, kind, name);
   }
 
-  void sends(Side& side, const char* kind, int in_a_row, bool counts) {
+  // By which calls a row of messages is received.
+  struct Named {
+    const char* name;
+    Function* function;
+  };
+  struct Receiving {
+    Named post, dequeue;
+    bool counts_arrivals;
+  };
+  static Receiving one_by_one(const Side& side) {
+    return {{side.srq ? "srq_post_recv" : "post_recv", post_recvs}, {"dequeue", dequeues}, true};
+  }
+  static Receiving at_once(const Side& side) {
+    return {
+        {side.srq ? "srq_post_recvs" : "post_recvs", post_recvs_at_once}, {"dequeue_many", dequeues_at_once}, false};
+  }
+
+  void sends(Side& side, const char* kind, int in_a_row, bool counts, const Named& call) {
     settle();
     const std::uint32_t before = page_.received.load();
-    go({post_sends, &side, in_a_row, nullptr, other_.get()}, counts, kind, "post_send");
+    go({call.function, &side, in_a_row, nullptr, other_.get()}, counts, kind, call.name);
     take_all(side.request.get(), in_a_row);
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (page_.received.load() - before != static_cast<std::uint32_t>(in_a_row)) {
@@ -325,24 +390,24 @@ class Counted {
     }
   }
 
-  void messages(Side& side, std::size_t index, const char* kind, int in_a_row, bool counts) {
+  void messages(Side& side, std::size_t index, const char* kind, int in_a_row, bool counts, const Receiving& calls) {
     settle();
     for (int i = 0; i < in_a_row; ++i) *side.buffer(static_cast<std::size_t>(i)) = std::byte{0};
-    go({post_recvs, &side, in_a_row, nullptr, other_.get()}, counts, kind, side.srq ? "srq_post_recv" : "post_recv");
+    go({calls.post.function, &side, in_a_row, nullptr, other_.get()}, counts, kind, calls.post.name);
     settle();
     page_.on_srq.store(static_cast<std::uint32_t>(index));
     page_.sends.store(static_cast<std::uint32_t>(in_a_row));
     const auto start = std::chrono::steady_clock::now();
     const std::uint32_t order = page_.wanted.fetch_add(1) + 1;
-    // No call meanwhile: it would be the one that lets the messages in. Nor any sleep, in which the library's own thread
-    // would; should it all the same, the first buffer tells. After a while the next look is one at descriptors as well,
-    // which is not what is to be counted.
+    // No call meanwhile: it would be the one that lets the messages in. Nor any sleep, in which the library's own
+    // thread would; should it all the same, the first buffer tells. After a while the next look is one at descriptors
+    // as well, which is not what is to be counted.
     while (page_.done.load() != order) tools::pause();
     const volatile std::byte* first = side.buffer(0);
     const bool in_time = *first == std::byte{0} && std::chrono::steady_clock::now() - start < kSoon;
-    go({arrivals, &side, in_a_row, nullptr, other_.get()}, counts, kind, "arrival", in_time);
+    go({arrivals, &side, in_a_row, nullptr, other_.get()}, counts && calls.counts_arrivals, kind, "arrival", in_time);
     settle();
-    go({dequeues, &side, in_a_row, nullptr, other_.get()}, counts, kind, "dequeue");
+    go({calls.dequeue.function, &side, in_a_row, nullptr, other_.get()}, counts, kind, calls.dequeue.name);
   }
 
   void rdma(Side& side, const char* name, Function* function, const DAT_RMR_TRIPLET& target, int in_a_row,
