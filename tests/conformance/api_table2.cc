@@ -61,8 +61,10 @@ DAT_RETURN post_send(const Household& home, H h, DAT_BOOLEAN invalidate) {
 // Into a window that the call itself binds, where it is to succeed.
 DAT_RETURN read_to_rmr(const Household& home, H h) {
   const DAT_LMR_TRIPLET segment = home.segment();
-  DAT_RMR_TRIPLET window = home.remote_segment();
-  const DAT_RMR_TRIPLET remote = window;
+  const DAT_RMR_TRIPLET remote = home.remote_segment();
+  DAT_RMR_TRIPLET window = remote;
+  window.virtual_address = segment.virtual_address;
+  window.segment_length = segment.segment_length;
   if (h[0] == home.connected) {
     const DAT_RETURN rc = dat_rmr_bind(home.rmr, home.lmr, &segment, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA, h[0],
                                        {}, DAT_COMPLETION_DEFAULT_FLAG, &window.rmr_context);
