@@ -11,7 +11,6 @@
 namespace anydat::test {
 namespace {
 
-constexpr auto kDefault = DAT_COMPLETION_DEFAULT_FLAG;
 constexpr std::size_t kBytes = 64 << 10;
 
 class Dat2ReadToRmr : public Dat2 {
@@ -34,15 +33,16 @@ class Dat2ReadToRmr : public Dat2 {
                        DAT_VA_TYPE type = DAT_VA_TYPE_VA) {
     const DAT_LMR_TRIPLET part = sink.triplet(offset, length);
     DAT_RMR_TRIPLET window{};
-    require(
-        dat_rmr_bind(rmr, sink.get(), &part, rights, type, connection->client.get(), {}, kDefault, &window.rmr_context),
-        "dat_rmr_bind");
+    require(dat_rmr_bind(rmr, sink.get(), &part, rights, type, connection->client.get(), {},
+                         DAT_COMPLETION_DEFAULT_FLAG, &window.rmr_context),
+            "dat_rmr_bind");
     (void)expect_event(client.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
     window.virtual_address = type == DAT_VA_TYPE_ZB ? 0 : part.virtual_address;
     window.segment_length = part.segment_length;
     return window;
   }
-  DAT_RETURN read(const DAT_RMR_TRIPLET& into, std::size_t bytes, DAT_COMPLETION_FLAGS flags = kDefault) const {
+  DAT_RETURN read(const DAT_RMR_TRIPLET& into, std::size_t bytes,
+                  DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG) const {
     const DAT_RMR_TRIPLET from = source.remote(0, bytes);
     DAT_DTO_COOKIE cookie;
     cookie.as_64 = 99;
@@ -91,14 +91,16 @@ TEST_P(Dat2ReadToRmr, TheWindowMustAllowIt) {
   EXPECT_THAT(rc, HasType(DAT_INVALID_PARAMETER));
   EXPECT_THAT(rc, HasSubtype(DAT_INVALID_ARG2));
   const DAT_RMR_TRIPLET from = source.remote(0, 8);
-  EXPECT_THAT(dat_ep_post_rdma_read_to_rmr(ep, nullptr, {}, &from, kDefault), HasSubtype(DAT_INVALID_ARG2));
-  EXPECT_THAT(dat_ep_post_rdma_read_to_rmr(ep, &window, {}, nullptr, kDefault), HasSubtype(DAT_INVALID_ARG4));
+  EXPECT_THAT(dat_ep_post_rdma_read_to_rmr(ep, nullptr, {}, &from, DAT_COMPLETION_DEFAULT_FLAG),
+              HasSubtype(DAT_INVALID_ARG2));
+  EXPECT_THAT(dat_ep_post_rdma_read_to_rmr(ep, &window, {}, nullptr, DAT_COMPLETION_DEFAULT_FLAG),
+              HasSubtype(DAT_INVALID_ARG4));
   EXPECT_THAT(read(window, 8, static_cast<DAT_COMPLETION_FLAGS>(0x4000)), HasType(DAT_INVALID_PARAMETER));
   const Pz other(client.ia);
   const Ep elsewhere(client.ia, other, evds_of(client), default_ep_attr());
   const Ep partner(server);
   connect_pair(server, partner.get(), elsewhere.get());
-  EXPECT_THAT(dat_ep_post_rdma_read_to_rmr(elsewhere.get(), &window, {}, &from, kDefault),
+  EXPECT_THAT(dat_ep_post_rdma_read_to_rmr(elsewhere.get(), &window, {}, &from, DAT_COMPLETION_DEFAULT_FLAG),
               HasType(DAT_PROTECTION_VIOLATION));
   EXPECT_FALSE(poll_event(client.request.get()));
 }
@@ -128,7 +130,7 @@ TEST_P(Dat2ReadToRmr, AWindowThatIsBoundAnewTakesNothing) {
     const DAT_LMR_TRIPLET part = sink.triplet(0, 8);
     DAT_RMR_CONTEXT key = 0;
     ASSERT_THAT(dat_rmr_bind(rmr, sink.get(), &part, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_VA, other.client.get(),
-                             {}, kDefault, &key),
+                             {}, DAT_COMPLETION_DEFAULT_FLAG, &key),
                 Succeeds());
     bool read_told = false;
     DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;

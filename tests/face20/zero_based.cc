@@ -10,7 +10,6 @@
 namespace anydat::test {
 namespace {
 
-constexpr auto kNoFlags = DAT_COMPLETION_DEFAULT_FLAG;
 constexpr std::size_t kRegionBytes = 64 << 10;
 
 // A region of memory of its own.
@@ -77,10 +76,10 @@ class Dat2ZeroBased : public Dat2 {
     return event.event_data.dto_completion_event_data.status;
   }
   DAT_DTO_COMPLETION_STATUS write(const Ep& ep, DAT_LMR_TRIPLET from, DAT_RMR_TRIPLET to) const {
-    return outcome(client, dat_ep_post_rdma_write(ep.get(), 1, &from, {}, &to, kNoFlags));
+    return outcome(client, dat_ep_post_rdma_write(ep.get(), 1, &from, {}, &to, DAT_COMPLETION_DEFAULT_FLAG));
   }
   DAT_DTO_COMPLETION_STATUS read(const Ep& ep, DAT_LMR_TRIPLET to, DAT_RMR_TRIPLET from) const {
-    return outcome(client, dat_ep_post_rdma_read(ep.get(), 1, &to, {}, &from, kNoFlags));
+    return outcome(client, dat_ep_post_rdma_read(ep.get(), 1, &to, {}, &from, DAT_COMPLETION_DEFAULT_FLAG));
   }
 };
 INSTANTIATE_TEST_SUITE_P(Wires, Dat2ZeroBased, testing::ValuesIn(all_wires()), wire_name);
@@ -131,9 +130,10 @@ TEST_P(Dat2ZeroBased, TripletsHoldOffsets) {
     // A message, of two segments and into two.
     std::memset(there.data(), 0, kRegionBytes);
     DAT_LMR_TRIPLET into[] = {there.segment(100, 4), there.segment(0, bytes)};
-    require(dat_ep_post_recv(connection.server.get(), 2, into, {}, kNoFlags), "recv");
+    require(dat_ep_post_recv(connection.server.get(), 2, into, {}, DAT_COMPLETION_DEFAULT_FLAG), "recv");
     DAT_LMR_TRIPLET from[] = {here.segment(64, bytes - 4), here.segment(64 + bytes - 4, 4)};
-    EXPECT_EQ(outcome(client, dat_ep_post_send(connection.client.get(), 2, from, {}, kNoFlags)), DAT_DTO_SUCCESS);
+    EXPECT_EQ(outcome(client, dat_ep_post_send(connection.client.get(), 2, from, {}, DAT_COMPLETION_DEFAULT_FLAG)),
+              DAT_DTO_SUCCESS);
     EXPECT_EQ(expect_completion(server.recv.get()).transfered_length, bytes);
     EXPECT_EQ(std::memcmp(there.data(), here.data() + 68, std::min<std::size_t>(bytes - 4, 100)), 0);
   }
@@ -162,7 +162,7 @@ TEST_P(Dat2ZeroBased, BoundsAreExact) {
     const DAT_RMR_TRIPLET to = remote(there.remote_context(), 0, 8);
     for (const DAT_VADDR at : {DAT_VADDR{kRegionBytes - 7}, here.first_byte(), ~DAT_VADDR{0} - 3}) {
       DAT_LMR_TRIPLET from = here.segment(at, 8);
-      EXPECT_THAT(dat_ep_post_rdma_write(connection.client.get(), 1, &from, {}, &to, kNoFlags),
+      EXPECT_THAT(dat_ep_post_rdma_write(connection.client.get(), 1, &from, {}, &to, DAT_COMPLETION_DEFAULT_FLAG),
                   HasType(DAT_INVALID_PARAMETER));
     }
     EXPECT_EQ(write(connection.client, here.segment(kRegionBytes - 8, 8),
@@ -194,7 +194,8 @@ TEST_P(Dat2ZeroBased, AWindowHasATypeOfItsOwn) {
       DAT_RMR_CONTEXT context = 0;
       const auto rights =
           static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
-      require(dat_rmr_bind(rmr, there.get(), &part, rights, type, connection.server.get(), {}, kNoFlags, &context),
+      require(dat_rmr_bind(rmr, there.get(), &part, rights, type, connection.server.get(), {},
+                           DAT_COMPLETION_DEFAULT_FLAG, &context),
               "dat_rmr_bind");
       (void)expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
       DAT_RMR_PARAM param{};
@@ -216,7 +217,7 @@ TEST_P(Dat2ZeroBased, AWindowHasATypeOfItsOwn) {
       DAT_LMR_TRIPLET wrong = part;
       wrong.lmr_context = context;
       wrong.virtual_address = first;
-      EXPECT_THAT(dat_ep_post_recv(connection.server.get(), 1, &wrong, {}, kNoFlags),
+      EXPECT_THAT(dat_ep_post_recv(connection.server.get(), 1, &wrong, {}, DAT_COMPLETION_DEFAULT_FLAG),
                   HasType(DAT_PRIVILEGES_VIOLATION));
     }
     EXPECT_THAT(dat_rmr_free(rmr), Succeeds());
@@ -234,7 +235,7 @@ TEST_P(Dat2ZeroBased, AWindowEndsWhereItsPartDoes) {
     const DAT_LMR_TRIPLET part = there.segment(there.first_byte() + 512, 256);
     DAT_RMR_CONTEXT context = 0;
     require(dat_rmr_bind(rmr, there.get(), &part, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_ZB,
-                         connection.server.get(), {}, kNoFlags, &context),
+                         connection.server.get(), {}, DAT_COMPLETION_DEFAULT_FLAG, &context),
             "dat_rmr_bind");
     (void)expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
     EXPECT_EQ(read(connection.client, here.segment(here.first_byte(), 8), remote(context, at, 8)),
