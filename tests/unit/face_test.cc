@@ -23,6 +23,12 @@ using dapl::EventKind;
 constexpr const char* kParameters[] = {
 #define ANYDAT_CALL(name, subject, cancelling, parameters, arguments) #arguments,
 #include "face/calls.def"
+// What uDAPL 2.0 has added.
+#define ANYDAT_CALL(name, subject, cancelling, parameters, arguments) #arguments,
+#define ANYDAT_INNER_CALL ANYDAT_CALL
+#include "face20/calls.def"
+#undef ANYDAT_CALL
+#undef ANYDAT_INNER_CALL
     // Opened through the registry, which is no Provider's call.
     "(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle)",
 };
