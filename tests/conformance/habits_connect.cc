@@ -2,6 +2,7 @@
 // The habit of programs that connect a moment before their peer listens (src/face/habits.cc).
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "ep_fixture.h"
@@ -34,8 +35,11 @@ TEST_P(HabitsConnect, ARequestMayComeBeforeItsServicePoint) {
   Side server(under("openfabrics")), client(under("openfabrics"));
   const Ep to(server), from(client);
   const DAT_CONN_QUAL qualifier = call_early(server, from);
-  // It has been refused by now: its engine has been looked at. Not for long: 100 ms are all that the habit gives.
-  for (int i = 0; i < 50; ++i) EXPECT_FALSE(poll_event(client.connect.get()));
+  // It is refused meanwhile: engines look at their descriptors every 100 us. Not for long: 100 ms are all that the
+  // habit gives.
+  for (const auto looked = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+       std::chrono::steady_clock::now() < looked;)
+    EXPECT_FALSE(poll_event(client.connect.get()));
   DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
   require(dat_psp_create(server.ia.get(), qualifier, server.requests.get(), DAT_PSP_CONSUMER_FLAG, &psp),
           "dat_psp_create");
