@@ -192,6 +192,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   Error receives_full() const;
   Error too_long(Argument argument, const char* call, std::uint64_t length, const char* name, std::uint64_t limit,
                  std::uint64_t limit_of_ia) const;
+  [[gnu::noinline]] Error post_new_send(Count num_segments, const Segment* iov, std::uint64_t cookie,
+                                        CompletionFlags flags);
   Error post_any_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags);
   template <nic::WorkKind kind>
   bool fits(std::uint64_t from, std::uint64_t to) const;

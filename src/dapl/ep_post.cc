@@ -92,6 +92,16 @@ inline bool Ep::is_plain_send(Count num_segments, const Segment* iov, Completion
 }
 
 Error Ep::post_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
+  if (num_segments == 1 && iov && (flags & kUnusualFlags) == 0 && iov->length != 0 && open_to_requests(state()) &&
+      iov->length <= max_message_size_.load(std::memory_order_relaxed) &&
+      queue_pair_->send_again({cookie, *iov, to_nic(flags)})) [[likely]] {
+    return kSuccess;
+  }
+  return post_new_send(num_segments, iov, cookie, flags);
+}
+
+// Apart, as post_new_rdma().
+Error Ep::post_new_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
   const std::uint64_t regions_seen = regions_.removals();
   if (is_plain_send(num_segments, iov, flags)) [[likely]] {
     return post_plain("dat_ep_post_send", nic::WorkKind::send, *iov, iov->length, cookie, flags, {}, regions_seen);

@@ -209,6 +209,8 @@ class QueuePair {
   // post_send() shall have it.
   virtual bool write_again(const SingleRdma&) { return false; }
   virtual bool read_again(const SingleRdma&) { return false; }
+  // Likewise of a Send from the region of the one before it.
+  virtual bool send_again(const SingleSend&) { return false; }
   virtual Status post_recv(const RecvRequest& request) = 0;
   // Rows: as if the calls above had them one by one, until one is refused. `posted` is how many were not, and the
   // status is that of the first that was.

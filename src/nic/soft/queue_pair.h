@@ -16,6 +16,7 @@
 #include "nic/soft/byte_ranges.h"
 #include "nic/soft/copy_message.h"
 #include "nic/soft/delivery_batch.h"
+#include "nic/soft/local_region.h"
 #include "nic/soft/memory_users.h"
 #include "nic/soft/rdma_lane.h"
 #include "nic/soft/receive_pool.h"
@@ -76,6 +77,7 @@ class SoftQueuePair final : public QueuePair {
   void take_immediates(bool take) override { shows_immediates_ = take; }
   bool write_again(const SingleRdma& request) override;
   bool read_again(const SingleRdma& request) override;
+  bool send_again(const SingleSend& send) override;
   Status post_recv(const RecvRequest& request) override;
   Status post_recvs(const RecvRow& row, std::size_t& posted) override;
   Status post_bind(const BindRequest& request, std::uint32_t& key) override;
@@ -199,9 +201,14 @@ class SoftQueuePair final : public QueuePair {
   void open_lane(const SendRequest& request, const typename RdmaLane<kind>::Target& target) {
     if (request.segments.size() == 1) lane<kind>().open(target, request.segments.front(), regions_, zone());
   }
+  // The same of Sends, which send_again() of the stream carries.
+  void open_send_lane(const SendRequest& request) {
+    if (request.segments.size() == 1) send_lane_.open(request.segments.front(), regions_, zone(), access::kLocalRead);
+  }
   void close_lanes() {
     write_lane_.close();
     read_lane_.close();
+    send_lane_.close();
   }
   void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }  // with the send lock
   // Its memory may have been freed since the post (LMR-FREE-4). Whoever removes a region from now on waits for
@@ -369,8 +376,9 @@ class SoftQueuePair final : public QueuePair {
 
   mutable base::SpinLock send_lock_;
   SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
-  RdmaLane<WorkKind::rdma_write> write_lane_;  // these two likewise, but for a guess
+  RdmaLane<WorkKind::rdma_write> write_lane_;  // these three likewise, but for a guess
   RdmaLane<WorkKind::rdma_read> read_lane_;
+  LocalRegion send_lane_;
   std::uint32_t reads_held_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // Reads, and atomic operations, that the stream holds
   std::uint32_t peer_takes_ ANYDAT_GUARDED_BY(send_lock_) = 0;
   std::uint32_t reads_out_ ANYDAT_GUARDED_BY(send_lock_) = 0;

@@ -74,9 +74,7 @@ inline bool SoftQueuePair::complete_at_once(std::uint64_t cookie, std::uint64_t 
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (flags.suppress() || !queue) [[unlikely]]
     return true;
-  QueuedEvent done;
-  write_completed(done, cookie, length, kind);
-  return queue->push_quietly(done) ||
+  return queue->push_quietly(1, [&](QueuedEvent& done) { write_completed(done, cookie, length, kind); }) ||
          queue->push({events_.owner, cookie, length, kind, WorkStatus::success, flags.unsignalled()});
 }
 
@@ -120,6 +118,24 @@ inline bool SoftQueuePair::again(const SingleRdma& request) {
     counters_.rdma_bytes.add(request.length);
     counters_.rdmas_in_memory.add();
     overflowed = !complete_at_once(request.cookie, request.length, kind, request.flags);
+  }
+  if (overflowed) [[unlikely]]
+    adapter_.engine().schedule(overflow_task_);  // EVM-54
+  return true;
+}
+
+bool SoftQueuePair::send_again(const SingleSend& send) {
+  if (!send_lane_.is(send.segment.key)) return false;
+  bool overflowed = false;
+  {
+    base::Guard guard(send_lock_);
+    if (state_.load(std::memory_order_relaxed) != State::connected || !sends_.empty() ||
+        !send_lane_.holds(send.segment) || !stream_->send_again(send)) [[unlikely]] {
+      return false;
+    }
+    counters_.sends.add();
+    counters_.send_bytes.add(send.segment.length);
+    overflowed = !complete_at_once(send.cookie, send.segment.length, WorkKind::send, send.flags);
   }
   if (overflowed) [[unlikely]]
     adapter_.engine().schedule(overflow_task_);  // EVM-54

@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 
 #include "base/fence.h"
 #include "base/hidden_order.h"
 #include "nic/region_table.h"
 #include "nic/soft/copy.h"
+#include "nic/soft/local_region.h"
 #include "nic/types.h"
 
 namespace anydat::nic::soft {
@@ -39,18 +39,14 @@ class RdmaLane {
   // For requests on the region of `local`, unless they use several in turn: then it is not worth while.
   void open(const Target& target, const Segment& local, const RegionTable& regions, ZoneId zone) {
     constexpr std::uint32_t right = kind == WorkKind::rdma_read ? access::kLocalWrite : access::kLocalRead;
-    const std::optional<Region> region = local.key == local_key_ ? regions.find(local.key) : std::nullopt;
-    const bool usable = region && region->check(local.address, local.length, zone, right) == RegionCheck::ok;
-    local_key_ = local.key;
-    if (!usable) return close();
-    local_ = *region;
+    if (!local_.open(local, regions, zone, right)) return close();
     target_ = target;
     key_.store(target.key, std::memory_order_relaxed);
   }
   // Also to a request that names the key 0, which the lane seems to lead to then.
   void close() {
     key_.store(0, std::memory_order_relaxed);
-    local_.length = 0;
+    local_.close();
   }
 
   // Also without the lock, and then a guess.
@@ -58,8 +54,7 @@ class RdmaLane {
 
   // False: no byte has been copied, and the request must go the long way. Requires: leads_to(request.remote.key).
   bool carry(const SingleRdma& request) {
-    if (request.length > kCopiedInMemoryPerTurn || request.local.key != local_key_ ||
-        !local_.holds(request.local.address, request.local.length) ||
+    if (request.length > kCopiedInMemoryPerTurn || !local_.holds(request.local) ||
         !target_.region.holds(request.remote.address, request.length)) [[unlikely]] {
       return false;
     }
@@ -83,8 +78,7 @@ class RdmaLane {
 
  private:
   std::atomic<std::uint32_t> key_{0};  // 0: closed
-  std::uint32_t local_key_ = 0;
-  Region local_{};
+  LocalRegion local_;
   Target target_;
 };
 

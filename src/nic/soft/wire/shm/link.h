@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/region_table.h"
+#include "nic/soft/copy.h"
 #include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/link_set.h"
@@ -87,6 +88,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   template <typename Fill>
   bool try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length,
                 std::uint32_t aux, Fill&& fill);
+  // A Send of one segment that goes into so many cells. False if there is no room; no stream is asked again.
+  bool try_send_again(std::uint32_t connection, const SingleSend& send, std::uint32_t cells);
   // Sends of one segment each, from the first on, as many as go into cells, there is room for, and `cells_left` lets
   // go. How many; it takes what they need from `cells_left`. No stream is asked again: try_send() is for the next one.
   std::size_t try_send_row(std::uint32_t connection, std::span<const SingleSend> sends, std::uint64_t& cells_left);
@@ -171,8 +174,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   };
 
   template <typename Fill>
-  bool put(CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length, std::uint32_t aux,
-           Fill&& fill) ANYDAT_REQUIRES(tx_lock_);
+  bool put(CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t cells, std::uint32_t length,
+           std::uint32_t aux, Fill&& fill) ANYDAT_REQUIRES(tx_lock_);
+  bool put(std::uint32_t connection, const SingleSend& send, std::uint32_t cells) ANYDAT_REQUIRES(tx_lock_);
   bool write_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body)
       ANYDAT_REQUIRES(tx_lock_);
   void block(ShmStream& stream) ANYDAT_REQUIRES(tx_lock_);
@@ -256,9 +260,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
 
 // Publishes one message of cells. False if there is no room.
 template <typename Fill>
-inline bool Link::put(CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length,
-                      std::uint32_t aux, Fill&& fill) {
-  const std::uint32_t cells = cells_for(length);
+inline bool Link::put(CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t cells,
+                      std::uint32_t length, std::uint32_t aux, Fill&& fill) {
   std::byte* body = waiting_controls_.empty() ? tx_.begin(cells) : nullptr;
   if (!body) [[unlikely]]
     return false;
@@ -273,10 +276,27 @@ bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::u
                     std::uint32_t length, std::uint32_t aux, Fill&& fill) {
   {
     base::Guard guard(tx_lock_);
-    if (!put(kind, flags, connection, length, aux, fill)) [[unlikely]] {
+    if (!put(kind, flags, connection, cells_for(length), length, aux, fill)) [[unlikely]] {
       block(stream);
       return false;
     }
+  }
+  attract();
+  return true;
+}
+
+inline bool Link::put(std::uint32_t connection, const SingleSend& send, std::uint32_t cells) {
+  const auto length = static_cast<std::uint32_t>(send.segment.length);
+  return put(
+      CellKind::send, send.flags.solicited() ? kFlagSolicited : 0, connection, cells, length, 0,
+      [&](std::byte* body) { copy_short(body, reinterpret_cast<const std::byte*>(send.segment.address), length); });
+}
+
+inline bool Link::try_send_again(std::uint32_t connection, const SingleSend& send, std::uint32_t cells) {
+  {
+    base::Guard guard(tx_lock_);
+    if (!put(connection, send, cells)) [[unlikely]]
+      return false;
   }
   attract();
   return true;
@@ -293,12 +313,7 @@ inline std::size_t Link::try_send_row(std::uint32_t connection, std::span<const 
       if (length > kInlineBytesMax || length > bytes_left) break;
       const std::uint32_t cells = cells_for(static_cast<std::uint32_t>(length));
       if (cells > cells_left) break;
-      const std::uint8_t flags = send.flags.solicited() ? kFlagSolicited : 0;
-      if (!put(CellKind::send, flags, connection, static_cast<std::uint32_t>(length), 0, [&](std::byte* body) {
-            std::memcpy(body, reinterpret_cast<const void*>(send.segment.address), length);
-          })) {
-        break;
-      }
+      if (!put(connection, send, cells)) break;
       cells_left -= cells;
       bytes_left -= length;
       ++sent;

@@ -45,6 +45,7 @@ class ShmStream final : public Stream {
 
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
+  bool send_again(const SingleSend& send) override;
   std::size_t send_row(const SendRow& row) override;
   void resume_receiving() override;
   const char* wire() const override { return "shm"; }

@@ -46,7 +46,20 @@ SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progres
                       });
   if (!sent) return SendOutcome::blocked;
   window_used_ += cells;
+  queue_pair_.open_send_lane(message);
   return SendOutcome::done;
+}
+
+bool ShmStream::send_again(const SingleSend& send) {
+  if (send.segment.length > kInlineBytesMax) [[unlikely]]
+    return false;
+  const std::uint32_t cells = cells_for(send.segment.length);
+  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells ||
+      !link_->try_send_again(remote_, send, cells)) [[unlikely]] {
+    return false;
+  }
+  window_used_ += cells;
+  return true;
 }
 
 std::size_t ShmStream::send_row(const SendRow& row) {
