@@ -27,7 +27,7 @@ if [ ${#targets[@]} -eq 0 ]; then
   mapfile -t targets < <(sed -n 's/^set(fuzz_targets \(.*\))$/\1/p' tests/fuzz/CMakeLists.txt | tr ' ' '\n')
 fi
 
-need_packages "${build_packages[@]}" "${test_packages[@]}" clang
+need_packages "${build_packages[@]}" "${test_packages[@]}" clang libclang-rt-dev
 mkdir -p build/fuzz
 quietly build/fuzz.configure.log cmake --preset fuzz
 quietly build/fuzz.build.log cmake --build --preset fuzz --target fuzzers
