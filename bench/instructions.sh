@@ -161,6 +161,9 @@ compare() {
 for wire in "${wires[@]}"; do count "$wire" 1; done
 counts=$(undisturbed)
 if $record; then
+  # A reference that something was in the way of lets everything pass.
+  for round in 2 3 4 5; do count shm "$round"; done
+  counts=$(undisturbed)
   {
     say "# What bench/instructions.sh has counted: wire, kind of endpoint, call, how many in a row; instructions in libdat, locked"
     say "# operations, system calls. A commit that changes this says why. Compiled by $compiler"
