@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Full fences between threads of several processes: one's own, and one that is paid for by the other side.
+// Full fences between threads, also of several processes: one's own, and those that are paid for by the other side.
 //
 // Where one side does something often and the other seldom, and each must see what the other did before (Dekker), the
-// side that is often there needs no fence if the other calls remote_fence().
+// side that is often there needs no fence if the other calls remote_fence(), or thread_fence() in the same process.
 #pragma once
 
 #include <linux/membarrier.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <ctime>
 
 namespace anydat::base {
 
@@ -35,6 +36,22 @@ inline bool allow_remote_fences() {
 // some microseconds.
 inline void remote_fence() {
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+// Lets thread_fence() reach this process. False: this kernel has no such thing.
+inline bool allow_thread_fences() {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+// When it returns, each thread of this process has been through a full fence, as has the caller. Takes a microsecond,
+// or some tens of them if other threads run. Requires: allow_thread_fences() has said so.
+inline void thread_fence() {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
+  // The process has forbidden it to itself since. No processor keeps a store to itself for anything like as long as
+  // this, and a thread that is taken off its processor leaves nothing behind there.
+  const timespec pause{0, 10'000'000};
+  syscall(SYS_nanosleep, &pause, nullptr);
+  full_fence();
 }
 
 }  // namespace anydat::base

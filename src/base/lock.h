@@ -23,6 +23,26 @@ inline void cpu_relax() {
 #endif
 }
 
+// Returns when `condition()` has become false, which another thread sees to within some dozen instructions unless it is
+// kept from its processor: spins, yields, and then sleeps for moments.
+template <typename Condition>
+[[gnu::noinline, gnu::cold]] void spin_while(Condition&& condition) {
+  for (unsigned round = 0;; ++round) {
+    for (int i = 0; i < 64; ++i) {
+      if (!condition()) return;
+      cpu_relax();
+    }
+    if (round < 64) {
+      sched_yield();
+    } else {
+      // The other was preempted by a thread that outranks us both; yielding alone would never let it run.
+      const timespec pause{0, 50'000};
+      // Not nanosleep(): that is a cancellation point.
+      syscall(SYS_nanosleep, &pause, nullptr);
+    }
+  }
+}
+
 // For sections of a few dozen instructions that call nothing that can block. Releasing is a plain store, so whoever
 // waits cannot be woken: it spins for a moment and then gives its processor to others (the holder may be preempted).
 class ANYDAT_CAPABILITY("mutex") SpinLock {
@@ -40,20 +60,9 @@ class ANYDAT_CAPABILITY("mutex") SpinLock {
  private:
   // Apart, so that what it needs is not in the way of those who need not wait; and so below.
   [[gnu::noinline, gnu::cold]] void lock_contended() {
-    for (unsigned round = 0;; ++round) {
-      for (int i = 0; i < 64; ++i) {
-        if (!locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire)) return;
-        cpu_relax();
-      }
-      if (round < 64) {
-        sched_yield();
-      } else {
-        // The holder was preempted by a thread that outranks us both; yielding alone would never let it run.
-        const timespec pause{0, 50'000};
-        // Not nanosleep(): that is a cancellation point.
-        syscall(SYS_nanosleep, &pause, nullptr);
-      }
-    }
+    spin_while([this] {
+      return locked_.load(std::memory_order_relaxed) || locked_.exchange(true, std::memory_order_acquire);
+    });
   }
 
   std::atomic<bool> locked_{false};

@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "base/lock.h"
+#include "base/biased_lock.h"
 #include "nic/event.h"
 
 namespace anydat::nic {
@@ -182,7 +182,7 @@ class CompletionQueue {
   }
 
  protected:
-  mutable base::SpinLock lock_;
+  mutable base::Biased<base::SpinLock> lock_;
   EventRing ring_;  // written with lock_ held
   // Somebody may have to be woken by what is added. Written with lock_ held.
   std::atomic<bool> watched_{false};

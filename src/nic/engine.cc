@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "base/biased_lock.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "nic/run_safely.h"
@@ -26,6 +27,7 @@ Status Engine::start() {
   spin_ns_ = base::env_number(base::EnvVar::spin_us).value_or(50) * 1000;
   if (!poller_.open()) return Status::no_memory;
   loop_.start(poller_);
+  base::allow_bias();
 
   const os::SignalsOfOurThreads mask;
   Status status = Status::ok;
@@ -72,7 +74,7 @@ void Engine::unlock_after_work() ANYDAT_NO_ANALYSIS {
   do {
     tasks_.run();
     owner_.store(nullptr, std::memory_order_relaxed);
-    mutex_.unlock();
+    mutex_.unlock_and_look();
   } while (tasks_.pending_in_order() && try_lock());  // as in unlock()
 }
 

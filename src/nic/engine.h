@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/list.h"
-#include "base/lock.h"
+#include "base/biased_lock.h"
 #include "nic/loop.h"
 #include "nic/poll_clock.h"
 #include "nic/run_queue.h"
@@ -67,9 +67,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
     if (tasks_.pending()) [[unlikely]]
       return unlock_after_work();
     owner_.store(nullptr, std::memory_order_relaxed);
-    mutex_.unlock();
-    // A task that came after the look above found the engine held and relies on us. Releasing is an exchange and
-    // adding one is too, so either its try_lock succeeds or we see the task.
+    // A task that came after the look above found the engine held and relies on us: either its try_lock succeeds or we
+    // see the task.
+    mutex_.unlock_and_look();
     if (tasks_.pending_in_order() && try_lock()) [[unlikely]]
       unlock_after_work();
   }
@@ -199,7 +199,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void tell_of_loss() ANYDAT_REQUIRES(this);
   void progress_thread();
 
-  base::Mutex mutex_;
+  base::Biased<base::Mutex> mutex_;
   std::atomic<const void*> owner_{nullptr};  // of mutex_; null while nobody holds it
   base::Nanoseconds spin_ns_ = 50'000;       // fixed by start()
   os::Poller poller_;                        // fixed by start(); its bell gets the leader out of poll(2)

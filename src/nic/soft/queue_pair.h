@@ -374,7 +374,7 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<CompletionQueue*> recv_queue_{nullptr};
   std::atomic<CompletionQueue*> send_queue_{nullptr};
 
-  mutable base::SpinLock send_lock_;
+  mutable base::Biased<base::SpinLock> send_lock_;
   SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
   RdmaLane<WorkKind::rdma_write> write_lane_;  // these three likewise, but for a guess
   RdmaLane<WorkKind::rdma_read> read_lane_;

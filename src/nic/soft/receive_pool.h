@@ -126,7 +126,7 @@ class ReceivePool final : public ReceiveQueue {
   ReceiveQueueEvents* events_;  // fixed at creation; called with lock_ released
   const ZoneId zone_;
 
-  mutable base::SpinLock lock_;
+  mutable base::Biased<base::SpinLock> lock_;
   // The ring is replaced by whoever may take, with lock_ held: either is enough to read it.
   std::unique_ptr<std::byte[]> ring_ ANYDAT_GUARDED_BY(lock_);
   std::size_t stride_ ANYDAT_GUARDED_BY(lock_) = 0;

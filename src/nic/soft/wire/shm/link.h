@@ -248,7 +248,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   std::uint32_t pressed_ = 0;  // the first key that the peer is to let go of; others are looked at after it
   base::Nanoseconds pressed_until_ = 0;
 
-  base::SpinLock tx_lock_;
+  base::Biased<base::SpinLock> tx_lock_;
   RingWriter tx_ ANYDAT_GUARDED_BY(tx_lock_);
   std::deque<Control> waiting_controls_ ANYDAT_GUARDED_BY(tx_lock_);
   base::List<Turn, &Turn::place> blocked_ ANYDAT_GUARDED_BY(tx_lock_);
