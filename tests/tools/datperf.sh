@@ -83,6 +83,15 @@ done
 measure lat --op write --poll events --size 9000 --slots 32 --iters 200 --endpoints 3 --srq
 [ "$(json poll)" = events ] && [ "$(json slots)" = 32 ] || die "the JSON does not say how it was measured"
 measure lat --size 64 --slots 1 --iters 500
+# By calls for many.
+for options in '' --srq '--endpoints 3' '--endpoints 3 --srq --window 8 --slots 2'; do
+  for wire in shm tcp; do
+    # shellcheck disable=SC2086  # several words
+    measure rate --size 8 --iters 3001 --at-once 4 --wire $wire $options
+  done
+done
+measure bw --size 1MiB --iters 20 --at-once 64
+[ "$(json at_once)" = 64 ] || die "the JSON does not say how it was measured"
 measure rate --size 8 --window 16 --slots 4 --batch 2 --iters 2000
 [ "$(json window) $(json slots) $(json batch) $(json bidirectional)" = '16 4 2 OFF' ] ||
   die "the JSON does not say how it was measured"
@@ -154,6 +163,11 @@ refused 'only the latency of Writes' bw --op write --poll events
 refused 'only the latency of Writes' lat --poll events
 refused 'blocks in neither' bw --bidirectional --wait block
 refused 'no more than the window' rate --window 4 --batch 8
+refused 'no more than half of the window' rate --window 8 --at-once 5
+refused 'a stream in one direction' lat --at-once 4
+refused 'a stream in one direction' bw --op write --at-once 4
+refused 'a stream in one direction' rate --bidirectional --at-once 4
+refused 'the batch is what one call posts' rate --at-once 4 --batch 4
 refused 'no latencies' bw --histogram
 refused 'say which with --size' lat --raw "$work/raw"
 refused 'excludes' lat --iters 5 --duration 1

@@ -153,6 +153,7 @@ class Run {
 
   template <bool kBlock>
   bool streamed(Side& side, std::uint64_t first, std::uint64_t now, std::uint64_t count) {
+    if (params_.at_once != 0) return stream_at_once(side, first, now);
     if (!params_.bidirectional) return stream<kBlock>(side, first, now);
     return exchange(side, first, now, count, tally_, received_);
   }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "common/ticks.h"
 #include "datperf/side.h"
@@ -29,6 +30,12 @@ class Turn {
       if (++at_ == endpoints_) at_ = 0;
     }
     return endpoint;
+  }
+  // Which has the next messages, `most` at most, and how many.
+  std::uint32_t next_row(std::uint64_t most, std::uint32_t& count) {
+    count = static_cast<std::uint32_t>(std::min<std::uint64_t>(left_, most));
+    left_ -= count - 1;
+    return next();
   }
 
  private:
@@ -106,6 +113,31 @@ bool drain(Side& side, std::uint64_t count, Tally& tally) {
     DAT_EVENT event;
     std::uint64_t sequence = 0;
     if (!side.receive<kBlock>(event) || !side.read(event, tally, sequence) || !side.repost(event)) return false;
+  }
+  return true;
+}
+
+// The same by calls for many.
+inline bool stream_at_once(Side& side, std::uint64_t first, std::uint64_t count) {
+  Turn turn(side, first);
+  for (std::uint64_t i = 0; i < count;) {
+    std::uint32_t in_a_row = 0;
+    const std::uint32_t endpoint = turn.next_row(std::min<std::uint64_t>(count - i, side.at_once()), in_a_row);
+    if (!side.send_row(endpoint, first + i, in_a_row)) return false;
+    i += in_a_row;
+  }
+  return true;
+}
+inline bool drain_at_once(Side& side, std::uint64_t count, Tally& tally) {
+  for (std::uint64_t i = 0; i < count;) {
+    std::span<const DAT_EVENT> events;
+    if (!side.receive_row(count - i, events)) return false;
+    for (const DAT_EVENT& event : events) {
+      std::uint64_t sequence = 0;
+      if (!side.read(event, tally, sequence)) return false;
+    }
+    if (!side.repost_row(events)) return false;
+    i += events.size();
   }
   return true;
 }

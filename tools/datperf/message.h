@@ -16,6 +16,7 @@ namespace datperf {
 
 inline constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kEndpointsMax = 65536;
+inline constexpr std::uint32_t kAtOnceMax = 64;
 inline constexpr std::uint32_t kWindowMax = 4096;  // and of what a batch may be
 inline constexpr std::uint32_t kSlotsMax = 16384;
 inline constexpr std::uint64_t kItersMax = 1'000'000'000'000;  // of a phase that is announced
@@ -35,8 +36,8 @@ inline std::uint64_t carried(std::uint64_t size, std::uint64_t sequence) {
   return size >= sizeof sequence ? sequence : sequence & ((std::uint64_t{1} << (8 * size)) - 1);
 }
 
-// Reads what others may be writing just then, as they may because the user wants it so (alike()): the thread sanitizer shall
-// not see it.
+// Reads what others may be writing just then, as they may because the user wants it so (alike()): the thread sanitizer
+// shall not see it.
 #if defined(__SANITIZE_THREAD__)
 #define ANYDAT_DATPERF_UNSEEN [[gnu::no_sanitize_thread]]
 #else

@@ -40,6 +40,11 @@ void add_flow(CLI::App* command, Options& options) {
       ->check(power_of_two(kSlotsMax));
   command->add_option("--batch", options.batch, "Posts in a row before completions are looked at (default: the window)")
       ->check(CLI::Range(std::uint32_t{1}, kWindowMax));
+  command
+      ->add_option("--at-once", options.at_once,
+                   "Sends, receives and events that one of anydat's calls for many handles (default: those of the "
+                   "standard, one each)")
+      ->check(CLI::Range(std::uint32_t{1}, kAtOnceMax));
   command->add_flag("--bidirectional", options.bidirectional, "Streams in both directions at the same time");
   command
       ->add_option("--poll", options.poll, "How the arrival of a Write is learnt of: from memory, or a Send behind it")
@@ -70,10 +75,15 @@ void refuse_nonsense(const Options& options) {
   refuse(options.bidirectional && options.wait == "block", "--bidirectional",
          "a side that sends and receives polls both, and blocks in neither");
   refuse(options.window != 0 && options.batch > options.window, "--batch", "no more than the window can be in a row");
+  refuse(options.at_once != 0 && (lat || options.op != "send" || options.wait == "block" || options.bidirectional),
+         "--at-once", "there are calls for many Sends that are polled for, as a stream in one direction");
+  refuse(options.at_once != 0 && options.batch != 0, "--at-once", "the batch is what one call posts");
+  refuse(options.window != 0 && options.at_once > std::max(options.window / 2, 1u), "--at-once",
+         "no more than half of the window can go at once");
   refuse(options.histogram && !lat, "--histogram", "a stream has no latencies");
   refuse(!options.raw.empty() && options.size == 0, "--raw", "the file is for one size: say which with --size");
   refuse(options.clients > 1 && (options.seconds != 0 || options.window != 0 || options.slots != 0 ||
-                                 options.batch != 0 || options.bidirectional),
+                                 options.batch != 0 || options.at_once != 0 || options.bidirectional),
          "--clients", "several clients have a number of messages and nothing else in common");
 }
 
@@ -99,11 +109,12 @@ Params params_of(const Options& options, std::uint64_t size) {
   params.window = options.window;
   params.slots = options.slots;
   params.batch = options.batch;
+  params.at_once = options.at_once;
   params.bidirectional = options.bidirectional;
   params.endpoints = options.endpoints;
   params.clients = options.clients;
   params.client = options.client;
-  params.burst = options.burst;
+  params.burst = options.at_once != 0 ? options.at_once : options.burst;
   params.size = size;
   params.iters = options.iters != 0 ? options.iters : default_iters(options.metric, size, slow_path);
   params.warmup = std::clamp<std::uint64_t>(params.iters / 10, 10, 10'000);

@@ -24,6 +24,7 @@ struct Options {
   std::uint32_t window = 0;  // 0: by size, and so the next two
   std::uint32_t slots = 0;
   std::uint32_t batch = 0;
+  std::uint32_t at_once = 0;
   bool bidirectional = false;
   std::string wait = "poll";
   std::string poll = "memory";

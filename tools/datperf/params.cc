@@ -28,7 +28,7 @@ struct Wire {
   std::uint64_t size, iters, warmup, run;
   std::uint8_t window, slots;  // 0, or 1 more than the logarithm
   std::uint8_t bidirectional, notices;
-  std::uint16_t batch, reserved;
+  std::uint16_t batch, at_once;
 };
 static_assert(sizeof(Wire) == sizeof(WireParams));
 
@@ -44,19 +44,24 @@ std::uint32_t unpacked(std::uint8_t bits) {
 bool fits_together(const Wire& wire) {
   const bool lat = wire.metric == static_cast<std::uint8_t>(Metric::lat);
   const bool write = wire.op == static_cast<std::uint8_t>(Op::write);
-  if (wire.bidirectional > 1 || wire.notices > 1 || wire.reserved != 0) return false;
+  if (wire.bidirectional > 1 || wire.notices > 1) return false;
   if (lat && (wire.window != 0 || wire.batch != 0 || wire.bidirectional != 0)) return false;
   if (wire.notices != 0 && !(lat && write)) return false;
+  if (wire.at_once != 0 &&
+      (lat || wire.op != static_cast<std::uint8_t>(Op::send) || wire.block != 0 || wire.bidirectional != 0)) {
+    return false;
+  }
   if (lat && write && wire.block != 0 && wire.notices == 0) return false;
   if (wire.bidirectional != 0 && wire.block != 0) return false;
   // Of several clients each would have to say when it begins.
-  return wire.clients == 1 ||
-         (wire.iters != 0 && wire.bidirectional == 0 && wire.window == 0 && wire.slots == 0 && wire.batch == 0);
+  return wire.clients == 1 || (wire.iters != 0 && wire.bidirectional == 0 && wire.window == 0 && wire.slots == 0 &&
+                               wire.batch == 0 && wire.at_once == 0);
 }
 bool within_bounds(const Wire& wire) {
   return wire.endpoints >= 1 && wire.endpoints <= kEndpointsMax && wire.index < wire.endpoints && wire.clients >= 1 &&
          wire.endpoints % wire.clients == 0 && wire.size >= 1 && wire.size <= kSizeMax &&
-         wire.window <= packed(kWindowMax) && wire.slots <= packed(kSlotsMax) && wire.batch <= kWindowMax;
+         wire.window <= packed(kWindowMax) && wire.slots <= packed(kSlotsMax) && wire.batch <= kWindowMax &&
+         wire.at_once <= kAtOnceMax;
 }
 
 }  // namespace
@@ -104,7 +109,7 @@ WireParams encode(const Params& params, std::uint32_t index) {
                   .bidirectional = params.bidirectional,
                   .notices = params.notices,
                   .batch = static_cast<std::uint16_t>(params.batch),
-                  .reserved = 0};
+                  .at_once = static_cast<std::uint16_t>(params.at_once)};
   WireParams bytes{};
   std::memcpy(bytes.data(), &wire, sizeof wire);
   return bytes;
@@ -128,6 +133,7 @@ std::optional<Params> decode(std::span<const std::byte> bytes) {
                 .window = unpacked(wire.window),
                 .slots = unpacked(wire.slots),
                 .batch = wire.batch,
+                .at_once = wire.at_once,
                 .bidirectional = wire.bidirectional != 0,
                 .notices = wire.notices != 0,
                 .size = wire.size,

@@ -32,6 +32,7 @@ struct Params {
   std::uint32_t window = 0;     // operations of one endpoint in flight, a power of two; 0: by size
   std::uint32_t slots = 0;      // buffers that are used in turn, at either end, a power of two; 0: by size
   std::uint32_t batch = 0;      // posts in a row before completions are looked at; 0: as many as the window takes
+  std::uint32_t at_once = 0;    // posts and events of a stream of Sends by one of anydat's calls; 0: the standard's
   bool bidirectional = false;   // a stream in either direction at the same time
   bool notices = false;         // lat of Writes: a Send behind each tells of it
   std::uint64_t size = 8;       // bytes in a message

@@ -53,6 +53,7 @@ Json to_json(const Result& result) {
                                                                    : std::max(sizing.window, transfers_of(params)))},
       {"slots", params.op == Op::send ? sizing.send_slots : rdma_slots(params)},
       {"batch", or_null(params.batch != 0, params.batch)},
+      {"at_once", or_null(params.at_once != 0, params.at_once)},
       {"bidirectional", params.bidirectional},
   };
   // A metric that was not measured is null rather than absent, so that every line has the same keys.

@@ -242,6 +242,7 @@ class Server {
   template <bool kBlock>
   static bool run_loop(Side& side, std::uint64_t count, Tally& tally) {
     if (side.params().metric == Metric::lat) return echo<kBlock>(side, count, tally);
+    if (side.params().at_once != 0) return drain_at_once(side, count, tally);
     std::uint64_t received = 0;
     return side.params().bidirectional ? exchange(side, 0, count, count, tally, received)
                                        : drain<kBlock>(side, count, tally);

@@ -38,6 +38,7 @@ std::string text_of(const Report& report) {
 
 Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
     : adapter_(adapter), params_(params), sizing_(sizing_of(params, role)), alike_(alike(params)) {
+  if (params.at_once != 0) rows_ = std::make_unique<Rows>();
   const std::uint64_t endpoints = params.endpoints;
   const std::uint64_t receivers = params.srq ? 1 : endpoints;
   const std::uint64_t receives = sizing_.receives * receivers;

@@ -11,6 +11,12 @@
 #ifndef ANYDAT_TOOLS_DATPERF_SIDE_H
 #define ANYDAT_TOOLS_DATPERF_SIDE_H
 
+#include <anydat/anydat.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +59,13 @@ class Side {
   // Posts the message `sequence` on one endpoint, after waiting for a free slot.
   template <bool kBlock>
   bool send(std::uint32_t endpoint, std::uint64_t sequence);
+  // How many one call posts: what the user has said, but never more than can be waited for.
+  std::uint32_t at_once() const { return std::min(params_.at_once, std::max(sizing_.window / 2, 1u)); }
+  // The same of several, with consecutive numbers, by calls for many. `count` is at most at_once().
+  bool send_row(std::uint32_t endpoint, std::uint64_t sequence, std::uint32_t count);
+  // The next messages that have arrived, at least one and at most `most`; they stay until the next call.
+  bool receive_row(std::uint64_t most, std::span<const DAT_EVENT>& events);
+  bool repost_row(std::span<const DAT_EVENT> events);
   bool has_slot(std::uint32_t endpoint) const {
     return lanes_[endpoint].posted - lanes_[endpoint].completed < sizing_.window;
   }
@@ -100,6 +113,11 @@ class Side {
     std::uint64_t completed = 0;  // of them known to be complete
   };
 
+  static bool is_message(const DAT_EVENT& event) {
+    return event.event_number == DAT_DTO_COMPLETION_EVENT &&
+           event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS;
+  }
+
   static constexpr int kLaneShift = 48;  // a request's cookie: lane in the high bits, number of the request below
 
   template <bool kBlock>
@@ -131,7 +149,8 @@ class Side {
  private:
   void post_report(std::uint32_t endpoint, const Report& report);
   template <bool kBlock>
-  bool wait_for_slot(Lane& lane);
+  bool wait_for_slot(Lane& lane, std::uint32_t count = 1);
+  DAT_COMPLETION_FLAGS number(std::uint32_t endpoint, DAT_DTO_COOKIE& cookie);
   bool post_send(std::uint32_t endpoint, DAT_LMR_TRIPLET message);
   void make_endpoint(std::uint32_t index);
   bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
@@ -140,6 +159,15 @@ class Side {
   bool finished_ = false;         // the client has said so already
   std::vector<DAT_EVENT> early_;  // the first report, if it came while other connections were still coming up
   std::string failure_;
+
+  // Of the calls for many, as many as one of them handles: what it is told, and what it tells.
+  struct Rows {
+    std::array<ANYDAT_EP_POST, kAtOnceMax> posts;
+    std::array<ANYDAT_SRQ_POST, kAtOnceMax> srq_posts;
+    std::array<DAT_LMR_TRIPLET, kAtOnceMax> segments;
+    std::array<DAT_EVENT, kAtOnceMax> events;
+  };
+  std::unique_ptr<Rows> rows_;
 };
 
 // The operations below are in the header so that a measuring loop is one function.
@@ -164,8 +192,7 @@ inline bool Side::next_event(DAT_EVD_HANDLE evd, DAT_EVENT& event) {
 template <bool kBlock>
 inline bool Side::receive(DAT_EVENT& event) {
   if (!next_event<kBlock>(inbox_.get(), event)) return false;
-  const auto& completion = event.event_data.dto_completion_event_data;
-  if (event.event_number == DAT_DTO_COMPLETION_EVENT && completion.status == DAT_DTO_SUCCESS) [[likely]]
+  if (is_message(event)) [[likely]]
     return true;
   return lost(event);
 }
@@ -194,8 +221,8 @@ inline bool Side::repost(const DAT_EVENT& event) {
 }
 
 template <bool kBlock>
-bool Side::wait_for_slot(Lane& lane) {
-  while (lane.posted - lane.completed == sizing_.window) {
+bool Side::wait_for_slot(Lane& lane, std::uint32_t count) {
+  while (lane.posted - lane.completed > sizing_.window - count) {
     DAT_EVENT event;
     if (!next_event<kBlock>(outbox_.get(), event) || !completed(event)) return false;
   }
@@ -228,19 +255,20 @@ inline bool Side::event_if_there(DAT_EVD_HANDLE evd, DAT_EVENT& event, bool& the
 
 inline bool Side::receive_if_there(DAT_EVENT& event, bool& there) {
   if (!event_if_there(inbox_.get(), event, there)) return false;
-  const auto& completion = event.event_data.dto_completion_event_data;
-  return !there || (event.event_number == DAT_DTO_COMPLETION_EVENT && completion.status == DAT_DTO_SUCCESS) ||
-         lost(event);
+  return !there || is_message(event) || lost(event);
+}
+
+// Counts the next request of an endpoint: its cookie, and whether it asks for its completion.
+inline DAT_COMPLETION_FLAGS Side::number(std::uint32_t endpoint, DAT_DTO_COOKIE& cookie) {
+  const std::uint64_t number = ++lanes_[endpoint].posted;
+  cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
+  return (number & (sizing_.signal_every - 1)) == 0 ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
 }
 
 inline bool Side::post_send(std::uint32_t endpoint, DAT_LMR_TRIPLET message) {
-  Lane& lane = lanes_[endpoint];
-  const std::uint64_t number = ++lane.posted;
-  const bool signalled = (number & (sizing_.signal_every - 1)) == 0;
   DAT_DTO_COOKIE cookie;
-  cookie.as_64 = std::uint64_t{endpoint} << kLaneShift | number;
-  const DAT_RETURN status = dat_ep_post_send(lane.ep.get(), 1, &message, cookie,
-                                             signalled ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG);
+  const DAT_COMPLETION_FLAGS flags = number(endpoint, cookie);
+  const DAT_RETURN status = dat_ep_post_send(lanes_[endpoint].ep.get(), 1, &message, cookie, flags);
   return status == DAT_SUCCESS || refused("dat_ep_post_send", status);
 }
 
@@ -251,6 +279,59 @@ inline bool Side::send(std::uint32_t endpoint, std::uint64_t sequence) {
   const std::size_t offset = next_slot(endpoint);
   if (!alike_) stamp(send_memory_.data() + offset, params_.size, sequence);
   return post_send(endpoint, send_memory_.at(offset, params_.size));
+}
+
+inline bool Side::send_row(std::uint32_t endpoint, std::uint64_t sequence, std::uint32_t count) {
+  Lane& lane = lanes_[endpoint];
+  if (!wait_for_slot<false>(lane, count)) return false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t offset = next_slot(endpoint);
+    if (!alike_) stamp(send_memory_.data() + offset, params_.size, sequence + i);
+    rows_->segments[i] = send_memory_.at(offset, params_.size);
+    ANYDAT_EP_POST& post = rows_->posts[i];
+    post.num_segments = 1;
+    post.local_iov = &rows_->segments[i];
+    post.completion_flags = number(endpoint, post.user_cookie);
+  }
+  DAT_COUNT posted = 0;
+  const DAT_RETURN status =
+      anydat_ep_post_sends(lane.ep.get(), static_cast<DAT_COUNT>(count), rows_->posts.data(), &posted);
+  return status == DAT_SUCCESS || refused("anydat_ep_post_sends", status);
+}
+
+inline bool Side::receive_row(std::uint64_t most, std::span<const DAT_EVENT>& events) {
+  const auto room = static_cast<DAT_COUNT>(std::min<std::uint64_t>(most, params_.at_once));
+  DAT_COUNT count = 0;
+  DAT_RETURN status = DAT_SUCCESS;
+  do {
+    status = anydat_evd_dequeue_many(inbox_.get(), room, rows_->events.data(), &count);
+    if (status != DAT_SUCCESS && DAT_GET_TYPE(status) != DAT_QUEUE_EMPTY)
+      return refused("anydat_evd_dequeue_many", status);
+  } while (status != DAT_SUCCESS);
+  events = std::span(rows_->events).first(static_cast<std::size_t>(count));
+  for (const DAT_EVENT& event : events)
+    if (!is_message(event)) return lost(event);
+  return true;
+}
+
+inline bool Side::repost_row(std::span<const DAT_EVENT> events) {
+  for (std::size_t done = 0; done < events.size();) {
+    const DAT_EP_HANDLE ep = events[done].event_data.dto_completion_event_data.ep_handle;
+    DAT_COUNT count = 0, posted = 0;
+    for (; done < events.size(); ++done, ++count) {
+      const auto& completion = events[done].event_data.dto_completion_event_data;
+      if (!params_.srq && completion.ep_handle != ep) break;
+      const auto at = static_cast<std::size_t>(count);
+      DAT_LMR_TRIPLET& sink = rows_->segments[at];
+      sink = receive_memory_.at(completion.user_cookie.as_64 * sizing_.stride, sizing_.stride);
+      rows_->srq_posts[at] = {1, &sink, completion.user_cookie};
+      rows_->posts[at] = {1, &sink, completion.user_cookie, DAT_COMPLETION_DEFAULT_FLAG};
+    }
+    const DAT_RETURN status = params_.srq ? anydat_srq_post_recvs(srq_.get(), count, rows_->srq_posts.data(), &posted)
+                                          : anydat_ep_post_recvs(ep, count, rows_->posts.data(), &posted);
+    if (status != DAT_SUCCESS) return refused("posting receives", status);
+  }
+  return true;
 }
 
 }  // namespace datperf
