@@ -99,7 +99,7 @@ struct RunRequest {
   std::uint64_t size = 64, iters = 100, warmup = 0, run = 1;
   std::uint8_t window = 0, slots = 0;
   std::uint8_t bidirectional = 0, notices = 0;
-  std::uint16_t batch = 0, reserved = 0;
+  std::uint16_t batch = 0, at_once = 0;
 };
 static_assert(sizeof(RunRequest) == 64);
 
@@ -192,7 +192,11 @@ TEST_P(ToolServers, DatperfRefusesWhatIsOutOfRange) {
   refused("batch", [](RunRequest& request) { request.batch = 4097; });
   refused("a direction too many", [](RunRequest& request) { request.bidirectional = 2; });
   refused("notices of Sends", [](RunRequest& request) { request.notices = 1; });
-  refused("reserved", [](RunRequest& request) { request.reserved = 1; });
+  refused("too many at once", [](RunRequest& request) { request.at_once = 65; });
+  refused("Writes at once", [](RunRequest& request) { request.at_once = request.op = 1; });
+  refused("waits for many at once", [](RunRequest& request) { request.at_once = request.block = 1; });
+  refused("many at once in both directions", [](RunRequest& request) { request.at_once = request.bidirectional = 1; });
+  refused("many at once of latency", [](RunRequest& request) { request.metric = 0, request.at_once = 1; });
   refused("blocks in both", [](RunRequest& request) { request.bidirectional = request.block = 1; });
   refused("window of latency", [](RunRequest& request) { request.metric = 0, request.window = 3; });
   refused("both ways of latency", [](RunRequest& request) { request.metric = 0, request.bidirectional = 1; });
