@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/biased_lock.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace anydat::base {
 
 namespace {
 
-// Biases are given again only when so many times as long has gone by as it took to take the last one away. So that
-// takes a few thousandths of the time of a process at most, whatever its threads do.
+// Biases are given again only when so many times as long has gone by as it took to take away all before: that takes
+// half a percent of the time of a process at most, whatever its threads do. A thread may be stopped while it is at it,
+// which is not counted.
 constexpr Nanoseconds kRest = 256;
+constexpr Nanoseconds kCountedAtMost = 1'000'000;
 
 constinit std::atomic<bool> allowed{false};
 constinit std::atomic<Nanoseconds> rests_until{0};
+
+void rest_for(Nanoseconds spent, Nanoseconds now) {
+  const Nanoseconds rest = kRest * std::min(spent, kCountedAtMost);
+  Nanoseconds until = rests_until.load();
+  while (!rests_until.compare_exchange_weak(until, std::max(until, now) + rest)) {
+  }
+}
 
 }  // namespace
 
@@ -22,32 +33,43 @@ void allow_bias() {
 
 void Bias::earn() {
   if (!allowed.load(std::memory_order_relaxed) || now_ns() < rests_until.load(std::memory_order_relaxed)) return;
+  auto mine = std::find(threads_.begin(), threads_.end(), this_thread());
+  if (mine == threads_.end()) mine = std::find(threads_.begin(), threads_.end(), 0u);
+  if (mine == threads_.end()) return;
+  *mine = this_thread();
+  last_grant_ = this_thread() + static_cast<std::uintptr_t>(mine - threads_.begin());
   // Seen by the next who has the lock underneath, by its release.
-  thread_.store(this_thread(), std::memory_order_relaxed);
+  granted_.store(last_grant_, std::memory_order_relaxed);
 }
 
 // With the lock underneath held.
 void Bias::revoke() {
-  if (!thread_.load(std::memory_order_relaxed)) return;
+  if (granted_.load(std::memory_order_relaxed) == 0) return;
   const Nanoseconds start = now_ns();
-  thread_.store(nullptr, std::memory_order_relaxed);
+  granted_.store(0, std::memory_order_relaxed);
   thread_fence();
   const Nanoseconds end = now_ns();
-  rests_until.store(end + kRest * (end - start), std::memory_order_relaxed);
+  rest_for(end - start, end);
 }
 
 void Bias::take_away() {
   revoke();
-  spin_while([this] { return mark_.load(std::memory_order_acquire) != kFree; });
+  spin_while([this] { return entered(); });
 }
 
-bool Bias::try_take_away() {
-  // Its thread holds it: this thread, to which nothing happens meanwhile.
-  if (thread_.load(std::memory_order_relaxed) == this_thread()) return false;
+const Bias::Mark* Bias::try_to_take_away() {
+  // This thread's own: it holds the lock, and stays as it is.
+  Mark& holder = mark(last_grant_);
+  if (mine()) return &holder;
   revoke();
-  // A thread that has claimed the lock knows a few instructions later whether it has it.
-  spin_while([this] { return mark_.load(std::memory_order_acquire) == kClaimed; });
-  return mark_.load(std::memory_order_acquire) == kFree;
+  // A thread that has claimed the lock knows a few instructions later whether it has it. What is seen first is what
+  // counts: a thread that has lost the bias may claim the lock once more, and goes away.
+  std::uint8_t seen = kFree;
+  spin_while([&] {
+    seen = holder.load(std::memory_order_acquire);
+    return seen == kClaimed;
+  });
+  return seen == kFree ? nullptr : &holder;
 }
 
 }  // namespace anydat::base

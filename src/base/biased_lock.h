@@ -7,7 +7,10 @@
 // a thread that has taken the lock many times in a row, and only while little time has gone into taking biases away.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cassert>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/annotations.h"
@@ -23,25 +26,36 @@ void allow_bias();
 //
 // The thread marks the lock as held and then looks whether it still has the bias; who takes the bias away clears it,
 // has all threads pass a fence, and then looks for the mark: one of the two sees the other (Dekker). A bias is given by
-// the thread itself, while it holds the lock underneath; whoever else gets in between has that lock, too, and passes
-// what it wrote on to the next.
+// the thread itself, while it holds the lock underneath.
+//
+// A thread that has lost the bias may be anywhere between its first look and wiping its mark, for any time. So each has
+// a mark of its own, which no other thread ever writes.
 class Bias {
  public:
-  // For a thread that holds nothing of this lock. True: it holds the lock now, and leave() gives it back. False: it has
-  // to take the lock underneath. In between others may find the mark, and leave the lock to this thread.
-  bool enter() { return mine() && claim(kHeld); }
-  // The same for a thread that will not insist, and may hold the lock already.
+  using Mark = std::atomic<std::uint8_t>;
+
+  // For a thread that does not hold this lock. True: it holds the lock now, and leave() gives it back. False: it has to
+  // take the lock underneath. In between others may find its mark, and leave the lock to it.
+  bool enter() {
+    const std::uintptr_t grant = granted_.load(std::memory_order_relaxed);
+    if (!mine(grant)) return false;
+    assert(mark(grant).load(std::memory_order_relaxed) == kFree);  // or this thread holds the lock
+    return claim(grant, kHeld);
+  }
+  // The same for a thread that may hold the lock, and will not insist: others do not leave the lock to it before it has
+  // it.
   bool try_enter() {
-    if (!(mine() && !marked() && claim(kClaimed))) return false;
-    mark_.store(kHeld, std::memory_order_relaxed);
+    const std::uintptr_t grant = granted_.load(std::memory_order_relaxed);
+    if (!mine(grant) || mark(grant).load(std::memory_order_relaxed) != kFree || !claim(grant, kClaimed)) return false;
+    mark(grant).store(kHeld, std::memory_order_relaxed);
     return true;
   }
 
   // Whether the calling thread has the bias.
-  bool mine() const { return thread_.load(std::memory_order_relaxed) == this_thread(); }
+  bool mine() const { return mine(granted_.load(std::memory_order_relaxed)); }
 
-  // By who has entered.
-  void leave() { mark_.store(kFree, std::memory_order_release); }
+  // By who has entered. Nobody has earned a bias since.
+  void leave() { mark(last_grant_).store(kFree, std::memory_order_release); }
   // The same for who looks afterwards whether others have tried to get in meanwhile, and have gone away.
   void leave_and_look() {
     leave();
@@ -51,29 +65,30 @@ class Bias {
       full_fence();
   }
 
-  // By who holds the lock underneath. From here on until it is released nobody else holds the lock.
-  void keep_out() {
-    if (thread_.load(std::memory_order_relaxed) || marked()) [[unlikely]]
+  // By who holds the lock underneath. When it returns nobody else has the lock, until that is released.
+  void await_entry() {
+    if (granted_.load(std::memory_order_relaxed) != 0 || entered()) [[unlikely]]
       take_away();
   }
-  // The same, but gives up where the thread with the bias holds the lock.
-  bool try_keep_out() {
-    if (thread_.load(std::memory_order_relaxed) || marked()) [[unlikely]]
-      return try_take_away();
-    return true;
+  // The same, but does not wait for a thread that has the lock by its bias, or will take it without fail: then it
+  // answers with that thread's mark, and else with null.
+  const Mark* try_entry() {
+    if (granted_.load(std::memory_order_relaxed) != 0 || entered()) [[unlikely]]
+      return try_to_take_away();
+    return nullptr;
   }
-  // By who has tried so in vain and has released the lock underneath. Whether it has been left since: then nobody may
-  // know of this try, and it is to be made once more.
-  bool left_since() const {
+  // For who has been answered so and has released the lock underneath since. Whether that thread has left the lock: it
+  // may not know then that somebody tried, so it is to be tried once more.
+  static bool has_left(const Mark& holder) {
     full_fence();
-    return !marked();
+    return holder.load(std::memory_order_relaxed) == kFree;
   }
 
   // By who holds the lock by the lock underneath, and is about to release it.
   void note_use() {
-    const void* const thread = this_thread();
-    if (last_ != thread) {
-      last_ = thread;
+    const std::uintptr_t thread = this_thread();
+    if (user_ != thread) {
+      user_ = thread;
       uses_ = 0;
     } else if (++uses_ == kUsesToEarn) [[unlikely]] {
       uses_ = 0;
@@ -83,34 +98,41 @@ class Bias {
 
  private:
   static constexpr std::uint8_t kFree = 0;
-  static constexpr std::uint8_t kClaimed = 1;  // by a thread that may find that it has lost the bias, and go away
+  static constexpr std::uint8_t kClaimed = 1;  // by a thread that goes away if it finds that it has lost the bias
   static constexpr std::uint8_t kHeld = 2;     // or by a thread that takes the lock underneath if it has lost the bias
   static constexpr std::uint32_t kUsesToEarn = 64;
+  static constexpr std::size_t kThreads = 4;  // that may ever have the bias of one lock
 
-  // A thread that is started when another has ended may come by the same address, and with it by its biases. That is as
-  // good as being it: what the other did was over before.
-  static const void* this_thread() { return __builtin_thread_pointer(); }
+  // A thread that is started when another has ended may come by the same address, and with it by its biases and marks.
+  // That is as good as being it: what the other did was over before.
+  static std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }
+  // A grant is the thread and, in the bits that are 0 in its address, which mark it has.
+  static bool mine(std::uintptr_t grant) { return (grant ^ this_thread()) < kThreads; }
+  Mark& mark(std::uintptr_t grant) { return marks_[grant % kThreads]; }
+  // By who holds the lock underneath. Only who has had the last grant can be in by one.
+  bool entered() { return mark(last_grant_).load(std::memory_order_acquire) != kFree; }
 
-  // Also by a thread that has just lost the bias and does not know yet.
-  bool marked() const { return mark_.load(std::memory_order_acquire) != kFree; }
-  bool claim(std::uint8_t mark) {
-    mark_.store(mark, std::memory_order_relaxed);
+  bool claim(std::uintptr_t grant, std::uint8_t how) {
+    mark(grant).store(how, std::memory_order_relaxed);
     compiler_fence();
-    if (mine()) [[likely]]
+    if (granted_.load(std::memory_order_relaxed) == grant) [[likely]]
       return true;
-    leave();
+    mark(grant).store(kFree, std::memory_order_release);
     return false;
   }
   void take_away();
-  bool try_take_away();
+  const Mark* try_to_take_away();
   void revoke();
   void earn();
 
-  std::atomic<const void*> thread_{nullptr};  // that has the bias. Written with the lock underneath held
-  std::atomic<std::uint8_t> mark_{kFree};     // by the thread that has the bias, or has just lost it
-  // With the lock underneath held.
+  std::atomic<std::uintptr_t> granted_{0};  // 0: nobody has the bias. Written with the lock underneath held
+  std::array<Mark, kThreads> marks_{};      // each by the thread that it belongs to
+  // The rest with the lock underneath held, and nobody in by a bias; but for who is in by the last grant and reads
+  // that.
   std::uint32_t uses_ = 0;  // in a row, by
-  const void* last_ = nullptr;
+  std::uintptr_t user_ = 0;
+  std::uintptr_t last_grant_ = 0;
+  std::array<std::uintptr_t, kThreads> threads_{};  // whose the marks are
 };
 
 // The locks of base/lock.h with a bias.
@@ -136,9 +158,9 @@ class ANYDAT_CAPABILITY("mutex") Biased {
     }
   }
   // The same for a thread that looks afterwards for what others have left here for it because their try_lock() failed:
-  // it finds what they had written before they tried, if both do so sequentially consistently, and Lock is one that is
-  // released by an atomic exchange.
+  // it finds what they had written before they tried, if all do so sequentially consistently.
   void unlock_and_look() ANYDAT_RELEASE() ANYDAT_NO_ANALYSIS {
+    static_assert(Lock::kReleasedByExchange, "a look after a plain store might come before it");
     if (!underneath_) [[likely]] {
       bias_.leave_and_look();
     } else {
@@ -152,19 +174,21 @@ class ANYDAT_CAPABILITY("mutex") Biased {
  private:
   [[gnu::noinline]] void lock_underneath() ANYDAT_NO_ANALYSIS {
     lock_.lock();
-    bias_.keep_out();
+    bias_.await_entry();
     underneath_ = true;
   }
   [[gnu::noinline]] bool try_lock_underneath() ANYDAT_NO_ANALYSIS {
+    const Bias::Mark* holder = nullptr;
     do {
       if (!lock_.try_lock()) return false;
-      if (bias_.try_keep_out()) {
+      holder = bias_.try_entry();
+      if (!holder) {
         underneath_ = true;
         return true;
       }
       lock_.unlock();
       // Others have found the lock underneath taken meanwhile and rely on who has it.
-    } while (bias_.left_since());
+    } while (Bias::has_left(*holder));
     return false;
   }
   [[gnu::noinline]] void unlock_underneath() ANYDAT_NO_ANALYSIS {

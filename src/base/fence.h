@@ -12,6 +12,8 @@
 #include <atomic>
 #include <ctime>
 
+#include "base/clock.h"
+
 namespace anydat::base {
 
 inline void full_fence() {
@@ -49,8 +51,11 @@ inline void thread_fence() {
   if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
   // The process has forbidden it to itself since. No processor keeps a store to itself for anything like as long as
   // this, and a thread that is taken off its processor leaves nothing behind there.
-  const timespec pause{0, 10'000'000};
-  syscall(SYS_nanosleep, &pause, nullptr);
+  constexpr Nanoseconds kLongEnough = 10'000'000;
+  for (const Nanoseconds start = now_ns(); now_ns() - start < kLongEnough;) {
+    const timespec pause{0, 1'000'000};  // which signals may end, and filters forbid, too
+    syscall(SYS_nanosleep, &pause, nullptr);
+  }
   full_fence();
 }
 

@@ -24,7 +24,7 @@ inline void cpu_relax() {
 }
 
 // Returns when `condition()` has become false, which another thread sees to within some dozen instructions unless it is
-// kept from its processor: spins, yields, and then sleeps for moments.
+// kept from its processor: spins, yields, and then sleeps for moments, which grow while it lasts.
 template <typename Condition>
 [[gnu::noinline, gnu::cold]] void spin_while(Condition&& condition) {
   for (unsigned round = 0;; ++round) {
@@ -36,7 +36,8 @@ template <typename Condition>
       sched_yield();
     } else {
       // The other was preempted by a thread that outranks us both; yielding alone would never let it run.
-      const timespec pause{0, 50'000};
+      const unsigned doublings = (round - 64) / 16;
+      const timespec pause{0, 50'000L << (doublings < 4 ? doublings : 4)};
       // Not nanosleep(): that is a cancellation point.
       syscall(SYS_nanosleep, &pause, nullptr);
     }
@@ -47,6 +48,8 @@ template <typename Condition>
 // waits cannot be woken: it spins for a moment and then gives its processor to others (the holder may be preempted).
 class ANYDAT_CAPABILITY("mutex") SpinLock {
  public:
+  static constexpr bool kReleasedByExchange = false;
+
   void lock() ANYDAT_ACQUIRE() {
     if (!locked_.exchange(true, std::memory_order_acquire)) [[likely]]
       return;
@@ -71,6 +74,8 @@ class ANYDAT_CAPABILITY("mutex") SpinLock {
 // For longer sections. A thread that waits long sleeps and is woken by the release.
 class ANYDAT_CAPABILITY("mutex") Mutex {
  public:
+  static constexpr bool kReleasedByExchange = true;
+
   void lock() ANYDAT_ACQUIRE() {
     std::uint32_t free = kFree;
     if (word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) return;
