@@ -163,7 +163,8 @@ struct RmrParameters {
   Segment lmr_triplet;
   Privileges mem_priv;
   std::uint32_t rmr_context;
-  bool zero_based;  // D2-RMR-8
+  bool zero_based;   // D2-RMR-8, as the next
+  bool of_endpoint;  // its context works on the connection alone whose endpoint has bound it
 };
 
 struct SrqAttributes {
@@ -193,6 +194,7 @@ struct ProviderAttributes {
   bool high_watermarks;        // of endpoints
   bool srq_of_any_zone;        // an endpoint may use the SRQ of another zone
   bool counts_taken_receives;  // both answers of dat_ep_recv_query
+  bool endpoint_windows;       // beside those of a zone
   Count num_provider_specific_attr;
   const NamedAttribute* provider_specific_attr;  // the instance's, as long as it is open
 };

@@ -98,12 +98,15 @@ Error Ep::locate_in_window(const char* call, const Segment& local, std::uint64_t
                 "{}: the local buffer names the RMR context {:#x}; no RMR has it", call, local.key);
   }
   constexpr std::uint32_t kRights = nic::access::kRemoteWrite | nic::access::kLocalWrite;
-  switch (window->resolve(local.address, local.length, zone_.load(std::memory_order_relaxed), kRights, where)) {
+  const nic::RegionUser user(zone_.load(std::memory_order_relaxed), queue_pair_->scope());
+  switch (window->resolve(local.address, local.length, user, kRights, where)) {
     case nic::RegionCheck::ok:
       return kSuccess;
     case nic::RegionCheck::wrong_zone:
-      return fail(Code::protection_violation, Detail::none,
-                  "{}: the RMR with context {:#x} is not of the endpoint's protection zone", call, local.key);
+      return fail(
+          Code::protection_violation, Detail::none,
+          "{}: the RMR with context {:#x} is not of the endpoint's protection zone, or another endpoint's alone", call,
+          local.key);
     case nic::RegionCheck::no_right:
       return fail(Code::privileges_violation, Detail::privileges_write,
                   "{}: the RMR with context {:#x} is not bound with REMOTE_WRITE", call, local.key);

@@ -418,6 +418,7 @@ ProviderAttributes Ia::provider_attributes() const {
           info.has_watermarks,
           info.shared_queue_of_any_zone,
           info.counts_taken_buffers,
+          endpoint_windows(),
           static_cast<Count>(provider_attributes_.size()),
           provider_attributes_.data()};
 }

@@ -92,6 +92,8 @@ class Ia final : public Object, public nic::AdapterEvents {
   // Whether a window can be the sink of a Read (D2-READRMR): where the library's own table says what a key opens, and
   // no device's, which tells local from remote keys.
   bool reads_into_windows() const { return zero_based(); }
+  // Whether a window can be one endpoint's alone (D2-RMR-1).
+  bool endpoint_windows() const { return kind_.extended && nic_->info().queue_pair_windows; }
   // What a region may be registered with (D2-LMR-7).
   Privileges privileges() const {
     return kAllPrivileges | ((abilities() & nic::ability::kAtomics) != 0 ? nic::access::kRemoteAtomic : 0);
@@ -123,7 +125,7 @@ class Ia final : public Object, public nic::AdapterEvents {
   // (engine) A number for a CNO.
   std::uint64_t next_cno() { return ++last_cno_; }
   const std::shared_ptr<AgentThread>& agents() const { return agents_; }
-  nic::ZoneId next_zone() { return ++last_zone_; }
+  nic::ZoneId next_zone() { return last_zone_ = last_zone_ % nic::kZoneMax + 1; }
 
   // The LMR with this context, or null.
   Lmr* find_lmr(std::uint32_t context) const {

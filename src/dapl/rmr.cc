@@ -25,25 +25,29 @@ std::uint32_t local_rights_for(std::uint32_t remote) {
 
 }  // namespace
 
-Rmr::Rmr(Ia& ia, Pz& pz) : Object(ia, kType), pz_(pz), window_(ia.nic().create_window(pz.zone(), *this)) {
+Rmr::Rmr(Ia& ia, Pz& pz, nic::WindowScope scope)
+    : Object(ia, kType), pz_(pz), scope_(scope), window_(ia.nic().create_window(pz.zone(), scope, *this)) {
   pz_.use();
 }
 
-Error Rmr::create(Pz& pz, Handle* handle) {
-  if (!handle) return fail(Argument::rmr_handle, "dat_rmr_create: rmr_handle is NULL");
+Error Rmr::create(const char* call, Pz& pz, nic::WindowScope scope, Handle* handle) {
+  if (!handle) return fail(Argument::rmr_handle, "{}: rmr_handle is NULL", call);
   Ia& ia = pz.ia();
-  auto made = std::make_unique<Rmr>(ia, pz);
+  if (scope == nic::WindowScope::queue_pair && !ia.endpoint_windows()) {
+    return fail(Code::model_not_supported, Detail::none, "{}: {} has no windows of one endpoint", call, ia.name());
+  }
+  auto made = std::make_unique<Rmr>(ia, pz, scope);
   Rmr* rmr = made->window_ ? ia.adopt(std::move(made)) : nullptr;
   if (!rmr) {
     pz.release();
-    return ia.out_of("dat_rmr_create", "memory windows", Detail::memory_region);
+    return ia.out_of(call, "memory windows", Detail::memory_region);
   }
   *handle = rmr->handle();
   return kSuccess;
 }
 
 RmrParameters Rmr::query() const {
-  return {ia().handle(), pz_.handle(), triplet_, rights_, context_, zero_based_};
+  return {ia().handle(), pz_.handle(), triplet_, rights_, context_, zero_based_, of_endpoint()};
 }
 
 Error Rmr::bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& ep, std::uint64_t cookie,
@@ -90,16 +94,21 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& 
     on_bind(tag, false);  // refused, or flushed already (RMR-BIND-13)
     return error;
   }
-  if (bound_by_ == tag) {
-    bound_ = key;
-  } else if (!pending_.empty() && pending_.back().tag == tag) {
+  if (context) *context = lmr ? key : 0;
+  const bool pending = !pending_.empty() && pending_.back().tag == tag;
+  if (pending) {
     pending_.back().key = key;
+  } else if (bound_by_ == tag) {
+    bound_ = key;
+  } else if (of_endpoint()) {
+    if (bound_by_ == 0) show_nothing();
+    return kSuccess;  // it has ended already, or was flushed
   }
+  shown_by_ = tag;
   triplet_ = lmr ? part : Segment{};
   rights_ = lmr ? remote : 0;
   context_ = lmr ? key : 0;
   zero_based_ = zero_based;
-  if (context) *context = context_;
   return kSuccess;
 }
 
@@ -108,12 +117,34 @@ void Rmr::on_bind(std::uint64_t tag, bool bound) {
   const std::uint32_t context = found->lmr;
   const std::uint32_t key = found->key;
   pending_.erase(found);
+  // What was flushed with its connection is not to look as if it stood for something that ended with it as well.
+  if (!bound && of_endpoint() && bound_by_ == 0 && shown_by_ == tag) show_nothing();
   if (!bound || freed_) return;
   bound_ = key;
   bound_by_ = tag;
-  if (lmr_) lmr_->unbind();
+  forget_lmr();
   lmr_ = context != 0 ? ia().find_lmr(context) : nullptr;  // alive, or it could not have been bound to
   if (lmr_) lmr_->bind();
+}
+
+void Rmr::on_unbound(std::uint64_t tag) {
+  if (shown_by_ == tag) show_nothing();
+  if (bound_by_ != tag) return;
+  bound_ = 0;
+  bound_by_ = 0;
+  forget_lmr();
+}
+
+void Rmr::forget_lmr() {
+  if (lmr_) std::exchange(lmr_, nullptr)->unbind();
+}
+
+void Rmr::show_nothing() {
+  triplet_ = {};
+  rights_ = 0;
+  context_ = 0;
+  zero_based_ = false;
+  shown_by_ = 0;
 }
 
 std::optional<Error> Rmr::free() {
@@ -127,7 +158,7 @@ std::optional<Error> Rmr::free() {
 void Rmr::shut_down() {
   freed_ = true;
   window_->close();
-  if (lmr_) std::exchange(lmr_, nullptr)->unbind();
+  forget_lmr();
   pz_.release();
 }
 

@@ -17,13 +17,16 @@ class Lmr;
 class Pz;
 
 // A remote memory region: a window onto a part of an LMR. All with the engine held.
+//
+// One of an endpoint is what 1.2 has not: it opens its part to the peer of that endpoint alone by which it is bound,
+// and its binding ends with the connection, or when the peer gives it back (D2-RMR-2 to D2-RMR-4, D2-RMR-9).
 class Rmr final : public Object, public nic::WindowEvents {
  public:
   static constexpr HandleType kType = HandleType::rmr;
 
-  Rmr(Ia& ia, Pz& pz);
+  Rmr(Ia& ia, Pz& pz, nic::WindowScope scope);
 
-  static Error create(Pz& pz, Handle* handle);
+  static Error create(const char* call, Pz& pz, nic::WindowScope scope, Handle* handle);
   RmrParameters query() const;
   // `zero_based`: peers name its bytes by their offset (D2-RMR-7).
   Error bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& ep, std::uint64_t cookie,
@@ -34,6 +37,7 @@ class Rmr final : public Object, public nic::WindowEvents {
 
   // nic::WindowEvents
   void on_bind(std::uint64_t tag, bool bound) override;
+  void on_unbound(std::uint64_t tag) override;
 
  private:
   struct Pending {
@@ -42,15 +46,21 @@ class Rmr final : public Object, public nic::WindowEvents {
     std::uint32_t key;  // what peers are to know it by; 0 until post_bind() has returned
   };
 
+  void forget_lmr();
+  void show_nothing();
+  bool of_endpoint() const { return scope_ == nic::WindowScope::queue_pair; }
+
   Pz& pz_;
+  const nic::WindowScope scope_;
   std::unique_ptr<nic::Window> window_;
   bool freed_ = false;
   Lmr* lmr_ = nullptr;          // bound to
   std::uint32_t bound_ = 0;     // what peers know it by
-  std::uint64_t bound_by_ = 0;  // the tag of the bind that has made it so
+  std::uint64_t bound_by_ = 0;  // the tag of the bind that has made it so; 0: none has, or it has ended
   std::vector<Pending> pending_;
   std::uint64_t last_tag_ = 0;
-  // Of the last bind that was posted (RMR-QUERY-3).
+  // Of the last bind that was posted (RMR-QUERY-3), unless that has ended.
+  std::uint64_t shown_by_ = 0;
   Segment triplet_{};
   Privileges rights_ = 0;
   std::uint32_t context_ = 0;

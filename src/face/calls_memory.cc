@@ -63,9 +63,10 @@ dapl::Error lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* 
 }
 
 dapl::Error rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr) {
-  ANYDAT_OBJECT(Pz, pz, pz_handle, "dat_rmr_create", handle_pz);
+  const char* call = "dat_rmr_create";
+  ANYDAT_OBJECT(Pz, pz, pz_handle, call, handle_pz);
   base::Guard guard(pz->ia().engine());
-  return dapl::Rmr::create(*pz, rmr);
+  return dapl::Rmr::create(call, *pz, nic::WindowScope::zone, rmr);
 }
 
 dapl::Error rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {

@@ -263,7 +263,7 @@ void fill(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& to) {
   to.num_provider_specific_attr = from.num_provider_specific_attr;
   to.provider_specific_attr =
       reinterpret_cast<DAT_NAMED_ATTR*>(const_cast<dapl::NamedAttribute*>(from.provider_specific_attr));
-  tell_more(to);
+  tell_more(from, to);
 }
 
 }  // namespace anydat::face

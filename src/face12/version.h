@@ -107,7 +107,7 @@ static_assert(fields_of(DAT_EP_FIELD_RECV_EVD_HANDLE) == dapl::ep_field::kRecvEv
 static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kConnectEvd);
 
 inline void tell_more(const dapl::Ia&, DAT_IA_ATTR&) {}
-inline void tell_more(DAT_PROVIDER_ATTR&) {}
+inline void tell_more(const dapl::ProviderAttributes&, DAT_PROVIDER_ATTR&) {}
 inline void tell_more(const dapl::EpParameters&, DAT_EP_PARAM&) {}
 inline void tell_more(const dapl::LmrParameters&, DAT_LMR_PARAM&) {}
 inline void tell_more(const dapl::RmrParameters&, DAT_RMR_PARAM&) {}

@@ -90,8 +90,8 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const
 dapl::Error rmr_create_for_ep(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr) {
   const char* call = "dat_rmr_create_for_ep";
   ANYDAT_OBJECT(Pz, pz, pz_handle, call, handle_pz);
-  if (!rmr) return dapl::fail(at(2), "{}: rmr_handle is NULL", call);
-  return not_supported(call, "windows of one endpoint are");
+  base::Guard guard(pz->ia().engine());
+  return dapl::Rmr::create(call, *pz, nic::WindowScope::queue_pair, rmr);
 }
 
 dapl::Error ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,

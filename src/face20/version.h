@@ -158,9 +158,9 @@ static_assert(fields_of(DAT_EP_FIELD_COMM) == dapl::ep_field::kUnchangeable);  /
 
 // D2-IA: what is shown as supported works.
 void tell_more(const dapl::Ia& ia, DAT_IA_ATTR& attr);
-inline void tell_more(DAT_PROVIDER_ATTR& attr) {
+inline void tell_more(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& attr) {
   attr.rdma_read_lmr_rmr_context_exposure = DAT_FALSE;
-  attr.rmr_scope_supported = DAT_RMR_SCOPE_PZ;
+  attr.rmr_scope_supported = from.endpoint_windows ? DAT_RMR_SCOPE_ANY : DAT_RMR_SCOPE_PZ;
   attr.is_signal_safe = DAT_FALSE;
   attr.ha_supported = DAT_FALSE;
   attr.ha_loadbalancing = DAT_HA_LB_NONE;
@@ -172,7 +172,7 @@ inline void tell_more(const dapl::LmrParameters& from, DAT_LMR_PARAM& param) {
   param.va_type = from.zero_based ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA;
 }
 inline void tell_more(const dapl::RmrParameters& from, DAT_RMR_PARAM& param) {
-  param.rmr_scope = DAT_RMR_SCOPE_PZ;
+  param.rmr_scope = from.of_endpoint ? DAT_RMR_SCOPE_EP : DAT_RMR_SCOPE_PZ;
   param.va_type = from.zero_based ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA;
 }
 

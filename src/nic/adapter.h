@@ -26,14 +26,20 @@ class QueuePair;
 // Why a connection attempt came to nothing (the cause, not the DAT event).
 enum class ConnectFailure : std::uint8_t { rejected_by_peer, refused, unreachable, timed_out };
 
-// What a bind came to, told before its completion.
+// What a bind came to, told before its completion; and its end, if nobody on this side has asked for that.
 class WindowEvents {
  public:
   virtual ~WindowEvents() = default;
   // The bind with that tag has been carried out, or, if not `bound`, never will be. May come before post_bind()
   // returns.
   virtual void on_bind(std::uint64_t tag, bool bound) = 0;
+  // What that bind has shown cannot be reached any more: the connection of its queue pair has ended, or its peer has
+  // invalidated the key. Of windows of one queue pair. May come before post_bind() returns, too.
+  virtual void on_unbound(std::uint64_t tag) = 0;
 };
+
+// Who may use a window: every queue pair of its zone, or the one alone by which it has been bound.
+enum class WindowScope : std::uint8_t { zone, queue_pair };
 
 // A memory window: a part of a region, opened to peers under a key of its own, one after another.
 //
@@ -237,6 +243,8 @@ class QueuePair {
   // `key` is what peers may use once the bind has completed, and never 0 but for a bind that has been flushed already
   // and will not be reported to the window. With the engine held.
   virtual Status post_bind(const BindRequest& request, std::uint32_t& key) = 0;
+  // What its windows alone have in the place of a zone (WindowScope::queue_pair); kNoZone: it has none.
+  virtual ZoneId scope() const { return kNoZone; }
 
   virtual void set_zone(ZoneId zone) = 0;
   virtual void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) = 0;
@@ -315,6 +323,7 @@ struct AdapterInfo {
   bool counts_taken_buffers = true;      // how many buffers of a shared queue one queue pair has taken: RecvInfo
   bool has_watermarks = true;            // set_watermarks() does what it says
   bool zero_based = false;               // access::kZeroBased
+  bool queue_pair_windows = false;       // WindowScope::queue_pair
   std::uint32_t abilities = 0;           // `ability`: to ask for and to carry out
   bool shared_queue_of_any_zone = true;  // a queue pair may use a receive queue of another zone
   // The same, announced by attributes of our own.
@@ -367,8 +376,8 @@ class Adapter {
   // For a call that quiesce() or cut() has told to ask again, without the engine: comes back when the answer may be
   // another.
   virtual void await_quiet() { engine().pause(); }
-  // Null when out of memory.
-  virtual std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) = 0;
+  // Null when out of memory. `scope` is what AdapterInfo says is there.
+  virtual std::unique_ptr<Window> create_window(ZoneId zone, WindowScope scope, WindowEvents& events) = 0;
 
   // Null when out of memory. `shared` is the shared receive queue, or null. It and `events` outlive the result.
   virtual std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

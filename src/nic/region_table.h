@@ -35,20 +35,20 @@ static_assert(sizeof(RegionEntry) == 32 && std::atomic<std::uint64_t>::is_always
 struct Region {
   std::uint64_t address;
   std::uint64_t length;
-  ZoneId zone;
+  ZoneId zone;  // or the scope of the one queue pair that may use it (RegionUser)
   std::uint32_t rights;
 
-  // May [at, at + count) be used with these rights by somebody of this zone (kAnyZone: the zone does not matter)? What
-  // is zero-based or a window's may not.
-  RegionCheck check(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted) const {
+  // May [at, at + count) be used with these rights by this user (kAnyZone: the zone does not matter)? What is
+  // zero-based or a window's may not.
+  RegionCheck check(std::uint64_t at, std::uint64_t count, RegionUser user, std::uint32_t wanted) const {
     return check(at, count, user, wanted, access::kIndirect);
   }
   // The same of memory that is named by its addresses whatever the region is: by what has been checked before.
-  RegionCheck covers(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted) const {
+  RegionCheck covers(std::uint64_t at, std::uint64_t count, RegionUser user, std::uint32_t wanted) const {
     return check(at, count, user, wanted, 0);
   }
   // The same of bytes that are named as the region has them named, and where they are in its owner's memory.
-  RegionCheck resolve(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted,
+  RegionCheck resolve(std::uint64_t at, std::uint64_t count, RegionUser user, std::uint32_t wanted,
                       std::uint64_t& where) const {
     where = at + (address - known().address);
     return covers(where, count, user, wanted);
@@ -57,10 +57,10 @@ struct Region {
   Region known() const {
     return {(rights & access::kZeroBased) != 0 ? 0 : address, length, zone, rights & ~access::kIndirect};
   }
-  RegionCheck check(std::uint64_t at, std::uint64_t count, ZoneId user, std::uint32_t wanted,
+  RegionCheck check(std::uint64_t at, std::uint64_t count, RegionUser user, std::uint32_t wanted,
                     std::uint32_t unwanted) const {
     if ((rights & (wanted | unwanted)) != wanted) return RegionCheck::no_right;
-    if (zone != user && user != kAnyZone) return RegionCheck::wrong_zone;
+    if (!user.is(zone)) return RegionCheck::wrong_zone;
     return holds(at, count) ? RegionCheck::ok : RegionCheck::out_of_bounds;
   }
   bool holds(std::uint64_t at, std::uint64_t count) const {
@@ -95,11 +95,11 @@ class RegionView {
   // The live region with this key; nothing if there is none.
   std::optional<Region> find(std::uint32_t key) const;
   // As Region::check(). length > 0.
-  RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+  RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, RegionUser user,
                     std::uint32_t rights) const;
-  RegionCheck covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+  RegionCheck covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, RegionUser user,
                      std::uint32_t rights) const;
-  RegionCheck resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, ZoneId zone, std::uint32_t rights,
+  RegionCheck resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, RegionUser user, std::uint32_t rights,
                       std::uint64_t& where) const;
 
  private:
@@ -121,22 +121,22 @@ inline std::optional<Region> RegionView::find(std::uint32_t key) const {
   return region;
 }
 
-inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+inline RegionCheck RegionView::check(std::uint32_t key, std::uint64_t address, std::uint64_t length, RegionUser user,
                                      std::uint32_t rights) const {
   const std::optional<Region> region = find(key);
-  return region ? region->check(address, length, zone, rights) : RegionCheck::unknown_key;
+  return region ? region->check(address, length, user, rights) : RegionCheck::unknown_key;
 }
 
-inline RegionCheck RegionView::covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+inline RegionCheck RegionView::covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, RegionUser user,
                                       std::uint32_t rights) const {
   const std::optional<Region> region = find(key);
-  return region ? region->covers(address, length, zone, rights) : RegionCheck::unknown_key;
+  return region ? region->covers(address, length, user, rights) : RegionCheck::unknown_key;
 }
 
-inline RegionCheck RegionView::resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, ZoneId zone,
+inline RegionCheck RegionView::resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, RegionUser user,
                                        std::uint32_t rights, std::uint64_t& where) const {
   const std::optional<Region> region = find(key);
-  return region ? region->resolve(at, length, zone, rights, where) : RegionCheck::unknown_key;
+  return region ? region->resolve(at, length, user, rights, where) : RegionCheck::unknown_key;
 }
 
 // The registered memory of one adapter: key -> range, zone and rights.
@@ -173,17 +173,17 @@ class RegionTable {
 
   std::optional<Region> find(std::uint32_t key) const { return view_.find(key); }
   bool alive(std::uint32_t key) const { return view_.alive(key); }
-  RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+  RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, RegionUser user,
                     std::uint32_t rights) const {
-    return view_.check(key, address, length, zone, rights);
+    return view_.check(key, address, length, user, rights);
   }
-  RegionCheck covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+  RegionCheck covers(std::uint32_t key, std::uint64_t address, std::uint64_t length, RegionUser user,
                      std::uint32_t rights) const {
-    return view_.covers(key, address, length, zone, rights);
+    return view_.covers(key, address, length, user, rights);
   }
-  RegionCheck resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, ZoneId zone, std::uint32_t rights,
+  RegionCheck resolve(std::uint32_t key, std::uint64_t at, std::uint64_t length, RegionUser user, std::uint32_t rights,
                       std::uint64_t& where) const {
-    return view_.resolve(key, at, length, zone, rights, where);
+    return view_.resolve(key, at, length, user, rights, where);
   }
   // Two keys of one slot have the same. It says nothing else.
   std::uint32_t slot_of(std::uint32_t key) const { return region_slot(key, spread_); }
@@ -235,9 +235,9 @@ class PeerRegions {
   // As those of RegionView.
   std::optional<Region> find(std::uint32_t key) const { return reaches(key) ? view().find(key) : std::nullopt; }
   bool alive(std::uint32_t key) const { return reaches(key) && view().alive(key); }
-  RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, ZoneId zone,
+  RegionCheck check(std::uint32_t key, std::uint64_t address, std::uint64_t length, RegionUser user,
                     std::uint32_t rights) const {
-    return reaches(key) ? view().check(key, address, length, zone, rights) : RegionCheck::unknown_key;
+    return reaches(key) ? view().check(key, address, length, user, rights) : RegionCheck::unknown_key;
   }
   // Of a key that has been found alive.
   const std::atomic<std::uint32_t>& life_of(std::uint32_t key) const { return view().life_of(key); }

@@ -90,6 +90,19 @@ inline constexpr std::uint32_t kIndirect = kZeroBased | kWindow;
 using ZoneId = std::uint32_t;  // of a protection zone; 0 is none
 inline constexpr ZoneId kNoZone = 0;
 inline constexpr ZoneId kAnyZone = ~ZoneId{0};  // in checks: whatever the zone is
+// Zones have numbers up to this one. Those behind it are of queue pairs: a window that only one of them may use has its
+// number in the place of a zone.
+inline constexpr ZoneId kZoneMax = (ZoneId{1} << 31) - 1;
+
+// Who wants to use memory: somebody of a zone, which may be a queue pair with windows that nobody else may use.
+struct RegionUser {
+  RegionUser(ZoneId its_zone) : RegionUser(its_zone, its_zone) {}  // NOLINT: a zone is a user like any other
+  RegionUser(ZoneId its_zone, ZoneId its_scope) : zone(its_zone), scope(its_scope) {}
+  bool is(ZoneId of_region) const { return of_region == zone || of_region == scope || zone == kAnyZone; }
+
+  ZoneId zone;
+  ZoneId scope;
+};
 
 using ConnQual = std::uint64_t;
 

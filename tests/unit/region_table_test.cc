@@ -10,10 +10,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
+
+#include "nic/soft/scopes.h"
 
 namespace anydat::test {
 namespace {
@@ -39,6 +43,37 @@ TEST(RegionTable, AKeyOpensItsRangeToItsZoneWithItsRights) {
   EXPECT_EQ(table.check(0, 1000, 100, 7, access::kRemoteRead), RegionCheck::unknown_key);
   table.remove(key);
   EXPECT_EQ(table.check(key, 1000, 100, 7, access::kRemoteRead), RegionCheck::unknown_key);
+}
+
+// D2-RMR-2: what has a queue pair's number in the place of a zone is that one's alone, and its zone's are its own as
+// well.
+TEST(RegionTable, WhatIsOfOneQueuePairOpensToNobodyElse) {
+  RegionTable table;
+  const ZoneId scope = kZoneMax + 5;
+  const std::uint32_t own = table.add({1000, 100, scope, access::kRemoteRead | access::kWindow});
+  const std::uint32_t shared = table.add({2000, 100, 7, access::kRemoteRead});
+  const auto check = [&](std::uint32_t key, RegionUser user) {
+    std::uint64_t where = 0;
+    return table.resolve(key, key == own ? 1000 : 2000, 100, user, access::kRemoteRead, where);
+  };
+  EXPECT_EQ(check(own, {7, scope}), RegionCheck::ok);
+  EXPECT_EQ(check(shared, {7, scope}), RegionCheck::ok);
+  EXPECT_EQ(check(own, {7, scope + 1}), RegionCheck::wrong_zone);
+  EXPECT_EQ(check(own, 7), RegionCheck::wrong_zone);
+  EXPECT_EQ(check(shared, {8, scope}), RegionCheck::wrong_zone);
+}
+
+TEST(Scopes, AreNoZonesAndNoTwoAreOne) {
+  soft::Scopes all;
+  std::optional<soft::Scopes::Own> first(std::in_place, all);
+  const ZoneId number = first->number();
+  const soft::Scopes::Own second(all);
+  EXPECT_GT(number, kZoneMax);
+  EXPECT_GT(second.number(), kZoneMax);
+  EXPECT_NE(second.number(), number);
+  first.reset();
+  const soft::Scopes::Own third(all);
+  EXPECT_NE(third.number(), second.number());
 }
 
 // RFC 5042, section 6: each single bit of a key that is not the right one's leads nowhere.

@@ -115,6 +115,7 @@ SoftAdapter::SoftAdapter(AdapterInfo info, std::string scope)
     : info_(std::move(info)), scope_(std::move(scope)), config_(SoftConfig::from_environment()) {
   info_.receiver_not_ready_ns = config_.receiver_not_ready_ns;
   info_.zero_based = true;
+  info_.queue_pair_windows = true;
   info_.abilities = ability::kImmediate | ability::kAtomics;
   shm_ = std::make_unique<shm::Fabric>(*this);
   if (config_.wire != SoftConfig::Wire::shm) iwarp_ = std::make_unique<iwarp::Fabric>(*this);
@@ -195,8 +196,8 @@ bool SoftAdapter::close_to_peers(std::uint32_t key) {
   return !shm_->press(key);
 }
 
-std::unique_ptr<Window> SoftAdapter::create_window(ZoneId zone, WindowEvents& events) {
-  return std::unique_ptr<Window>(new (std::nothrow) SoftWindow(*this, zone, events));
+std::unique_ptr<Window> SoftAdapter::create_window(ZoneId zone, WindowScope scope, WindowEvents& events) {
+  return std::unique_ptr<Window>(new (std::nothrow) SoftWindow(*this, zone, scope, events));
 }
 
 std::unique_ptr<QueuePair> SoftAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

@@ -11,6 +11,7 @@
 #include "nic/soft/page_faulter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/resident_pages.h"
+#include "nic/soft/scopes.h"
 #include "nic/soft/strangers.h"
 
 namespace anydat::nic::soft {
@@ -52,7 +53,7 @@ class SoftAdapter final : public Adapter {
   Status add_region(const Region& region, RegionKeys& keys) override;
   void remove_region(std::uint32_t key) override { regions_.remove(key); }
   bool quiesce(std::uint32_t key) override;
-  std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) override;
+  std::unique_ptr<Window> create_window(ZoneId zone, WindowScope scope, WindowEvents& events) override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                QueuePairEvents& events) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth, std::uint32_t segments, ZoneId zone,
@@ -66,6 +67,7 @@ class SoftAdapter final : public Adapter {
   // their connections. False while there are any: ask again.
   bool close_to_peers(std::uint32_t key);
   DeliveryBatch& batch() { return batch_; }
+  Scopes& scopes() { return scopes_; }
   // Pages of this process: which are there, and who brings in others.
   ResidentPages& resident_pages() { return resident_pages_; }
   PageFaulter& page_faulter() { return page_faulter_; }
@@ -103,7 +105,8 @@ class SoftAdapter final : public Adapter {
   PageFaulter page_faulter_{engine_};
   RegionTable regions_;
   MemoryUsers memory_users_;
-  Strangers strangers_;        // with the engine held
+  Scopes scopes_;
+  Strangers strangers_;  // with the engine held
   bool shares_memory_ = true;
   std::unique_ptr<shm::Fabric> shm_;
   std::unique_ptr<iwarp::Fabric> iwarp_;  // null: TCP is not wanted

@@ -25,8 +25,15 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
       regions_(adapter.regions()),
       events_(events),
       shared_(shared),
+      scope_(adapter.scopes()),
       not_ready_timer_([this] { not_ready_timed_out(); }),
-      bind_timer_([this] { pump(); }),
+      window_timer_([this] {
+        if (state() == State::ending) {
+          let_go_finished();
+        } else {
+          pump();
+        }
+      }),
       linger_timer_([this] { look_whether_to_linger(); }),
       deadline_timer_([this] {
         if (state() != State::connecting && state() != State::accepting) return;
@@ -371,16 +378,21 @@ void SoftQueuePair::end(Ending ending) {
   ending_ = ending;
   stop_waiting();
   adapter_.engine().cancel_timer(not_ready_timer_);
-  adapter_.engine().cancel_timer(bind_timer_);
+  adapter_.engine().cancel_timer(window_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(again_timer_);
   adapter_.engine().cancel_timer(linger_timer_);
+  windows_.take_back_all();  // D2-RMR-4
   // Before anybody is told that memory is his again.
   if (!stream_ || stream_->let_go()) let_go_finished();
 }
 
 // Everything posted completes, in order; then nothing is left but the state.
 void SoftQueuePair::let_go_finished() {
+  if (!windows_.take_back_all()) {
+    adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
+    return;
+  }
   if (failed_message_) flush_incoming_to(failed_message_);
   failed_message_ = nullptr;
   flush_sends(ending_.first_send_status);

@@ -20,12 +20,17 @@
 #include "nic/soft/memory_users.h"
 #include "nic/soft/rdma_lane.h"
 #include "nic/soft/receive_pool.h"
+#include "nic/soft/scopes.h"
 #include "nic/soft/send_ring.h"
 #include "nic/soft/stream.h"
+#include "nic/soft/window.h"
 
 namespace anydat::nic::soft {
 
 class SoftAdapter;
+
+// How soon a bind, or the end of a connection, looks again whether the peer has let go of what a window has shown.
+inline constexpr base::Nanoseconds kWindowLook = 200'000;
 
 // A message that is arriving, with the buffer it took.
 struct Incoming {
@@ -81,6 +86,7 @@ class SoftQueuePair final : public QueuePair {
   Status post_recv(const RecvRequest& request) override;
   Status post_recvs(const RecvRow& row, std::size_t& posted) override;
   Status post_bind(const BindRequest& request, std::uint32_t& key) override;
+  ZoneId scope() const override { return scope_.number(); }
   void set_zone(ZoneId zone) override;
   void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
   Status set_limits(const QueuePairLimits& limits) override;
@@ -190,6 +196,8 @@ class SoftQueuePair final : public QueuePair {
   template <typename F>
   bool with_request(std::uint64_t number, F&& f);
   ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
+  // As whom it, and its peer, use memory of this side.
+  RegionUser user() const { return {zone(), scope()}; }
   std::uint32_t reads_in() const { return reads_in_; }
   std::uint32_t reads_out() const {
     base::Guard guard(send_lock_);
@@ -371,6 +379,7 @@ class SoftQueuePair final : public QueuePair {
   // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
   std::atomic<State> state_{State::idle};
   std::atomic<ZoneId> zone_{kNoZone};
+  const Scopes::Own scope_;
   std::atomic<CompletionQueue*> recv_queue_{nullptr};
   std::atomic<CompletionQueue*> send_queue_{nullptr};
 
@@ -390,6 +399,7 @@ class SoftQueuePair final : public QueuePair {
   std::unique_ptr<Stream> stream_;  // written as state_ is
 
   // With the engine held.
+  OwnWindows windows_;
   std::vector<std::unique_ptr<Incoming>> incoming_;  // by number
   std::vector<std::unique_ptr<Incoming>> spare_incoming_;
   std::uint64_t finished_ = 0;  // the number of the last message that has completed
@@ -407,7 +417,7 @@ class SoftQueuePair final : public QueuePair {
   bool waits_for_receive_ = false;
   base::Nanoseconds waits_since_ = 0;
   Timer not_ready_timer_;
-  Timer bind_timer_;  // a bind waits for a peer that uses what the window has shown
+  Timer window_timer_;  // a bind, or the end, waits for a peer that uses what a window has shown
   Owed owed_;
   Patience linger_patience_{0, 0, 0};
   Timer linger_timer_;

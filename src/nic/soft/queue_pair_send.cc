@@ -16,9 +16,6 @@ namespace anydat::nic::soft {
 
 namespace {
 
-// How soon a bind looks again whether peers have let go of what its window has shown.
-constexpr base::Nanoseconds kBindLook = 200'000;
-
 constexpr std::uint32_t ability_for(WorkKind kind) {
   switch (kind) {
     case WorkKind::write_immediate:
@@ -332,11 +329,12 @@ bool SoftQueuePair::pump() {
         // takes entries out. The lock is not needed, and whoever uses the old key may need it.
         send_lock_.unlock();
         if (!entry.bind.window->withdrawn()) {
-          adapter_.engine().set_timer(bind_timer_, base::now_ns() + kBindLook);
+          adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
           send_lock_.lock();
           break;
         }
-        entry.bind.window->bind(entry.bind.key, entry.all().front(), entry.bind.rights, entry.bind.tag);
+        entry.bind.window->bind(entry.bind.key, entry.all().front(), entry.bind.rights, entry.bind.tag,
+                                {scope(), windows_, stream_->peer_copies()});
         send_lock_.lock();
         entry.finished = true;
         sends_.mark_sent();
@@ -372,7 +370,7 @@ bool SoftQueuePair::usable_still(const SendRequest& message) const {
   const std::uint32_t right = is_read(message.kind) ? access::kLocalWrite : access::kLocalRead;
   return std::all_of(message.segments.begin(), message.segments.end(), [&](const Segment& segment) {
     return segment.length == 0 ||
-           regions_.covers(segment.key, segment.address, segment.length, zone(), right) == RegionCheck::ok;
+           regions_.covers(segment.key, segment.address, segment.length, user(), right) == RegionCheck::ok;
   });
 }
 

@@ -48,6 +48,8 @@ class Stream {
   // tells what is in its way. To be called while no request is before them.
   virtual std::size_t send_row(const SendRow&) { return 0; }
 
+  // Whether the peer looks into the region table by itself, and copies.
+  virtual bool peer_copies() const { return false; }
   // The wire's name, as DAT_WIRE has it.
   virtual const char* wire() const = 0;
   // The queue pair has buffers again: deliver what is parked.

@@ -7,10 +7,26 @@
 
 namespace anydat::nic::soft {
 
+SoftWindow::~SoftWindow() {
+  close();
+  leave_list();
+}
+
+void SoftWindow::leave_list() {
+  if (listed_in_) std::exchange(listed_in_, nullptr)->all.remove(*this);
+}
+
 bool SoftWindow::withdrawn() {
   if (key_ != 0) leaving_ = std::exchange(key_, 0);
-  if (leaving_ != 0 && !adapter_.close_to_peers(leaving_)) return false;
+  if (leaving_ != 0 && !adapter_.close_to_peers(leaving_) && peers_copy_) return false;
   leaving_ = 0;
+  leave_list();
+  return true;
+}
+
+bool SoftWindow::taken_back() {
+  if (!withdrawn()) return false;
+  events_.on_unbound(tag_);
   return true;
 }
 
@@ -24,14 +40,23 @@ bool SoftWindow::can_bind(const Segment& part) const {
   return adapter_.regions().covers(part.key, part.address, part.length, zone_, 0) == RegionCheck::ok;
 }
 
-void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag) {
+void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag,
+                      const Binder& by) {
   if (closed_ || part.length == 0) {
     adapter_.regions().remove(key);
   } else {
     // A Read of this side may have the window for its sink (D2-READRMR-2): what peers may write, that may be put in.
     const std::uint32_t local = (rights & access::kRemoteWrite) != 0 ? access::kLocalWrite : 0;
-    adapter_.regions().publish(key, {part.address, part.length, zone_, rights | local | access::kWindow});
+    const bool own = scope_ == WindowScope::queue_pair;
+    adapter_.regions().publish(key,
+                               {part.address, part.length, own ? by.scope : zone_, rights | local | access::kWindow});
     key_ = key;
+    tag_ = tag;
+    peers_copy_ = by.peer_copies || !own;
+    if (own) {
+      listed_in_ = &by.windows;
+      by.windows.all.push_back(*this);
+    }
   }
   events_.on_bind(tag, true);
 }
@@ -39,6 +64,22 @@ void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t righ
 void SoftWindow::give_up(std::uint32_t key, std::uint64_t tag) {
   adapter_.regions().remove(key);
   events_.on_bind(tag, false);
+}
+
+bool OwnWindows::take_back_all() {
+  bool quiet = true;
+  for (SoftWindow* window = all.front(); window;) {
+    SoftWindow* const next = all.after(*window);  // it leaves the list if it is taken back
+    quiet &= window->taken_back();
+    window = next;
+  }
+  return quiet;
+}
+
+SoftWindow* OwnWindows::find(std::uint32_t key) const {
+  SoftWindow* window = all.front();
+  while (window && window->key() != key) window = all.after(*window);
+  return window;
 }
 
 }  // namespace anydat::nic::soft

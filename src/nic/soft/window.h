@@ -1,35 +1,68 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/list.h"
 #include "nic/adapter.h"
 
 namespace anydat::nic::soft {
 
 class SoftAdapter;
+struct OwnWindows;
 
 // A memory window: an entry of the region table that is replaced by another one with each bind. With the engine held.
+//
+// One of a queue pair's own has that one's number in the place of a zone, and is in its list from the bind until nobody
+// uses what the bind has shown any longer.
 class SoftWindow final : public Window {
  public:
-  SoftWindow(SoftAdapter& adapter, ZoneId zone, WindowEvents& events)
-      : adapter_(adapter), zone_(zone), events_(events) {}
-  ~SoftWindow() override { close(); }
+  SoftWindow(SoftAdapter& adapter, ZoneId zone, WindowScope scope, WindowEvents& events)
+      : adapter_(adapter), zone_(zone), scope_(scope), events_(events) {}
+  ~SoftWindow() override;
 
   void close() override;
 
   bool can_bind(const Segment& part) const;  // false: its region has gone meanwhile
   // Takes away what peers use now. False while one of them is in the middle of using it: ask again (RMR-BIND-6).
   bool withdrawn();
+  // The same where it is not this side's program that wants it, which is told.
+  bool taken_back();
+  // What a bind is carried out by.
+  struct Binder {
+    ZoneId scope;
+    OwnWindows& windows;
+    bool peer_copies;  // Stream::peer_copies()
+  };
   // Carries out, or gives up, the bind that reserved `key`. To carry it out requires: withdrawn().
-  void bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag);
+  void bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag, const Binder& by);
   void give_up(std::uint32_t key, std::uint64_t tag);
+  std::uint32_t key() const { return key_; }
 
  private:
+  friend struct OwnWindows;
+  void leave_list();
+
   SoftAdapter& adapter_;
   const ZoneId zone_;
+  const WindowScope scope_;
   WindowEvents& events_;
   std::uint32_t key_ = 0;      // what peers use now
   std::uint32_t leaving_ = 0;  // what they may be using still
+  std::uint64_t tag_ = 0;      // of the bind that has shown it
   bool closed_ = false;
+  // Peers check the table and copy by themselves. Only those of a queue pair by whose wire they do can be using what is
+  // its own: all others find in the table that it is not theirs.
+  bool peers_copy_ = true;
+  OwnWindows* listed_in_ = nullptr;  // null: it is of a zone, or shows nothing
+  base::ListLinks<SoftWindow> place_;
+};
+
+// Those that show something to the peer of one queue pair alone. With the engine held.
+struct OwnWindows {
+  // The peer is not to reach any of them any more. False while it is in the middle of using one: ask again.
+  bool take_back_all();
+  SoftWindow* find(std::uint32_t key) const;  // null: none has shown it, or it has been withdrawn
+
+  base::List<SoftWindow, &SoftWindow::place_> all;
 };
 
 }  // namespace anydat::nic::soft

@@ -176,7 +176,7 @@ void VerbsAdapter::await_quiet() {
   reaper_.call_done();
 }
 
-std::unique_ptr<Window> VerbsAdapter::create_window(ZoneId zone, WindowEvents& events) {
+std::unique_ptr<Window> VerbsAdapter::create_window(ZoneId zone, WindowScope, WindowEvents& events) {
   return std::unique_ptr<Window>(new (std::nothrow) VerbsWindow(*device_, zone, events));
 }
 

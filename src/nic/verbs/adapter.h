@@ -58,7 +58,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   void remove_region(std::uint32_t key) override;
   bool quiesce(std::uint32_t key) override;
   void await_quiet() override;
-  std::unique_ptr<Window> create_window(ZoneId zone, WindowEvents& events) override;
+  std::unique_ptr<Window> create_window(ZoneId zone, WindowScope scope, WindowEvents& events) override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                QueuePairEvents& events) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth, std::uint32_t segments, ZoneId zone,

@@ -168,7 +168,7 @@ void TcpStream::begin_send() {
 
 bool TcpStream::may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where) {
   const RegionCheck check =
-      fabric_.adapter().regions().resolve(segment_.stag, at, length, queue_pair_.zone(), access::kRemoteWrite, where);
+      fabric_.adapter().regions().resolve(segment_.stag, at, length, queue_pair_.user(), access::kRemoteWrite, where);
   if (check != RegionCheck::ok) refuse(refusal_of(check, false), CloseReason::remote_access);
   return check == RegionCheck::ok;
 }

@@ -319,7 +319,7 @@ bool TcpStream::serve_reads() {
     std::uint64_t where = 0;
     if (request.bytes > 0) {
       const RegionCheck check = fabric_.adapter().regions().resolve(
-          request.source_stag, request.source_offset, request.bytes, queue_pair_.zone(), access::kRemoteRead, where);
+          request.source_stag, request.source_offset, request.bytes, queue_pair_.user(), access::kRemoteRead, where);
       if (check != RegionCheck::ok) {
         refuse_read(read, check);
         return true;
@@ -366,7 +366,7 @@ bool TcpStream::serve_atomic(Served& served) {
   if (!served.was) {
     std::uint64_t where = 0;
     RegionCheck check = fabric_.adapter().regions().resolve(request.stag, request.offset, kAtomicBytes,
-                                                            queue_pair_.zone(), access::kRemoteAtomic, where);
+                                                            queue_pair_.user(), access::kRemoteAtomic, where);
     if (check == RegionCheck::ok && where % kAtomicBytes != 0) check = RegionCheck::out_of_bounds;
     if (check != RegionCheck::ok) {
       refuse_read(served, check);

@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 8;
+inline constexpr std::uint32_t kVersion = 9;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -235,6 +235,7 @@ static_assert(sizeof(Activity) <= kActivityBytes && std::atomic<std::uint8_t>::i
 // What a side must know of the other's end to use its memory.
 struct RdmaTerms {
   std::uint32_t zone;
+  std::uint32_t scope;     // of windows that are for this connection alone, in the place of a zone
   std::uint32_t reads_in;  // Reads, and atomic operations, that it serves at once
   std::uint32_t takes;     // what it carries out beyond RDMA: `ability`
 };

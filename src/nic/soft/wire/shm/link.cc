@@ -431,6 +431,12 @@ void Link::show(std::uint32_t key) {
   const std::uint32_t remote = access::kRemoteRead | access::kRemoteWrite;
   const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
   if (!region || (region->rights & remote) == 0 || (place != shown_.end() && *place == key)) return;
+  // What is for one connection alone is shown to no other peer.
+  if (region->zone > kZoneMax && std::none_of(streams_.begin(), streams_.end(), [&](const ShmStream* stream) {
+        return stream->scope() == region->zone;
+      })) {
+    return;
+  }
   try {
     shown_.insert(place, key);
   } catch (const std::bad_alloc&) {

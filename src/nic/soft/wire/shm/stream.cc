@@ -65,7 +65,7 @@ void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
 }
 
 RdmaTerms ShmStream::terms() const {
-  return {queue_pair_.zone(), queue_pair_.reads_in(), queue_pair_.takes()};
+  return {queue_pair_.zone(), queue_pair_.scope(), queue_pair_.reads_in(), queue_pair_.takes()};
 }
 
 bool ShmStream::awaits_ready_from(std::uint32_t remote) const {

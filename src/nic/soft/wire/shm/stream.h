@@ -48,6 +48,7 @@ class ShmStream final : public Stream {
   bool send_again(const SingleSend& send) override;
   std::size_t send_row(const SendRow& row) override;
   void resume_receiving() override;
+  bool peer_copies() const override { return true; }
   const char* wire() const override { return "shm"; }
   bool holds_messages() const override { return !parked_.empty(); }
   bool memory_changed() override;
@@ -66,6 +67,7 @@ class ShmStream final : public Stream {
   void piece_arrived(const CellView& view, const std::byte* bytes);
   void close_arrived(CloseReason reason);
   void let_posts_end() { queue_pair_.let_posts_end(); }
+  ZoneId scope() const { return queue_pair_.scope(); }
   void link_lost(WorkStatus why);
   void connect_failed(ConnectFailure why) { queue_pair_.connect_failed(why); }
   void nobody_listens();  // the stream may be gone when this returns
@@ -165,6 +167,8 @@ class ShmStream final : public Stream {
   bool atomic_done_arrived(const CellView& view);
   bool serve_reads();
   bool serve_atomic(const AtomicBody& body);
+  // As whom this side uses the peer's memory.
+  RegionUser remote_user() const { return {remote_terms_.zone, remote_terms_.scope}; }
   bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where);
 
   // Receiving: stream_receive.cc

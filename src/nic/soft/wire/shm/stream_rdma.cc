@@ -82,7 +82,7 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
     if (!mapped) return rdma_unmapped<kind>(message, progress, after_peer);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
     if (mapped->life->load(std::memory_order_acquire) != remote.key ||
-        mapped->region.check(remote.address, message.length, remote_terms_.zone, remote_right(kind)) != RegionCheck::ok)
+        mapped->region.check(remote.address, message.length, remote_user(), remote_right(kind)) != RegionCheck::ok)
         [[unlikely]] {
       return fail(progress, WorkStatus::remote_access);
     }
@@ -110,8 +110,8 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
   const bool here = (link_->within_process() || !after_peer) && is_here(remote);
   if (!here && !link_->reaches_peer()) return rdma_by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
-  if (!region || region->known().check(remote.address, message.length, remote_terms_.zone,
-                                       remote_right(message.kind)) != RegionCheck::ok) {
+  if (!region || region->known().check(remote.address, message.length, remote_user(), remote_right(message.kind)) !=
+                     RegionCheck::ok) {
     return fail(progress, WorkStatus::remote_access);
   }
   // From what the peer's program calls it to where it is.
@@ -392,7 +392,7 @@ bool ShmStream::serve_atomic(const AtomicBody& body) {
 
 bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right,
                       std::uint64_t& where) {
-  const RegionCheck check = fabric_.adapter().regions().resolve(key, at, length, queue_pair_.zone(), right, where);
+  const RegionCheck check = fabric_.adapter().regions().resolve(key, at, length, queue_pair_.user(), right, where);
   if (check == RegionCheck::ok) return true;
   queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
   return false;

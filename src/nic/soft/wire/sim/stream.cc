@@ -94,7 +94,7 @@ bool SimStream::place(const std::vector<std::byte>& segment) {
 
 void SimStream::place_write(const iwarp::SegmentHeader& header, std::span<const std::byte> payload) {
   if (payload.empty()) return;
-  if (adapter_.regions().check(header.stag, header.tagged_offset, payload.size(), queue_pair_.zone(),
+  if (adapter_.regions().check(header.stag, header.tagged_offset, payload.size(), queue_pair_.user(),
                                access::kRemoteWrite) != RegionCheck::ok) {
     refuse(iwarp::ddp_error::kInvalidStag, CloseReason::remote_access);
     return;
