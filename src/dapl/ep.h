@@ -81,6 +81,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
     std::size_t count_ = 0;
     nic::SingleRecv receives_[nic::kRowMax];
   };
+  // D2-SENDINV. `context`: of the peer's window, and not 0.
+  Error post_send_invalidate(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags,
+                             std::uint32_t context);
   // Of the extension (D2-EXT-5). The last is a fetch_add, whose `compare` means nothing, or a compare_swap.
   Error post_write_immediate(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
                              std::uint32_t value, CompletionFlags flags);
@@ -211,7 +214,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
     return kOpen.contain(now);
   }
   bool takes_requests_after_all();
-  Error check_extended(const char* call, nic::WorkKind kind, const Segment* remote, CompletionFlags flags);
+  Error check_extended(const char* call, std::uint32_t needed, CompletionFlags flags);
+  Error check_extended(const char* call, std::uint32_t needed, const Segment* remote, CompletionFlags flags);
   Error locate_in_window(const char* call, const Segment& local, std::uint64_t& where) const;
   Error post_outcome(const char* call, nic::Status status) const;
 

@@ -18,24 +18,27 @@ constexpr unsigned kFlags =
 
 }  // namespace
 
-// D2-EXT-5: what the three have in common, before their segments are looked at.
-Error Ep::check_extended(const char* call, nic::WorkKind kind, const Segment* remote, CompletionFlags flags) {
-  const std::uint32_t needed =
-      kind == nic::WorkKind::write_immediate ? nic::ability::kImmediate : nic::ability::kAtomics;
+// D2-EXT-5: what all have in common, before their segments are looked at. `needed`: of `ability`.
+Error Ep::check_extended(const char* call, std::uint32_t needed, CompletionFlags flags) {
   if ((ia().abilities() & needed) == 0) {
     return fail(Code::model_not_supported, Detail::none, "{}: {} has no such operation", call, ia().name());
   }
-  if (!remote) return fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
   const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
   if (const Error error = check_post_flags(call, flags, rules)) return error;
   if (!takes_requests()) return wrong_state(call);
   return kSuccess;
 }
 
+// The same of those that name memory of the peer.
+Error Ep::check_extended(const char* call, std::uint32_t needed, const Segment* remote, CompletionFlags flags) {
+  if (const Error error = check_extended(call, needed, flags)) return error;
+  return remote ? kSuccess : fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
+}
+
 Error Ep::post_write_immediate(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
                                std::uint32_t value, CompletionFlags flags) {
   const char* call = "dat_ib_post_rdma_write_immed";
-  if (const Error error = check_extended(call, nic::WorkKind::write_immediate, remote, flags)) return error;
+  if (const Error error = check_extended(call, nic::ability::kImmediate, remote, flags)) return error;
   CheckedSegments segments;
   const SegmentRules rules{call,
                            max_rdma_write_iov_.load(std::memory_order_relaxed),
@@ -62,10 +65,36 @@ Error Ep::post_write_immediate(Count num_segments, const Segment* iov, std::uint
   return post_outcome(call, queue_pair_->post_extended(request));
 }
 
+Error Ep::post_send_invalidate(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags,
+                               std::uint32_t context) {
+  const char* call = "dat_ep_post_send_with_invalidate";
+  if (const Error error = check_extended(call, nic::ability::kInvalidate, flags)) return error;
+  CheckedSegments segments;
+  const SegmentRules rules{call,
+                           max_request_iov_.load(std::memory_order_relaxed),
+                           "the endpoint's",
+                           zone_.load(std::memory_order_relaxed),
+                           nic::access::kLocalRead,
+                           ia().habits().sends_without_local_read.hint};
+  if (const Error error = segments.check(regions_, rules, num_segments, iov)) return error;
+  if (segments.length() > max_message_size_.load(std::memory_order_relaxed)) {
+    return too_long(Argument::local_iov, call, segments.length(), "max_message_size", max_message_size_.load(),
+                    ia().limits().max_message_size);
+  }
+  const nic::ExtendedRequest request{{cookie,
+                                      segments.span(),
+                                      segments.length(),
+                                      nic::WorkFlags(static_cast<std::uint8_t>(flags)),
+                                      nic::WorkKind::send_invalidate,
+                                      {0, context},
+                                      segments.regions_seen()}};
+  return post_outcome(call, queue_pair_->post_extended(request));
+}
+
 Error Ep::post_atomic(const Atomic& atomic, const Segment* local, std::uint64_t cookie, const Segment* remote,
                       CompletionFlags flags) {
   const char* call = atomic.kind == nic::WorkKind::fetch_add ? "dat_ib_post_fetch_and_add" : "dat_ib_post_cmp_and_swap";
-  if (const Error error = check_extended(call, atomic.kind, remote, flags)) return error;
+  if (const Error error = check_extended(call, nic::ability::kAtomics, remote, flags)) return error;
   CheckedSegments segments;
   const SegmentRules rules{call, 1, "an atomic operation's", zone_.load(std::memory_order_relaxed),
                            nic::access::kLocalWrite};

@@ -101,7 +101,8 @@ dapl::Error ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_
   if (invalidate == DAT_FALSE) return ep_post_send(ep_handle, num_segments, iov, cookie, flags);  // D2-SENDINV-1
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
   if (context == 0) return dapl::fail(at(7), "{}: rmr_context is 0", call);
-  return not_supported(call, "a Send that invalidates is");  // D2-SENDINV-5
+  const Segments segments(iov, num_segments, [&] { return ep->most_request_segments(); });
+  return ep->post_send_invalidate(num_segments, segments.get(), cookie.as_64, flags, context);
 }
 
 dapl::Error ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,

@@ -58,6 +58,16 @@ std::function<void(MpaPeer&, TcpTarget&)> read(const Lmr& (TcpTarget::*where)() 
   };
 }
 
+// A Send that asks for a key to be invalidated.
+std::function<void(MpaPeer&, TcpTarget&)> invalidate(std::uint32_t key) {
+  return [=](MpaPeer& peer, TcpTarget&) {
+    SegmentHeader header = send_header();
+    header.opcode = Opcode::send_invalidate;
+    header.stag = key;
+    peer.send_segment(header, hex("'x'"));
+  };
+}
+
 void ask_atomic(MpaPeer& peer, const Lmr& lmr, std::uint64_t offset, std::uint32_t key_change = 0) {
   SegmentHeader header = send_header();
   header.opcode = Opcode::atomic_request;
@@ -147,6 +157,16 @@ const std::vector<Offence>& offences() {
          header.opcode = Opcode::send_invalidate;
          header.stag = target.for_all().rmr_context();
          peer.send_segment(header, hex("'x'"));
+       }},
+      {"InvalidationOfNoKey", rdmap_error::kCannotInvalidate, invalidate(0x12345678)},
+      {"InvalidationOfZero", rdmap_error::kCannotInvalidate, invalidate(0)},
+      {"InvalidationThatComesLater", rdmap_error::kCannotInvalidate,
+       [](MpaPeer& peer, TcpTarget& target) {
+         peer.send_segment(send_header(1, 0, false), repeat(8));
+         SegmentHeader header = send_header(1, 8);
+         header.opcode = Opcode::send_invalidate;
+         header.stag = target.for_all().rmr_context();
+         peer.send_segment(header, repeat(8));
        }},
 
       // Writes.

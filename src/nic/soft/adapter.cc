@@ -116,7 +116,7 @@ SoftAdapter::SoftAdapter(AdapterInfo info, std::string scope)
   info_.receiver_not_ready_ns = config_.receiver_not_ready_ns;
   info_.zero_based = true;
   info_.queue_pair_windows = true;
-  info_.abilities = ability::kImmediate | ability::kAtomics;
+  info_.abilities = ability::kAll;
   shm_ = std::make_unique<shm::Fabric>(*this);
   if (config_.wire != SoftConfig::Wire::shm) iwarp_ = std::make_unique<iwarp::Fabric>(*this);
 }

@@ -27,13 +27,7 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
       shared_(shared),
       scope_(adapter.scopes()),
       not_ready_timer_([this] { not_ready_timed_out(); }),
-      window_timer_([this] {
-        if (state() == State::ending) {
-          let_go_finished();
-        } else {
-          pump();
-        }
-      }),
+      window_timer_([this] { look_at_windows(); }),
       linger_timer_([this] { look_whether_to_linger(); }),
       deadline_timer_([this] {
         if (state() != State::connecting && state() != State::accepting) return;
@@ -385,6 +379,12 @@ void SoftQueuePair::end(Ending ending) {
   windows_.take_back_all();  // D2-RMR-4
   // Before anybody is told that memory is his again.
   if (!stream_ || stream_->let_go()) let_go_finished();
+}
+
+void SoftQueuePair::look_at_windows() {
+  if (state() == State::ending) return let_go_finished();
+  pump();
+  if (std::exchange(invalidation_waits_, false) && !broken()) stream_->resume_receiving();
 }
 
 // Everything posted completes, in order; then nothing is left but the state.

@@ -40,7 +40,13 @@ struct Incoming {
   std::uint64_t placed = 0;  // bytes; they come in order, or `arrived` tells which
   bool solicited = false;
   WorkKind kind = WorkKind::recv;
-  std::uint32_t value = 0;  // as in Completion
+  std::uint32_t value = 0;    // as in Completion
+  bool invalidating = false;  // what it names has been found, and waits for its user
+  // Of a Send with Invalidate.
+  void invalidate(std::uint32_t key) {
+    kind = WorkKind::recv_invalidate;
+    value = key;
+  }
   // Where segments overtake each other.
   bool end_known = false;
   ByteRanges arrived{};
@@ -141,6 +147,13 @@ class SoftQueuePair final : public QueuePair {
   }
   void fail_message(Incoming& message, WorkStatus status);  // breaks the connection
   bool finish(Incoming& message);                           // likewise
+  // Whether the peer may have this key invalidated: it is of a window that is open to nobody else (D2-SENDINV-4).
+  bool may_invalidate(std::uint32_t key) const { return key != 0 && windows_.find(key); }
+  // Of a message that is all there: takes back what it invalidates, before it is finished (D2-SENDINV-3). not_yet: the
+  // peer is in the middle of using that, and Stream::resume_receiving() will come. no: it may not (any more); the
+  // stream ends the connection.
+  enum class Readiness : std::uint8_t { yes, not_yet, no };
+  Readiness make_ready(Incoming& message);
   // Places it, and finishes what is whole now, in the order of the messages. Not to be mixed with the calls around.
   Placement place_segment(const ArrivingSegment& segment);
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
@@ -335,6 +348,7 @@ class SoftQueuePair final : public QueuePair {
                       std::size_t count);
   static std::size_t pieces_of(std::span<const Segment> segments, std::uint64_t offset, std::size_t count,
                                std::span<iovec> pieces);
+  void look_at_windows();
   void linger();
   void look_whether_to_linger();
   // What one side still owes the other while the connection ends in order: any difference is progress.
@@ -417,7 +431,9 @@ class SoftQueuePair final : public QueuePair {
   bool waits_for_receive_ = false;
   base::Nanoseconds waits_since_ = 0;
   Timer not_ready_timer_;
-  Timer window_timer_;  // a bind, or the end, waits for a peer that uses what a window has shown
+  // A bind, the end, or a message that invalidates waits for a peer that uses what a window has shown.
+  Timer window_timer_;
+  bool invalidation_waits_ = false;
   Owed owed_;
   Patience linger_patience_{0, 0, 0};
   Timer linger_timer_;

@@ -226,6 +226,7 @@ Incoming* SoftQueuePair::begin_at(std::uint64_t number, std::uint64_t length, bo
   message->solicited = solicited;
   message->kind = WorkKind::recv;
   message->value = 0;
+  message->invalidating = false;
   message->end_known = false;
   message->arrived.clear();
   Incoming* result = message.get();
@@ -278,6 +279,18 @@ bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t
   scatter(message.buffer.all(), message.placed, bytes, count);
   message.placed += count;
   return true;
+}
+
+SoftQueuePair::Readiness SoftQueuePair::make_ready(Incoming& message) {
+  if (message.kind != WorkKind::recv_invalidate) return Readiness::yes;
+  SoftWindow* const window = windows_.find(message.value);
+  // Found before and no more: this side has taken it back meanwhile.
+  if (!window) return message.invalidating ? Readiness::yes : Readiness::no;
+  message.invalidating = true;
+  if (window->taken_back()) return Readiness::yes;
+  invalidation_waits_ = true;
+  adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
+  return Readiness::not_yet;
 }
 
 bool SoftQueuePair::finish(Incoming& message) {

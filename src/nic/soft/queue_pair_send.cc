@@ -169,7 +169,9 @@ template <typename Request>
     if ((peer_takes_ & ability_for(request.kind)) == 0) return Status::unsupported;
   }
   if (sends_.full()) return Status::queue_full;
-  if (request.kind == WorkKind::send) {
+  bool sends = request.kind == WorkKind::send;
+  if constexpr (std::is_same_v<Request, ExtendedRequest>) sends = request.kind == WorkKind::send_invalidate;
+  if (sends) {
     counters_.sends.add();
     counters_.send_bytes.add(request.length);
   } else {

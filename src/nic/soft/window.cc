@@ -78,7 +78,7 @@ bool OwnWindows::take_back_all() {
 
 SoftWindow* OwnWindows::find(std::uint32_t key) const {
   SoftWindow* window = all.front();
-  while (window && window->key() != key) window = all.after(*window);
+  while (window && !window->shows(key)) window = all.after(*window);
   return window;
 }
 

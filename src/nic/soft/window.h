@@ -35,7 +35,8 @@ class SoftWindow final : public Window {
   // Carries out, or gives up, the bind that reserved `key`. To carry it out requires: withdrawn().
   void bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag, const Binder& by);
   void give_up(std::uint32_t key, std::uint64_t tag);
-  std::uint32_t key() const { return key_; }
+  // Whether it has shown this key to peers, and they may be using it still.
+  bool shows(std::uint32_t key) const { return key_ == key || leaving_ == key; }
 
  private:
   friend struct OwnWindows;
@@ -60,7 +61,7 @@ class SoftWindow final : public Window {
 struct OwnWindows {
   // The peer is not to reach any of them any more. False while it is in the middle of using one: ask again.
   bool take_back_all();
-  SoftWindow* find(std::uint32_t key) const;  // null: none has shown it, or it has been withdrawn
+  SoftWindow* find(std::uint32_t key) const;  // null: none shows it. Requires: key != 0
 
   base::List<SoftWindow, &SoftWindow::place_> all;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -15,7 +16,8 @@ class Parked {
     std::vector<std::byte> bytes;
     bool solicited = false;
     bool whole = false;
-    bool immediate = false;  // its bytes are ImmediateData
+    bool immediate = false;         // its bytes are ImmediateData
+    std::uint32_t invalidates = 0;  // the STag that it names, or 0
   };
 
   explicit Parked(std::size_t& all) : all_(all) {}  // `all`: of all connections; it is kept up to date
@@ -28,8 +30,8 @@ class Parked {
   Message& oldest() { return messages_[first_]; }
   Message& newest() { return messages_.back(); }
 
-  void add(bool solicited) {
-    messages_.push_back({{}, solicited});
+  void add(bool solicited, std::uint32_t invalidates = 0) {
+    messages_.push_back({{}, solicited, false, false, invalidates});
     count(kEach);
   }
   void append(std::span<const std::byte> bytes) {

@@ -214,6 +214,16 @@ void TcpStream::prepare_last_words(TerminateCode code) {
 
 void TcpStream::refuse(TerminateCode code, CloseReason reason) {
   prepare_last_words(code);
+  refuse_in_words(code, reason);
+}
+
+// Of a message whose segments have gone by.
+void TcpStream::refuse_parked(TerminateCode code, CloseReason reason) {
+  last_words_bytes_ = write_terminate(terminate_for(code, {}, 0), last_words_);
+  refuse_in_words(code, reason);
+}
+
+void TcpStream::refuse_in_words(TerminateCode code, CloseReason reason) {
   base::log(base::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
   if (phase_ == Phase::accepting) {
     close(reason);

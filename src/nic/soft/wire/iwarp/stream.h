@@ -123,6 +123,7 @@ class TcpStream final : public Stream {
   void fail(ConnectFailure why, std::span<const std::byte> private_data = {});
   void settle(const Terms& terms) ANYDAT_REQUIRES(tx_lock_);
   void first_frame();
+  void expect_of_any_peer();
   void established();
   void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(tx_lock_);
   void say_hello() ANYDAT_REQUIRES(tx_lock_);
@@ -139,7 +140,9 @@ class TcpStream final : public Stream {
   void hang_up();
   void terminated(std::span<const std::byte> payload);
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
-  void prepare_last_words(TerminateCode code);  // on the segment that is arriving
+  void refuse_parked(TerminateCode code, CloseReason reason);
+  void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
+  void prepare_last_words(TerminateCode code);                   // on the segment that is arriving
   template <typename Action>
   void or_break(Action&& action) {
     try {
@@ -199,6 +202,8 @@ class TcpStream final : public Stream {
   void message_delivered(std::uint64_t length);
   void confirm();
   void message_ended();
+  bool finish_message(Incoming& message);
+  std::uint32_t arriving_invalidates();
   void read_request_ended();
   void atomic_request_ended();
   void immediate_ended();
@@ -222,6 +227,7 @@ class TcpStream final : public Stream {
   // ---- waiting for buffers (stream_waiting.cc)
   bool reads_no_more() const;
   void wait_for_buffer(bool solicited);
+  bool deliver_invalidating(const Parked::Message& message);
   void be_patient();
   void patience_ended();
   void look_past();

@@ -21,7 +21,10 @@ void TcpStream::begin_segment() {
     return;
   }
   // What the peer takes is known when the connection stands (D2-EXT-8), so a hello is heard first.
-  if (!first_frame_seen_ && !is_hello()) first_frame();
+  if (!first_frame_seen_ && !is_hello()) {
+    expect_of_any_peer();
+    first_frame();
+  }
   if (closed_) return;
   if (is_extension(segment_.opcode) && (peer_kind() != Peer::ours || peer_takes_ == 0)) {
     refuse(rdmap_error::kUnexpectedOpcode);
@@ -139,16 +142,19 @@ void TcpStream::begin_atomic_response() {
 }
 
 void TcpStream::begin_send() {
-  if (invalidates(segment_.opcode)) {
-    refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);  // nothing here is invalidated by a peer
-    return;
-  }
   if (segment_.sequence != sends_expected_) {
     refuse(ddp_error::kSequenceRange);
     return;
   }
   if (segment_.offset != message_bytes_) {
     refuse(ddp_error::kInvalidOffset);
+    return;
+  }
+  // All segments of a message name the same (RFC 5040, section 4.4).
+  const bool begins = message_bytes_ == 0 && !current_ && (parked_.empty() || parked_.newest().whole);
+  if (begins ? invalidates(segment_.opcode) && !queue_pair_.may_invalidate(segment_.stag)
+             : segment_.stag != arriving_invalidates()) {
+    refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
     return;
   }
   into_ = Into::message;
@@ -161,9 +167,16 @@ void TcpStream::begin_send() {
     if (!current_ && !closed_) {
       wait_for_buffer(solicited);
     }
+    if (current_ && segment_.stag != 0) current_->invalidate(segment_.stag);
   } else if (parked_.newest().whole) {
-    parked_.add(solicited);
+    parked_.add(solicited, segment_.stag);
   }
+}
+
+// What the message that is arriving is to invalidate, or 0.
+std::uint32_t TcpStream::arriving_invalidates() {
+  if (!current_) return parked_.newest().invalidates;
+  return current_->kind == WorkKind::recv_invalidate ? current_->value : 0;
 }
 
 bool TcpStream::may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where) {
@@ -326,7 +339,15 @@ void TcpStream::message_ended() {
   }
   Incoming* const message = std::exchange(current_, nullptr);
   const std::uint64_t length = message->length;
-  if (queue_pair_.finish(*message)) message_delivered(length);
+  if (finish_message(*message)) message_delivered(length);
+}
+
+// False: the connection has ended. Nothing that a window shows to the peer alone can be in use: this side does all that
+// the peer asks for, and nothing of it is under way now.
+bool TcpStream::finish_message(Incoming& message) {
+  if (queue_pair_.make_ready(message) == SoftQueuePair::Readiness::yes) return queue_pair_.finish(message);
+  refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
+  return false;
 }
 
 void TcpStream::message_delivered(std::uint64_t length) {

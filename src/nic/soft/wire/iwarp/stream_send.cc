@@ -136,7 +136,12 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
 
 SendOutcome TcpStream::send_message(std::uint64_t number, const SendRequest& message, Progress& progress) {
   SegmentHeader first;
-  first.opcode = message.flags.solicited() ? Opcode::send_solicited : Opcode::send;
+  if (message.kind == WorkKind::send_invalidate) [[unlikely]] {
+    first.opcode = message.flags.solicited() ? Opcode::send_solicited_invalidate : Opcode::send_invalidate;
+    first.stag = message.remote.key;
+  } else {
+    first.opcode = message.flags.solicited() ? Opcode::send_solicited : Opcode::send;
+  }
   first.sequence = send_sequence_;
   const bool confirmed = message.length > kConfirmedAbove && peer_ == Peer::ours;
   if (confirmed && unconfirmed_.size() == unconfirmed_.capacity() && !make_room()) {

@@ -354,6 +354,11 @@ void TcpStream::first_frame() {
   fabric_.come_back(turn_);
 }
 
+// What RFC 5040 has for all who speak it (section 5.3).
+void TcpStream::expect_of_any_peer() {
+  queue_pair_.set_peer_takes(ability::kInvalidate);
+}
+
 void TcpStream::say(Signal signal, std::uint32_t value) {
   say_to(kSignalStag, signal_offset(signal, value));
 }
@@ -395,6 +400,7 @@ void TcpStream::know_peer(Peer peer, ConnQual qual) {
       out_.flush();
     }
   }
+  if (peer == Peer::other) expect_of_any_peer();
   if (phase_ != Phase::greeting) return;
   queue_pair_.set_reached({qual != 0 ? qual : service_, {}});
   established();

@@ -39,7 +39,7 @@ bool TcpStream::reads_no_more() const {
 // The segment that is arriving begins a message that there is no buffer for.
 void TcpStream::wait_for_buffer(bool solicited) {
   if (looks_past_ || hung_up_) {
-    parked_.add(solicited);
+    parked_.add(solicited, segment_.stag);
   } else {
     stuck_ = true;
     be_patient();
@@ -132,6 +132,20 @@ void TcpStream::resume_receiving() {
   fabric_.come_back(turn_);
 }
 
+// False: there is no buffer for it now.
+bool TcpStream::deliver_invalidating(const Parked::Message& message) {
+  Incoming* const incoming = queue_pair_.begin(message.bytes.size(), message.solicited);
+  if (!incoming) return closed_;
+  incoming->invalidate(message.invalidates);
+  if (!queue_pair_.place(*incoming, message.bytes.data(), message.bytes.size())) return true;
+  if (queue_pair_.make_ready(*incoming) == SoftQueuePair::Readiness::yes) {
+    queue_pair_.finish(*incoming);
+  } else {
+    refuse_parked(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
+  }
+  return true;
+}
+
 void TcpStream::deliver_parked() {
   while (!closed_ && !parked_.empty() && !current_) {
     Parked::Message& message = parked_.oldest();
@@ -144,8 +158,9 @@ void TcpStream::deliver_parked() {
     if (message.whole) {
       const std::size_t length = message.immediate ? 0 : message.bytes.size();
       const ImmediateData data = message.immediate ? parse_immediate(message.bytes) : ImmediateData{};
-      const bool taken = message.immediate
-                             ? queue_pair_.deliver_immediate(data.length, data.value, message.solicited)
+      const bool taken = message.immediate ? queue_pair_.deliver_immediate(data.length, data.value, message.solicited)
+                         : message.invalidates != 0
+                             ? deliver_invalidating(message)
                              : queue_pair_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
       // One by one: each may be the last for want of a buffer.
       fabric_.adapter().batch().flush();
@@ -164,6 +179,7 @@ void TcpStream::deliver_parked() {
         queue_pair_.wait_for_receive();
         return;
       }
+      if (message.invalidates != 0) current_->invalidate(message.invalidates);
       if (!queue_pair_.place(*current_, message.bytes.data(), message.bytes.size())) return;
     }
     parked_.drop_oldest();

@@ -135,12 +135,14 @@ enum class CellKind : std::uint8_t {
   immediate,    // body: ImmediateBody; behind a Write, which it is to be told of
   atomic,       // body: AtomicBody; asks its owner to carry out an atomic operation
   atomic_done,  // body: AtomicDoneBody; the oldest one has been
+
+  send_invalidate,  // as `send`; aux: the key that is to be invalidated when it is received
 };
-inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::atomic_done);
+inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::send_invalidate);
 
 enum class RejectReason : std::uint32_t { by_consumer, nobody_listens, backlog_full };
 
-inline constexpr std::uint8_t kFlagSolicited = 0x01;  // of `send`, `announce` and `immediate`
+inline constexpr std::uint8_t kFlagSolicited = 0x01;  // of `send`, `send_invalidate`, `announce` and `immediate`
 inline constexpr std::uint8_t kFlagLast = 0x02;       // of `put` and `immediate`: answer with `done`
 
 // `ready`: kind in bits 0-7, flags in 8-15, number of cells in 16-31.
@@ -173,7 +175,8 @@ struct MemoryBody {
 };
 struct AnnounceBody {
   std::uint64_t length;
-  std::uint64_t can_push;  // the sender can write into the receiver's memory
+  std::uint32_t can_push;     // the sender can write into the receiver's memory
+  std::uint32_t invalidates;  // the key that is to be invalidated when it is received, or 0
   MemoryBody memory;
 };
 struct PieceBody {

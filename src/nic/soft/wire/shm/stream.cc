@@ -86,6 +86,7 @@ bool ShmStream::arrived(const CellView& view) {
 bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const CellView& view) {
   switch (view.kind) {
     case CellKind::send:
+    case CellKind::send_invalidate:
       return connected && message_arrived(view);
     case CellKind::announce:
       return connected && announce_arrived(view);

@@ -83,8 +83,9 @@ class ShmStream final : public Stream {
     std::unique_ptr<std::byte[]> bytes;          // a small message
     std::unique_ptr<AnnounceBody> announcement;  // or a large one
     std::uint32_t sequence;
-    bool immediate = false;   // of a Write of that length
-    std::uint32_t value = 0;  // that it is
+    bool immediate = false;         // of a Write of that length
+    std::uint32_t value = 0;        // that it is
+    std::uint32_t invalidates = 0;  // the key that a small message names
   };
   // A large message of ours that the peer has not got yet.
   struct Announced {
@@ -127,6 +128,7 @@ class ShmStream final : public Stream {
   void deliver_parked();
 
   // Sending: stream_send.cc
+  template <CellKind kind>
   SendOutcome send_inline(const SendRequest& message, Progress& progress);
   SendOutcome announce(std::uint64_t number, const SendRequest& message);
   bool describe(const SendRequest& message, AnnounceBody& body, Announced& entry);
@@ -175,6 +177,8 @@ class ShmStream final : public Stream {
   bool message_arrived(const CellView& view);
   bool announce_arrived(const CellView& view);
   bool immediate_arrived(const CellView& view);
+  bool deliver_invalidating(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key);
+  bool may_invalidate(std::uint32_t key);
   bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
   Large::Way choose_way(const AnnounceBody& body, Large& large);
   void part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count);
@@ -184,6 +188,7 @@ class ShmStream final : public Stream {
   void grant_pieces();
   Large* pushed(std::uint32_t sequence);
   bool pull_some();
+  bool complete_large();
   void finish_large();
   bool withdraw(const Large& large);
   void let_go_again();

@@ -33,15 +33,18 @@ bool ShmStream::message_arrived(const CellView& view) {
   if (view.length > kInlineBytesMax || view.length > view.body_room || view.cells != cells_for(view.length))
     return false;
   if (!within_window(view.cells)) return false;
+  const std::uint32_t key = view.kind == CellKind::send_invalidate ? view.aux : 0;
+  if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   const bool next = parked_.empty() && queue_pair_.incoming_count() == 0;
-  if (next && queue_pair_.deliver(view.body, view.length, solicited)) {
+  if (next && (key != 0 ? deliver_invalidating(view.body, view.length, solicited, key)
+                        : queue_pair_.deliver(view.body, view.length, solicited))) {
     delivered(view.cells);
     return true;
   }
   std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
   std::memcpy(bytes.get(), view.body, view.length);
-  park({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0});
+  park({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0, key});
   if (parked_.size() == 1 && queue_pair_.incoming_count() == 0) queue_pair_.wait_for_receive();
   return true;
 }
@@ -91,9 +94,11 @@ bool ShmStream::announce_arrived(const CellView& view) {
 }
 
 bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
+  if (body.invalidates != 0 && !may_invalidate(body.invalidates)) return false;
   large_.reserve(kAnnouncedMax);
   Incoming* message = queue_pair_.begin(body.length, solicited);
   if (!message) return false;
+  if (body.invalidates != 0) message->invalidate(body.invalidates);
   large_.push_back({message, sequence, Large::Way::pieces, false, false, {}});
   Large& large = large_.back();
   large.way = choose_way(body, large);
@@ -109,6 +114,28 @@ bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequenc
       link_->come_back(*this);
       break;
   }
+  return true;
+}
+
+// D2-SENDINV-4. False: the connection has just ended.
+bool ShmStream::may_invalidate(std::uint32_t key) {
+  if (queue_pair_.may_invalidate(key)) return true;
+  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+  return false;
+}
+
+// A small message that takes a window back. It completes as a large one does, since it may have to wait for the peer to
+// let go of that. False: there is no buffer for it now.
+bool ShmStream::deliver_invalidating(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key) {
+  fabric_.adapter().batch().flush();
+  if (!may_invalidate(key)) return true;
+  large_.reserve(kAnnouncedMax);
+  Incoming* message = queue_pair_.begin(length, solicited);
+  if (!message) return queue_pair_.broken();
+  message->invalidate(key);
+  if (!queue_pair_.place(*message, bytes, length)) return true;
+  large_.push_back({message, 0, Large::Way::pieces, true, true, {}});
+  complete_large();
   return true;
 }
 
@@ -277,18 +304,36 @@ bool ShmStream::pull_some() {
   return true;
 }
 
-// Completions come in the order of the messages, however they crossed.
-void ShmStream::finish_large() {
+// Completions come in the order of the messages, however they crossed. False: the oldest has to wait, or the connection
+// has ended.
+bool ShmStream::complete_large() {
   while (!closed_ && !large_.empty() && large_.front().done) {
     Incoming* message = large_.front().message;
+    switch (queue_pair_.make_ready(*message)) {
+      case SoftQueuePair::Readiness::yes:
+        break;
+      case SoftQueuePair::Readiness::not_yet:
+        return false;
+      case SoftQueuePair::Readiness::no:
+        queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+        return false;
+    }
     large_.erase(large_.begin());
     queue_pair_.finish(*message);
   }
-  if (!closed_) resume_receiving();
+  return !closed_;
+}
+
+void ShmStream::finish_large() {
+  if (complete_large()) or_break([this] { deliver_parked(); });
 }
 
 void ShmStream::resume_receiving() {
-  or_break([this] { deliver_parked(); });
+  if (!large_.empty() && large_.front().done) {  // it has waited to take a window back
+    finish_large();
+  } else {
+    or_break([this] { deliver_parked(); });
+  }
 }
 
 void ShmStream::deliver_parked() {
@@ -299,7 +344,9 @@ void ShmStream::deliver_parked() {
     const bool taken =
         message.announcement ? accept_announced(*message.announcement, message.sequence, message.solicited)
         : message.immediate  ? queue_pair_.deliver_immediate(message.length, message.value, message.solicited)
-                             : queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
+        : message.invalidates != 0
+            ? deliver_invalidating(message.bytes.get(), message.length, message.solicited, message.invalidates)
+            : queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
     // One by one: each may be the last for want of a buffer.
     fabric_.adapter().batch().flush();
     if (closed_) return;

@@ -19,35 +19,41 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 
 }  // namespace
 
-SendOutcome ShmStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
-  if (message.kind == WorkKind::rdma_write) return rdma<WorkKind::rdma_write>(message, progress);
-  if (message.kind == WorkKind::rdma_read) return rdma<WorkKind::rdma_read>(message, progress);
-  if (message.kind == WorkKind::send) [[likely]]
-    return message.length <= kInlineBytesMax ? send_inline(message, progress) : announce(number, message);
-  if (message.kind == WorkKind::write_immediate) return write_immediate(message, progress);
-  return atomic(static_cast<const ExtendedRequest&>(message), progress);
-}
-
-SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progress) {
+template <CellKind kind>
+inline SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) [[unlikely]] {
     progress.failure = WorkStatus::local_protection;
     return SendOutcome::failed;
   }
   const std::uint32_t cells = cells_for(message.length);
   if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
-  const bool sent =
-      link_->try_send(*this, CellKind::send, message.flags.solicited() ? kFlagSolicited : 0, remote_,
-                      static_cast<std::uint32_t>(message.length), 0, [&](std::byte* body) {
-                        for (const nic::Segment& segment : message.segments) {
-                          if (segment.length == 0) continue;
-                          std::memcpy(body, reinterpret_cast<const void*>(segment.address), segment.length);
-                          body += segment.length;
-                        }
-                      });
+  const bool sent = link_->try_send(
+      *this, kind, message.flags.solicited() ? kFlagSolicited : 0, remote_, static_cast<std::uint32_t>(message.length),
+      kind == CellKind::send_invalidate ? message.remote.key : 0, [&](std::byte* body) {
+        for (const nic::Segment& segment : message.segments) {
+          if (segment.length == 0) continue;
+          std::memcpy(body, reinterpret_cast<const void*>(segment.address), segment.length);
+          body += segment.length;
+        }
+      });
   if (!sent) return SendOutcome::blocked;
   window_used_ += cells;
-  queue_pair_.open_send_lane(message);
+  if (kind == CellKind::send) queue_pair_.open_send_lane(message);
   return SendOutcome::done;
+}
+
+SendOutcome ShmStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
+  if (message.kind == WorkKind::rdma_write) return rdma<WorkKind::rdma_write>(message, progress);
+  if (message.kind == WorkKind::rdma_read) return rdma<WorkKind::rdma_read>(message, progress);
+  if (message.kind == WorkKind::send) [[likely]]
+    return message.length <= kInlineBytesMax ? send_inline<CellKind::send>(message, progress)
+                                             : announce(number, message);
+  if (message.kind == WorkKind::send_invalidate) {
+    return message.length <= kInlineBytesMax ? send_inline<CellKind::send_invalidate>(message, progress)
+                                             : announce(number, message);
+  }
+  if (message.kind == WorkKind::write_immediate) return write_immediate(message, progress);
+  return atomic(static_cast<const ExtendedRequest&>(message), progress);
 }
 
 bool ShmStream::send_again(const SingleSend& send) {
@@ -105,6 +111,7 @@ SendOutcome ShmStream::announce(std::uint64_t number, const SendRequest& message
 // Under the link's sending lock, which guards its leaves, too.
 bool ShmStream::describe(const SendRequest& message, AnnounceBody& body, Announced& entry) {
   body.length = message.length;
+  body.invalidates = message.kind == WorkKind::send_invalidate ? message.remote.key : 0;
   body.can_push = link_->reaches_peer() ? 1 : 0;
   MemoryBody& memory = body.memory;
   // The peer may be able to reach us where we do not reach it.

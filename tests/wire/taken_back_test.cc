@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Windows of one queue pair that are taken back while their peer is in the middle of using them: who has to wait for
+// it, and for how long. The peer stands still at a page of its own that does not come.
+#include <atomic>
+#include <cstring>
+#include <optional>
+
+#include "process/absent_memory.h"
+#include "support/threads.h"
+#include "wire/seam.h"
+
+namespace anydat::test {
+namespace {
+
+using nic::Completion;
+using nic::WorkKind;
+using nic::WorkStatus;
+
+constexpr std::uint64_t kBindTag = 9;
+constexpr std::size_t kPageBytes = 4096;
+
+class WindowNotes final : public nic::WindowEvents {
+ public:
+  void on_bind(std::uint64_t tag, bool bound) override {
+    EXPECT_EQ(tag, kBindTag);
+    is_bound = bound;
+  }
+  void on_unbound(std::uint64_t tag) override {
+    EXPECT_EQ(tag, kBindTag);
+    is_bound = false;
+  }
+  std::atomic<bool> is_bound = false;
+};
+
+class TakenBack : public SeamTest {
+ protected:
+  void SetUp() override {
+    // By the other ways the target copies for itself, or asks for the page first.
+    if (GetParam().name != "shm") GTEST_SKIP() << "nobody copies behind the target's back";
+    if (!AbsentMemory::possible()) GTEST_SKIP() << "this system makes no memory absent for the kernel (userfaultfd)";
+    pair.emplace(GetParam());
+    pair->join();
+    opened.emplace(pair->server_nic, 64, kAllRights, kSeamZone);
+    buffer.emplace(pair->server_nic, 64, kAllRights, kSeamZone);
+    message.emplace(pair->client_nic, 64, kAllRights, kSeamZone);
+    source.emplace(pair->client_nic, 3 * kPageBytes, kAllRights, kSeamZone);
+    page = (kPageBytes - source->address() % kPageBytes) % kPageBytes;
+    key = bind();
+  }
+  void TearDown() override {
+    if (pair) pair->server_nic.held([&] { window.reset(); });
+  }
+  std::uint32_t bind() {
+    std::uint32_t made = 0;
+    pair->server_nic.held([&] {
+      window = pair->server_nic->create_window(kSeamZone, nic::WindowScope::queue_pair, notes);
+      const nic::BindRequest request{
+          1, nullptr, kBindTag, window.get(), opened->segment(0, 64), nic::access::kRemoteWrite, {}};
+      EXPECT_EQ(pair->server->post_bind(request, made), nic::Status::ok);
+    });
+    EXPECT_EQ(pair->server.sent.next().status, WorkStatus::success);
+    EXPECT_TRUE(notes.is_bound);
+    return made;
+  }
+  // The peer's Write, which stops in the middle until the page comes.
+  void write() {
+    const nic::Segment segment = source->segment(page, 8);
+    nic::SendRequest request{};
+    request.segments = {&segment, 1};
+    request.length = 8;
+    request.kind = WorkKind::rdma_write;
+    request.remote = {opened->address(), key};
+    EXPECT_EQ(pair->client->post_send(request), nic::Status::ok);
+  }
+  std::span<std::byte> its_page() { return {source->data() + page, kPageBytes}; }
+  bool withdrawn() {
+    return eventually([&] { return !pair->server_nic->regions().alive(key); });
+  }
+
+  WindowNotes notes;
+  std::optional<SeamPair> pair;
+  std::optional<SeamMemory> opened, buffer, message, source;
+  std::size_t page = 0;
+  std::unique_ptr<nic::Window> window;
+  std::uint32_t key = 0;
+};
+
+// D2-SENDINV-3, D2-RMR-10.
+TEST_P(TakenBack, AReceiveThatInvalidatesWaitsForThePeer) {
+  const nic::Segment segment = message->segment(0, 32);
+  nic::ExtendedRequest send{};
+  send.segments = {&segment, 1};
+  send.length = 32;
+  send.kind = WorkKind::send_invalidate;
+  send.remote.key = key;
+  ASSERT_EQ(pair->client->post_extended(send), nic::Status::ok);
+  EXPECT_EQ(pair->client.sent.next().kind, WorkKind::send_invalidate);
+  nic::SendRequest behind{};
+  behind.segments = {&segment, 1};
+  behind.length = 32;
+  ASSERT_EQ(pair->client->post_send(behind), nic::Status::ok);
+  EXPECT_EQ(pair->client.sent.next().kind, WorkKind::send);
+  {
+    AbsentMemory absent(its_page());
+    const WatchedThread writer([this] { write(); });
+    writer.wait_until_asleep();
+    pair->server.post_recv(buffer->segment(0, 64));
+    pair->server.post_recv(buffer->segment(0, 64));
+    EXPECT_TRUE(withdrawn()) << "nobody else may begin";
+    EXPECT_FALSE(pair->server.received.poll());
+    EXPECT_TRUE(notes.is_bound);
+    absent.fill(Bytes(kPageBytes, std::byte{0x3c}));
+  }
+  const Completion told = pair->server.received.next();
+  EXPECT_EQ(told.status, WorkStatus::success);
+  EXPECT_EQ(told.kind, WorkKind::recv_invalidate);
+  EXPECT_EQ(told.value, key);
+  EXPECT_EQ(told.length, 32u);
+  EXPECT_FALSE(notes.is_bound);
+  EXPECT_EQ(opened->as<std::uint8_t>(), 0x3c) << "what was under way has been done";
+  EXPECT_EQ(pair->server.received.next().kind, WorkKind::recv) << "those behind it follow";
+  EXPECT_EQ(pair->client.sent.next().status, WorkStatus::success);
+}
+
+// D2-RMR-4, D2-RMR-10.
+TEST_P(TakenBack, TheEndOfTheConnectionWaitsForThePeer) {
+  {
+    AbsentMemory absent(its_page());
+    const WatchedThread writer([this] { write(); });
+    writer.wait_until_asleep();
+    pair->server_nic.held([&] { pair->server->disconnect(false); });
+    EXPECT_TRUE(withdrawn());
+    EXPECT_TRUE(notes.is_bound);
+    EXPECT_EQ(pair->server.closed, SeamEnd::Closed::no);
+    absent.fill(Bytes(kPageBytes, std::byte{0x3c}));
+  }
+  EXPECT_TRUE(pair->server.expect_closed(false));
+  EXPECT_FALSE(notes.is_bound);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, TakenBack, testing::ValuesIn(seam_wires()), seam_wire_name);
+
+}  // namespace
+}  // namespace anydat::test
