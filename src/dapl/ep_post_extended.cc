@@ -5,13 +5,12 @@
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
+#include "dapl/lmr.h"
 #include "dapl/segments.h"
 
 namespace anydat::dapl {
 
 namespace {
-
-constexpr std::uint64_t kWordBytes = 8;  // D2-ATOM-2; programs name their whole buffer as the remote one
 
 constexpr unsigned kFlags =
     completion::kSuppress | completion::kSolicitedWait | completion::kUnsignalled | completion::kBarrierFence;
@@ -99,17 +98,18 @@ Error Ep::post_atomic(const Atomic& atomic, const Segment* local, std::uint64_t 
   const SegmentRules rules{call, 1, "an atomic operation's", zone_.load(std::memory_order_relaxed),
                            nic::access::kLocalWrite};
   if (const Error error = segments.check(regions_, rules, 1, local)) return error;
-  if (segments.length() != kWordBytes) {
+  if (segments.length() != kAtomicWordBytes) {
     return fail(Argument::local_iov, "{}: the local segment has {} bytes instead of {}", call, segments.length(),
-                kWordBytes);
+                kAtomicWordBytes);
   }
-  if (remote->length < kWordBytes || remote->address % kWordBytes != 0) {
+  // Programs name their whole buffer.
+  if (remote->length < kAtomicWordBytes || remote->address % kAtomicWordBytes != 0) {
     return fail(Argument::remote_buffer, "{}: the remote buffer is no word: {} bytes at {:#x}", call, remote->length,
                 remote->address);
   }
   const nic::ExtendedRequest request{{cookie,
                                       segments.span(),
-                                      kWordBytes,
+                                      kAtomicWordBytes,
                                       nic::WorkFlags(static_cast<std::uint8_t>(flags)),
                                       atomic.kind,
                                       {remote->address, remote->key},

@@ -122,6 +122,12 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   }
   std::uint64_t address = 0;
   if (const Error error = find_memory(ia, request, address)) return error;
+  if (request.zero_based && (request.rights & nic::access::kRemoteAtomic) != 0 && address % kAtomicWordBytes != 0) {
+    return fail(
+        Argument::mem_privileges,
+        "dat_lmr_create: REMOTE_ATOMIC is asked for, but the zero-based region begins at {:#x}, no multiple of {}",
+        address, kAtomicWordBytes);
+  }
   const bool written =
       (request.rights & (nic::access::kLocalWrite | nic::access::kRemoteWrite | nic::access::kRemoteAtomic)) != 0;
   switch (inspect(address, request.length, written)) {

@@ -13,6 +13,11 @@ namespace anydat::dapl {
 
 class Pz;
 
+// What an atomic operation works on: so many bytes, at a multiple of so many (D2-ATOM-2). The poster knows what its
+// peer calls the word, and the peer where it is. For both to mean the same, what is zero-based and open to such
+// operations begins with a word (D2-ATOM-10).
+inline constexpr std::uint64_t kAtomicWordBytes = 8;
+
 // A local memory region. Its LMR context is the key of the NIC's region table, which posts check without asking us; its
 // RMR context is what peers name the memory by.
 class Lmr final : public Object {

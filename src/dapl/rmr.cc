@@ -83,6 +83,11 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& 
                     part.length, part.address, part.key);
     }
   }
+  if (lmr && zero_based && (remote & nic::access::kRemoteAtomic) != 0 && where % kAtomicWordBytes != 0) {
+    return fail(Argument::lmr_triplet,
+                "{}: REMOTE_ATOMIC is asked for, but the zero-based window begins at {:#x}, no multiple of {}", call,
+                where, kAtomicWordBytes);
+  }
   const std::uint64_t tag = ++last_tag_;
   pending_.push_back({tag, lmr ? part.key : 0, 0});
   std::uint32_t key = 0;

@@ -149,6 +149,87 @@ TEST_P(Dat2Extension, AWindowAllowsThemIfItsRegionDoes) {
   EXPECT_THAT(dat_rmr_free(rmr), Succeeds());
 }
 
+// D2-ATOM-10: what is zero-based and open to atomic operations begins with a word. Then an offset is a word's if its
+// address is, and the caller and the target do not judge apart: what the caller lets through, the target carries out.
+TEST_P(Dat2Extension, AWordOfAZeroBasedRegionIsOneAtBothEnds) {
+  if (server.ia.attributes().zb_supported != DAT_TRUE) GTEST_SKIP() << "no zero-based regions";
+  alignas(8) static std::byte memory[256];
+  const auto create = [&](std::size_t from, DAT_MEM_PRIV_FLAGS rights, DAT_VA_TYPE type, DAT_LMR_HANDLE* lmr,
+                          DAT_LMR_CONTEXT* local, DAT_RMR_CONTEXT* remote) {
+    DAT_REGION_DESCRIPTION description{};
+    description.for_va = memory + from;
+    return dat_lmr_create(server.ia.get(), DAT_MEM_TYPE_VIRTUAL, description, sizeof memory - from, server.pz.get(),
+                          rights, type, lmr, local, remote, nullptr, nullptr);
+  };
+  DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+  DAT_LMR_CONTEXT named = 0;
+  DAT_RMR_CONTEXT context = 0;
+  const DAT_RETURN rc = create(4, kAtomicRights, DAT_VA_TYPE_ZB, &lmr, &named, &context);
+  EXPECT_THAT(rc, HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(rc, HasSubtype(DAT_INVALID_ARG6));
+  // Without the right, or by addresses, it may begin anywhere.
+  for (const bool addresses : {false, true}) {
+    ASSERT_THAT(create(4, addresses ? kAtomicRights : DAT_MEM_PRIV_ALL_FLAG,
+                       addresses ? DAT_VA_TYPE_VA : DAT_VA_TYPE_ZB, &lmr, &named, &context),
+                Succeeds());
+    if (addresses) {  // but a zero-based copy of it may not have the right
+      DAT_REGION_DESCRIPTION original{};
+      original.for_lmr_handle = lmr;
+      DAT_LMR_HANDLE copy = DAT_HANDLE_NULL;
+      EXPECT_THAT(dat_lmr_create(server.ia.get(), DAT_MEM_TYPE_LMR, original, 0, server.pz.get(), kAtomicRights,
+                                 DAT_VA_TYPE_ZB, &copy, nullptr, nullptr, nullptr, nullptr),
+                  HasSubtype(DAT_INVALID_ARG6));
+    }
+    EXPECT_THAT(dat_lmr_free(lmr), Succeeds());
+  }
+  ASSERT_THAT(create(8, kAtomicRights, DAT_VA_TYPE_ZB, &lmr, &named, &context), Succeeds());
+  DAT_RMR_TRIPLET word{};
+  word.rmr_context = context;
+  word.virtual_address = 16;
+  word.segment_length = 8;
+  std::uint64_t value = 5;
+  std::memcpy(memory + 24, &value, sizeof value);
+  ASSERT_THAT(fetch_and_add(3, word), Succeeds());
+  expect_extension(client.request, DAT_IB_DTO_FETCH_ADD, DAT_IB_FETCH_AND_ADD);
+  EXPECT_EQ(old_value(), 5u);
+  std::memcpy(&value, memory + 24, sizeof value);
+  EXPECT_EQ(value, 8u);
+  word.virtual_address = 20;
+  EXPECT_THAT(fetch_and_add(3, word), HasType(DAT_INVALID_PARAMETER));
+
+  // The same of a window.
+  DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+  require(dat_rmr_create(server.pz.get(), &rmr), "rmr_create");
+  const auto bind = [&](DAT_VADDR at, int rights, DAT_VA_TYPE type) {
+    DAT_LMR_TRIPLET part{};
+    part.lmr_context = named;
+    part.virtual_address = at;
+    part.segment_length = 64;
+    return dat_rmr_bind(rmr, lmr, &part, static_cast<DAT_MEM_PRIV_FLAGS>(rights), type, connection->server.get(), {},
+                        kDefault, &word.rmr_context);
+  };
+  const int atomic = DAT_IB_MEM_PRIV_REMOTE_ATOMIC;
+  const DAT_RETURN refused = bind(4, atomic, DAT_VA_TYPE_ZB);
+  EXPECT_THAT(refused, HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(refused, HasSubtype(DAT_INVALID_ARG3));
+  ASSERT_THAT(bind(4, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_ZB), Succeeds());
+  (void)expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  ASSERT_THAT(bind(8, atomic, DAT_VA_TYPE_ZB), Succeeds());
+  (void)expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  word.virtual_address = 8;  // the word of before
+  ASSERT_THAT(fetch_and_add(1, word), Succeeds());
+  expect_extension(client.request, DAT_IB_DTO_FETCH_ADD, DAT_IB_FETCH_AND_ADD);
+  EXPECT_EQ(old_value(), 8u);
+  ASSERT_THAT(bind(4, atomic, DAT_VA_TYPE_VA), Succeeds());
+  (void)expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  word.virtual_address = reinterpret_cast<DAT_VADDR>(memory + 24);
+  ASSERT_THAT(fetch_and_add(1, word), Succeeds());
+  expect_extension(client.request, DAT_IB_DTO_FETCH_ADD, DAT_IB_FETCH_AND_ADD);
+  EXPECT_EQ(old_value(), 9u);
+  EXPECT_THAT(dat_rmr_free(rmr), Succeeds());
+  EXPECT_THAT(dat_lmr_free(lmr), Succeeds());
+}
+
 // D2-IMM-1 to D2-IMM-5.
 TEST_P(Dat2Extension, AWriteWithImmediateDataTakesAReceive) {
   std::memset(local->bytes().data(), 0x5a, 4096);
