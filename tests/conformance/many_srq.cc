@@ -251,16 +251,15 @@ TEST_P(ManySrq, SeveralThreadsAtOnce) {
       return;
     }
     // The counts hold at every moment (SRQ-ACC-13), and all of it ends.
-    const auto deadline = std::chrono::steady_clock::now() + 4 * patience();
-    while (running > 0 && !failed) {
+    const auto over = [&] {
       const Counts now = counts(srq);
       EXPECT_LE(now.available, now.outstanding);
       EXPECT_LE(now.outstanding, kBuffers);
-      if (std::chrono::steady_clock::now() > deadline) {
-        ADD_FAILURE() << "it does not end: " << received << " received";
-        failed = true;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return running == 0 || failed;
+    };
+    if (!eventually(over, 4 * patience())) {
+      ADD_FAILURE() << "it does not end: " << received << " received";
+      failed = true;
     }
   });
   EXPECT_EQ(counts(srq), (Counts{.available = kBuffers, .outstanding = kBuffers}));
