@@ -176,24 +176,37 @@ TYPED_TEST(BiasedLockTest, BiasesRestForAllThatHaveBeenTakenAway) {
   EXPECT_GE(now_ns() - end, 32 * kLost * took[kLost / 2]);
 }
 
+// What only one thread may be in at a time, and how often two were. Without a read-modify-write, which would be a
+// fence.
+class Inside {
+ public:
+  void enter_and_leave() {
+    if (there_.load(std::memory_order_relaxed)) met_.fetch_add(1);
+    there_.store(true, std::memory_order_relaxed);
+    for (int pause = 0; pause < 20; ++pause) compiler_fence();
+    there_.store(false, std::memory_order_relaxed);
+  }
+  int met() const { return met_.load(); }
+
+ private:
+  std::atomic<bool> there_{false};
+  std::atomic<int> met_{0};
+};
+
 // Of more threads than can have the bias, each takes it many times and then lets others. A thread may lose the bias,
 // and another one earn it, while it is anywhere on its way in.
 TYPED_TEST(BiasedLockTest, OneThreadIsInItWhoeverHasTheBias) {
   constexpr Nanoseconds kDuration = 2'000'000'000;
   constexpr int kThreads = 6;
   Biased<TypeParam> lock;
-  std::atomic<bool> inside{false};
-  std::atomic<int> met{0}, biased{0};
+  Inside inside;
+  std::atomic<int> biased{0};
   const Nanoseconds end = now_ns() + kDuration;
   const auto take_many = [&]() ANYDAT_NO_ANALYSIS {
     while (now_ns() < end) {
       for (int i = 0; i < 300; ++i) {
         lock.lock();
-        // Without a read-modify-write, which would be a fence.
-        if (inside.load(std::memory_order_relaxed)) met.fetch_add(1);
-        inside.store(true, std::memory_order_relaxed);
-        for (int pause = 0; pause < 20; ++pause) compiler_fence();
-        inside.store(false, std::memory_order_relaxed);
+        inside.enter_and_leave();
         lock.unlock();
       }
       if (lock.mine()) biased.fetch_add(1);
@@ -202,8 +215,32 @@ TYPED_TEST(BiasedLockTest, OneThreadIsInItWhoeverHasTheBias) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) threads.emplace_back(take_many);
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(met.load(), 0);
+  EXPECT_EQ(inside.met(), 0);
   EXPECT_GT(biased.load(), 0) << "this has shown nothing";
+}
+
+// The thread with the bias is at it all the time, on a processor of its own.
+TYPED_TEST(BiasedLockTest, OneThreadIsInItWhenAnotherComesNowAndThen) {
+  constexpr Nanoseconds kDuration = 1'000'000'000;
+  Biased<TypeParam> lock;
+  Inside inside;
+  std::atomic<bool> over{false};
+  const auto take_one = [&]() ANYDAT_NO_ANALYSIS {
+    lock.lock();
+    inside.enter_and_leave();
+    lock.unlock();
+  };
+  std::thread other([&] {
+    for (unsigned round = 0; !over.load(); ++round) {
+      take_one();
+      for (unsigned pause = 0; pause < round % 512; ++pause) cpu_relax();
+    }
+  });
+  for (const Nanoseconds end = now_ns() + kDuration; now_ns() < end;)
+    for (int i = 0; i < 100; ++i) take_one();
+  over.store(true);
+  other.join();
+  EXPECT_EQ(inside.met(), 0);
 }
 
 TYPED_TEST(BiasedLockTest, AFewThreadsEachMayHaveItsBias) {
