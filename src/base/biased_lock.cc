@@ -33,20 +33,23 @@ void allow_bias() {
 
 void Bias::earn() {
   if (!allowed.load(std::memory_order_relaxed) || now_ns() < rests_until.load(std::memory_order_relaxed)) return;
-  auto mine = std::find(threads_.begin(), threads_.end(), this_thread());
-  if (mine == threads_.end()) mine = std::find(threads_.begin(), threads_.end(), 0u);
-  if (mine == threads_.end()) return;
-  *mine = this_thread();
-  last_grant_ = this_thread() + static_cast<std::uintptr_t>(mine - threads_.begin());
+  const auto of = [&](const void* thread) {
+    return std::find_if(grants_.begin(), grants_.end(), [=](const Grant& grant) { return grant.thread == thread; });
+  };
+  auto mine = of(this_thread());
+  if (mine == grants_.end()) mine = of(nullptr);
+  if (mine == grants_.end()) return;
+  mine->thread.store(this_thread(), std::memory_order_relaxed);
+  last_ = &*mine;
   // Seen by the next who has the lock underneath, by its release.
-  granted_.store(last_grant_, std::memory_order_relaxed);
+  granted_.store(last_, std::memory_order_relaxed);
 }
 
 // With the lock underneath held.
 void Bias::revoke() {
-  if (granted_.load(std::memory_order_relaxed) == 0) return;
+  if (granted_.load(std::memory_order_relaxed) == &nobodys) return;
   const Nanoseconds start = now_ns();
-  granted_.store(0, std::memory_order_relaxed);
+  granted_.store(&nobodys, std::memory_order_relaxed);
   thread_fence();
   const Nanoseconds end = now_ns();
   rest_for(end - start, end);
@@ -59,7 +62,7 @@ void Bias::take_away() {
 
 const Bias::Mark* Bias::try_to_take_away() {
   // This thread's own: it holds the lock, and stays as it is.
-  Mark& holder = mark(last_grant_);
+  const Mark& holder = last_->mark;
   if (mine()) return &holder;
   revoke();
   // A thread that has claimed the lock knows a few instructions later whether it has it. What is seen first is what

@@ -37,25 +37,25 @@ class Bias {
   // For a thread that does not hold this lock. True: it holds the lock now, and leave() gives it back. False: it has to
   // take the lock underneath. In between others may find its mark, and leave the lock to it.
   bool enter() {
-    const std::uintptr_t grant = granted_.load(std::memory_order_relaxed);
-    if (!mine(grant)) return false;
-    assert(mark(grant).load(std::memory_order_relaxed) == kFree);  // or this thread holds the lock
+    Grant& grant = *granted_.load(std::memory_order_relaxed);
+    if (!is_mine(grant)) return false;
+    assert(grant.mark.load(std::memory_order_relaxed) == kFree);  // or this thread holds the lock
     return claim(grant, kHeld);
   }
   // The same for a thread that may hold the lock, and will not insist: others do not leave the lock to it before it has
   // it.
   bool try_enter() {
-    const std::uintptr_t grant = granted_.load(std::memory_order_relaxed);
-    if (!mine(grant) || mark(grant).load(std::memory_order_relaxed) != kFree || !claim(grant, kClaimed)) return false;
-    mark(grant).store(kHeld, std::memory_order_relaxed);
+    Grant& grant = *granted_.load(std::memory_order_relaxed);
+    if (!is_mine(grant) || grant.mark.load(std::memory_order_relaxed) != kFree || !claim(grant, kClaimed)) return false;
+    grant.mark.store(kHeld, std::memory_order_relaxed);
     return true;
   }
 
   // Whether the calling thread has the bias.
-  bool mine() const { return mine(granted_.load(std::memory_order_relaxed)); }
+  bool mine() const { return is_mine(*granted_.load(std::memory_order_relaxed)); }
 
   // By who has entered. Nobody has earned a bias since.
-  void leave() { mark(last_grant_).store(kFree, std::memory_order_release); }
+  void leave() { last_->mark.store(kFree, std::memory_order_release); }
   // The same for who looks afterwards whether others have tried to get in meanwhile, and have gone away.
   void leave_and_look() {
     leave();
@@ -67,13 +67,13 @@ class Bias {
 
   // By who holds the lock underneath. When it returns nobody else has the lock, until that is released.
   void await_entry() {
-    if (granted_.load(std::memory_order_relaxed) != 0 || entered()) [[unlikely]]
+    if (granted_.load(std::memory_order_relaxed) != &nobodys || entered()) [[unlikely]]
       take_away();
   }
   // The same, but does not wait for a thread that has the lock by its bias, or will take it without fail: then it
   // answers with that thread's mark, and else with null.
   const Mark* try_entry() {
-    if (granted_.load(std::memory_order_relaxed) != 0 || entered()) [[unlikely]]
+    if (granted_.load(std::memory_order_relaxed) != &nobodys || entered()) [[unlikely]]
       return try_to_take_away();
     return nullptr;
   }
@@ -86,7 +86,7 @@ class Bias {
 
   // By who holds the lock by the lock underneath, and is about to release it.
   void note_use() {
-    const std::uintptr_t thread = this_thread();
+    const void* const thread = this_thread();
     if (user_ != thread) {
       user_ = thread;
       uses_ = 0;
@@ -103,21 +103,25 @@ class Bias {
   static constexpr std::uint32_t kUsesToEarn = 64;
   static constexpr std::size_t kThreads = 4;  // that may ever have the bias of one lock
 
-  // A thread that is started when another has ended may come by the same address, and with it by its biases and marks.
-  // That is as good as being it: what the other did was over before.
-  static std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }
-  // A grant is the thread and, in the bits that are 0 in its address, which mark it has.
-  static bool mine(std::uintptr_t grant) { return (grant ^ this_thread()) < kThreads; }
-  Mark& mark(std::uintptr_t grant) { return marks_[grant % kThreads]; }
-  // By who holds the lock underneath. Only who has had the last grant can be in by one.
-  bool entered() { return mark(last_grant_).load(std::memory_order_acquire) != kFree; }
+  struct Grant {
+    std::atomic<const void*> thread;  // whose it is, for ever
+    Mark mark;                        // by that thread; kFree to begin with
+  };
+  static inline constinit Grant nobodys;
 
-  bool claim(std::uintptr_t grant, std::uint8_t how) {
-    mark(grant).store(how, std::memory_order_relaxed);
+  // A thread that is started when another has ended may come by the same address, and with it by its grants. That is as
+  // good as being it: what the other did was over before.
+  static const void* this_thread() { return __builtin_thread_pointer(); }
+  static bool is_mine(const Grant& grant) { return grant.thread.load(std::memory_order_relaxed) == this_thread(); }
+  // By who holds the lock underneath. Only who has had the last grant can be in by one.
+  bool entered() const { return last_->mark.load(std::memory_order_acquire) != kFree; }
+
+  bool claim(Grant& grant, std::uint8_t how) {
+    grant.mark.store(how, std::memory_order_relaxed);
     compiler_fence();
-    if (granted_.load(std::memory_order_relaxed) == grant) [[likely]]
+    if (granted_.load(std::memory_order_relaxed) == &grant) [[likely]]
       return true;
-    mark(grant).store(kFree, std::memory_order_release);
+    grant.mark.store(kFree, std::memory_order_release);
     return false;
   }
   void take_away();
@@ -125,14 +129,12 @@ class Bias {
   void revoke();
   void earn();
 
-  std::atomic<std::uintptr_t> granted_{0};  // 0: nobody has the bias. Written with the lock underneath held
-  std::array<Mark, kThreads> marks_{};      // each by the thread that it belongs to
-  // The rest with the lock underneath held, and nobody in by a bias; but for who is in by the last grant and reads
-  // that.
-  std::uint32_t uses_ = 0;  // in a row, by
-  std::uintptr_t user_ = 0;
-  std::uintptr_t last_grant_ = 0;
-  std::array<std::uintptr_t, kThreads> threads_{};  // whose the marks are
+  std::atomic<Grant*> granted_{&nobodys};  // that is good now. Written with the lock underneath held
+  // With the lock underneath held, and nobody in by a grant; but for who is in by the last one and reads that.
+  Grant* last_ = &nobodys;
+  const void* user_ = nullptr;
+  std::uint32_t uses_ = 0;  // by that thread in a row
+  std::array<Grant, kThreads> grants_;
 };
 
 // The locks of base/lock.h with a bias.

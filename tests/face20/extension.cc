@@ -155,11 +155,11 @@ TEST_P(Dat2Extension, AWordOfAZeroBasedRegionIsOneAtBothEnds) {
   if (server.ia.attributes().zb_supported != DAT_TRUE) GTEST_SKIP() << "no zero-based regions";
   alignas(8) static std::byte memory[256];
   const auto create = [&](std::size_t from, DAT_MEM_PRIV_FLAGS rights, DAT_VA_TYPE type, DAT_LMR_HANDLE* lmr,
-                          DAT_LMR_CONTEXT* local, DAT_RMR_CONTEXT* remote) {
+                          DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context) {
     DAT_REGION_DESCRIPTION description{};
     description.for_va = memory + from;
     return dat_lmr_create(server.ia.get(), DAT_MEM_TYPE_VIRTUAL, description, sizeof memory - from, server.pz.get(),
-                          rights, type, lmr, local, remote, nullptr, nullptr);
+                          rights, type, lmr, lmr_context, rmr_context, nullptr, nullptr);
   };
   DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
   DAT_LMR_CONTEXT named = 0;

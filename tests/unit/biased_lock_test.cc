@@ -60,7 +60,7 @@ TYPED_TEST(BiasedLockTest, TurnsOfTwoThreadsEarnNoBias) {
   const auto take_turns = [&](int mine) {
     for (int i = 0; i < 2 * kEnoughForABias; ++i) {
       spin_while([&] { return turn.load() != mine; });
-      this->take(lock);
+      this->take(lock, 2);
       EXPECT_FALSE(lock.mine());
       turn.store(1 - mine);
     }

@@ -19,8 +19,9 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 
 }  // namespace
 
+// Apart, so that what it needs is not in the way of RDMA.
 template <CellKind kind>
-inline SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progress) {
+[[gnu::noinline]] SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) [[unlikely]] {
     progress.failure = WorkStatus::local_protection;
     return SendOutcome::failed;
