@@ -55,8 +55,8 @@ class Rmr final : public Object, public nic::WindowEvents {
   std::unique_ptr<nic::Window> window_;
   bool freed_ = false;
   Lmr* lmr_ = nullptr;          // bound to
-  std::uint32_t bound_ = 0;     // what peers know it by
-  std::uint64_t bound_by_ = 0;  // the tag of the bind that has made it so; 0: none has, or it has ended
+  std::uint32_t bound_ = 0;     // what peers know it by, or knew it by last
+  std::uint64_t bound_by_ = 0;  // the tag of the bind that has made it so; 0: an unbind has, or it has ended
   std::vector<Pending> pending_;
   std::uint64_t last_tag_ = 0;
   // Of the last bind that was posted (RMR-QUERY-3), unless that has ended.

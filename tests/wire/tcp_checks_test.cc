@@ -168,6 +168,13 @@ const std::vector<Offence>& offences() {
          header.stag = target.for_all().rmr_context();
          peer.send_segment(header, repeat(8));
        }},
+      {"InvalidationOfZeroThatComesLater", rdmap_error::kCannotInvalidate,
+       [](MpaPeer& peer, TcpTarget&) {
+         peer.send_segment(send_header(1, 0, false), repeat(8));
+         SegmentHeader header = send_header(1, 8);
+         header.opcode = Opcode::send_invalidate;
+         peer.send_segment(header, repeat(8));
+       }},
 
       // Writes.
       {"WriteToNoRegion", ddp_error::kInvalidStag, write(&TcpTarget::for_all, 0, 1, 0x10)},

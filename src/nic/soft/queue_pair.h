@@ -29,7 +29,8 @@ namespace anydat::nic::soft {
 
 class SoftAdapter;
 
-// How soon a bind, or the end of a connection, looks again whether the peer has let go of what a window has shown.
+// How soon a bind, a receive that invalidates, or the end of a connection, looks again whether the peer has let go of
+// what a window has shown.
 inline constexpr base::Nanoseconds kWindowLook = 200'000;
 
 // A message that is arriving, with the buffer it took.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "base/lock.h"
@@ -33,7 +34,8 @@ class Scopes {
   ZoneId take() {
     base::Guard guard(lock_);
     if (free_.empty()) {
-      free_.reserve(count_ + 1);  // that giving back takes no memory
+      // Giving back takes no memory.
+      if (free_.capacity() <= count_) free_.reserve(std::size_t{2} * count_ + 1);
       return kZoneMax + ++count_;
     }
     const ZoneId number = free_.back();

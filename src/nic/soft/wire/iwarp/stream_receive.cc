@@ -314,6 +314,7 @@ std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> by
   if (empty_frame_) {
     empty_frame_ = false;
     front_have_ = 0;
+    expect_of_any_peer();  // none of ours begins so
     first_frame();
   } else {
     end_segment();

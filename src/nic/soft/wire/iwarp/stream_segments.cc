@@ -89,7 +89,8 @@ bool TcpStream::is_hello() const {
 void TcpStream::begin_immediate() {
   if ((queue_pair_.takes() & ability::kImmediate) == 0) {
     refuse(rdmap_error::kUnexpectedOpcode);
-  } else if (segment_.sequence != sends_expected_ || message_bytes_ != 0 || current_) {
+  } else if (segment_.sequence != sends_expected_ || message_bytes_ != 0 || current_ ||
+             (!parked_.empty() && !parked_.newest().whole)) {
     refuse(ddp_error::kSequenceRange);
   } else if (segment_.offset != 0) {
     refuse(ddp_error::kInvalidOffset);
@@ -152,8 +153,9 @@ void TcpStream::begin_send() {
   }
   // All segments of a message name the same (RFC 5040, section 4.4).
   const bool begins = message_bytes_ == 0 && !current_ && (parked_.empty() || parked_.newest().whole);
-  if (begins ? invalidates(segment_.opcode) && !queue_pair_.may_invalidate(segment_.stag)
-             : segment_.stag != arriving_invalidates()) {
+  if (begins
+          ? invalidates(segment_.opcode) && !queue_pair_.may_invalidate(segment_.stag)
+          : segment_.stag != arriving_invalidates() || invalidates(segment_.opcode) != (arriving_invalidates() != 0)) {
     refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
     return;
   }

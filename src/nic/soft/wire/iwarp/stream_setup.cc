@@ -336,6 +336,7 @@ void TcpStream::accept(base::UniqueFd socket) {
   }
   // RFC 5044, section 7.1.2: established, but nothing may be sent before the peer's first frame.
   phase_ = Phase::open;
+  expect_of_any_peer();
   queue_pair_.established({});
 }
 
