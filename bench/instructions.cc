@@ -45,7 +45,7 @@ constexpr auto kPatience = 60s;  // the counted side is some fifty times slower 
 constexpr auto kSoon = 60us;
 constexpr std::array kInARow = {1, 16, 64};
 // A lock is biased towards who has taken it as often (base/biased_lock.h).
-constexpr int kWarmUps = 70;
+constexpr int kWarmUps = 140;
 constexpr int kAtOnce = 16;  // by one of the calls for many
 
 // What the two processes share besides the adapter.

@@ -10,10 +10,10 @@ namespace anydat::base {
 namespace {
 
 // Biases are given again only when so many times as long has gone by as it took to take away all before: that takes
-// half a percent of the time of a process at most, whatever its threads do. A thread may be stopped while it is at it,
-// which is not counted.
+// half a percent of the time of a process at most, whatever its threads do. A thread that has to wait for its processor
+// meanwhile is not counted with that.
 constexpr Nanoseconds kRest = 256;
-constexpr Nanoseconds kCountedAtMost = 1'000'000;
+constexpr Nanoseconds kCountedAtMost = 100'000;
 
 constinit std::atomic<bool> allowed{false};
 constinit std::atomic<Nanoseconds> rests_until{0};
