@@ -137,6 +137,8 @@ compare() {
                "system", "elsewhere", "was", "locked", "system", "change" }
     { key = $1 " " $2 " " $3 " " $4
       judge = judged && $1 == "shm" && $3 != "dequeue_empty"
+      # A row of copies that takes more than a millisecond asks the system about its pages once more.
+      if ($3 ~ /_copied$/ && $4 > 1 && $7 > was[key, 7]) judge = 0
       there[key] = 1
       printf "%-4s %-5s %-17s %2d %8d %6d %6d %9d", $1, $2, $3, $4, $5, $6, $7, $8
       if (!(key in known)) { printf "%s\n", judge ? "   no reference" : ""; bad += judge; next }
