@@ -75,7 +75,8 @@ count() {
   # A profile lists, by object and function, the costs of the functions themselves; a line after "calls=" repeats those of
   # a callee. System calls are taken from there, because they are listed for functions even while nothing is collected.
   # Reading the clock is one under the simulator and none without it. What the library does by time, in one pass or the
-  # other by chance, is left out: Loop::poll_by_time() and what it calls, and the look whether a peer has hung up.
+  # other by chance, is left out: a pass that reads the clock, Loop::poll_by_time() and what it calls, the look whether a
+  # peer has hung up, and that at pages which have not been seen for a millisecond.
   awk -v wire="$1" -v folder="$folder" '
     function value(name) { return name in column && column[name] <= NF ? $(column[name]) : 0 }
     function named(text, names,   id, at) {
@@ -96,7 +97,7 @@ count() {
         else if (/^cob=/) named(substr($0, 5), objects)
         else if (/^fn=/) {
           current = named(substr($0, 4), functions)
-          by_time = current ~ /Engine::look_by_time|Loop::(poll_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::looked|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
+          by_time = current ~ /Engine::(poll_by_clock|look_by_time)|ShmStream::pages_there|(OwnPages|PeerMemory)::(all_)?there|ResidentPages::(known|hold)|(AccessMap|PageMap)::|Loop::(poll_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::(read|looked)|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
         }
         else if (/^cfn=/) callee = named(substr($0, 5), functions)
         else if (/^calls=/) skip = 1
@@ -104,7 +105,7 @@ count() {
           if (skip) {
             skip = 0
             if (callee == "anydat_counted") calls += value("sysCount")
-            else if (callee ~ /Engine::look_by_time|Loop::poll_by_time|os::peer_has_hung_up/ && !by_time) calls -= value("sysCount")
+            else if (callee ~ /Engine::look_by_time|Loop::poll_by_time|os::peer_has_hung_up|ShmStream::pages_there/ && !by_time) calls -= value("sysCount")
             else if (callee ~ /^clock_gettime/ && !by_time) calls -= value("sysCount")
             continue
           }
@@ -137,8 +138,6 @@ compare() {
                "system", "elsewhere", "was", "locked", "system", "change" }
     { key = $1 " " $2 " " $3 " " $4
       judge = judged && $1 == "shm" && $3 != "dequeue_empty"
-      # A row of copies that takes more than a millisecond asks the system about its pages once more.
-      if ($3 ~ /_copied$/ && $4 > 1 && $7 > was[key, 7]) judge = 0
       there[key] = 1
       printf "%-4s %-5s %-17s %2d %8d %6d %6d %9d", $1, $2, $3, $4, $5, $6, $7, $8
       if (!(key in known)) { printf "%s\n", judge ? "   no reference" : ""; bad += judge; next }
