@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 
@@ -43,6 +44,10 @@ nic::Completion SeamCompletions::next() {
 // ---- an adapter
 
 SeamNic::SeamNic(const Wire& wire) {
+  // Tests open adapters in several threads, and the environment is the process's: one that is restored while another
+  // opens would give that another wire.
+  static std::mutex one_at_a_time;
+  const std::lock_guard guard(one_at_a_time);
   const ScopedEnv env(wire.env);
   nic::Status status{};
   adapter_ = nic::soft::SoftAdapter::open(wire.ia_name, status);
@@ -52,8 +57,7 @@ SeamNic::SeamNic(const Wire& wire) {
 // ---- memory
 
 SeamMemory::SeamMemory(SeamNic& nic, std::size_t bytes, std::uint32_t rights, nic::ZoneId zone)
-    : nic_(nic),
-      memory_(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(kAlignment))), free_aligned) {
+    : nic_(nic), memory_(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(kAlignment))), free_aligned) {
   std::memset(memory_.get(), 0, bytes);
   if (nic_->add_region({address(), bytes, zone, rights}, keys_) != nic::Status::ok) {
     throw std::runtime_error("the memory is not registered");
