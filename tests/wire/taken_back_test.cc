@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <optional>
+#include <stdexcept>
 
 #include "process/absent_memory.h"
 #include "support/threads.h"
@@ -73,19 +75,6 @@ class TakenBack : public SeamTest {
     request.remote = {opened->address(), key};
     EXPECT_EQ(pair->client->post_send(request), nic::Status::ok);
   }
-  // One that is done, so that its page has just been seen: for the next millisecond nobody asks for it first.
-  void write_before() {
-    write();
-    EXPECT_EQ(pair->client.sent.next().status, WorkStatus::success);
-  }
-  static bool stops(const WatchedThread& writer) {
-    try {
-      writer.wait_until_asleep();
-      return true;
-    } catch (const std::exception&) {
-      return false;
-    }
-  }
   std::span<std::byte> its_page() { return {source->data() + page, kPageBytes}; }
   bool withdrawn() {
     return eventually([&] { return !pair->server_nic->regions().alive(key); });
@@ -97,6 +86,38 @@ class TakenBack : public SeamTest {
   std::size_t page = 0;
   std::unique_ptr<nic::Window> window;
   std::uint32_t key = 0;
+};
+
+// The peer's Write, stopped in the middle for as long as this is there.
+class StoppedWrite {
+ public:
+  // What peers copy they look at first, and ask for what is not there; what has been seen within a millisecond they do
+  // not look at. So a Write that is done comes before, and another try after one that came too late.
+  StoppedWrite(std::span<std::byte> page, const std::function<void()>& write, SeamEnd& writer) {
+    if (!eventually([&] { return stop(page, write, writer); })) throw std::runtime_error("no Write was stopped");
+  }
+  ~StoppedWrite() { absent_->fill(Bytes(kPageBytes, std::byte{0x3c})); }
+
+ private:
+  bool stop(std::span<std::byte> page, const std::function<void()>& write, SeamEnd& writer) {
+    write();
+    EXPECT_EQ(writer.sent.next().status, WorkStatus::success);
+    absent_.emplace(page);
+    thread_.emplace(write);
+    try {
+      thread_->wait_until_asleep();
+      return true;
+    } catch (const std::exception&) {
+      absent_->fill(Bytes(kPageBytes, std::byte{0x3c}));
+      thread_.reset();
+      EXPECT_EQ(writer.sent.next().status, WorkStatus::success);
+      absent_.reset();
+      return false;
+    }
+  }
+
+  std::optional<AbsentMemory> absent_;
+  std::optional<WatchedThread> thread_;  // which waits for that
 };
 
 // D2-SENDINV-3, D2-RMR-10.
@@ -114,20 +135,14 @@ TEST_P(TakenBack, AReceiveThatInvalidatesWaitsForThePeer) {
   behind.length = 32;
   ASSERT_EQ(pair->client->post_send(behind), nic::Status::ok);
   EXPECT_EQ(pair->client.sent.next().kind, WorkKind::send);
-  write_before();
   {
-    AbsentMemory absent(its_page());
-    const WatchedThread writer([this] { write(); });
-    if (!stops(writer)) {
-      absent.fill(Bytes(kPageBytes, std::byte{0x3c}));
-      GTEST_SKIP() << "the machine took too long: the page was asked for first";
-    }
+    const StoppedWrite stopped(
+        its_page(), [this] { write(); }, pair->client);
     pair->server.post_recv(buffer->segment(0, 64));
     pair->server.post_recv(buffer->segment(0, 64));
     EXPECT_TRUE(withdrawn()) << "nobody else may begin";
     EXPECT_FALSE(pair->server.received.poll());
     EXPECT_TRUE(notes.is_bound);
-    absent.fill(Bytes(kPageBytes, std::byte{0x3c}));
   }
   const Completion told = pair->server.received.next();
   EXPECT_EQ(told.status, WorkStatus::success);
@@ -142,19 +157,13 @@ TEST_P(TakenBack, AReceiveThatInvalidatesWaitsForThePeer) {
 
 // D2-RMR-4, D2-RMR-10.
 TEST_P(TakenBack, TheEndOfTheConnectionWaitsForThePeer) {
-  write_before();
   {
-    AbsentMemory absent(its_page());
-    const WatchedThread writer([this] { write(); });
-    if (!stops(writer)) {
-      absent.fill(Bytes(kPageBytes, std::byte{0x3c}));
-      GTEST_SKIP() << "the machine took too long: the page was asked for first";
-    }
+    const StoppedWrite stopped(
+        its_page(), [this] { write(); }, pair->client);
     pair->server_nic.held([&] { pair->server->disconnect(false); });
     EXPECT_TRUE(withdrawn());
     EXPECT_TRUE(notes.is_bound);
     EXPECT_EQ(pair->server.closed, SeamEnd::Closed::no);
-    absent.fill(Bytes(kPageBytes, std::byte{0x3c}));
   }
   EXPECT_TRUE(pair->server.expect_closed(false));
   EXPECT_FALSE(notes.is_bound);
