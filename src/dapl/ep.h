@@ -15,6 +15,7 @@
 
 namespace anydat::dapl {
 
+class CheckedSegments;
 class Evd;
 class EvdsOfCall;
 class Pz;
@@ -216,6 +217,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
   bool takes_requests_after_all();
   Error check_extended(const char* call, std::uint32_t needed, CompletionFlags flags);
   Error check_extended(const char* call, std::uint32_t needed, const Segment* remote, CompletionFlags flags);
+  // What a Send sends, whatever else it does.
+  Error check_message(const char* call, Count num_segments, const Segment* iov, CheckedSegments& segments) const;
   Error locate_in_window(const char* call, const Segment& local, std::uint64_t& where) const;
   Error post_outcome(const char* call, nic::Status status) const;
 

@@ -138,15 +138,7 @@ Error Ep::too_long(Argument argument, const char* call, std::uint64_t length, co
               limit, length > limit_of_ia ? "" : ia().habits().any_transfer_size.hint);
 }
 
-Error Ep::post_any_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
-  const char* call = "dat_ep_post_send";
-  if (flags != completion::kDefault) {
-    const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed)};
-    if (const Error error = check_post_flags(call, flags, rules)) return error;
-  }
-  if (!takes_requests()) [[unlikely]]
-    return wrong_state(call);
-  CheckedSegments segments;
+Error Ep::check_message(const char* call, Count num_segments, const Segment* iov, CheckedSegments& segments) const {
   const SegmentRules rules{call,
                            max_request_iov_.load(std::memory_order_relaxed),
                            "the endpoint's",
@@ -158,6 +150,19 @@ Error Ep::post_any_send(Count num_segments, const Segment* iov, std::uint64_t co
     return too_long(Argument::local_iov, call, segments.length(), "max_message_size", max_message_size_.load(),
                     ia().limits().max_message_size);
   }
+  return kSuccess;
+}
+
+Error Ep::post_any_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
+  const char* call = "dat_ep_post_send";
+  if (flags != completion::kDefault) {
+    const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed)};
+    if (const Error error = check_post_flags(call, flags, rules)) return error;
+  }
+  if (!takes_requests()) [[unlikely]]
+    return wrong_state(call);
+  CheckedSegments segments;
+  if (const Error error = check_message(call, num_segments, iov, segments)) return error;
   const nic::Status status = queue_pair_->post_send(
       {cookie, segments.span(), segments.length(), to_nic(flags), nic::WorkKind::send, {}, segments.regions_seen()});
   if (status == nic::Status::ok) [[likely]]

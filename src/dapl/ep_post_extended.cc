@@ -69,17 +69,7 @@ Error Ep::post_send_invalidate(Count num_segments, const Segment* iov, std::uint
   const char* call = "dat_ep_post_send_with_invalidate";
   if (const Error error = check_extended(call, nic::ability::kInvalidate, flags)) return error;
   CheckedSegments segments;
-  const SegmentRules rules{call,
-                           max_request_iov_.load(std::memory_order_relaxed),
-                           "the endpoint's",
-                           zone_.load(std::memory_order_relaxed),
-                           nic::access::kLocalRead,
-                           ia().habits().sends_without_local_read.hint};
-  if (const Error error = segments.check(regions_, rules, num_segments, iov)) return error;
-  if (segments.length() > max_message_size_.load(std::memory_order_relaxed)) {
-    return too_long(Argument::local_iov, call, segments.length(), "max_message_size", max_message_size_.load(),
-                    ia().limits().max_message_size);
-  }
+  if (const Error error = check_message(call, num_segments, iov, segments)) return error;
   const nic::ExtendedRequest request{{cookie,
                                       segments.span(),
                                       segments.length(),
