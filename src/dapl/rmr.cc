@@ -125,7 +125,7 @@ void Rmr::on_bind(std::uint64_t tag, bool bound) {
   // What was flushed with its connection is not to look as if it stood for something that ended with it as well.
   if (!bound && of_endpoint() && bound_by_ == 0 && shown_by_ == tag) show_nothing();
   if (!bound || freed_) return;
-  if (key != 0) bound_ = key;  // else bind() is about to learn it
+  if (key != 0) bound_ = key;          // else bind() is about to learn it
   bound_by_ = context != 0 ? tag : 0;  // an unbind ends nowhere
   forget_lmr();
   lmr_ = context != 0 ? ia().find_lmr(context) : nullptr;  // alive, or it could not have been bound to

@@ -7,10 +7,10 @@
 #include <functional>
 #include <utility>
 
+#include "base/biased_lock.h"
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/list.h"
-#include "base/biased_lock.h"
 #include "nic/loop.h"
 #include "nic/poll_clock.h"
 #include "nic/run_queue.h"

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/biased_lock.h"
 #include "nic/adapter.h"
 #include "nic/patience.h"
 #include "nic/soft/byte_ranges.h"

@@ -7,8 +7,8 @@
 #include <new>
 #include <span>
 
+#include "base/biased_lock.h"
 #include "base/list.h"
-#include "base/lock.h"
 #include "nic/adapter.h"
 
 namespace anydat::nic::soft {

@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/biased_lock.h"
 #include "base/fence.h"
 #include "base/list.h"
-#include "base/lock.h"
 #include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/region_table.h"
