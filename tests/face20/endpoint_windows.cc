@@ -280,6 +280,34 @@ TEST_P(Dat2OwnWindow, ABindThatIsFlushedShowsNothing) {
   expect_unbound();
 }
 
+// The same of one that has not been carried out when the connection ends, after an unbind that has.
+TEST_P(Dat2OwnWindow, ABindThatIsFlushedBehindSendsShowsNothing) {
+  constexpr std::size_t kLong = 8 << 20;
+  constexpr int kMoreThanGoOut = 12;  // that the peer has no receives for
+  const Lmr message(server.ia, server.pz, kLong);
+  (void)bind(connection->server.get());
+  const DAT_LMR_TRIPLET nothing{};
+  ASSERT_THAT(dat_rmr_bind(window.get(), DAT_HANDLE_NULL, &nothing, kReadWrite, DAT_VA_TYPE_VA,
+                           connection->server.get(), {}, DAT_COMPLETION_DEFAULT_FLAG, nullptr),
+              Succeeds());
+  (void)expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  for (int i = 0; i < kMoreThanGoOut; ++i) {
+    DAT_LMR_TRIPLET segment = message.triplet();
+    ASSERT_THAT(dat_ep_post_send(connection->server.get(), 1, &segment, {}, DAT_COMPLETION_SUPPRESS_FLAG), Succeeds());
+  }
+  const DAT_LMR_TRIPLET part = opened->triplet();
+  DAT_RMR_CONTEXT context = 0;
+  ASSERT_THAT(dat_rmr_bind(window.get(), opened->get(), &part, kReadWrite, DAT_VA_TYPE_VA, connection->server.get(), {},
+                           DAT_COMPLETION_DEFAULT_FLAG, &context),
+              Succeeds());
+  EXPECT_EQ(query().rmr_context, context) << "as it is to be (RMR-QUERY-3)";
+  require(dat_ep_disconnect(connection->server.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+  for (int i = 0; i < kMoreThanGoOut; ++i) (void)expect_completion(server.request.get(), DAT_DTO_ERR_FLUSHED);
+  const DAT_EVENT event = expect_event(server.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  EXPECT_EQ(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
+  expect_unbound();
+}
+
 // RMR-BIND-7, RMR-FREE-1, and D2-READRMR-2: what a Read of this side may have for its sink.
 TEST_P(Dat2OwnWindow, ItsOwnSideUsesItByItsEndpointAlone) {
   const Connection other = connect_pair(server, client);
