@@ -97,7 +97,8 @@ count() {
         else if (/^cob=/) named(substr($0, 5), objects)
         else if (/^fn=/) {
           current = named(substr($0, 4), functions)
-          by_time = current ~ /Engine::(poll_by_clock|look_by_time)|ShmStream::pages_there|(OwnPages|PeerMemory)::(all_)?there|ResidentPages::(known|hold)|(AccessMap|PageMap)::|Loop::(poll_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::(read|looked)|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
+          by_time = current ~ /Engine::(poll_by_clock|look_by_time)|ShmStream::pages_there|(OwnPages|PeerMemory)::(all_)?there|ResidentPages::(known|hold)|(AccessMap|PageMap)::|Loop::(poll_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::(read|looked)|Poller::ready|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
+          inside = by_time && current !~ /Engine::poll_by_clock/  # which calls what is not by time, too
         }
         else if (/^cfn=/) callee = named(substr($0, 5), functions)
         else if (/^calls=/) skip = 1
@@ -105,8 +106,8 @@ count() {
           if (skip) {
             skip = 0
             if (callee == "anydat_counted") calls += value("sysCount")
-            else if (callee ~ /Engine::look_by_time|Loop::poll_by_time|os::peer_has_hung_up|ShmStream::pages_there/ && !by_time) calls -= value("sysCount")
-            else if (callee ~ /^clock_gettime/ && !by_time) calls -= value("sysCount")
+            else if (callee ~ /Engine::look_by_time|PollClock::read|Loop::poll_by_time|os::peer_has_hung_up|ShmStream::pages_there/ && !inside) calls -= value("sysCount")
+            else if (callee ~ /^clock_gettime/ && !inside) calls -= value("sysCount")
             continue
           }
           if (by_time) continue
