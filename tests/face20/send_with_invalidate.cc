@@ -55,8 +55,9 @@ class Dat2SendInvalidate : public Dat2 {
     require(dat_rmr_query(window.get(), DAT_RMR_FIELD_ALL, &param), "dat_rmr_query");
     return param.rmr_context;
   }
-  void receive(DAT_UINT64 number) const {
-    DAT_LMR_TRIPLET segment = sink.triplet();
+  void receive(DAT_UINT64 number) const { receive(number, sink); }
+  void receive(DAT_UINT64 number, const Lmr& into) const {
+    DAT_LMR_TRIPLET segment = into.triplet();
     require(dat_ep_post_recv(connection->server.get(), 1, &segment, tagged(number), kPlain), "dat_ep_post_recv");
   }
   DAT_RETURN send(std::size_t bytes, DAT_RMR_CONTEXT context, DAT_COMPLETION_FLAGS flags = kPlain) const {
@@ -77,12 +78,15 @@ class Dat2SendInvalidate : public Dat2 {
   }
   // D2-SENDINV-3, D2-EVT-6.
   void expect_invalidated(DAT_UINT64 number, std::size_t bytes, DAT_RMR_CONTEXT context) {
+    expect_invalidated(number, bytes, context, sink);
+  }
+  void expect_invalidated(DAT_UINT64 number, std::size_t bytes, DAT_RMR_CONTEXT context, Lmr& into) {
     const DAT_DTO_COMPLETION_EVENT_DATA dto = expect_completion(server.recv.get());
     EXPECT_EQ(dto.operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
     EXPECT_EQ(dto.rmr_context, context);
     EXPECT_EQ(dto.user_cookie.as_64, number);
     EXPECT_EQ(dto.transfered_length, bytes);
-    EXPECT_EQ(std::memcmp(sink.bytes().data(), source.bytes().data(), bytes), 0) << bytes;
+    EXPECT_EQ(std::memcmp(into.bytes().data(), source.bytes().data(), bytes), 0) << bytes;
   }
   void expect_broken() {
     (void)expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
@@ -165,12 +169,14 @@ TEST_P(Dat2SendInvalidate, ItKeepsItsPlaceAmongSends) {
   expect_invalidated(2, 200, contexts[0]);
   EXPECT_EQ(context_of(first), 0u);
   EXPECT_EQ(context_of(second), contexts[1]);
+  // The last two come while the one before them is being read.
+  Lmr fourth(server.ia, server.pz, 300), fifth(server.ia, server.pz, 400);
   receive(3);
-  receive(4);
-  receive(5);
+  receive(4, fourth);
+  receive(5, fifth);
   expect_invalidated(3, kMessageMax, contexts[1]);
   EXPECT_EQ(expect_completion(server.recv.get()).user_cookie.as_64, 4u);
-  expect_invalidated(5, 400, contexts[2]);
+  expect_invalidated(5, 400, contexts[2], fifth);
   EXPECT_EQ(context_of(third), 0u);
   (void)expect_completions(client.request.get(), 5);
 }
