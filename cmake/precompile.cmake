@@ -15,9 +15,10 @@ endfunction()
 
 # anydat_in_few_pieces(TARGET): compiles several sources as one, which takes less than half the time since they instantiate the
 # same templates. For tests: the code of the library shall not depend on how it is built. Names of one source are therefore
-# names in its neighbours, which locals there may hide; a cache of compilations keeps sources apart, so that a change costs one of them.
+# names in its neighbours, which locals there may hide. Who works on tests, and has a cache of compilations, wants sources apart,
+# so that a change costs one of them; who builds all to run all wants the whole soonest (ANYDAT_TESTS_APART).
 function(anydat_in_few_pieces name)
-  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER OR NOT ANYDAT_TESTS_APART)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8
       UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC diagnostic ignored \"-Wshadow\"")
   endif()

@@ -146,6 +146,7 @@ Error Ep::post_rdma_read_to_rmr(const Segment* local, std::uint64_t cookie, cons
   const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
   if (const Error error = check_post_flags(call, flags, rules)) return error;
   if (!takes_requests()) return wrong_state(call);
+  ia().nic().expect_reads_into_windows();
   const std::uint64_t regions_seen = regions_.removals();
   Segment sink = *local;
   if (sink.length > 0) {

@@ -376,6 +376,9 @@ class Adapter {
   // For a call that quiesce() or cut() has told to ask again, without the engine: comes back when the answer may be
   // another.
   virtual void await_quiet() { engine().pause(); }
+  // Posted Reads put what they read into windows, from now on. By any thread, before it looks up the window; posts that
+  // began earlier need not be waited for when a window is taken back.
+  virtual void expect_reads_into_windows() {}
   // Null when out of memory. `scope` is what AdapterInfo says is there.
   virtual std::unique_ptr<Window> create_window(ZoneId zone, WindowScope scope, WindowEvents& events) = 0;
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RDMA Reads whose sink is a window of the reader (dat_ep_post_rdma_read_to_rmr), over each wire.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -145,6 +148,61 @@ TEST_P(Dat2ReadToRmr, AWindowThatIsBoundAnewTakesNothing) {
       }
     }
     EXPECT_TRUE(after.empty() || std::equal(after.begin(), after.end(), sink.bytes().begin())) << "at " << i;
+    if (status == DAT_DTO_SUCCESS) continue;
+    EXPECT_EQ(status, DAT_DTO_ERR_LOCAL_PROTECTION);
+    connection.reset();
+    while (poll_event(client.connect.get()) || poll_event(server.connect.get())) continue;
+    connection.emplace(connect_pair(server, client));
+  }
+}
+
+// D2-READRMR-5: the same while another thread is posting the Read, which may be copying by itself.
+TEST_P(Dat2ReadToRmr, AWindowThatIsBoundAnewWaitsForPostsThatReadIntoIt) {
+  constexpr std::size_t kLong = 1 << 20;
+  const Lmr from(server.ia, server.pz, kLong);
+  Lmr into(client.ia, client.pz, kLong);
+  DAT_RMR_HANDLE made = DAT_HANDLE_NULL;
+  require(dat_rmr_create(client.pz.get(), &made), "dat_rmr_create");
+  const Owner<dat_rmr_free> moved(made);
+  const Evd binds(client.ia, static_cast<DAT_EVD_FLAGS>(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG));
+  const Ep binder(client.ia, client.pz, {client.recv.get(), binds.get(), client.connect.get()}, default_ep_attr());
+  const Ep partner(server);
+  connect_pair(server, partner.get(), binder.get());
+  const auto bind_to = [&](std::size_t bytes) {
+    const DAT_LMR_TRIPLET part = into.triplet(0, bytes);
+    DAT_RMR_TRIPLET window = into.remote(0, bytes);
+    require(dat_rmr_bind(moved.get(), into.get(), &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA, binder.get(),
+                         {}, DAT_COMPLETION_DEFAULT_FLAG, &window.rmr_context),
+            "dat_rmr_bind");
+    (void)expect_event(binds.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+    return window;
+  };
+  constexpr std::byte kMine{0x5d};
+  for (int i = 0; i < 60; ++i) {
+    const DAT_RMR_TRIPLET window = bind_to(kLong);
+    const DAT_RMR_TRIPLET there = from.remote(0, kLong);
+    std::atomic<bool> posting = false, posted = false;
+    DAT_RETURN rc = DAT_SUCCESS;
+    std::thread reader([&] {
+      posting = true;
+      rc = dat_ep_post_rdma_read_to_rmr(connection->client.get(), &window, {}, &there, DAT_COMPLETION_DEFAULT_FLAG);
+      posted = true;
+    });
+    while (!posting) continue;
+    // More and more of it is under way.
+    const auto begin = std::chrono::steady_clock::now();
+    while (!posted && std::chrono::steady_clock::now() - begin < std::chrono::microseconds(2 * i)) continue;
+    bind_to(8);
+    std::fill(into.bytes().begin(), into.bytes().end(), kMine);
+    reader.join();
+    DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
+    if (rc == DAT_SUCCESS) {
+      status = expect_event(client.request.get(), DAT_DTO_COMPLETION_EVENT).event_data.dto_completion_event_data.status;
+    } else {
+      EXPECT_THAT(rc, HasType(DAT_PRIVILEGES_VIOLATION));
+    }
+    EXPECT_TRUE(std::all_of(into.bytes().begin(), into.bytes().end(), [](std::byte at) { return at == kMine; }))
+        << "at " << i;
     if (status == DAT_DTO_SUCCESS) continue;
     EXPECT_EQ(status, DAT_DTO_ERR_LOCAL_PROTECTION);
     connection.reset();

@@ -2,6 +2,7 @@
 // Windows of one queue pair that are taken back while their peer is in the middle of using them: who has to wait for
 // it, and for how long. The peer stands still at a page of its own that does not come.
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 
 #include "process/absent_memory.h"
+#include "process/raw_peer.h"
 #include "support/threads.h"
 #include "wire/seam.h"
 
@@ -167,6 +169,17 @@ TEST_P(TakenBack, TheEndOfTheConnectionWaitsForThePeer) {
   }
   EXPECT_TRUE(pair->server.expect_closed(false));
   EXPECT_FALSE(notes.is_bound);
+}
+
+// D2-RMR-4: it is not theirs, whatever they write.
+TEST_P(TakenBack, OtherPeersAreNotWaitedFor) {
+  RawPeer stranger(raw_service_name(pair->service.qual()));
+  ASSERT_TRUE(stranger.shake_hands());
+  stranger.outbound().header().rdma_keys[0].store(key);
+  pair->server_nic.held([&] { pair->server->disconnect(false); });
+  EXPECT_TRUE(pair->server.expect_closed(false));
+  EXPECT_FALSE(notes.is_bound);
+  EXPECT_FALSE(stranger.cut(std::chrono::milliseconds(0))) << "it was given half a second to let go";
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, TakenBack, testing::ValuesIn(seam_wires()), seam_wire_name);

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/env.h"
+#include "base/fence.h"
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "nic/service_claim.h"
@@ -190,10 +191,20 @@ void SoftAdapter::let_posts_end() {
   memory_users_.for_each([](SoftQueuePair& queue_pair) { queue_pair.let_posts_end(); });
 }
 
-bool SoftAdapter::close_to_peers(std::uint32_t key) {
+// Pairs with close_window(): either this is seen there, or the key is found gone by whoever checks it next.
+void SoftAdapter::expect_reads_into_windows() {
+  if (windows_read_into_.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  windows_read_into_.store(true);
+  base::full_fence();
+}
+
+bool SoftAdapter::close_window(std::uint32_t key, Stream* used_by) {
   regions_.remove(key);
+  base::full_fence();
+  if (windows_read_into_.load()) let_posts_end();
   shm_->region_gone(key);
-  return !shm_->press(key);
+  return used_by ? used_by->lets_go_of(key) : !shm_->press(key);
 }
 
 std::unique_ptr<Window> SoftAdapter::create_window(ZoneId zone, WindowScope scope, WindowEvents& events) {

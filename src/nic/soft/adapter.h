@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,7 @@ class SoftAdapter final : public Adapter {
   Status add_region(const Region& region, RegionKeys& keys) override;
   void remove_region(std::uint32_t key) override { regions_.remove(key); }
   bool quiesce(std::uint32_t key) override;
+  void expect_reads_into_windows() override;
   std::unique_ptr<Window> create_window(ZoneId zone, WindowScope scope, WindowEvents& events) override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                QueuePairEvents& events) override;
@@ -63,9 +65,9 @@ class SoftAdapter final : public Adapter {
   // For queue pairs and wires.
   const SoftConfig& config() const { return config_; }
   bool shares_memory() const { return shares_memory_; }  // fixed by start(): whether segments can be made
-  // Takes a key that only peers use out of regions(). Those who use it now have half a second to let go of it, or lose
-  // their connections. False while there are any: ask again.
-  bool close_to_peers(std::uint32_t key);
+  // Takes a window's key out of regions(). Peers that use it now, which are those of one stream or, with null, of any,
+  // have half a second to let go of it, or lose their connections. False while there are any: ask again.
+  bool close_window(std::uint32_t key, Stream* used_by);
   DeliveryBatch& batch() { return batch_; }
   Scopes& scopes() { return scopes_; }
   // Pages of this process: which are there, and who brings in others.
@@ -108,6 +110,7 @@ class SoftAdapter final : public Adapter {
   Scopes scopes_;
   Strangers strangers_;  // with the engine held
   bool shares_memory_ = true;
+  std::atomic<bool> windows_read_into_{false};  // by this side's own Reads
   std::unique_ptr<shm::Fabric> shm_;
   std::unique_ptr<iwarp::Fabric> iwarp_;  // null: TCP is not wanted
   DeliveryBatch batch_;                   // with the engine held

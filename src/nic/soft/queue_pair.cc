@@ -25,7 +25,7 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
       regions_(adapter.regions()),
       events_(events),
       shared_(shared),
-      scope_(adapter.scopes()),
+      scope_(adapter.scopes().next()),
       not_ready_timer_([this] { not_ready_timed_out(); }),
       window_timer_([this] { look_at_windows(); }),
       linger_timer_([this] { look_whether_to_linger(); }),
@@ -421,6 +421,8 @@ void SoftQueuePair::reset() {
   base::Guard guard(send_lock_);
   state_.store(State::idle);
   stream_.reset();
+  scope_.store(adapter_.scopes().next());
+  invalidation_waits_ = false;
   peer_takes_ = 0;
   peer_closing_ = false;
   failed_status_ = WorkStatus::success;

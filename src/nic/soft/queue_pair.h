@@ -94,7 +94,7 @@ class SoftQueuePair final : public QueuePair {
   Status post_recv(const RecvRequest& request) override;
   Status post_recvs(const RecvRow& row, std::size_t& posted) override;
   Status post_bind(const BindRequest& request, std::uint32_t& key) override;
-  ZoneId scope() const override { return scope_.number(); }
+  ZoneId scope() const override { return scope_.load(std::memory_order_relaxed); }
   void set_zone(ZoneId zone) override;
   void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
   Status set_limits(const QueuePairLimits& limits) override;
@@ -395,7 +395,7 @@ class SoftQueuePair final : public QueuePair {
   // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
   std::atomic<State> state_{State::idle};
   std::atomic<ZoneId> zone_{kNoZone};
-  const Scopes::Own scope_;
+  std::atomic<ZoneId> scope_;
   std::atomic<CompletionQueue*> recv_queue_{nullptr};
   std::atomic<CompletionQueue*> send_queue_{nullptr};
 

@@ -336,7 +336,7 @@ bool SoftQueuePair::pump() {
           break;
         }
         entry.bind.window->bind(entry.bind.key, entry.all().front(), entry.bind.rights, entry.bind.tag,
-                                {scope(), windows_, stream_->peer_copies()});
+                                {scope(), windows_, *stream_});
         send_lock_.lock();
         entry.finished = true;
         sends_.mark_sent();

@@ -1,55 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstddef>
-#include <vector>
+#include <atomic>
 
-#include "base/lock.h"
 #include "nic/types.h"
 
 namespace anydat::nic::soft {
 
-// What the queue pairs of an adapter are told from each other by in its region table, where the number of one stands in
-// the place of a zone (RegionUser). A number is used again when its queue pair has gone: no window outlives the
-// connection by which it was bound, so none has it then.
+// What the connections of an adapter are told from each other by in its region table, where the number of one stands in
+// the place of a zone (RegionUser). Each has one that no other has had, since a peer may not have heard yet that its
+// connection is over, and would find in the table what belongs to the next one of that number. After 2^31 they come
+// again; a peer that still has one then would also have to name a key that it was never given.
 //
 // Thread safety: any thread.
 class Scopes {
  public:
-  // Of one queue pair, as long as it is there. May throw std::bad_alloc.
-  class Own {
-   public:
-    explicit Own(Scopes& all) : all_(all), number_(all.take()) {}
-    ~Own() { all_.give_back(number_); }
-    Own(const Own&) = delete;
-    Own& operator=(const Own&) = delete;
-    ZoneId number() const { return number_; }
-
-   private:
-    Scopes& all_;
-    const ZoneId number_;
-  };
+  ZoneId next() { return kZoneMax + 1 + given_.fetch_add(1, std::memory_order_relaxed) % kZoneMax; }
 
  private:
-  ZoneId take() {
-    base::Guard guard(lock_);
-    if (free_.empty()) {
-      // Giving back takes no memory.
-      if (free_.capacity() <= count_) free_.reserve(std::size_t{2} * count_ + 1);
-      return kZoneMax + ++count_;
-    }
-    const ZoneId number = free_.back();
-    free_.pop_back();
-    return number;
-  }
-  void give_back(ZoneId number) {
-    base::Guard guard(lock_);
-    free_.push_back(number);
-  }
-
-  base::SpinLock lock_;
-  std::vector<ZoneId> free_ ANYDAT_GUARDED_BY(lock_);
-  ZoneId count_ ANYDAT_GUARDED_BY(lock_) = 0;  // ever made
+  std::atomic<ZoneId> given_{0};
 };
 
 }  // namespace anydat::nic::soft

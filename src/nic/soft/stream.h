@@ -48,8 +48,9 @@ class Stream {
   // tells what is in its way. To be called while no request is before them.
   virtual std::size_t send_row(const SendRow&) { return 0; }
 
-  // Whether the peer looks into the region table by itself, and copies.
-  virtual bool peer_copies() const { return false; }
+  // The region table has not held the key for a moment. False while the peer, who looks there by itself and copies, is
+  // in the middle of using what it was: ask again. It has half a second to let go, or loses its connections.
+  virtual bool lets_go_of(std::uint32_t) { return true; }
   // The wire's name, as DAT_WIRE has it.
   virtual const char* wire() const = 0;
   // The queue pair has buffers again: deliver what is parked.

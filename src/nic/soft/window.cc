@@ -18,7 +18,7 @@ void SoftWindow::leave_list() {
 
 bool SoftWindow::withdrawn() {
   if (key_ != 0) leaving_ = std::exchange(key_, 0);
-  if (leaving_ != 0 && !adapter_.close_to_peers(leaving_) && peers_copy_) return false;
+  if (leaving_ != 0 && !adapter_.close_window(leaving_, used_by_)) return false;
   leaving_ = 0;
   leave_list();
   return true;
@@ -52,7 +52,7 @@ void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t righ
                                {part.address, part.length, own ? by.scope : zone_, rights | local | access::kWindow});
     key_ = key;
     tag_ = tag;
-    peers_copy_ = by.peer_copies || !own;
+    used_by_ = own ? &by.stream : nullptr;
     if (own) {
       listed_in_ = &by.windows;
       by.windows.all.push_back(*this);

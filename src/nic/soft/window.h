@@ -7,6 +7,7 @@
 namespace anydat::nic::soft {
 
 class SoftAdapter;
+class Stream;
 struct OwnWindows;
 
 // A memory window: an entry of the region table that is replaced by another one with each bind. With the engine held.
@@ -30,7 +31,7 @@ class SoftWindow final : public Window {
   struct Binder {
     ZoneId scope;
     OwnWindows& windows;
-    bool peer_copies;  // Stream::peer_copies()
+    Stream& stream;
   };
   // Carries out, or gives up, the bind that reserved `key`. To carry it out requires: withdrawn().
   void bind(std::uint32_t key, const Segment& part, std::uint32_t rights, std::uint64_t tag, const Binder& by);
@@ -50,9 +51,9 @@ class SoftWindow final : public Window {
   std::uint32_t leaving_ = 0;  // what they may be using still
   std::uint64_t tag_ = 0;      // of the bind that has shown it
   bool closed_ = false;
-  // Peers check the table and copy by themselves. Only those of a queue pair by whose wire they do can be using what is
-  // its own: all others find in the table that it is not theirs.
-  bool peers_copy_ = true;
+  // By which peers use what is of one queue pair alone: all others find in the table that it is not theirs. There as
+  // long as they do. Null: any peer may.
+  Stream* used_by_ = nullptr;
   OwnWindows* listed_in_ = nullptr;  // null: it is of a zone, or shows nothing
   base::ListLinks<SoftWindow> place_;
 };

@@ -248,12 +248,18 @@ std::uint32_t Link::take_rdma_lane() {
 
 bool Link::press(std::uint32_t key) {
   if (!uses(key)) return false;
-  if (dead_ || pressed_ != 0) return true;
   const base::Nanoseconds now = base::now_ns();
+  if (dead_) return now < end_at_;
+  if (pressed_ != 0) return true;
   pressed_ = key;
   pressed_until_ = now + kStretchPatience;
   fabric_.engine().set_timer(press_timer_, now + kStretchLook);
   return true;
+}
+
+bool Link::lets_go_of(std::uint32_t key) {
+  fence_rdma_users(inbound_.header());
+  return !press(key);
 }
 
 void Link::look_whether_pressed() {

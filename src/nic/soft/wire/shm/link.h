@@ -139,6 +139,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_, key) && !peer_gone(); }
   // The same, and if it does, it has half a second to let go of it, or the link is cut.
   bool press(std::uint32_t key);
+  // Both in one, for what nobody else can be using.
+  bool lets_go_of(std::uint32_t key);
   bool has_rdma_lanes() const { return inbound_.header().rdma_lanes.load() != 0; }
   // For a connection's RDMA on the peer's memory: a slot (transfer.h) until remove(). From any thread.
   std::uint32_t take_rdma_lane();

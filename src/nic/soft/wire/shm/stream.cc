@@ -238,6 +238,10 @@ bool ShmStream::memory_changed() {
   });
 }
 
+bool ShmStream::lets_go_of(std::uint32_t key) {
+  return link_->lets_go_of(key);
+}
+
 bool ShmStream::let_go() {
   closed_ = true;
   parked_.clear();

@@ -48,7 +48,7 @@ class ShmStream final : public Stream {
   bool send_again(const SingleSend& send) override;
   std::size_t send_row(const SendRow& row) override;
   void resume_receiving() override;
-  bool peer_copies() const override { return true; }
+  bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
   bool holds_messages() const override { return !parked_.empty(); }
   bool memory_changed() override;
