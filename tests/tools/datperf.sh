@@ -80,6 +80,9 @@ for wire in shm tcp; do
   measure bw --op read --size 64KiB --iters 60 --bidirectional --slots 1 --wire $wire
   for wait in poll block; do measure lat --op write --poll events --size 8 --iters 300 --wait $wait --wire $wire; done
 done
+# Whatever may be in flight finds a receive, also where all have the same buffer.
+measure bw --size 4KiB --iters 600 --slots 1
+[ "$(json receives)" -ge "$(json window)" ] || die "only $(json receives) receives for $(json window) messages in flight"
 measure lat --op write --poll events --size 9000 --slots 32 --iters 200 --endpoints 3 --srq
 [ "$(json poll)" = events ] && [ "$(json slots)" = 32 ] || die "the JSON does not say how it was measured"
 measure lat --size 64 --slots 1 --iters 500

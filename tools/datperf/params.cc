@@ -214,7 +214,8 @@ Sizing sizing_of(const Params& params, Role role) {
   if (receives) {
     // Whatever may be in flight finds a buffer. Those that the user has asked for are all posted.
     const std::uint64_t each = params.srq ? params.endpoints : 1;
-    const std::uint64_t in_flight = (params.window != 0 ? params.window : usual.sends) * each;
+    const std::uint64_t window = params.window != 0 ? params.window : usual_amounts(params, Role::client, bytes).sends;
+    const std::uint64_t in_flight = window * each;
     if (params.window != 0) posted = std::max(posted, in_flight);
     if (params.slots != 0) posted = std::max<std::uint64_t>(in_flight, params.slots);
   }

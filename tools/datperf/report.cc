@@ -52,6 +52,7 @@ Json to_json(const Result& result) {
        or_null(stream, params.op == Op::send || params.window != 0 ? sizing.window
                                                                    : std::max(sizing.window, transfers_of(params)))},
       {"slots", params.op == Op::send ? sizing.send_slots : rdma_slots(params)},
+      {"receives", or_null(params.op == Op::send, sizing_of(params, Role::server).receives)},
       {"batch", or_null(params.batch != 0, params.batch)},
       {"at_once", or_null(params.at_once != 0, params.at_once)},
       {"bidirectional", params.bidirectional},
