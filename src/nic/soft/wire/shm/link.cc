@@ -300,7 +300,7 @@ bool Link::receive() {
     if (result == ReadResult::message && view.kind == CellKind::send) [[likely]] {
       ShmStream* const to = stream(view.connection);
       if (to && to->arrived_straight(view)) [[likely]] {
-        rx_.take(view);
+        rx_.take_of_row(view);
         ++count;
         if (rx_.unpublished() >= kPublishEvery) publish_consumed();
         continue;
