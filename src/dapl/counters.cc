@@ -46,6 +46,7 @@ Counters Counters::of(const Object& object) {
       all.add("rdmas", c.rdmas.get());
       all.add("rdma_bytes", c.rdma_bytes.get());
       all.add("rdmas_in_memory", c.rdmas_in_memory.get());
+      all.add("rdmas_by_peer", c.rdmas_by_peer.get());
       all.add("binds", c.binds.get());
       all.add("receives", c.receives.get());
       all.add("receive_bytes", c.receive_bytes.get());

@@ -198,6 +198,7 @@ class QueuePair {
     base::Counter rdmas;  // Reads and Writes
     base::Counter rdma_bytes;
     base::Counter rdmas_in_memory;  // of them those that were plain copies in memory
+    base::Counter rdmas_by_peer;    // of them those that the peer was given to do because it polls
     base::Counter binds;
     base::Counter receives;
     base::Counter receive_bytes;

@@ -11,8 +11,8 @@ namespace anydat::nic::budget {
 // Those who call at a listening socket, of one socket in one turn.
 inline constexpr int kCallersPerTurn = 64;
 
-// One TCP connection, in one turn. It ends earlier where others wait: after the first message, or after so many bytes of
-// what is longer.
+// One TCP connection, in one turn. It ends earlier where others wait: after the first message, or after so many bytes
+// of what is longer.
 inline constexpr int kReadsPerTurn = 16;
 inline constexpr std::size_t kReadPerTurn = 512 << 10;
 inline constexpr std::size_t kReadWhileOthersWait = 64 << 10;

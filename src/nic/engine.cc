@@ -178,6 +178,8 @@ bool Engine::look() {
 
 [[gnu::noinline]] Engine::Pass Engine::poll_by_clock(bool lost) {
   const PollClock::Pass pass = clock_.read();
+  if (pass.follows_fast) [[likely]]
+    loop_.note_fast_passes();
   bool progress = loop_.poll_sources(pass.looks_by_time ? 1 : kLooksPerPoll);
   if (pass.looks_by_time || lost) [[unlikely]]
     progress |= look_by_time(false);

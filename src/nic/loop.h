@@ -24,6 +24,8 @@ class PollSource {
   virtual bool poll() = 0;
   // Looks by time, after a poll(): also where nothing has made itself known. The same answer.
   virtual bool look_by_time() { return false; }
+  // Passes follow each other fast; said now and then.
+  virtual void note_fast_passes() {}
   // From arm() to disarm() the other side makes one of the engine's descriptors readable when there is something to do
   // here. Whatever came before arm() is found by the poll() that follows it. A source that is removed is disarmed.
   virtual void arm() = 0;
@@ -61,6 +63,9 @@ class Loop {
 
   // Looks at the sources until there was something, but not more often than that. True if there was anything.
   bool poll_sources(int rounds);
+  void note_fast_passes() {
+    for (PollSource* source : sources_) source->note_fast_passes();
+  }
   // Looks at the sources once more, as far as time decides what is looked at, at descriptors and timers. The caller
   // says whether it has just asked that the poller's descriptors are what they were.
   bool poll_by_time(bool just_checked = false);

@@ -9,15 +9,16 @@ namespace anydat::nic {
 PollClock::Pass PollClock::read() {
   const std::uint64_t last = std::exchange(now_, os::ticks(steady_));
   const std::uint64_t per_look = ticks_per_look_.load(std::memory_order_relaxed);
-  if (now_ - last < per_look / 8) unread_ = kUnread;
+  const bool fast = now_ - last < per_look / 8;
+  if (fast) unread_ = kUnread;
   const bool looks_by_time = now_ - looked_ >= per_look;
   // A thread that does something else between two passes does not keep the processor by polling.
   if (std::exchange(progress_, false) || now_ - last > per_look / 2) {
     vain_since_.store(now_, std::memory_order_relaxed);
-    return {looks_by_time, false};
+    return {looks_by_time, false, fast};
   }
   const std::uint64_t patience = per_look >> (kStretchMax - stretch_.load(std::memory_order_relaxed));
-  return {looks_by_time, now_ - vain_since_.load(std::memory_order_relaxed) > patience};
+  return {looks_by_time, now_ - vain_since_.load(std::memory_order_relaxed) > patience, fast};
 }
 
 void PollClock::looked() {

@@ -25,6 +25,7 @@ class PollClock {
   struct Pass {
     bool looks_by_time = false;  // it is time to look at everything
     bool gives_way = false;      // it is time to give way, unless this pass brings something
+    bool follows_fast = false;   // passes follow each other within a microsecond or two
   };
   // One more pass begins. True: it does nothing by time. Else read() says what it does.
   bool begin_unread_pass() {

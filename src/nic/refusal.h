@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a rejection over iWARP has for private data. That of a program has the program's. A refusal of ours tells a peer
-// that is one of ours why, and where to ask instead; others see a rejection. All adapters that speak iWARP say it alike.
+// that is one of ours why, and where to ask instead; others see a rejection. All adapters that speak iWARP say it
+// alike.
 #pragma once
 
 #include <algorithm>

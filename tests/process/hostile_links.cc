@@ -218,6 +218,27 @@ void rdma_anything(HostileTarget& target, Random& random, Kept&) {
   link.peer.ring();
 }
 
+// Short Writes without a byte, or with more than may come or have come, and answers to more of them than there are.
+void short_writes_that_lie(HostileTarget& target, Random& random, Kept&) {
+  const shm::WriteBody write{
+      .address = odd_number(random), .key = 1 + static_cast<std::uint32_t>(random.below(8)), .reserved = 0};
+  std::vector<std::byte> body = bytes_of(write);
+  body.resize(sizeof write + 8 + shm::kShortWriteMax);
+  const auto cut_for = [&](CellKind kind, std::uint32_t length, std::uint32_t aux, std::size_t bytes) {
+    Connected link = connected(target);
+    expect_cut_for(link.peer, {.kind = kind,
+                               .flags = shm::kFlagLast,
+                               .length = length,
+                               .connection = link.name,
+                               .aux = aux,
+                               .body = {body.begin(), body.begin() + static_cast<std::ptrdiff_t>(bytes)}});
+  };
+  cut_for(CellKind::write, static_cast<std::uint32_t>(random.below(sizeof write + 1)), 0, sizeof write + 8);
+  cut_for(CellKind::write, 200, 0, sizeof write + 8);
+  cut_for(CellKind::write, sizeof write + shm::kShortWriteMax + 1, 0, body.size());
+  cut_for(CellKind::done, 0, static_cast<std::uint32_t>(odd_number(random)), sizeof write);
+}
+
 // Immediate data for a program that takes none, atomic operations that are none, and answers to what nobody has asked.
 void extended_unasked(HostileTarget& target, Random& random, Kept&) {
   const auto cut_for = [&](CellKind kind, std::vector<std::byte> body) {
@@ -568,6 +589,7 @@ const std::vector<Attack>& attacks_on_links() {
       {"PieceUnasked", piece_unasked},
       {"RdmaAnything", rdma_anything},
       {"FaultInAnything", fault_in_anything},
+      {"ShortWritesThatLie", short_writes_that_lie},
       {"ExtendedUnasked", extended_unasked},
       {"AtomicsOnAnything", atomics_on_anything},
       {"NeverLetsGo", never_lets_go},

@@ -188,8 +188,8 @@ class SoftQueuePair final : public QueuePair {
     base::Guard guard(send_lock_);
     peer_takes_ = abilities & takes_of_adapter();
   }
-  // The oldest Write that the stream holds has been done by the peer. False if there is none.
-  bool write_finished();
+  // The oldest Writes that the stream holds, so many, have been done by the peer. False if there are fewer.
+  bool writes_finished(std::uint32_t count);
   // The oldest atomic operation that the stream holds has been; what the word was. False if there is none.
   bool atomic_finished(std::uint64_t was);
   // Where what the word was is to be put. 0 pieces: there is no such operation, or its memory has been freed since.
@@ -233,7 +233,8 @@ class SoftQueuePair final : public QueuePair {
     read_lane_.close();
     send_lane_.close();
   }
-  void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }  // with the send lock
+  void count_rdma_by_peer() { counters_.rdmas_by_peer.add(); }  // with the send lock, as the next
+  void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }
   // Its memory may have been freed since the post (LMR-FREE-4). Whoever removes a region from now on waits for
   // send_lock_ (memory_changed()).
   bool usable(const SendRequest& message) const {
@@ -276,7 +277,7 @@ class SoftQueuePair final : public QueuePair {
   void see_to(const Aftermath& after);
   std::size_t send_at_once(const SendRow& row, Aftermath& after) ANYDAT_REQUIRES(send_lock_);
   std::uint32_t takes_of_adapter() const;
-  bool oldest_finished(bool (*wanted)(WorkKind));
+  bool oldest_finished(bool (*wanted)(WorkKind), std::uint32_t count = 1);
   void fail_oldest(bool (*wanted)(WorkKind), WorkStatus status);
   void write_completed(QueuedEvent& event, std::uint64_t cookie, std::uint64_t length, WorkKind kind) const;
   bool complete_at_once(std::uint64_t cookie, std::uint64_t length, WorkKind kind, WorkFlags flags)
@@ -314,6 +315,8 @@ class SoftQueuePair final : public QueuePair {
   WorkStatus failure_at_front() ANYDAT_REQUIRES(send_lock_);
   template <typename Wanted>
   SendRing::Entry* oldest_held(Wanted&& wanted) ANYDAT_REQUIRES(send_lock_);
+  template <typename Wanted>
+  static bool is_held(const SendRing::Entry& entry, Wanted&& wanted);
   SendRing::Entry* oldest_read() ANYDAT_REQUIRES(send_lock_);
   template <typename Culprit>
   void writes_done_up_to(Culprit&& culprit);

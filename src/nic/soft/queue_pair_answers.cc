@@ -37,13 +37,18 @@ void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
   if (drained && state() == State::draining) finish_draining();
 }
 
+// Whether the stream has it, and will say what comes of it.
+template <typename Wanted>
+inline bool SoftQueuePair::is_held(const SendRing::Entry& entry, Wanted&& wanted) {
+  return wanted(entry.kind) && !entry.finished &&
+         !(is_read(entry.kind) && entry.rdma.progress.failure != WorkStatus::success);
+}
+
 template <typename Wanted>
 SendRing::Entry* SoftQueuePair::oldest_held(Wanted&& wanted) {
   for (std::uint64_t number = sends_.first(); number != sends_.unsent(); ++number) {
     SendRing::Entry& entry = sends_.at(number);
-    if (!wanted(entry.kind) || entry.finished) continue;
-    if (is_read(entry.kind) && entry.rdma.progress.failure != WorkStatus::success) continue;
-    return &entry;
+    if (is_held(entry, wanted)) return &entry;
   }
   return nullptr;
 }
@@ -52,15 +57,19 @@ SendRing::Entry* SoftQueuePair::oldest_read() {
   return oldest_held([](WorkKind kind) { return kind == WorkKind::rdma_read; });
 }
 
-bool SoftQueuePair::oldest_finished(bool (*wanted)(WorkKind)) {
+bool SoftQueuePair::oldest_finished(bool (*wanted)(WorkKind), std::uint32_t count) {
   bool drained = false;
   WorkStatus failure = WorkStatus::success;
   {
     base::Guard guard(send_lock_);
-    SendRing::Entry* entry = oldest_held(wanted);
-    if (!entry) return false;
-    entry->finished = true;
-    if (is_read(entry->kind)) --reads_held_;
+    for (std::uint64_t number = sends_.first(); number != sends_.unsent() && count > 0; ++number) {
+      SendRing::Entry& entry = sends_.at(number);
+      if (!is_held(entry, wanted)) continue;
+      entry.finished = true;
+      if (is_read(entry.kind)) --reads_held_;
+      --count;
+    }
+    if (count > 0) return false;
     retire_finished();
     drained = sends_.empty();
     failure = failure_at_front();
@@ -75,8 +84,8 @@ bool SoftQueuePair::oldest_finished(bool (*wanted)(WorkKind)) {
   return true;
 }
 
-bool SoftQueuePair::write_finished() {
-  return oldest_finished(is_write);
+bool SoftQueuePair::writes_finished(std::uint32_t count) {
+  return oldest_finished(is_write, count);
 }
 
 bool SoftQueuePair::atomic_finished(std::uint64_t was) {

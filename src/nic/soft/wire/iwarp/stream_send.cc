@@ -293,7 +293,7 @@ void TcpStream::answer_completed() {
     pump = somebody_waits_ && !out_.blocked();
     if (pump) somebody_waits_ = false;
   }
-  for (std::uint32_t i = 0; i < asked.writes && !closed_; ++i) queue_pair_.write_finished();
+  if (asked.writes > 0 && !closed_) queue_pair_.writes_finished(asked.writes);
   if (asked.atomic && !closed_) atomic_answered(asked);
   if (!asked.ours && !asked.atomic && !answer_unwanted_ && !closed_) queue_pair_.read_placed(answer_bytes_);
   answer_bytes_ = 0;

@@ -8,6 +8,7 @@
 
 #include "base/unique_fd.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "os/ticks.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -37,6 +38,12 @@ class ActivityTable {
     activity_->slots[slot].store(1, std::memory_order_release);
     activity_->groups[slot / kActivityGroup].store(1, std::memory_order_seq_cst);
   }
+
+  // By the adapter whose they are.
+  void count_pass() {
+    activity_->passes.store(activity_->passes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  std::uint32_t passes() const { return activity_->passes.load(std::memory_order_relaxed); }
 
   // The marks are looked at by words, of eight groups each. Those of so many slots are in so many words.
   static constexpr std::uint32_t words_for(std::uint32_t slots) { return (slots + kWordSlots - 1) / kWordSlots; }
@@ -73,6 +80,36 @@ class ActivityTable {
   }
 
   Activity* activity_ = nullptr;
+};
+
+// Whether a peer's adapter polls, as seen from time to time.
+//
+// Thread safety: any thread; what several find out at once may be a little old.
+class PassWatch {
+ public:
+  bool polls(const ActivityTable& table) {
+    const std::uint64_t now = os::ticks(steady_);
+    if (now - looked_.load(std::memory_order_relaxed) >= kTicksBetweenLooks) look(table, now);
+    return polls_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  // Ten microseconds at 2 GHz: the line is its writer's, and is dear to read.
+  static constexpr std::uint64_t kTicksBetweenLooks = 20'000;
+  // What has gone on since a look that is longer ago may have ended since.
+  static constexpr std::uint64_t kTicksToTell = 4 * kTicksBetweenLooks;
+
+  void look(const ActivityTable& table, std::uint64_t now) {
+    const std::uint32_t passes = table.passes();
+    const std::uint64_t since = now - looked_.exchange(now, std::memory_order_relaxed);
+    const bool goes_on = passes_.exchange(passes, std::memory_order_relaxed) != passes;
+    polls_.store(goes_on && since < kTicksToTell, std::memory_order_relaxed);
+  }
+
+  const bool steady_ = os::has_steady_counter();
+  std::atomic<std::uint64_t> looked_{0};
+  std::atomic<std::uint32_t> passes_{0};
+  std::atomic<bool> polls_{false};
 };
 
 }  // namespace anydat::nic::soft::shm

@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 9;
+inline constexpr std::uint32_t kVersion = 10;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -118,7 +118,7 @@ enum class CellKind : std::uint8_t {
 
   // RDMA where the kernel does not allow the two processes to copy directly.
   put,   // body: PutBody; `length` bytes of a Write are in the bulk ring
-  done,  // a Write that asked for it has been put in place
+  done,  // a Write that asked for it has been put in place, and aux more of them
   get,   // body: GetBody; asks for the bytes of a Read
   got,   // body: PieceBody; `length` bytes of the oldest Read are in the bulk ring
 
@@ -137,8 +137,10 @@ enum class CellKind : std::uint8_t {
   atomic_done,  // body: AtomicDoneBody; the oldest one has been
 
   send_invalidate,  // as `send`; aux: the key that is to be invalidated when it is received
+
+  write,  // body: WriteBody and then the bytes of a short Write; flag 2: answer with `done`
 };
-inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::send_invalidate);
+inline constexpr std::uint8_t kCellKindLast = static_cast<std::uint8_t>(CellKind::write);
 
 enum class RejectReason : std::uint32_t { by_consumer, nobody_listens, backlog_full };
 
@@ -190,6 +192,12 @@ struct PutBody {
   std::uint32_t key;
 };
 static_assert(sizeof(PutBody) <= kCellBytes - kCellHeaderBytes);
+struct WriteBody {
+  std::uint64_t address;
+  std::uint32_t key;
+  std::uint32_t reserved;
+};
+inline constexpr std::size_t kShortWriteMax = 4096;
 // Of memory that its owner may be asked at once to bring in, so that it comes while the rest is copied.
 inline constexpr std::uint64_t kFaultInBytesMax = 4 << 20;
 struct GetBody {
@@ -232,6 +240,9 @@ inline constexpr std::size_t kActivityBytes = 4096;
 struct Activity {
   alignas(64) std::atomic<std::uint8_t> groups[kActivitySlots / kActivityGroup];  // any slot of the group is marked
   alignas(64) std::atomic<std::uint8_t> slots[kActivitySlots];                    // set before the group's
+  // Written by the adapter: goes up as long as it polls so fast that what is published now is taken within
+  // microseconds.
+  alignas(64) std::atomic<std::uint32_t> passes;
 };
 static_assert(sizeof(Activity) <= kActivityBytes && std::atomic<std::uint8_t>::is_always_lock_free);
 

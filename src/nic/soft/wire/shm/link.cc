@@ -83,6 +83,7 @@ void Link::add(ShmStream& stream) {
 
 void Link::remove(ShmStream& stream) {
   if (latest_ == &stream) latest_ = nullptr;
+  if (owing_ == &stream) owing_ = nullptr;
   streams_.back()->link_index_ = stream.link_index_;
   std::swap(streams_[stream.link_index_], streams_.back());
   streams_.pop_back();
@@ -320,11 +321,17 @@ bool Link::receive() {
     if (rx_.unpublished() >= kPublishEvery) publish_consumed();
   }
   fabric_.adapter().batch().flush();
+  if (owing_) [[unlikely]]
+    tell_done();
   if (rx_.unpublished() > 0) {
     publish_consumed();
     rx_.prefetch_next();
   }
   return count > 0;
+}
+
+void Link::tell_done() {
+  std::exchange(owing_, nullptr)->tell_puts_done();
 }
 
 void Link::publish_consumed() {

@@ -99,6 +99,12 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
                       std::uint32_t length, std::uint32_t aux, Body body, Fill&& fill);
 
+  // The stream has done what the peer waits for: tell_puts_done() before anything else goes by, and soon.
+  void owes_done(ShmStream& stream) {
+    if (owing_ && owing_ != &stream) tell_done();
+    owing_ = &stream;
+  }
+
   // A stream's place among those that want to go on.
   struct Turn {
     explicit Turn(ShmStream& whose) : stream(whose) {}
@@ -113,6 +119,12 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool reaches_peer() const { return peer_memory_.reachable(); }
   PeerMemory& peer_memory() { return peer_memory_; }
   bool within_process() const { return within_process_; }  // the peer is this process
+  // Whether the peer polls, so that it takes what is put into its ring within microseconds. A guess.
+  bool peer_polls() { return peer_passes_.polls(peer_marks_); }
+  // Whether it looks at this link meanwhile, as it does when something has come by it lately.
+  bool peer_expects() const {
+    return outbound_.header().attention.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(Attention::bell);
+  }
   const Segment& outbound() const { return outbound_; }
   SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
   bool issue_leave(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS {  // inside a fill() of try_send()
@@ -188,6 +200,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   ShmStream* stream(std::uint32_t connection);  // null: there is none by this name
   bool dispatch(const CellView& view);          // false: malformed
   void publish_consumed();
+  void tell_done();
   void attract() {
     // Publishing comes before the look. The processor is made to keep that order by the sleeper's membarrier(2) or by
     // our fence; the compiler has to be told.
@@ -224,6 +237,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   Segment outbound_;
   const PeerRegions regions_;
   ActivityTable peer_marks_;
+  PassWatch peer_passes_;
   LinkPlace place_;
   MappedRegions mapped_;
   std::vector<std::uint32_t> shown_;  // our regions that the peer has asked for, until they go; sorted
@@ -241,6 +255,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   RingReader rx_;
   std::vector<ShmStream*> streams_;
   ShmStream* latest_ = nullptr;                              // of them, to which a message came; or null
+  ShmStream* owing_ = nullptr;                               // of them, which has Writes to tell of; or null
   std::unordered_map<std::uint32_t, ShmRequest*> requests_;  // unanswered ones, by the peer's name for the connection
   Timer unused_timer_;
   Timer end_timer_;

@@ -51,6 +51,7 @@ class LinkSet final : public PollSource {
   // PollSource
   bool poll() override;
   bool look_by_time() override;
+  void note_fast_passes() override { marks_.count_pass(); }
   void arm() override;
   void disarm() override;
 

@@ -106,10 +106,10 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
       return connected && fault_in_arrived(view);
     case CellKind::faulted_in:
       return connected && faulted_in_arrived(view.aux);
+    case CellKind::write:
+      return connected && write_arrived(view);
     case CellKind::done:
-      if (!connected || puts_under_way_.load() == 0) return false;
-      puts_under_way_.fetch_sub(1);
-      return queue_pair_.write_finished();
+      return connected && done_arrived(view.aux);
     case CellKind::immediate:
       return connected && immediate_arrived(view);
     case CellKind::atomic:

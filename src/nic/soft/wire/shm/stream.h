@@ -149,13 +149,15 @@ class ShmStream final : public Stream {
   template <WorkKind kind>
   SendOutcome rdma(const SendRequest& message, Progress& progress);
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
+  bool peer_is_faster(const SendRequest& message, std::uint64_t shift);
+  SendOutcome write_by_peer(const SendRequest& message, Progress& progress);
   SendOutcome later();
   bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   void ask_for_pages_now();
   bool faulted_in_arrived(std::uint32_t outcome);
   bool fault_in_arrived(const CellView& view);
   template <WorkKind kind>
-  SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer);
+  SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped);
   void ask_for_lane(std::uint32_t key);
   template <WorkKind kind>
   void open_lane(const SendRequest& message, const MappedRegions::Mapped& to);
@@ -164,6 +166,10 @@ class ShmStream final : public Stream {
   SendOutcome atomic(const ExtendedRequest& message, Progress& progress);
   SendOutcome write_immediate(const SendRequest& message, Progress& progress);
   void put_arrived(const CellView& view, const std::byte* bytes);
+  bool write_arrived(const CellView& view);
+  void put_done();
+  void tell_puts_done();
+  bool done_arrived(std::uint32_t more);
   bool get_arrived(const CellView& view);
   bool atomic_arrived(const CellView& view);
   bool atomic_done_arrived(const CellView& view);
@@ -242,12 +248,15 @@ class ShmStream final : public Stream {
     bool reads = false;
     bool hold(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local, std::uint64_t count,
               bool for_read) const;
+    bool hold(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const;  // those of this side
     static constexpr std::uint64_t first_of(std::uint64_t address) { return address & ~(os::kPageBytes - 1); }
     static constexpr std::uint64_t last_of(std::uint64_t address, std::uint64_t count) {
       return (address + count - 1) | (os::kPageBytes - 1);
     }
   };
   SeenPages seen_pages_;
+  base::Nanoseconds short_writes_epoch_ = -1;  // as in SeenPages, and how many there were since
+  std::uint32_t short_writes_ = 0;
   OwnPages own_pages_;                            // brought by take_turn()
   std::atomic<std::uint32_t> puts_under_way_{0};  // sent whole and not answered
   std::uint32_t rdma_slot_ = 0;                   // in the peer's segment; from kSharedRdmaSlots on, this one's own
@@ -272,6 +281,7 @@ class ShmStream final : public Stream {
   base::Nanoseconds let_go_delay_ = 0;
   std::uint32_t parked_cells_ = 0;
   std::uint32_t owed_cells_ = 0;  // delivered, and the peer does not know yet
+  std::uint32_t puts_done_ = 0;   // Writes of the peer; likewise
 };
 
 }  // namespace anydat::nic::soft::shm

@@ -22,6 +22,10 @@ constexpr int kPiecesPerTurn = 32;
 // Uses of the same region in a row. Freeing one costs a hundred times what each of them saves.
 constexpr std::uint32_t kUsesForLane = 1000;
 
+// The first such Write by a link that the peer does not look at waits for the peer to look by time. So there have to
+// have been that many within a millisecond.
+constexpr std::uint32_t kWritesToKnock = 64;
+
 // A Write of so many bytes is a copy of so few instructions that those around it count.
 constexpr std::uint64_t kShortWrite = 256;
 
@@ -78,8 +82,8 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
       return later();
     // What the peer is still to put in place comes first, also the rest of this one.
     const bool after_peer = puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_;
-    const MappedRegions::Mapped* const mapped = after_peer ? nullptr : link.mapped().find(remote.key);
-    if (!mapped) return rdma_unmapped<kind>(message, progress, after_peer);
+    const MappedRegions::Mapped* const mapped = link.mapped().find(remote.key);
+    if (!mapped || after_peer) return rdma_unmapped<kind>(message, progress, after_peer, mapped != nullptr);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
     if (mapped->life->load(std::memory_order_acquire) != remote.key ||
         mapped->region.check(remote.address, message.length, remote_user(), remote_right(kind)) != RegionCheck::ok)
@@ -103,11 +107,12 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
 template SendOutcome ShmStream::rdma<WorkKind::rdma_read>(const SendRequest&, Progress&);
 template SendOutcome ShmStream::rdma<WorkKind::rdma_write>(const SendRequest&, Progress&);
 
-// The same where the remote region is not mapped here. Requires an RdmaUse.
+// The same where the remote region is not mapped here, or what is before this one is the peer's to do. Requires an
+// RdmaUse.
 template <WorkKind kind>
-SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer) {
+SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped) {
   const RemoteSegment& remote = message.remote;
-  const bool here = (link_->within_process() || !after_peer) && is_here(remote);
+  const bool here = !mapped && is_here(remote);
   if (!here && !link_->reaches_peer()) return rdma_by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
   if (!region || region->known().check(remote.address, message.length, remote_user(), remote_right(message.kind)) !=
@@ -116,6 +121,12 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
   }
   // From what the peer's program calls it to where it is.
   const std::uint64_t shift = region->address - region->known().address;
+  if (!here) {
+    // What the peer has been given is done first, by it.
+    const bool is_short = kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax;
+    if (after_peer && (mapped || !is_short)) return SendOutcome::blocked;
+    if (after_peer || (is_short && peer_is_faster(message, shift))) return write_by_peer(message, progress);
+  }
   if (here) {
     open_lane<kind>(message, {region->known(), reinterpret_cast<std::byte*>(region->address),
                               &link_->peer_regions().life_of(remote.key)});
@@ -214,8 +225,10 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
 // The next RDMA is often between the same pages.
 inline bool ShmStream::SeenPages::hold(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local,
                                        std::uint64_t count, bool for_read) const {
-  return epoch == now && reads == for_read && remote >= remote_first && remote + count - 1 <= remote_last &&
-         local >= local_first && local + count - 1 <= local_last;
+  return reads == for_read && remote >= remote_first && remote + count - 1 <= remote_last && hold(now, local, count);
+}
+inline bool ShmStream::SeenPages::hold(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const {
+  return epoch == now && local >= local_first && local + count - 1 <= local_last;
 }
 
 void ShmStream::ask_for_pages_now() {
@@ -229,6 +242,24 @@ bool ShmStream::faulted_in_arrived(std::uint32_t outcome) {
   pages_.store(outcome == 0 ? Pages::nothing : Pages::refused, std::memory_order_release);
   queue_pair_.pump();
   return true;
+}
+
+// Whether the peer is seen to poll, so that a short Write is sooner in place if it is put there by its owner. Nothing
+// depends on it: who stops polling looks within a millisecond, as for any message.
+bool ShmStream::peer_is_faster(const SendRequest& message, std::uint64_t shift) {
+  if (message.segments.size() != 1) return false;
+  // It fails the oldest request that this side holds.
+  if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) return false;
+  PeerMemory& peer = link_->peer_memory();
+  if (!link_->peer_polls() || peer.ready() != CopyOutcome::copied) return false;
+  if (!link_->peer_expects()) {
+    if (std::exchange(short_writes_epoch_, peer.epoch()) != peer.epoch()) short_writes_ = 0;
+    if (++short_writes_ < kWritesToKnock) return false;
+  }
+  // Its owner is not to wait for a page either.
+  return seen_pages_.hold(peer.epoch(), message.remote.address + shift, message.segments[0].address, message.length,
+                          false) ||
+         pages_there(message, shift, 0, message.length);
 }
 
 SendOutcome ShmStream::later() {
@@ -272,6 +303,8 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
     return SendOutcome::blocked;  // finish() asks again
   }
   queue_pair_.close_lanes();
+  if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
+    return write_by_peer(message, progress);
   const RemoteSegment& remote = message.remote;
   if (message.kind == WorkKind::rdma_read) {
     // What comes is put in place when it does. What this side has read before it could no longer is not asked for
@@ -304,6 +337,38 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
     if (last) return SendOutcome::pending;
   }
   return later();
+}
+
+// A short one, in one message.
+SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progress) {
+  if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) {
+    return SendOutcome::blocked;  // as in rdma_by_peer()
+  }
+  const bool seen = message.segments.size() == 1 &&
+                    seen_pages_.hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
+  if (!seen && !own_pages_.there(message.segments, {0, message.length}, message.length, false))
+    return SendOutcome::blocked;
+  const bool asks = message.kind == WorkKind::rdma_write;
+  if (asks) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send() has returned
+  const WriteBody body{message.remote.address, message.remote.key, 0};
+  const bool sent =
+      link_->try_send(*this, CellKind::write, asks ? kFlagLast : 0, remote_,
+                      static_cast<std::uint32_t>(sizeof body + message.length), 0, [&](std::byte* to) {
+                        std::memcpy(to, &body, sizeof body);
+                        to += sizeof body;
+                        gather(message.segments, 0, message.length, [&](const std::byte* from, std::size_t part) {
+                          std::memcpy(to, from, part);
+                          to += part;
+                        });
+                      });
+  if (!sent) {
+    if (asks) puts_under_way_.fetch_sub(1);
+    return SendOutcome::blocked;
+  }
+  progress.bytes = message.length;
+  by_peer_ = !asks;
+  if (link_->reaches_peer()) queue_pair_.count_rdma_by_peer();
+  return SendOutcome::pending;
 }
 
 // What a Write is followed by: in the ring, which is in order behind all ways that its bytes may have gone.
@@ -408,7 +473,36 @@ void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {
   std::uint64_t where = 0;
   if (!opens(body.key, body.address, body.length, access::kRemoteWrite, where)) return;
   copy_ascending(reinterpret_cast<std::byte*>(where + body.offset), bytes, view.length);
-  if ((view.flags & kFlagLast) != 0) link_->send_control(CellKind::done, remote_, 0);
+  if ((view.flags & kFlagLast) != 0) put_done();
+}
+
+bool ShmStream::write_arrived(const CellView& view) {
+  WriteBody body;
+  if (view.length <= sizeof body || view.length > sizeof body + kShortWriteMax || view.length > view.body_room)
+    return false;
+  std::memcpy(&body, view.body, sizeof body);
+  const std::size_t count = view.length - sizeof body;
+  std::uint64_t where = 0;
+  if (!opens(body.key, body.address, count, access::kRemoteWrite, where)) return true;
+  copy_ascending(reinterpret_cast<std::byte*>(where), view.body + sizeof body, count);
+  if ((view.flags & kFlagLast) != 0) put_done();
+  return true;
+}
+
+// Told together with those that follow at once.
+void ShmStream::put_done() {
+  ++puts_done_;
+  link_->owes_done(*this);
+}
+
+void ShmStream::tell_puts_done() {
+  if (puts_done_ != 0) link_->send_control(CellKind::done, remote_, std::exchange(puts_done_, 0) - 1);
+}
+
+bool ShmStream::done_arrived(std::uint32_t more) {
+  if (more >= puts_under_way_.load()) return false;
+  puts_under_way_.fetch_sub(more + 1);
+  return queue_pair_.writes_finished(more + 1);
 }
 
 bool ShmStream::fault_in_arrived(const CellView& view) {

@@ -61,7 +61,7 @@ bool ShmStream::immediate_arrived(const CellView& view) {
   if (view.cells != cells_for(sizeof body) || (queue_pair_.takes() & ability::kImmediate) == 0) return false;
   if (!within_window(view.cells)) return false;
   std::memcpy(&body, view.body, sizeof body);
-  if ((view.flags & kFlagLast) != 0) link_->send_control(CellKind::done, remote_, 0);
+  if ((view.flags & kFlagLast) != 0) put_done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   const bool next = parked_.empty() && queue_pair_.incoming_count() == 0;
   if (next && queue_pair_.deliver_immediate(body.length, body.value, solicited)) {

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// RDMA on ordinary memory of another process, which may put short Writes in place itself if it is seen to poll: what it
+// sees, and in which order, is the same whatever way each of them goes.
+#include <anydat/anydat.h>
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "seed.h"
+#include "support/dat_fixture.h"
+#include "support/peer_process.h"
+
+namespace anydat::test {
+namespace {
+
+constexpr std::size_t kRegionBytes = 64 << 10;
+constexpr std::size_t kMostOperations = 24;  // in a round
+constexpr std::size_t kSlotBytes = 40'000;
+constexpr std::uint64_t kSendCookie = 1000;
+constexpr std::size_t kRounds = 2000;
+
+struct Operation {
+  bool reads;
+  std::size_t offset, bytes;
+  std::byte value;
+};
+
+// What both sides know of a round without telling each other. Writes overlap, so that their order shows.
+std::vector<Operation> operations_of(std::uint64_t seed) {
+  Random random(seed);
+  std::vector<Operation> all(1 + random.below(kMostOperations));
+  for (Operation& one : all) {
+    static constexpr std::array<std::size_t, 9> kSizes{1, 8, 8, 63, 500, 4096, 4097, 9000, 40000};
+    const std::size_t bytes = kSizes[random.below(kSizes.size())];
+    one = {random.chance(4), random.below(std::min<std::size_t>(kRegionBytes - bytes, 6000)), bytes,
+           static_cast<std::byte>(random.number())};
+  }
+  return all;
+}
+
+void carry_out(const Operation& operation, std::span<std::byte> memory) {
+  if (operation.reads) return;
+  std::fill_n(memory.begin() + static_cast<std::ptrdiff_t>(operation.offset), operation.bytes, operation.value);
+}
+
+std::span<std::byte> heap_memory() {
+  return {new std::byte[kRegionBytes]{}, kRegionBytes};  // lives as long as the process
+}
+
+// Polls without a pause: what has arrived, a number.
+std::uint64_t poll_number(Side& side, const Ep& ep, Lmr& numbers) {
+  for (;;) {
+    DAT_EVENT event{};
+    const DAT_RETURN rc = dat_evd_dequeue(side.recv.get(), &event);
+    if (DAT_GET_TYPE(rc) == DAT_QUEUE_EMPTY) continue;
+    require(rc, "dat_evd_dequeue");
+    const DAT_DTO_COMPLETION_EVENT_DATA& dto = event.event_data.dto_completion_event_data;
+    if (dto.status != DAT_DTO_SUCCESS) return 0;
+    std::uint64_t number = 0;
+    const std::size_t slot = dto.user_cookie.as_64;
+    std::memcpy(&number, numbers.bytes().data() + slot * sizeof number, sizeof number);
+    DAT_LMR_TRIPLET segment = numbers.triplet(slot * sizeof number, sizeof number);
+    require(dat_ep_post_recv(ep.get(), 1, &segment, dto.user_cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+    return number;
+  }
+}
+
+// Offers a region, and then, by what it is told: "poll" until 0 has come as a message, looking at the region whenever
+// one has come; "watch" the last byte of the region and nothing else until it is 255.
+const Role kTarget("polled-target", [](RoleContext& context) {
+  Side side(context.wire);
+  const std::span<std::byte> memory = heap_memory();
+  Lmr region(side.ia, side.pz, memory);
+  Lmr numbers(side.ia, side.pz, 8 * sizeof(std::uint64_t));
+  const Ep ep(side);
+  for (std::uint64_t slot = 0; slot < 8; ++slot) {
+    DAT_LMR_TRIPLET segment = numbers.triplet(slot * 8, 8);
+    DAT_DTO_COOKIE cookie;
+    cookie.as_64 = slot;
+    require(dat_ep_post_recv(ep.get(), 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  }
+  context.parent.say(
+      fmt::format("{} {} {}", side.listen(), region.rmr_context(), reinterpret_cast<std::uintptr_t>(memory.data())));
+  const auto request = expect_event(side.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+  require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, ep.get(), 0, nullptr), "dat_cr_accept");
+  (void)expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  std::vector<std::byte> shadow(kRegionBytes);
+  std::string line;
+  while ((line = context.parent.hear(40 * patience())) != "end") {
+    context.parent.say("now");
+    std::size_t wrong = 0;
+    if (line == "poll") {
+      while (const std::uint64_t seed = poll_number(side, ep, numbers)) {
+        for (const Operation& operation : operations_of(seed)) carry_out(operation, shadow);
+        if (!std::equal(shadow.begin(), shadow.end(), memory.begin())) ++wrong;
+        context.parent.say("seen");
+      }
+    } else {
+      const std::atomic_ref<std::byte> last(memory.back());
+      while (last.load(std::memory_order_acquire) != std::byte{255}) continue;
+    }
+    context.parent.say(fmt::format("{} rounds were wrong", wrong));
+  }
+  dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG);
+});
+
+class PollingTarget : public testing::TestWithParam<Wire> {
+ protected:
+  void SetUp() override {
+    target_.emplace("polled-target", GetParam());
+    unsigned long long qualifier = 0, context = 0, address = 0;
+    ASSERT_EQ(std::sscanf(target_->channel().hear().c_str(), "%llu %llu %llu", &qualifier, &context, &address), 3);
+    context_ = static_cast<DAT_RMR_CONTEXT>(context);
+    address_ = address;
+    sockaddr_in loopback{};
+    loopback.sin_family = AF_INET;
+    loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    require(dat_ep_connect(ep_.get(), reinterpret_cast<DAT_IA_ADDRESS_PTR>(&loopback), qualifier, DAT_TIMEOUT_INFINITE,
+                           0, nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    (void)expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  }
+  void tell(const char* what) {
+    target_->channel().say(what);
+    ASSERT_EQ(target_->channel().hear(), "now");
+  }
+  // Each has local memory of its own. The fence keeps it behind Reads.
+  void post(const Operation& operation, std::size_t slot, bool fence) {
+    DAT_LMR_TRIPLET local = local_.triplet(slot * kSlotBytes, operation.bytes);
+    DAT_RMR_TRIPLET remote{};
+    remote.rmr_context = context_;
+    remote.target_address = address_ + operation.offset;
+    remote.segment_length = operation.bytes;
+    const DAT_COMPLETION_FLAGS flags = fence ? DAT_COMPLETION_BARRIER_FENCE_FLAG : DAT_COMPLETION_DEFAULT_FLAG;
+    DAT_DTO_COOKIE cookie;
+    cookie.as_64 = slot;
+    require(operation.reads ? dat_ep_post_rdma_read(ep_.get(), 1, &local, cookie, &remote, flags)
+                            : dat_ep_post_rdma_write(ep_.get(), 1, &local, cookie, &remote, flags),
+            "dat_ep_post_rdma_*");
+  }
+  std::span<std::byte> slot_of(std::size_t slot, std::size_t bytes) {
+    return local_.bytes().subspan(slot * kSlotBytes, bytes);
+  }
+  void send(std::uint64_t number) {
+    std::memcpy(number_.bytes().data(), &number, sizeof number);
+    DAT_LMR_TRIPLET segment = number_.triplet();
+    DAT_DTO_COOKIE cookie;
+    cookie.as_64 = kSendCookie;
+    require(dat_ep_post_send(ep_.get(), 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  }
+  void expect_completion(std::uint64_t cookie) {
+    const DAT_EVENT event = expect_event(side_.request.get(), DAT_DTO_COMPLETION_EVENT);
+    EXPECT_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+    EXPECT_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, cookie);
+  }
+  std::uint64_t put_in_place_by_the_target() const {
+    std::array<ANYDAT_COUNTER, 32> counters;
+    DAT_COUNT count = 0;
+    require(anydat_get_counters(ep_.get(), static_cast<DAT_COUNT>(counters.size()), counters.data(), &count),
+            "anydat_get_counters");
+    for (DAT_COUNT i = 0; i < count; ++i) {
+      const ANYDAT_COUNTER& one = counters[static_cast<std::size_t>(i)];
+      if (one.name == std::string_view("rdmas_by_peer")) return one.value;
+    }
+    throw std::runtime_error("no such counter");
+  }
+
+  Side side_{GetParam()};
+  Ep ep_{side_};
+  Lmr local_{side_.ia, side_.pz, kMostOperations* kSlotBytes};
+  Lmr number_{side_.ia, side_.pz, sizeof(std::uint64_t)};
+  std::optional<PeerProcess> target_;
+  DAT_RMR_CONTEXT context_ = 0;
+  DAT_VADDR address_ = 0;
+};
+
+// RDW-6, DTO-40: short and long Writes over each other, Reads among them, and a message behind them, after which all of
+// it is there. All are under way at once, and complete in the order in which they were posted.
+TEST_P(PollingTarget, SeesWritesReadsAndSendsInTheirOrder) {
+  tell("poll");
+  std::vector<std::byte> shadow(kRegionBytes);
+  const std::uint64_t first = 1 + announced_seed() % 1'000'000;
+  for (std::uint64_t round = first; round < first + kRounds && !HasFailure(); ++round) {
+    const std::vector<Operation> operations = operations_of(round);
+    std::vector<std::vector<std::byte>> read(operations.size());
+    bool fence = false;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const Operation& one = operations[i];
+      std::ranges::fill(slot_of(i, one.bytes), one.value);
+      carry_out(one, shadow);
+      if (one.reads) {
+        const auto begin = shadow.begin() + static_cast<std::ptrdiff_t>(one.offset);
+        read[i].assign(begin, begin + static_cast<std::ptrdiff_t>(one.bytes));
+      }
+      post(one, i, fence);
+      fence |= one.reads;
+    }
+    send(round);
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      expect_completion(i);
+      if (operations[i].reads) {
+        EXPECT_TRUE(std::ranges::equal(slot_of(i, operations[i].bytes), read[i]))
+            << "operation " << i << " of " << round;
+      }
+    }
+    expect_completion(kSendCookie);
+    ASSERT_EQ(target_->channel().hear(), "seen");
+  }
+  send(0);
+  expect_completion(kSendCookie);
+  EXPECT_EQ(target_->channel().hear(), "0 rounds were wrong");
+  if (GetParam().name == "shm") {
+    EXPECT_GT(put_in_place_by_the_target(), kRounds / 10) << "this has to be a mixture";
+  }
+}
+
+// A stream of short Writes to a target that polls: the kernel is asked for few of them.
+TEST_P(PollingTarget, PutsShortWritesInPlaceItself) {
+  tell("poll");
+  const Operation write{false, 100, 8, std::byte{7}};
+  const bool some = eventually(
+      [&] {
+        for (int i = 0; i < 64; ++i) {
+          post(write, 0, false);
+          expect_completion(0);
+        }
+        return put_in_place_by_the_target() >= 640;
+      },
+      GetParam().name == "shm" ? patience() : quiet_time());
+  EXPECT_EQ(some, GetParam().name == "shm") << "where it always has to, that is not counted";
+  send(0);
+  expect_completion(kSendCookie);
+}
+
+// A target that looks at its memory, and not at the library, is not waited for.
+TEST_P(PollingTarget, IsNotSeenWhereItWatchesMemoryOnly) {
+  tell("watch");
+  if (GetParam().name == "shm") {
+    for (int i = 0; i < 5000; ++i) {
+      post({false, 100, 8, std::byte{7}}, 0, false);
+      expect_completion(0);
+    }
+    EXPECT_EQ(put_in_place_by_the_target(), 0u);
+  }
+  slot_of(0, 1)[0] = std::byte{255};
+  post({false, kRegionBytes - 1, 1, std::byte{255}}, 0, false);
+  expect_completion(0);
+  EXPECT_EQ(target_->channel().hear(), "0 rounds were wrong");
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, PollingTarget, testing::ValuesIn(all_wires()), wire_name);
+
+}  // namespace
+}  // namespace anydat::test
