@@ -233,10 +233,16 @@ void short_writes_that_lie(HostileTarget& target, Random& random, Kept&) {
                                .aux = aux,
                                .body = {body.begin(), body.begin() + static_cast<std::ptrdiff_t>(bytes)}});
   };
-  cut_for(CellKind::write, static_cast<std::uint32_t>(random.below(sizeof write + 1)), 0, sizeof write + 8);
-  cut_for(CellKind::write, 200, 0, sizeof write + 8);
-  cut_for(CellKind::write, sizeof write + shm::kShortWriteMax + 1, 0, body.size());
-  cut_for(CellKind::done, 0, static_cast<std::uint32_t>(odd_number(random)), sizeof write);
+  switch (random.below(4)) {
+    case 0:
+      return cut_for(CellKind::write, static_cast<std::uint32_t>(random.below(sizeof write + 1)), 0, sizeof write + 8);
+    case 1:
+      return cut_for(CellKind::write, 200, 0, sizeof write + 8);
+    case 2:
+      return cut_for(CellKind::write, sizeof write + shm::kShortWriteMax + 1, 0, body.size());
+    default:
+      return cut_for(CellKind::done, 0, static_cast<std::uint32_t>(odd_number(random)), sizeof write);
+  }
 }
 
 // Immediate data for a program that takes none, atomic operations that are none, and answers to what nobody has asked.

@@ -175,6 +175,13 @@ class ShmStream final : public Stream {
   bool atomic_done_arrived(const CellView& view);
   bool serve_reads();
   bool serve_atomic(const AtomicBody& body);
+  std::uint32_t puts_under_way() const {
+    return puts_sent_.load(std::memory_order_acquire) - puts_answered_.load(std::memory_order_acquire);
+  }
+  // Before it is sent, since the answer may be there before the call has returned; taken back if it is not.
+  void count_put(std::uint32_t sent) {
+    puts_sent_.store(puts_sent_.load(std::memory_order_relaxed) + sent, std::memory_order_release);
+  }
   // As whom this side uses the peer's memory.
   RegionUser remote_user() const { return {remote_terms_.zone, remote_terms_.scope}; }
   bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where);
@@ -257,11 +264,12 @@ class ShmStream final : public Stream {
   SeenPages seen_pages_;
   base::Nanoseconds short_writes_epoch_ = -1;  // as in SeenPages, and how many there were since
   std::uint32_t short_writes_ = 0;
-  OwnPages own_pages_;                            // brought by take_turn()
-  std::atomic<std::uint32_t> puts_under_way_{0};  // sent whole and not answered
-  std::uint32_t rdma_slot_ = 0;                   // in the peer's segment; from kSharedRdmaSlots on, this one's own
-  std::uint32_t last_key_ = 0;                    // of a region of the peer
-  std::uint32_t uses_of_key_ = 0;                 // in a row
+  OwnPages own_pages_;                           // brought by take_turn()
+  std::atomic<std::uint32_t> puts_sent_{0};      // whole, for the peer to put in place; ever
+  std::atomic<std::uint32_t> puts_answered_{0};  // of them; written with the engine
+  std::uint32_t rdma_slot_ = 0;                  // in the peer's segment; from kSharedRdmaSlots on, this one's own
+  std::uint32_t last_key_ = 0;                   // of a region of the peer
+  std::uint32_t uses_of_key_ = 0;                // in a row
   bool word_waits_ = false;  // that the connection stands, for room in the ring: no RDMA may overtake it
   bool by_peer_ = false;     // the oldest Write has been sent in part; with the send lock
   std::atomic<std::uint32_t> atomics_under_way_{0};

@@ -81,7 +81,7 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
     if (!use || link.outbound_header().rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return later();
     // What the peer is still to put in place comes first, also the rest of this one.
-    const bool after_peer = puts_under_way_.load(std::memory_order_relaxed) != 0 || by_peer_;
+    const bool after_peer = puts_under_way() != 0 || by_peer_;
     const MappedRegions::Mapped* const mapped = link.mapped().find(remote.key);
     if (!mapped || after_peer) return rdma_unmapped<kind>(message, progress, after_peer, mapped != nullptr);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
@@ -323,13 +323,13 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
     const bool last = progress.bytes + count == message.length;
     // Of one with immediate data, these ask.
     const bool asks = last && message.kind == WorkKind::rdma_write;
-    if (asks) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send_piece() has returned
+    if (asks) count_put(1);
     const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
     const bool sent = link_->try_send_piece(
         *this, CellKind::put, asks ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), 0, body,
         [&](std::byte* to) { gather_streaming(to, message.segments, progress.bytes, count); });
     if (!sent) {
-      if (asks) puts_under_way_.fetch_sub(1);
+      if (asks) count_put(-1u);
       return SendOutcome::blocked;
     }
     progress.bytes += count;
@@ -349,7 +349,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
   if (!seen && !own_pages_.there(message.segments, {0, message.length}, message.length, false))
     return SendOutcome::blocked;
   const bool asks = message.kind == WorkKind::rdma_write;
-  if (asks) puts_under_way_.fetch_add(1);  // first: the answer may be there before try_send() has returned
+  if (asks) count_put(1);
   const WriteBody body{message.remote.address, message.remote.key, 0};
   const bool sent =
       link_->try_send(*this, CellKind::write, asks ? kFlagLast : 0, remote_,
@@ -362,7 +362,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
                         });
                       });
   if (!sent) {
-    if (asks) puts_under_way_.fetch_sub(1);
+    if (asks) count_put(-1u);
     return SendOutcome::blocked;
   }
   progress.bytes = message.length;
@@ -381,13 +381,13 @@ SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& pro
   if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
   const ImmediateBody body{message.length, message.remote.value};
   const bool asks = by_peer_;
-  if (asks) puts_under_way_.fetch_add(1);
+  if (asks) count_put(1);
   const auto flags =
       static_cast<std::uint8_t>((message.flags.solicited() ? kFlagSolicited : 0) | (asks ? kFlagLast : 0));
   const bool sent = link_->try_send(*this, CellKind::immediate, flags, remote_, sizeof body, 0,
                                     [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
   if (!sent) {
-    if (asks) puts_under_way_.fetch_sub(1);
+    if (asks) count_put(-1u);
     return SendOutcome::blocked;
   }
   window_used_ += cells;
@@ -500,8 +500,8 @@ void ShmStream::tell_puts_done() {
 }
 
 bool ShmStream::done_arrived(std::uint32_t more) {
-  if (more >= puts_under_way_.load()) return false;
-  puts_under_way_.fetch_sub(more + 1);
+  if (more >= puts_under_way()) return false;
+  puts_answered_.store(puts_answered_.load(std::memory_order_relaxed) + more + 1, std::memory_order_release);
   return queue_pair_.writes_finished(more + 1);
 }
 
