@@ -107,7 +107,8 @@ run_tests() {
     awk '/^ *Start +[0-9]+: /{name[$2]=$3} /Test +#[0-9]+: /{sub(/^.*Test +#/, ""); sub(/:.*/, ":"); delete name[$0]}
          END{for (n in name) print "  " name[n]}' "$log"
   fi
-  grep -v ' Passed ' "$log" | tail -n 400
+  # What failed has said why in the midst of it.
+  grep -vE ' Passed |^ *Start +[0-9]+: ' "$log" | tail -n 400
   say "All of it is in $log."
   return 1
 }

@@ -278,6 +278,7 @@ void ShmStream::close(CloseReason reason) {
       fabric_.cancel_attempt(*this);
     }
   } else {
+    tell_puts_done();  // the reason is that of the oldest request that the peer still holds
     link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(reason));
   }
 }
