@@ -65,6 +65,11 @@ constexpr bool is_write(WorkKind request) {
   return request == WorkKind::rdma_write || request == WorkKind::write_immediate;
 }
 
+// What takes a receive of the peer.
+constexpr bool is_message(WorkKind request) {
+  return request == WorkKind::send || request == WorkKind::send_invalidate || request == WorkKind::write_immediate;
+}
+
 // What not every adapter can carry, nor every peer: a union of bits.
 namespace ability {
 inline constexpr std::uint32_t kImmediate = 1;   // Writes with immediate data

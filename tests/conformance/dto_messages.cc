@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What becomes of messages: sections 4.2 and 4.3 of the rules.
 #include "ep_states.h"
+#include "rdma_fixture.h"
 #include "support/properties.h"
 
 namespace anydat::test {
@@ -95,6 +96,33 @@ TEST_P(DtoMessages, ReceivesWaitForAMessageInEveryState) {
     EXPECT_EQ(expect_completion(ep.evds().recv.get()).user_cookie.as_64, static_cast<DAT_UINT64>(i));
     EXPECT_TRUE(has_pattern(server_buffers[i].first(32), static_cast<DAT_UINT64>(10 + i)));
   }
+}
+
+// What is told late, as what has become of a long message is, is told before the end.
+TEST_P(DtoMessages, WhatArrivedBeforeAMessageTooLongIsNotToBlame) {
+  // RECV-6, STAT-17, DTO-40
+  if (!remote_errors_told(client.ia)) GTEST_SKIP() << "the device does not say what was wrong";
+  const Pair pair = make_connected_pair();
+  const Lmr source(client.ia, client.pz, kLarge);
+  const Lmr target(server.ia, server.pz, kLarge);
+  const Lmr sink(server.ia, server.pz, kLarge);
+  DAT_LMR_TRIPLET whole = sink.triplet(0, kLarge);
+  DAT_LMR_TRIPLET small = sink.triplet(0, 8);
+  ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &whole, cookie(1), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &small, cookie(2), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  DAT_LMR_TRIPLET large = source.triplet(0, kLarge);
+  DAT_LMR_TRIPLET nine = source.triplet(0, 9);
+  ASSERT_THAT(rdma_write(pair.client, source.triplet(0, 8), target.remote(0, 8), 3), Succeeds());
+  ASSERT_THAT(dat_ep_post_send(pair.client.get(), 1, &large, cookie(4), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  ASSERT_THAT(rdma_write(pair.client, source.triplet(0, 8), target.remote(8, 8), 5), Succeeds());
+  ASSERT_THAT(dat_ep_post_send(pair.client.get(), 1, &nine, cookie(6), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+  expect_completion(pair.server_evds.recv.get());
+  EXPECT_EQ(expect_completion(pair.server_evds.recv.get(), DAT_DTO_ERR_LOCAL_LENGTH).user_cookie.as_64, 2u);
+  for (DAT_UINT64 request = 3; request < 6; ++request) {
+    EXPECT_EQ(expect_completion(pair.client_evds.request.get()).user_cookie.as_64, request);
+  }
+  expect_event(pair.client_evds.request.get(), DAT_DTO_COMPLETION_EVENT);
+  expect_terminal_event(pair.client_evds.connect.get(), pair.client.get());
 }
 
 TEST_P(DtoMessages, AMessageTooLongForItsBufferFails) {

@@ -135,6 +135,23 @@ void SoftQueuePair::writes_done_before_read() {
   writes_done_up_to([](const SendRing::Entry& entry) { return is_read(entry.kind); });
 }
 
+bool SoftQueuePair::done_before_message(const std::function<std::uint32_t()>& sent_since) {
+  base::Guard guard(send_lock_);
+  // With the lock, so that none is sent meanwhile.
+  std::uint64_t from_it_on = std::uint64_t{sent_since()} + 1;
+  std::uint64_t message = sends_.unsent();
+  while (from_it_on > 0 && message != sends_.first()) {
+    if (is_message(sends_.at(--message).kind)) --from_it_on;
+  }
+  if (from_it_on > 0) return false;  // it has completed, and what was before it
+  for (std::uint64_t number = sends_.first(); number != message; ++number) {
+    SendRing::Entry& entry = sends_.at(number);
+    if (is_write(entry.kind) || is_message(entry.kind)) entry.finished = true;
+  }
+  retire_finished();
+  return sends_.first() == message;
+}
+
 std::optional<std::size_t> SoftQueuePair::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
   base::Guard guard(send_lock_);
   const SendRing::Entry* entry = oldest_read();

@@ -257,6 +257,13 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
       queue_pair_.writes_done_before_read();
       // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
+    } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
+      const auto sent_since = [&] {
+        base::Guard guard(tx_lock_);
+        return send_sequence_ - 1 - offender.sequence;
+      };
+      // It may have completed: what comes behind is not to blame.
+      if (!queue_pair_.done_before_message(sent_since)) reason = CloseReason::request_failed;
     }
   }
   if (message.code.layer == kMpaLayer) {
@@ -344,6 +351,7 @@ void TcpStream::close(CloseReason reason) {
   drop_parked();
   if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting) && fabric_.engine().descriptors_are_ours()) {
     base::Guard guard(tx_lock_);
+    if (std::exchange(owes_word_, false)) say(Signal::delivered, sends_delivered_);
     if (reason == CloseReason::graceful || reason == CloseReason::abrupt) {
       say(Signal::goodbye, static_cast<std::uint32_t>(reason));
     } else {
