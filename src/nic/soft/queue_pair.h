@@ -232,10 +232,15 @@ class SoftQueuePair final : public QueuePair {
   void open_send_lane(const SendRequest& request) {
     if (request.segments.size() == 1) send_lane_.open(request.segments.front(), regions_, zone(), access::kLocalRead);
   }
+  // And of Writes that the peer puts in place, which put_again() of the stream carries.
+  void open_put_lane(const SendRequest& request) {
+    if (request.segments.size() == 1) put_lane_.open(request.segments.front(), regions_, zone(), access::kLocalRead);
+  }
   void close_lanes() {
     write_lane_.close();
     read_lane_.close();
     send_lane_.close();
+    put_lane_.close();
   }
   void count_rdma_by_peer() { counters_.rdmas_by_peer.add(); }  // with the send lock, as the next
   void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }
@@ -312,7 +317,10 @@ class SoftQueuePair final : public QueuePair {
   }
   template <WorkKind kind>
   bool again(const SingleRdma& request);
+  bool put_again(const SingleRdma& request);
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
+  std::uint64_t finished_plainly() ANYDAT_REQUIRES(send_lock_);
+  bool complete_in_a_row(std::uint64_t count) ANYDAT_REQUIRES(send_lock_);
   SendOutcome hand_over(std::uint64_t number, const SendRequest& message, Progress& progress)
       ANYDAT_REQUIRES(send_lock_);
   // What the oldest request has failed with, while others before it were not done (DTO-40).
@@ -408,9 +416,10 @@ class SoftQueuePair final : public QueuePair {
 
   mutable base::Biased<base::SpinLock> send_lock_;
   SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
-  RdmaLane<WorkKind::rdma_write> write_lane_;  // these three likewise, but for a guess
+  RdmaLane<WorkKind::rdma_write> write_lane_;  // these four likewise, but for a guess
   RdmaLane<WorkKind::rdma_read> read_lane_;
   LocalRegion send_lane_;
+  LocalRegion put_lane_;
   std::uint32_t reads_held_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // Reads, and atomic operations, that the stream holds
   std::uint32_t peer_takes_ ANYDAT_GUARDED_BY(send_lock_) = 0;
   std::uint32_t reads_out_ ANYDAT_GUARDED_BY(send_lock_) = 0;

@@ -59,6 +59,7 @@ SendRing::Entry* SoftQueuePair::oldest_read() {
 
 bool SoftQueuePair::oldest_finished(bool (*wanted)(WorkKind), std::uint32_t count) {
   bool drained = false;
+  bool blocked = false;
   WorkStatus failure = WorkStatus::success;
   {
     base::Guard guard(send_lock_);
@@ -72,13 +73,14 @@ bool SoftQueuePair::oldest_finished(bool (*wanted)(WorkKind), std::uint32_t coun
     if (count > 0) return false;
     retire_finished();
     drained = sends_.empty();
+    blocked = !sends_.all_sent();
     failure = failure_at_front();
   }
   if (failure != WorkStatus::success) {
     break_connection(failure, CloseReason::request_failed);
   } else if (drained && state() == State::draining) {
     finish_draining();
-  } else {
+  } else if (blocked) {
     pump();
   }
   return true;

@@ -139,8 +139,26 @@ bool SoftQueuePair::send_again(const SingleSend& send) {
   return true;
 }
 
+inline bool SoftQueuePair::put_again(const SingleRdma& request) {
+  if (!put_lane_.is(request.local.key)) return false;
+  base::Guard guard(send_lock_);
+  if (state_.load(std::memory_order_relaxed) != State::connected || !sends_.all_sent() || sends_.full() ||
+      (request.flags.fence() && reads_held_ > 0) || !put_lane_.holds(request.local) || !stream_->put_again(request))
+      [[unlikely]] {
+    return false;
+  }
+  counters_.rdmas.add();
+  counters_.rdma_bytes.add(request.length);
+  counters_.rdmas_by_peer.add();
+  SendRing::Entry& entry = sends_.append(SendRequest{
+      request.cookie, {&request.local, 1}, request.length, request.flags, WorkKind::rdma_write, request.remote});
+  entry.rdma.progress.bytes = request.length;
+  sends_.mark_sent();
+  return true;
+}
+
 bool SoftQueuePair::write_again(const SingleRdma& request) {
-  return again<WorkKind::rdma_write>(request);
+  return again<WorkKind::rdma_write>(request) || put_again(request);
 }
 
 bool SoftQueuePair::read_again(const SingleRdma& request) {
@@ -306,9 +324,32 @@ void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus statu
 
 void SoftQueuePair::retire_finished() {
   while (!sends_.empty() && sends_.at(sends_.first()).finished) {
+    if (const std::uint64_t plain = finished_plainly(); plain > 1 && complete_in_a_row(plain)) continue;
     complete_send(sends_.at(sends_.first()), WorkStatus::success);
     sends_.drop_first();
   }
+}
+
+// How many of the finished ones in front complete, of this queue pair and with nothing unusual.
+std::uint64_t SoftQueuePair::finished_plainly() {
+  std::uint64_t end = sends_.first();
+  const auto plain = [](const SendRing::Entry& entry) {
+    return entry.finished && entry.kind != WorkKind::bind && !entry.flags.suppress() && !entry.flags.unsignalled();
+  };
+  while (end != sends_.unsent() && end - sends_.first() < kRowMax && plain(sends_.at(end))) ++end;
+  return end - sends_.first();
+}
+
+// False: nothing has happened.
+bool SoftQueuePair::complete_in_a_row(std::uint64_t count) {
+  CompletionQueue* const queue = send_queue_.load(std::memory_order_relaxed);
+  std::uint64_t next = sends_.first();
+  const bool kept = queue && queue->push_quietly(count, [&](QueuedEvent& done) {
+    const SendRing::Entry& entry = sends_.at(next++);
+    write_completed(done, entry.cookie, entry.length, entry.kind);
+  });
+  for (; kept && count > 0; --count) sends_.drop_first();
+  return kept;
 }
 
 bool SoftQueuePair::pump() {

@@ -32,8 +32,8 @@ enum class CloseReason : std::uint8_t {
   request_failed,  // a request of this side failed; those of the other side are only flushed
 };
 
-// One connection's way over a wire, owned by its queue pair. Called with the engine held, but for send(), send_again()
-// and send_row(), which are called with the queue pair's send lock and perhaps without the engine.
+// One connection's way over a wire, owned by its queue pair. Called with the engine held, but for send(), send_again(),
+// put_again() and send_row(), which are called with the queue pair's send lock and perhaps without the engine.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -44,6 +44,9 @@ class Stream {
 
   // A Send that nothing is before, and whose memory is usable. False: not now, or not so; send() shall have it.
   virtual bool send_again(const SingleSend&) { return false; }
+  // A Write whose memory here is usable, and before which all requests have been handed over: the peer is to put it in
+  // place, as it did with those before. True: as `pending`. False as above.
+  virtual bool put_again(const SingleRdma&) { return false; }
   // Sends, from the first on, as many as go out at once and are done with it. How many; send() is for the next one, and
   // tells what is in its way. To be called while no request is before them.
   virtual std::size_t send_row(const SendRow&) { return 0; }

@@ -90,6 +90,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
                 std::uint32_t aux, Fill&& fill);
   // A Send of one segment that goes into so many cells. False if there is no room; no stream is asked again.
   bool try_send_again(std::uint32_t connection, const SingleSend& send, std::uint32_t cells);
+  // As try_send(), but no stream is asked again.
+  template <typename Fill>
+  bool try_send_again(CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length, Fill&& fill);
   // Sends of one segment each, from the first on, as many as go into cells, there is room for, and `cells_left` lets
   // go. How many; it takes what they need from `cells_left`. No stream is asked again: try_send() is for the next one.
   std::size_t try_send_row(std::uint32_t connection, std::span<const SingleSend> sends, std::uint64_t& cells_left);
@@ -313,6 +316,18 @@ inline bool Link::try_send_again(std::uint32_t connection, const SingleSend& sen
   {
     base::Guard guard(tx_lock_);
     if (!put(connection, send, cells)) [[unlikely]]
+      return false;
+  }
+  attract();
+  return true;
+}
+
+template <typename Fill>
+inline bool Link::try_send_again(CellKind kind, std::uint8_t flags, std::uint32_t connection, std::uint32_t length,
+                                 Fill&& fill) {
+  {
+    base::Guard guard(tx_lock_);
+    if (!put(kind, flags, connection, cells_for(length), length, 0, fill)) [[unlikely]]
       return false;
   }
   attract();

@@ -46,6 +46,7 @@ class ShmStream final : public Stream {
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
   bool send_again(const SingleSend& send) override;
+  bool put_again(const SingleRdma& request) override;
   std::size_t send_row(const SendRow& row) override;
   void resume_receiving() override;
   bool lets_go_of(std::uint32_t key) override;
@@ -151,6 +152,7 @@ class ShmStream final : public Stream {
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
   bool peer_is_faster(const SendRequest& message, std::uint64_t shift);
   SendOutcome write_by_peer(const SendRequest& message, Progress& progress);
+  void open_put_lane(const SendRequest& message, std::uint64_t shift);
   SendOutcome later();
   bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   void ask_for_pages_now();
@@ -262,6 +264,14 @@ class ShmStream final : public Stream {
     }
   };
   SeenPages seen_pages_;
+  // The region of the peer that it has put Writes of this side into, and where it is for the peer: as rdma_unmapped().
+  // Now and then one looks again whether there is a better way.
+  struct PutLane {
+    std::uint32_t key = 0;  // 0: none
+    std::uint32_t left = 0;
+    std::uint64_t shift = 0;
+  };
+  PutLane put_lane_;
   base::Nanoseconds short_writes_epoch_ = -1;  // as in SeenPages, and how many there were since
   std::uint32_t short_writes_ = 0;
   OwnPages own_pages_;                           // brought by take_turn()

@@ -26,6 +26,9 @@ constexpr std::uint32_t kUsesForLane = 1000;
 // have been that many within a millisecond.
 constexpr std::uint32_t kWritesToKnock = 64;
 
+// A Write may find after so many that its region has been mapped, or that another way is open.
+constexpr std::uint32_t kPutsBetweenLooks = 256;
+
 // A Write of so many bytes is a copy of so few instructions that those around it count.
 constexpr std::uint64_t kShortWrite = 256;
 
@@ -125,7 +128,10 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     // What the peer has been given is done first, by it.
     const bool is_short = kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax;
     if (after_peer && (mapped || !is_short)) return SendOutcome::blocked;
-    if (after_peer || (is_short && peer_is_faster(message, shift))) return write_by_peer(message, progress);
+    if (after_peer || (is_short && peer_is_faster(message, shift))) {
+      open_put_lane(message, shift);
+      return write_by_peer(message, progress);
+    }
   }
   if (here) {
     open_lane<kind>(message, {region->known(), reinterpret_cast<std::byte*>(region->address),
@@ -184,6 +190,13 @@ void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mappe
   SegmentHeader& header = peer.header();
   queue_pair_.open_lane<kind>(
       message, {key, to.region, to.at, to.life, &header.rdma_over, &header.rdma_keys[rdma_slot_], peer.order()});
+}
+
+// As in open_lane(), and not for Writes whose peer is the only one who can do them.
+void ShmStream::open_put_lane(const SendRequest& message, std::uint64_t shift) {
+  const std::uint32_t key = message.remote.key;
+  if (put_lane_.key == key) queue_pair_.open_put_lane(message);
+  put_lane_ = {key, kPutsBetweenLooks, shift};
 }
 
 // Whether the bytes can be copied without waiting for their pages. Else the request, and those behind it, are blocked
@@ -369,6 +382,30 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
   by_peer_ = !asks;
   if (link_->reaches_peer()) queue_pair_.count_rdma_by_peer();
   return SendOutcome::pending;
+}
+
+// The conditions of rdma(), rdma_unmapped() and write_by_peer() for one that is like the one before it. The region is
+// looked at by the peer alone.
+bool ShmStream::put_again(const SingleRdma& request) {
+  if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || by_peer_ ||
+      word_waits_ || retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed) ||
+      !link_->peer_polls() || !link_->peer_expects() ||
+      !seen_pages_.hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
+                        request.length, false)) {
+    return false;
+  }
+  --put_lane_.left;
+  count_put(1);
+  const WriteBody body{request.remote.address, request.remote.key, 0};
+  const auto length = static_cast<std::uint32_t>(sizeof body + request.length);
+  if (link_->try_send_again(CellKind::write, kFlagLast, remote_, length, [&](std::byte* to) {
+        std::memcpy(to, &body, sizeof body);
+        copy_short(to + sizeof body, reinterpret_cast<const std::byte*>(request.local.address), request.length);
+      })) [[likely]] {
+    return true;
+  }
+  count_put(-1u);
+  return false;
 }
 
 // What a Write is followed by: in the ring, which is in order behind all ways that its bytes may have gone.
