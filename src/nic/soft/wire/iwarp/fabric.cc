@@ -123,15 +123,8 @@ void Fabric::unwatch(TcpStream& stream, int fd) {
   }
 }
 
-bool Fabric::line_up(Turn& turn) {
-  base::Guard guard(turns_lock_);
-  if (turn.place.listed()) return false;
-  turns_.push_back(turn);
-  return true;
-}
-
 void Fabric::come_back(Turn& turn) {
-  line_up(turn);
+  turns_.add(turn);
   somebody_waits_.store(true);
   engine().nudge();
 }
@@ -144,57 +137,30 @@ void Fabric::come_back_to_read(Turn& turn) {
 
 // The round stops here, and goes on with this one when those that have had word have had a turn.
 void Fabric::keep_turn(Turn& turn) {
-  forget(turn);
-  if (turns_left_ == 0) ++round_;  // it has looked by itself, and a round begins with it
-  {
-    base::Guard guard(turns_lock_);
-    // It may be one that had word, while another is kept.
-    if (kept_ && !kept_->place.listed()) turns_.push_back(*kept_);
-    kept_ = &turn;
-    ++turns_left_;
-  }
+  turns_.keep(turn);
   stopped_ = true;
   somebody_waits_.store(true);
   engine().nudge();
 }
 
 void Fabric::come_back_in_time(Turn& turn) {
-  if (!line_up(turn)) return;
+  if (!turns_.add(turn)) return;
   somebody_waits_.store(true);
   engine().want_pass();
 }
 
-void Fabric::forget(Turn& turn) {
-  base::Guard guard(turns_lock_);
-  if ((turn.place.listed() || kept_ == &turn) && turns_left_ > 0) --turns_left_;
-  turns_.remove(turn);
-  if (kept_ == &turn) kept_ = nullptr;
-}
-
 // One that has been stopped goes on.
 void Fabric::begin_round() {
-  if (turns_left_ > 0 || !somebody_waits_.load(std::memory_order_relaxed)) return;
+  if (turns_.left() > 0 || !somebody_waits_.load(std::memory_order_relaxed)) return;
   somebody_waits_.exchange(false);
-  base::Guard guard(turns_lock_);
-  turns_left_ = turns_.size();
-  ++round_;
+  turns_.begin_round();
 }
 
 bool Fabric::run_turns() {
-  if (turns_left_ == 0) return false;
+  if (turns_.left() == 0) return false;
   stopped_ = false;
   bool progress = false;
-  while (turns_left_ > 0 && !stopped_) {
-    --turns_left_;
-    Turn* turn = nullptr;
-    {
-      base::Guard guard(turns_lock_);
-      turn = kept_ ? std::exchange(kept_, nullptr) : turns_.pop_front();
-    }
-    if (!turn) turns_left_ = 0;
-    if (turn) progress |= turn->stream.turn();
-  }
-  base::Guard guard(turns_lock_);
+  while (turns_.left() > 0 && !stopped_) progress |= turns_.next().stream.turn();
   if (!turns_.empty()) somebody_waits_.store(true);
   return progress;
 }
@@ -213,7 +179,7 @@ bool Fabric::poll() {
   bool progress = false;
   if (!in_line && !ready_.empty()) {
     progress = look_at_all();
-    if (turns_left_ == 0) return progress;
+    if (turns_.left() == 0) return progress;
     // The program sees what has come before those in line go on, which takes longer.
     line_is_next_ = true;
     somebody_waits_.store(true);
@@ -293,11 +259,8 @@ void Fabric::fetch_ready() {
 
 // Of others that only have something to send it is not told apart: they are few, and their turn is short.
 bool Fabric::others_wait(const Turn& its, bool look) {
-  if (turns_left_ > 0) return true;
-  if (somebody_waits_.load(std::memory_order_relaxed)) {
-    base::Guard guard(turns_lock_);
-    if (turns_.size() > (its.place.listed() ? 1u : 0u)) return true;
-  }
+  if (turns_.left() > 0) return true;
+  if (somebody_waits_.load(std::memory_order_relaxed) && turns_.others_than(its)) return true;
   if (look && !told_of_others(its) && streams_.size() > 1) fetch_ready();  // of itself there may be word
   return told_of_others(its);
 }
@@ -334,7 +297,7 @@ bool Fabric::look_at_all() {
 }
 
 void Fabric::ready(std::uint32_t) {
-  if (streams_.size() > 1 && (turns_left_ > 0 || somebody_waits_.load(std::memory_order_relaxed))) {
+  if (streams_.size() > 1 && (turns_.left() > 0 || somebody_waits_.load(std::memory_order_relaxed))) {
     some_read_on_ = true;  // the next round asks
     return;
   }

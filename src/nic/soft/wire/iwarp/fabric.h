@@ -11,8 +11,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/list.h"
-#include "base/lock.h"
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/budget.h"
@@ -21,6 +19,7 @@
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/chunk.h"
 #include "nic/soft/wire/iwarp/partings.h"
+#include "nic/soft/wire/iwarp/turns.h"
 
 namespace anydat::nic::soft {
 class SoftAdapter;
@@ -67,24 +66,18 @@ class Fabric final : public PollSource, public FdHandler {
   // Connections, which are told of everything that happens to their sockets, once each time.
   bool watch(TcpStream& stream, int fd);
   void unwatch(TcpStream& stream, int fd);
-  // A stream's place among those that want a turn.
-  struct Turn {
-    explicit Turn(TcpStream& whose) : stream(whose) {}
-    TcpStream& stream;
-    base::ListLinks<Turn> place;
-  };
   void come_back(Turn& turn);          // the next pass calls stream.turn()
   void come_back_in_time(Turn& turn);  // the same, for threads that do not hold the engine: it may be a while
   void come_back_to_read(Turn& turn);  // the same behind all others; before it epoll is asked who has had word
   void keep_turn(Turn& turn);          // the same before all others but those that have had word
-  void forget(Turn& turn);
+  void forget(Turn& turn) { turns_.forget(turn); }
   // Whether any other stream waits for its turn while that one has its own. Looks at the sockets if `look`.
   bool others_wait(const Turn& its, bool look);
   // Whether others have had word, and no turn since, before what this one has just read has come; looks at the sockets.
   bool others_come_before(const Turn& its);
   // Streams note in which round they have had their turn, and have no other in it.
-  std::uint32_t round() const { return round_; }
-  bool had_turn(std::uint32_t round) const { return turns_left_ > 0 && round == round_; }
+  std::uint32_t round() const { return turns_.round(); }
+  bool had_turn(std::uint32_t round) const { return turns_.left() > 0 && round == turns_.round(); }
 
   // For set-ups and ends.
   void called(base::UniqueFd socket, const Address& source, ConnQual qual);
@@ -113,7 +106,6 @@ class Fabric final : public PollSource, public FdHandler {
  private:
   static constexpr std::size_t kStagingBytes = 128 << 10;
 
-  bool line_up(Turn& turn);  // false: it stands there already
   void begin_round();
   bool run_turns();
   bool look(bool has_asked);
@@ -146,10 +138,7 @@ class Fabric final : public PollSource, public FdHandler {
   std::span<epoll_event> ready_;  // of those, which have not been told yet
   bool some_read_on_ = false;     // of those in line
   bool line_is_next_ = false;     // in this round: the others have had their turns
-  std::uint32_t round_ = 0;
-  std::size_t turns_left_ = 0;  // in this round
-  bool stopped_ = false;        // for those that have had word
-  Turn* kept_ = nullptr;        // it goes on with this one, which is not in line
+  bool stopped_ = false;          // the round, for those that have had word
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
   AddressWatch address_watch_;
   // Those that are over stay until nobody can be in a call of them.
@@ -162,9 +151,8 @@ class Fabric final : public PollSource, public FdHandler {
 
   Timer sweep_timer_;
 
-  base::SpinLock turns_lock_;
-  base::List<Turn, &Turn::place> turns_ ANYDAT_GUARDED_BY(turns_lock_);
-  std::atomic<bool> somebody_waits_{false};
+  Turns turns_;
+  std::atomic<bool> somebody_waits_{false};  // for a turn
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -240,7 +240,7 @@ class TcpStream final : public Stream {
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  Fabric::Turn turn_{*this};
+  Turn turn_{*this};
   base::UniqueFd socket_;
 
   // With the engine held.
