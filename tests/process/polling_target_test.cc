@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -28,6 +30,7 @@
 namespace anydat::test {
 namespace {
 
+constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kRegionBytes = 64 << 10;
 constexpr std::size_t kMostOperations = 24;  // in a round
 constexpr std::size_t kSlotBytes = 40'000;
@@ -59,7 +62,9 @@ void carry_out(const Operation& operation, std::span<std::byte> memory) {
 }
 
 std::span<std::byte> heap_memory() {
-  return {new std::byte[kRegionBytes]{}, kRegionBytes};  // lives as long as the process
+  auto* const bytes = static_cast<std::byte*>(std::aligned_alloc(kPageBytes, kRegionBytes));
+  std::fill_n(bytes, kRegionBytes, std::byte{0});
+  return {bytes, kRegionBytes};  // lives as long as the process
 }
 
 // Polls without a pause: what has arrived, a number.
@@ -112,6 +117,7 @@ const Role kTarget("polled-target", [](RoleContext& context) {
   std::string line;
   while ((line = context.parent.hear(40 * patience())) != "end") {
     if (line == "free") region.reset();
+    if (line == "forbid") mprotect(memory.data() + kPageBytes, kPageBytes, PROT_READ);
     context.parent.say("now");
     if (line == "stop") std::raise(SIGSTOP);
     std::size_t wrong = 0;
@@ -319,6 +325,24 @@ TEST_P(PollingTarget, FailsTheWriteThatIsWrongAndNoneBeforeIt) {
   (void)expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
 }
 
+// RDW-6: that it cannot be written there is found by the target alone, behind Writes that it still has to do, and it
+// goes on.
+TEST_P(PollingTarget, RefusesWritesToAPageThatItMayNotWriteItself) {
+  tell("poll");
+  becomes_seen();
+  send(0);
+  expect_completion(kSendCookie);
+  end_of_phase();
+  tell("forbid");
+  becomes_seen();
+  for (std::size_t i = 0; i < 8; ++i) post({false, 8 * i, 8, std::byte{7}}, i, false);
+  post({false, kPageBytes + 8, 8, std::byte{7}}, 8, false);
+  for (std::size_t i = 0; i < 8; ++i) expect_completion(i);
+  if (GetParam().name == "shm" || GetParam().name == "shm_ring") expect_completion(8, DAT_DTO_ERR_REMOTE_ACCESS);
+  (void)expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  end_of_phase();
+}
+
 // DTO-40: nor are they if it is a message for which there is no room.
 TEST_P(PollingTarget, HasPutInPlaceWhatComesBeforeAMessageThatIsTooLong) {
   let_it_gather();
@@ -328,8 +352,14 @@ TEST_P(PollingTarget, HasPutInPlaceWhatComesBeforeAMessageThatIsTooLong) {
   DAT_DTO_COOKIE cookie;
   cookie.as_64 = kSendCookie;
   require(dat_ep_post_send(ep_.get(), 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  // What comes behind it is not to blame, since the message has completed.
+  post({false, 0, 8, std::byte{7}}, kGood, false);
   let_it_go_on();
   for (std::size_t i = 0; i < kGood; ++i) expect_completion(i);
+  expect_completion(kSendCookie);
+  const DAT_EVENT behind = expect_event(side_.request.get(), DAT_DTO_COMPLETION_EVENT);
+  const DAT_DTO_COMPLETION_STATUS status = behind.event_data.dto_completion_event_data.status;
+  EXPECT_TRUE(status == DAT_DTO_ERR_FLUSHED || (GetParam().name == "shm" && status == DAT_DTO_SUCCESS)) << status;
   (void)expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
 }
 

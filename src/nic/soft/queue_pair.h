@@ -199,9 +199,9 @@ class SoftQueuePair final : public QueuePair {
   // The peer refuses a Write that reaches there, or the oldest Read: the Writes before it have been done.
   void writes_done_before(std::uint32_t key, std::uint64_t address);
   void writes_done_before_read();
-  // The peer refuses a message: one of the Sends and Writes with immediate data that have been sent, of which so many
-  // others have been since. What comes before it has been done. False: it is not the oldest that is left.
-  bool done_before_message(const std::function<std::uint32_t()>& sent_since);
+  // The peer refuses a message, a Send or a Write with immediate data: so many have been sent from that one on, none if
+  // it is still being sent. What comes before it has been done. False: it is not the oldest that is left.
+  bool done_before_message(const std::function<std::uint32_t()>& sent);
   // The next bytes of the oldest Read that the stream holds. False if there is none, or it wants fewer.
   bool place_read(const std::byte* bytes, std::size_t count);
   // The same in two steps, as aim(), for the bytes that follow `skipped` ones. 0 pieces: there is no such Read.

@@ -137,10 +137,10 @@ void SoftQueuePair::writes_done_before_read() {
   writes_done_up_to([](const SendRing::Entry& entry) { return is_read(entry.kind); });
 }
 
-bool SoftQueuePair::done_before_message(const std::function<std::uint32_t()>& sent_since) {
+bool SoftQueuePair::done_before_message(const std::function<std::uint32_t()>& sent) {
   base::Guard guard(send_lock_);
   // With the lock, so that none is sent meanwhile.
-  std::uint64_t from_it_on = std::uint64_t{sent_since()} + 1;
+  std::uint32_t from_it_on = sent();
   std::uint64_t message = sends_.unsent();
   while (from_it_on > 0 && message != sends_.first()) {
     if (is_message(sends_.at(--message).kind)) --from_it_on;

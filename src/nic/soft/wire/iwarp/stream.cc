@@ -258,12 +258,12 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
       // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
     } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
-      const auto sent_since = [&] {
+      const auto sent = [&] {
         base::Guard guard(tx_lock_);
-        return send_sequence_ - 1 - offender.sequence;
+        return send_sequence_ - offender.sequence;
       };
       // It may have completed: what comes behind is not to blame.
-      if (!queue_pair_.done_before_message(sent_since)) reason = CloseReason::request_failed;
+      if (!queue_pair_.done_before_message(sent)) reason = CloseReason::request_failed;
     }
   }
   if (message.code.layer == kMpaLayer) {

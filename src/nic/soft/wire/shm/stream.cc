@@ -278,8 +278,11 @@ void ShmStream::close(CloseReason reason) {
       fabric_.cancel_attempt(*this);
     }
   } else {
-    tell_puts_done();  // the reason is that of the oldest request that the peer still holds
-    link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(reason));
+    // The reason is that of the oldest request that the peer still holds.
+    tell_puts_done();
+    const bool completed = delivers_completed_ && reason != CloseReason::graceful && reason != CloseReason::abrupt;
+    const CloseReason told = completed ? CloseReason::request_failed : reason;
+    link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(told));
   }
 }
 

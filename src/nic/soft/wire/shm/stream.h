@@ -155,6 +155,7 @@ class ShmStream final : public Stream {
   void open_put_lane(const SendRequest& message, std::uint64_t shift);
   SendOutcome later();
   bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
+  bool pages_seen(const SendRequest& message, std::uint64_t shift) const;
   void ask_for_pages_now();
   bool faulted_in_arrived(std::uint32_t outcome);
   bool fault_in_arrived(const CellView& view);
@@ -169,6 +170,7 @@ class ShmStream final : public Stream {
   SendOutcome write_immediate(const SendRequest& message, Progress& progress);
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool write_arrived(const CellView& view);
+  void put_in_place(std::uint64_t where, const std::byte* bytes, std::size_t count, bool last);
   void put_done();
   void tell_puts_done();
   bool done_arrived(std::uint32_t more);
@@ -189,6 +191,13 @@ class ShmStream final : public Stream {
   bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where);
 
   // Receiving: stream_receive.cc
+  template <typename Deliver>
+  bool deliver_completed(Deliver&& deliver) {
+    delivers_completed_ = true;
+    const bool taken = deliver();
+    delivers_completed_ = false;
+    return taken;
+  }
   bool message_arrived(const CellView& view);
   bool announce_arrived(const CellView& view);
   bool immediate_arrived(const CellView& view);
@@ -300,6 +309,8 @@ class ShmStream final : public Stream {
   std::uint32_t parked_cells_ = 0;
   std::uint32_t owed_cells_ = 0;  // delivered, and the peer does not know yet
   std::uint32_t puts_done_ = 0;   // Writes of the peer; likewise
+  // A message is being delivered that has completed at its sender: what comes behind it is not to blame for it.
+  bool delivers_completed_ = false;
 };
 
 }  // namespace anydat::nic::soft::shm

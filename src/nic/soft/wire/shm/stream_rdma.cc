@@ -11,6 +11,7 @@
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
+#include "os/own_memory.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -128,6 +129,9 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     // What the peer has been given is done first, by it.
     const bool is_short = kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax;
     if (after_peer && (mapped || !is_short)) return SendOutcome::blocked;
+    // Nor is its owner to wait for a page. If it cannot be had at all, this one is next when the others are done.
+    if (after_peer && !pages_seen(message, shift) && !pages_there(message, shift, 0, message.length))
+      return SendOutcome::blocked;
     if (after_peer || (is_short && peer_is_faster(message, shift))) {
       open_put_lane(message, shift);
       return write_by_peer(message, progress);
@@ -269,10 +273,13 @@ bool ShmStream::peer_is_faster(const SendRequest& message, std::uint64_t shift) 
     if (std::exchange(short_writes_epoch_, peer.epoch()) != peer.epoch()) short_writes_ = 0;
     if (++short_writes_ < kWritesToKnock) return false;
   }
-  // Its owner is not to wait for a page either.
-  return seen_pages_.hold(peer.epoch(), message.remote.address + shift, message.segments[0].address, message.length,
-                          false) ||
-         pages_there(message, shift, 0, message.length);
+  return pages_seen(message, shift) || pages_there(message, shift, 0, message.length);
+}
+
+// Of a Write that is whole.
+bool ShmStream::pages_seen(const SendRequest& message, std::uint64_t shift) const {
+  return message.segments.size() == 1 && seen_pages_.hold(link_->peer_memory().epoch(), message.remote.address + shift,
+                                                          message.segments[0].address, message.length, false);
 }
 
 SendOutcome ShmStream::later() {
@@ -500,6 +507,19 @@ bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length,
   return false;
 }
 
+// Of a Write of the peer. The program may have taken away its own leave to write there, or the memory; then the peer is
+// refused, as where it writes across by itself.
+void ShmStream::put_in_place(std::uint64_t where, const std::byte* bytes, std::size_t count, bool last) {
+  SoftAdapter& adapter = fabric_.adapter();
+  if (adapter.resident_pages().hold(0, {where, count, count}, true, adapter.engine().ticks())) [[likely]] {
+    copy_ascending(reinterpret_cast<std::byte*>(where), bytes, count);
+  } else if (!os::write_by_kernel(where, bytes, count)) {
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+    return;
+  }
+  if (last) put_done();
+}
+
 void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {
   PutBody body;
   std::memcpy(&body, view.body, sizeof body);
@@ -509,8 +529,7 @@ void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {
   }
   std::uint64_t where = 0;
   if (!opens(body.key, body.address, body.length, access::kRemoteWrite, where)) return;
-  copy_ascending(reinterpret_cast<std::byte*>(where + body.offset), bytes, view.length);
-  if ((view.flags & kFlagLast) != 0) put_done();
+  put_in_place(where + body.offset, bytes, view.length, (view.flags & kFlagLast) != 0);
 }
 
 bool ShmStream::write_arrived(const CellView& view) {
@@ -521,8 +540,7 @@ bool ShmStream::write_arrived(const CellView& view) {
   const std::size_t count = view.length - sizeof body;
   std::uint64_t where = 0;
   if (!opens(body.key, body.address, count, access::kRemoteWrite, where)) return true;
-  copy_ascending(reinterpret_cast<std::byte*>(where), view.body + sizeof body, count);
-  if ((view.flags & kFlagLast) != 0) put_done();
+  put_in_place(where, view.body + sizeof body, count, (view.flags & kFlagLast) != 0);
   return true;
 }
 

@@ -37,8 +37,11 @@ bool ShmStream::message_arrived(const CellView& view) {
   if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   const bool next = parked_.empty() && queue_pair_.incoming_count() == 0;
-  if (next && (key != 0 ? deliver_invalidating(view.body, view.length, solicited, key)
-                        : queue_pair_.deliver(view.body, view.length, solicited))) {
+  const auto deliver = [&] {
+    return key != 0 ? deliver_invalidating(view.body, view.length, solicited, key)
+                    : queue_pair_.deliver(view.body, view.length, solicited);
+  };
+  if (next && deliver_completed(deliver)) {
     delivered(view.cells);
     return true;
   }
@@ -64,7 +67,8 @@ bool ShmStream::immediate_arrived(const CellView& view) {
   if ((view.flags & kFlagLast) != 0) put_done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   const bool next = parked_.empty() && queue_pair_.incoming_count() == 0;
-  if (next && queue_pair_.deliver_immediate(body.length, body.value, solicited)) {
+  const auto deliver = [&] { return queue_pair_.deliver_immediate(body.length, body.value, solicited); };
+  if (next && deliver_completed(deliver)) {
     delivered(view.cells);
     return true;
   }
@@ -341,12 +345,16 @@ void ShmStream::deliver_parked() {
     Parked& message = parked_.front();
     const std::size_t busy = queue_pair_.incoming_count();
     if (message.announcement ? busy >= kAnnouncedMax : busy > 0) return;
-    const bool taken =
-        message.announcement ? accept_announced(*message.announcement, message.sequence, message.solicited)
-        : message.immediate  ? queue_pair_.deliver_immediate(message.length, message.value, message.solicited)
-        : message.invalidates != 0
-            ? deliver_invalidating(message.bytes.get(), message.length, message.solicited, message.invalidates)
-            : queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
+    const auto deliver = [&] {
+      if (message.immediate) return queue_pair_.deliver_immediate(message.length, message.value, message.solicited);
+      if (message.invalidates != 0) {
+        return deliver_invalidating(message.bytes.get(), message.length, message.solicited, message.invalidates);
+      }
+      return queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
+    };
+    const bool taken = message.announcement
+                           ? accept_announced(*message.announcement, message.sequence, message.solicited)
+                           : deliver_completed(deliver);
     // One by one: each may be the last for want of a buffer.
     fabric_.adapter().batch().flush();
     if (closed_) return;
