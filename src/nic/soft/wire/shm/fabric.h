@@ -88,7 +88,7 @@ class Fabric {
   };
   static constexpr std::uint32_t kIndexBits = 20;
 
-  void fence_rdma_users() const;
+  void fence_rdma_users(std::uint32_t key) const;
 
   SoftAdapter& adapter_;
   NodeId node_;

@@ -88,11 +88,14 @@ struct SegmentHeader {
 
   // Set by the maker when the link is over: no RDMA may begin.
   alignas(64) std::atomic<std::uint32_t> rdma_over;
-  // Set by the sender before it uses a slot that belongs to one connection: the maker has to fence it then.
+  // Set by the sender before it uses a slot that belongs to one connection: the maker may have to fence it then.
   std::atomic<std::uint32_t> rdma_lanes;
   // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, or 0. See
   // transfer.h.
   alignas(64) std::atomic<std::uint32_t> rdma_keys[kRdmaSlots];
+  // Written by the sender before it uses a slot that belongs to one connection: the only key that is noted there, of
+  // the slot that many places behind the shared ones. 0: none.
+  alignas(64) std::atomic<std::uint32_t> rdma_lane_keys[kRdmaSlots - kSharedRdmaSlots];
 };
 static_assert(sizeof(SegmentHeader) <= kHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);

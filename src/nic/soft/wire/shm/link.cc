@@ -90,7 +90,9 @@ void Link::remove(ShmStream& stream) {
   {
     base::Guard guard(tx_lock_);
     blocked_.remove(stream.turn_);
+    if (stream.rdma_slot_ >= kSharedRdmaSlots) announce_lane(outbound_.header(), stream.rdma_slot_, 0);
     lanes_.give_back(std::exchange(stream.rdma_slot_, 0));
+    stream.lane_key_ = 0;
   }
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
@@ -259,7 +261,7 @@ bool Link::press(std::uint32_t key) {
 }
 
 bool Link::lets_go_of(std::uint32_t key) {
-  fence_rdma_users(inbound_.header());
+  fence_rdma_users(inbound_.header(), key);
   return !press(key);
 }
 
@@ -501,7 +503,7 @@ void Link::fail(const char* why) {
   }
   dead_ = true;
   inbound_.header().rdma_over.store(1);
-  fence_rdma_users(inbound_.header());
+  fence_rdma_users(inbound_.header(), 0);
   end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
   end_at_ = pressed_ != 0 ? pressed_until_ : base::now_ns() + kStretchPatience;
   Engine& engine = fabric_.engine();

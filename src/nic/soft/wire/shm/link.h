@@ -150,13 +150,13 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool peer_gone() const;
   const PeerRegions& peer_regions() const { return regions_; }
   // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
-  // Both after a fence of the peer, if has_rdma_lanes().
+  // Both after a fence of the peer, if it needs one for the key.
   bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_, key) && !peer_gone(); }
   // The same, and if it does, it has half a second to let go of it, or the link is cut.
   bool press(std::uint32_t key);
   // Both in one, for what nobody else can be using.
   bool lets_go_of(std::uint32_t key);
-  bool has_rdma_lanes() const { return inbound_.header().rdma_lanes.load() != 0; }
+  bool needs_fence(std::uint32_t key) const { return shm::needs_fence(inbound_.header(), key); }
   // For a connection's RDMA on the peer's memory: a slot (transfer.h) until remove(). From any thread.
   std::uint32_t take_rdma_lane();
   bool fences() const { return fences_; }  // nobody can fence the other process

@@ -29,7 +29,7 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
         if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
       }),
       let_go_timer_([this] { let_go_again(); }) {
-  rdma_slot_ = name_ % kSharedRdmaSlots;  // spreads connections over them
+  shared_slot_ = name_ % kSharedRdmaSlots;  // spreads connections over them
 }
 
 ShmStream::~ShmStream() {

@@ -286,7 +286,9 @@ class ShmStream final : public Stream {
   OwnPages own_pages_;                           // brought by take_turn()
   std::atomic<std::uint32_t> puts_sent_{0};      // whole, for the peer to put in place; ever
   std::atomic<std::uint32_t> puts_answered_{0};  // of them; written with the engine
-  std::uint32_t rdma_slot_ = 0;                  // in the peer's segment; from kSharedRdmaSlots on, this one's own
+  std::uint32_t shared_slot_ = 0;                // in the peer's segment
+  std::uint32_t rdma_slot_ = 0;                  // likewise; from kSharedRdmaSlots on, this one's own
+  std::uint32_t lane_key_ = 0;                   // the key that the own one is for
   std::uint32_t last_key_ = 0;                   // of a region of the peer
   std::uint32_t uses_of_key_ = 0;                // in a row
   bool word_waits_ = false;  // that the connection stands, for room in the ring: no RDMA may overtake it

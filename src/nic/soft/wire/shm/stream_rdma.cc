@@ -76,12 +76,13 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   // The peer carries them out in order (D2-ATOM-4).
   if (reads && atomics_under_way_.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return SendOutcome::blocked;
-  if (rdma_slot_ < kSharedRdmaSlots) [[unlikely]]
+  const bool own_slot = message.remote.key == lane_key_;
+  if (!own_slot) [[unlikely]]
     ask_for_lane(message.remote.key);
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
-    const RdmaUse use(link.outbound(), remote.key, rdma_slot_);
+    const RdmaUse use(link.outbound(), remote.key, own_slot ? rdma_slot_ : shared_slot_);
     if (!use || link.outbound_header().rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return later();
     // What the peer is still to put in place comes first, also the rest of this one.
@@ -175,21 +176,25 @@ bool ShmStream::is_here(const RemoteSegment& remote) {
   return false;
 }
 
-// A slot of its own makes each RDMA a little cheaper and the end of each region of the peer dearer (transfer.h), so it
-// is for who uses one region for long, and not for those whose regions come and go with each transfer.
+// A slot of its own makes each RDMA on a region a little cheaper and the end of that region dearer (transfer.h), so it
+// is for one that is used for long, and not for those that come and go with each transfer.
 void ShmStream::ask_for_lane(std::uint32_t key) {
   uses_of_key_ = key == last_key_ ? uses_of_key_ + 1 : 0;
   last_key_ = key;
-  if (uses_of_key_ == kUsesForLane) rdma_slot_ = link_->take_rdma_lane();
+  if (uses_of_key_ != kUsesForLane) return;
+  if (rdma_slot_ < kSharedRdmaSlots) rdma_slot_ = link_->take_rdma_lane();
+  if (rdma_slot_ < kSharedRdmaSlots) return;
+  queue_pair_.close_lanes();  // they note another key there
+  announce_lane(link_->outbound_header(), rdma_slot_, key);
+  lane_key_ = key;
 }
 
 // To the region that the message may write to, and that is here. As in ask_for_lane(), not for Writes that go to
 // several regions in turn.
 template <WorkKind kind>
 void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mapped& to) {
-  if (rdma_slot_ < kSharedRdmaSlots) return;
   const std::uint32_t key = message.remote.key;
-  if (std::exchange(last_key_, key) != key) return;
+  if (key != lane_key_ || std::exchange(last_key_, key) != key) return;
   const Segment& peer = link_->outbound();
   SegmentHeader& header = peer.header();
   queue_pair_.open_lane<kind>(

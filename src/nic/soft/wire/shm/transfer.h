@@ -11,13 +11,15 @@
 // stretch it copies it first notes the region's key in a slot of the owner's segment, then checks, copies, and clears
 // the slot. The owner takes the key out of the table first, then waits until no slot holds it: whoever noted it later
 // finds it gone. Noting must not be overtaken by the check. A slot that a connection has for itself is written by a
-// plain store, since RDMAs are many and regions that go are few: the owner fences all peers before it looks.
+// plain store, since RDMAs are many and regions that go are few: the owner fences all peers before it looks. Such a
+// slot is for one region, whose key is announced before, so that the end of all others costs no fence.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <iterator>
 
 #include "base/fence.h"
 #include "nic/soft/wire/shm/layout.h"
@@ -103,7 +105,7 @@ class RdmaLanes {
 // A stretch of RDMA on memory of a peer; null if others occupy all shared slots.
 class RdmaUse {
  public:
-  // `slot`: the connection's own, or the shared one that is tried first.
+  // `slot`: the connection's own, which has been announced for the key, or the shared one that is tried first.
   RdmaUse(const Segment& segment, std::uint32_t key, std::uint32_t slot) : order_(segment.order()) {
     SegmentHeader& header = segment.header();
     if (slot >= kSharedRdmaSlots) [[likely]] {
@@ -140,9 +142,22 @@ class RdmaUse {
   base::HiddenOrder order_;
 };
 
-// The owner's side. After a key has gone, or RDMA is over, and before the look at who uses it.
-inline void fence_rdma_users(const SegmentHeader& header) {
-  if (header.rdma_lanes.load() != 0) base::remote_fence();
+// The connection's side: its slot notes this key alone from now on; or none, before it is another connection's. What it
+// has noted before has gone from there. Sequentially consistent: the check of the table comes after it.
+inline void announce_lane(SegmentHeader& header, std::uint32_t slot, std::uint32_t key) {
+  header.rdma_lane_keys[slot - kSharedRdmaSlots].store(key);
+}
+
+// The owner's side. Whether peers have to be fenced after the key has gone, or with 0 when RDMA is over, and before the
+// look at who uses it.
+inline bool needs_fence(const SegmentHeader& header, std::uint32_t key) {
+  if (header.rdma_lanes.load() == 0) return false;
+  return key == 0 ||
+         std::any_of(std::begin(header.rdma_lane_keys), std::end(header.rdma_lane_keys),
+                     [key](const std::atomic<std::uint32_t>& announced) { return announced.load() == key; });
+}
+inline void fence_rdma_users(const SegmentHeader& header, std::uint32_t key) {
+  if (needs_fence(header, key)) base::remote_fence();
 }
 // Does anybody use the region? Key 0: any region.
 inline bool in_rdma_use(const Segment& segment, std::uint32_t key) {
