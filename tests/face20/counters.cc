@@ -472,7 +472,7 @@ TEST_P(Dat2Counters, AResetIsOfWhatWasRead) {
 
 // D2-CNTR-3: what has been reset and freed says nothing about what is made in its place.
 TEST_P(Dat2Counters, AResetEndsWithItsObject) {
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     const Evd evd(client.ia, DAT_EVD_SOFTWARE_FLAG);
     EXPECT_FALSE(poll_event(evd.get()));
     EXPECT_EQ(counters_of(evd.get(), true)[DCNT_EVD_DEQUEUE_NOT_FOUND], 1u) << i;
