@@ -43,8 +43,8 @@ constexpr std::array kTable{
              "how long another host may be silent before its connections break: 2000 at least; 0 is for ever"},
     EnvEntry{EnvVar::dbg_type, "DAT_DBG_TYPE", EnvKind::ignored, "bit mask", "0x1",
              "accepted for old set-ups, without effect: see DAT_LOG"},
-    EnvEntry{EnvVar::dbg_dest, "DAT_DBG_DEST", EnvKind::ignored, "bit mask", "0x1",
-             "accepted for old set-ups, without effect: see DAT_LOG"},
+    EnvEntry{EnvVar::dbg_dest, "DAT_DBG_DEST", EnvKind::text, "bit mask", "0x1",
+             "where dat_ib_print_counters of uDAPL 2.0 prints: 0x1 standard output, 0x2 the system's log, 0x3 both"},
 };
 
 constexpr std::string_view kPrefix = "DAT_";

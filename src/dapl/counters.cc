@@ -43,12 +43,12 @@ Counters Counters::of(const Object& object) {
       const nic::QueuePair::Counters& c = static_cast<const Ep&>(object).queue_pair().counters();
       all.add("sends", c.sends.get());
       all.add("send_bytes", c.send_bytes.get());
-      all.add("rdmas", c.rdmas.get());
-      all.add("rdma_bytes", c.rdma_bytes.get());
+      all.add("rdmas", c.rdmas());
+      all.add("rdma_bytes", c.rdma_bytes());
       all.add("rdmas_in_memory", c.rdmas_in_memory.get());
       all.add("rdmas_by_peer", c.rdmas_by_peer.get());
       all.add("binds", c.binds.get());
-      all.add("receives", c.receives.get());
+      all.add("receives", c.all_receives());
       all.add("receive_bytes", c.receive_bytes.get());
       all.add("buffer_waits", c.buffer_waits.get());
       all.add("buffer_wait_ns", c.buffer_wait_ns.get());

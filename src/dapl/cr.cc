@@ -58,6 +58,7 @@ Error Cr::accept(Handle given, Count private_data_size, const void* private_data
     ep->undo(before);
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the connection", call);
   }
+  ia().counters().accepted.add();
   ep->note_comm(comm_);
   ep_ = nullptr;
   ia().retire(*this);
@@ -70,6 +71,7 @@ Error Cr::reject(Count private_data_size, const void* private_data) {
           read_private_data("dat_cr_reject", ia().nic().info().reject_data_max, private_data_size, private_data, data))
     return error;
   request_->reject(data);
+  ia().counters().rejected.add();
   ia().retire(*this);
   return kSuccess;
 }

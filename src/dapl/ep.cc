@@ -106,7 +106,7 @@ Error Ep::create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* given
   ep->queue_pair_ =
       ia.nic().create_queue_pair(queue_pair_limits(attr, srq != nullptr), srq ? &srq->queue() : nullptr, *ep);
   if (!ep->queue_pair_) {
-    ia.retire(*ep);
+    ia.abandon(*ep);
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the endpoint", call);
   }
   ep->queue_pair_->take_immediates((ia.abilities() & nic::ability::kImmediate) != 0);
@@ -129,7 +129,7 @@ Ep* Ep::create_tentative(Ia& ia) {
   EpAttributes attr = default_attributes(ia.limits(), true, true);
   ep->queue_pair_ = ia.nic().create_queue_pair(queue_pair_limits(attr, false), nullptr, *ep);
   if (!ep->queue_pair_) {
-    ia.retire(*ep);
+    ia.abandon(*ep);
     return nullptr;
   }
   ep->queue_pair_->take_immediates((ia.abilities() & nic::ability::kImmediate) != 0);
@@ -342,8 +342,8 @@ bool Ep::receives_solicited() const {
   return recv_model_.load(std::memory_order_relaxed) == StreamCounts::kSolicited;
 }
 
-// EP-STATUS-2, EP-STATUS-3. A completion frees its place before its event is queued, since a program that sees the event may
-// post again at once (DTO-14). Between the two the engine is held, so who gets it finds the events there.
+// EP-STATUS-2, EP-STATUS-3. A completion frees its place before its event is queued, since a program that sees the
+// event may post again at once (DTO-14). Between the two the engine is held, so who gets it finds the events there.
 bool Ep::receives_idle() const {
   if (!queue_pair_->recv_idle()) return false;
   base::Guard events_are_queued(ia().engine());

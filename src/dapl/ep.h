@@ -152,6 +152,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
   // How the connection that is being made was agreed upon, for queries until the endpoint is reset (D2-CONN-4).
   void note_comm(const Comm& comm) { comm_ = comm; }
   const Parts& parts() const { return parts_; }
+  // With the engine held: what it was made to do, whatever came of it.
+  std::uint64_t connects() const { return connects_.get(); }
+  std::uint64_t disconnects() const { return disconnects_.get(); }
 
   // nic::QueuePairEvents
   void on_established(std::span<const std::byte> private_data) override;
@@ -239,6 +242,8 @@ class Ep final : public Object, public nic::QueuePairEvents {
     std::uint64_t local_port, remote_port;
   };
   Ends offered_{};  // of the pending request that names the endpoint
+  base::Counter connects_;
+  base::Counter disconnects_;
 
   // What posts need of the above.
   std::atomic<nic::ZoneId> zone_{nic::kNoZone};

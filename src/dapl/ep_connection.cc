@@ -51,6 +51,20 @@ Error read_address(const char* call, const sockaddr* given, nic::Address& addres
 // Habits::early_connects.
 constexpr base::Nanoseconds kPatience = 100'000'000;
 
+base::Counter& counter_of(nic::ConnectFailure why, IaCounters& counters) {
+  switch (why) {
+    case nic::ConnectFailure::rejected_by_peer:
+      return counters.rejected_by_peer;
+    case nic::ConnectFailure::unreachable:
+      return counters.unreachable;
+    case nic::ConnectFailure::timed_out:
+      return counters.timed_out;
+    case nic::ConnectFailure::refused:
+      break;
+  }
+  return counters.refused;
+}
+
 EventKind event_of(nic::ConnectFailure why) {
   switch (why) {
     case nic::ConnectFailure::rejected_by_peer:
@@ -154,6 +168,8 @@ Error Ep::connect(const Request& request) {
       return fail(Code::insufficient_resources, Detail::memory, "{}: no memory or no port for the attempt", call);
   }
   apply(EpStep::connect);
+  connects_.add();
+  ia().counters().requests_sent.add();
   return kSuccess;
 }
 
@@ -163,8 +179,11 @@ Error Ep::disconnect(CloseFlags flags) {
     return fail(Argument::close_flags, "{}: flags {:#x} are neither abrupt nor graceful", call,
                 static_cast<unsigned>(flags));
   }
+  const bool was_connected = state() == EpState::connected;
   if (!apply(EpStep::disconnect)) return wrong_state(call);
   if (state() == EpState::disconnected) return kSuccess;
+  disconnects_.add();
+  if (was_connected) ia().counters().disconnects_sent.add();
   queue_pair_->disconnect(flags == CloseFlags::graceful);
   return kSuccess;
 }
@@ -209,7 +228,9 @@ bool Ep::report(EventKind kind) {
 }
 
 void Ep::on_established(std::span<const std::byte> private_data) {
+  const bool active = state() == EpState::active_connection_pending;
   if (!apply(EpStep::established)) return;
+  (active ? ia().counters().connected : ia().counters().accepted_connected).add();
   // They stay until the endpoint is reset or freed (PD-6).
   private_data_.assign(private_data.begin(), private_data.end());
   if (!report(EventKind::established)) queue_pair_->disconnect(false);  // EP-SM-26
@@ -217,19 +238,23 @@ void Ep::on_established(std::span<const std::byte> private_data) {
 
 void Ep::on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> private_data) {
   if (!apply(EpStep::connect_failed)) return;
+  counter_of(why, ia().counters()).add();
   private_data_.assign(private_data.begin(), private_data.end());  // as those of an acceptance
   report(event_of(why));
 }
 
 void Ep::on_accept_failed() {
   if (!apply(EpStep::accept_failed)) return;
+  ia().counters().accepts_failed.add();
   report(EventKind::accept_completion_error);
 }
 
 void Ep::on_closed(bool broken) {
   // Ruling R40: once a disconnect was asked for, its event is DISCONNECTED whatever happened meanwhile.
   const bool asked = state() == EpState::disconnect_pending;
+  const bool was_connected = state() == EpState::connected;
   if (!apply(EpStep::closed)) return;
+  if (was_connected) (broken ? ia().counters().broken : ia().counters().disconnects_received).add();
   report(broken && !asked ? EventKind::broken : EventKind::disconnected);
   // All that it took from the SRQ has completed or been flushed, and with the engine held the two events of all
   // endpoints come in the same order.

@@ -191,12 +191,34 @@ bool Evd::push_request(const Event& event) {
   return append(event, false);
 }
 
+namespace {
+
+bool is_of_connection(EventKind kind) {
+  switch (kind) {
+    case EventKind::established:
+    case EventKind::peer_rejected:
+    case EventKind::non_peer_rejected:
+    case EventKind::accept_completion_error:
+    case EventKind::disconnected:
+    case EventKind::broken:
+    case EventKind::timed_out:
+    case EventKind::unreachable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 bool Evd::append(const Event& event, bool overflows) {
   bool report = false;
   {
     base::Guard guard(lock_);
     if (!ring_.full() || (overflows && grow_locked())) {
       ring_.append({event, nullptr});
+      others_queued_.publish(others_queued_.get() + 1);
+      if (is_of_connection(event.kind)) connection_queued_.add();
       if (waiter_ || cno_) notify_locked();
       return true;
     }
@@ -229,6 +251,23 @@ void Evd::notify_locked() {
   } else if (enabled_) {
     cno_->trigger(*this);
   }
+}
+
+// A part is read before the whole that it is taken from, and is written after it: so it is never the larger of the two.
+Evd::Counters Evd::counters() const {
+  const std::uint64_t taken_by_waits = taken_by_waits_.seen();
+  const std::uint64_t others = others_queued_.seen();
+  return {ring_.ever_queued(),
+          overflows_.get(),
+          waits_.get(),
+          ring_.most_queued(),
+          wait_calls_.get(),
+          wake_ups_.get(),
+          ring_.ever_dropped() - taken_by_waits,
+          not_found_.get(),
+          poll_found_.get(),
+          connection_queued_.get(),
+          ring_.ever_queued() - others};
 }
 
 Error Evd::post_software(const void* pointer) {
@@ -277,9 +316,11 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
                     "dat_evd_wait: threshold {} on an EVD whose streams are {}; only 1 is possible", threshold,
                     notify ? "UNSIGNALLED" : "SOLICITED_WAIT");
       }
+      if (!polled) wait_calls_.add();
       const std::uint32_t count = ring_.queued();
       if (count >= static_cast<std::uint32_t>(threshold)) {
         pop_locked(take);
+        taken_by_waits_.publish(taken_by_waits_.get() + 1);
         *nmore = static_cast<Count>(count - 1);
         return kSuccess;
       }
@@ -319,6 +360,8 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
         turned_away_ = false;
         registered = true;
         waits_.add();
+      } else if (result == nic::WaitResult::notified) {
+        wake_ups_.add();
       }
       const std::uint32_t count = ring_.queued();
       const bool finished = dead_ || turned_away_ || count >= wanted || result != nic::WaitResult::notified;
@@ -331,6 +374,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
         }
         if (count >= wanted) {  // TMO-5: also if the time has run out
           pop_locked(take);
+          taken_by_waits_.publish(taken_by_waits_.get() + 1);
           *nmore = static_cast<Count>(count - 1);
           return kSuccess;
         }

@@ -46,6 +46,13 @@ class Evd final : public Object, public nic::CompletionQueue {
     std::uint64_t overflows;  // events lost for want of room
     std::uint64_t waits;      // waits that had to block
     std::uint64_t most_queued;
+    std::uint64_t wait_calls;  // all waits
+    std::uint64_t wake_ups;    // of waits that blocked: enough events had come, or there was something else to look at
+    std::uint64_t found;       // events that were dequeued without a wait
+    std::uint64_t not_found;   // dequeues that found nothing
+    std::uint64_t poll_found;  // dequeues that found something only by looking for what has arrived
+    std::uint64_t connection;  // events of connections queued
+    std::uint64_t completions;
   };
 
   Evd(Ia& ia, EvdFlags flags);
@@ -98,7 +105,7 @@ class Evd final : public Object, public nic::CompletionQueue {
   // (engine) Takes the waiter out and drops all events; nothing but the destructor may follow.
   void shut_down();
 
-  Counters counters() const { return {ring_.ever_queued(), overflows_.get(), waits_.get(), ring_.most_queued()}; }
+  Counters counters() const;
 
  private:
   bool append(const Event& event, bool overflows);
@@ -112,6 +119,7 @@ class Evd final : public Object, public nic::CompletionQueue {
   void pop_locked(Take& take) ANYDAT_REQUIRES(lock_);
   void poll();
   bool found_empty();
+  Error found_nothing();
   Error busy_locked(const char* call) ANYDAT_REQUIRES(lock_);
   Error block(Microseconds timeout, Count threshold, Event& event, Count* nmore);
 
@@ -136,8 +144,17 @@ class Evd final : public Object, public nic::CompletionQueue {
   bool overflowed_ ANYDAT_GUARDED_BY(lock_) = false;   // reported, and nothing dequeued since
   bool dead_ ANYDAT_GUARDED_BY(lock_) = false;
   EvdState configuration_ ANYDAT_GUARDED_BY(lock_) = evd_state::kConfigThreshold;
-  base::Counter overflows_;  // these two written under lock_
+  base::Counter overflows_;  // these written under lock_
   base::Counter waits_;
+  base::Counter wait_calls_;
+  base::Counter wake_ups_;
+  base::Counter taken_by_waits_;
+  base::Counter others_queued_;  // of what was queued, all but completions
+  base::Counter connection_queued_;
+  // These without it, so that an empty queue is found empty without a lock: of several threads that poll one EVD at the
+  // same time, one may undo what another has just counted (ruling B29).
+  base::Counter not_found_;
+  base::Counter poll_found_;
 };
 
 template <typename Take>
@@ -155,17 +172,26 @@ inline void Evd::pop_locked(Take& take) {
 inline bool Evd::found_empty() {
   if (ring_.queued() != 0) return false;
   poll();
+  if (ring_.queued() != 0) {
+    poll_found_.add();
+    return false;
+  }
   // Without a waiter, which would have the event, what is empty needs no lock to be found so.
-  return ring_.queued() == 0 && !watched_.load(std::memory_order_relaxed);
+  return !watched_.load(std::memory_order_relaxed);
+}
+
+inline Error Evd::found_nothing() {
+  not_found_.add();
+  return queue_empty_;
 }
 
 template <typename Take>
 inline Error Evd::dequeue(Take take) {
-  if (found_empty()) return queue_empty_;
+  if (found_empty()) return found_nothing();
   base::Guard guard(lock_);
   if (waiter_) [[unlikely]]
     return busy_locked("dat_evd_dequeue");
-  if (ring_.empty()) return queue_empty_;
+  if (ring_.empty()) return found_nothing();
   pop_locked(take);
   return kSuccess;
 }
@@ -175,7 +201,7 @@ inline Error Evd::dequeue_many(std::size_t most, std::size_t& taken, Take take) 
   // A thread that has something to queue waits for the lock no longer than so many take.
   constexpr std::size_t kAtOnce = 64;
   taken = 0;
-  if (found_empty()) return queue_empty_;
+  if (found_empty()) return found_nothing();
   for (bool more = true; more;) {
     base::Guard guard(lock_);
     if (waiter_) [[unlikely]]
@@ -185,7 +211,7 @@ inline Error Evd::dequeue_many(std::size_t most, std::size_t& taken, Take take) 
     for (; taken != end; ++taken) pop_locked(take);
     more = taken != most && queued > kAtOnce;
   }
-  return taken > 0 ? kSuccess : queue_empty_;
+  return taken > 0 ? kSuccess : found_nothing();
 }
 
 }  // namespace anydat::dapl

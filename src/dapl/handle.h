@@ -40,11 +40,12 @@ class HandleTable {
   HandleSlot* add(const void* provider, HandleType type, Object& object);
   void remove(HandleSlot* slot);
 
-  // The slot of a live object, or null.
+  // The slot of a live object of an instance, or null. What has only been asked about is none (D2-QUERY-3).
   static HandleSlot* find(Handle handle) {
     if (!is_slot(handle)) return nullptr;
     auto* slot = static_cast<HandleSlot*>(handle);
-    return slot->object.load(std::memory_order_acquire) ? slot : nullptr;
+    const bool live = slot->object.load(std::memory_order_acquire) != nullptr;
+    return live && slot->type.load(std::memory_order_relaxed) != HandleType::query ? slot : nullptr;
   }
   // Whether it is a slot of ours, which need not be in use.
   static bool is_slot(Handle handle) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/ia.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <new>
 
@@ -23,76 +21,20 @@ namespace anydat::dapl {
 
 namespace {
 
-// What programs written for OpenFabrics' Providers look for by name. There is no InfiniBand here, so only what is true
-// of every adapter: it reads by RDMA, and a message of that many bytes never has to be cut by the program.
-constexpr NamedAttribute kOpenFabricsAttributes[] = {
-    {"DAT_IB_RDMA_READ", "TRUE"},
-    {"DAT_IB_TRANSPORT_MTU", "2048"},
-    {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
-};
-
-// What programs of the InfiniBand extension look for by name (D2-EXT-1).
-constexpr NamedAttribute kImmediateAttribute{"DAT_IB_IMMED_DATA", "TRUE"};
-constexpr NamedAttribute kAtomicAttributes[] = {{"DAT_IB_FETCH_AND_ADD", "TRUE"}, {"DAT_IB_CMP_AND_SWAP", "TRUE"}};
-
 // Freed objects that stay in memory (see the class comment).
 constexpr std::size_t kRestingMax = 64;
 
-Limits limits_of(const nic::AdapterLimits& nic) {
-  Limits limits;
-  const auto lower = []<typename T>(T& ours, std::uint64_t theirs) {
-    if (static_cast<std::uint64_t>(ours) > theirs) ours = static_cast<T>(theirs);
-  };
-  lower(limits.max_eps, nic.queue_pairs);
-  lower(limits.max_ep_per_srq, nic.queue_pairs);
-  lower(limits.max_dto_per_ep, std::min(nic.send_depth, nic.recv_depth));
-  lower(limits.max_rdma_reads_per_ep, nic.reads);
-  lower(limits.max_iov, nic.segments);
-  lower(limits.max_lmrs, nic.regions);
-  lower(limits.max_rmrs, nic.regions);
-  lower(limits.max_lmr_block_size, nic.region_bytes);
-  lower(limits.max_message_size, nic.message_bytes);
-  lower(limits.max_rdma_size, nic.message_bytes);
-  lower(limits.max_srqs, nic.receive_queues);
-  lower(limits.max_recv_per_srq, nic.receive_queue_depth);
-  return limits;
-}
-
 }  // namespace
 
-Ia::Ia(const Kind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
+Ia::Ia(const AdapterKind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
     : Object(*this, kType),
-      kind_(kind),
-      name_(std::move(name)),
-      limits_(limits_of(nic->info().limits)),
-      address_(nic->info().address),
+      description_(kind, std::move(name), nic->info()),
       nic_(std::move(nic)),
-      engine_(&nic_->engine()) {
-  const nic::AdapterInfo& info = nic_->info();
-  receiver_not_ready_ = info.receiver_not_ready_ns == base::kForever
-                            ? "unlimited"
-                            : fmt::format("{}", (info.receiver_not_ready_ns + 999'999) / 1'000'000);
-  provider_attributes_ = {
-      {"ANYDAT_RECEIVER_NOT_READY_MS", receiver_not_ready_.c_str()},
-      {"ANYDAT_SEND_COMPLETES", info.sends_complete_at_receiver ? "received" : "sent"},
-      {"ANYDAT_SOLICITED", info.tells_solicited ? "as sent" : "always"},
-      {"ANYDAT_REMOTE_ERRORS", info.tells_remote_errors ? "told" : "not told"},
-      {"ANYDAT_ACCEPT_COMPLETES", info.confirms_accepts ? "confirmed" : "at once"},
-      {"ANYDAT_PEER_DEATH", info.tells_deaths ? "broken" : "disconnected or broken"},
-  };
-  if ((abilities() & nic::ability::kImmediate) != 0) provider_attributes_.push_back(kImmediateAttribute);
-  if ((abilities() & nic::ability::kAtomics) != 0) {
-    provider_attributes_.insert(provider_attributes_.end(), std::begin(kAtomicAttributes), std::end(kAtomicAttributes));
-  }
-  if (kind_.habits.openfabrics_attributes) {
-    provider_attributes_.insert(provider_attributes_.end(), std::begin(kOpenFabricsAttributes),
-                                std::end(kOpenFabricsAttributes));
-  }
-}
+      engine_(&nic_->engine()) {}
 
 Ia::~Ia() = default;
 
-Error Ia::open(const Kind& kind, const char* name, Count async_min_qlen, Handle* async_evd, Handle* handle) {
+Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, Handle* async_evd, Handle* handle) {
   base::warn_of_environment();
   const Limits limits;
   const Handle wanted = *async_evd;
@@ -119,17 +61,7 @@ Error Ia::open(const Kind& kind, const char* name, Count async_min_qlen, Handle*
   nic::Status status = nic::Status::ok;
   std::string why;
   std::unique_ptr<nic::Adapter> nic = kind.make(kind.adapter, status, why);
-  if (!nic) {
-    if (!why.empty()) {
-      return fail(Code::insufficient_resources, Detail::device, "dat_ia_open: {}: {}", name, why);
-    }
-    if (status == nic::Status::unsupported) {
-      return fail(Code::provider_not_found, Detail::name_not_registered, "dat_ia_open: {}: this host has no adapter {}",
-                  name, kind.adapter);
-    }
-    return fail(Code::insufficient_resources, Detail::device, "dat_ia_open: no memory, thread or descriptors for {}",
-                name);
-  }
+  if (!nic) return no_adapter("dat_ia_open", name, kind, status, why);
   std::unique_ptr<Ia> ia(new Ia(kind, name, std::move(nic)));
   std::list<Ia*> place{ia.get()};
   std::unique_ptr<Evd> made = creates ? std::make_unique<Evd>(*ia, evd_flag::kAsync) : nullptr;
@@ -281,15 +213,28 @@ Object* Ia::adopt_object(std::unique_ptr<Object> object) {
     return nullptr;
   }
   Object& adopted = *one.front();
-  adopted.slot_ = HandleTable::instance().add(kind_.table, adopted.type(), adopted);
+  adopted.slot_ = HandleTable::instance().add(kind().table, adopted.type(), adopted);
   if (!adopted.slot_) return nullptr;
   adopted.place_ = one.begin();
   list.splice(list.end(), one);
+  counters_.created[static_cast<std::size_t>(adopted.type())].add();
   return &adopted;
 }
 
 void Ia::retire(Object& object) {
   log_counters(object);
+  counters_.freed[static_cast<std::size_t>(object.type())].add();
+  reset_counts_.forget(object);
+  put_to_rest(object);
+}
+
+void Ia::abandon(Object& object) {
+  base::Counter& created = counters_.created[static_cast<std::size_t>(object.type())];
+  created.set(created.get() - 1);
+  put_to_rest(object);
+}
+
+void Ia::put_to_rest(Object& object) {
   HandleTable::instance().remove(object.slot_);
   switch (object.type()) {
     case HandleType::cr:
@@ -335,23 +280,23 @@ void Ia::retire(Object& object) {
 Count Ia::limit_of(HandleType type) const {
   switch (type) {
     case HandleType::ep:
-      return limits_.max_eps;
+      return limits().max_eps;
     case HandleType::evd:
-      return limits_.max_evds;
+      return limits().max_evds;
     case HandleType::lmr:
-      return limits_.max_lmrs;
+      return limits().max_lmrs;
     case HandleType::rmr:
-      return limits_.max_rmrs;
+      return limits().max_rmrs;
     case HandleType::pz:
-      return limits_.max_pzs;
+      return limits().max_pzs;
     case HandleType::srq:
-      return limits_.max_srqs;
+      return limits().max_srqs;
     case HandleType::cno:
-      return limits_.max_cnos;
+      return limits().max_cnos;
     case HandleType::psp:
     case HandleType::rsp:
     case HandleType::csp:
-      return limits_.max_service_points;
+      return limits().max_service_points;
     default:
       return 1 << 20;
   }
@@ -376,13 +321,17 @@ void Ia::give_back_all() ANYDAT_NO_ANALYSIS {
 }
 
 Error Ia::out_of(const char* call, const char* what, Detail detail) const {
-  return fail(Code::insufficient_resources, detail, "{}: {} has no more {}", call, name_, what);
+  return fail(Code::insufficient_resources, detail, "{}: {} has no more {}", call, name(), what);
 }
 
 void Ia::post_async(const Object& object, EventKind kind, std::uint32_t reason) {
   // EVM-55. This is also how its own overflow, below, gets back here.
   if (kind == EventKind::evd_overflow && async_evd_.load() == &object) return;
   base::Guard guard(async_lock_);
+  (kind == EventKind::ep_broken      ? counters_.ep_errors
+   : kind == EventKind::evd_overflow ? counters_.evd_errors
+                                     : counters_.other_errors)
+      .add();
   Evd* evd = async_evd_.load();
   if (!evd) return;
   Event event{};
@@ -406,21 +355,6 @@ Handle Ia::async_evd() const {
   base::Guard guard(async_lock_);
   const Evd* evd = async_evd_.load();
   return evd ? evd->handle() : kEvdOutOfScope;
-}
-
-ProviderAttributes Ia::provider_attributes() const {
-  const nic::AdapterInfo& info = nic_->info();
-  return {info.qos_supported,
-          completion::kAll,
-          kind_.thread_safe,
-          kind_.api_minor_version,
-          static_cast<Count>(info.private_data_max),
-          info.has_watermarks,
-          info.shared_queue_of_any_zone,
-          info.counts_taken_buffers,
-          endpoint_windows(),
-          static_cast<Count>(provider_attributes_.size()),
-          provider_attributes_.data()};
 }
 
 }  // namespace anydat::dapl

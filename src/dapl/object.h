@@ -14,12 +14,14 @@ class Ia;
 // held, and belongs to its IA's list; the IA itself to nobody.
 class Object {
  public:
-  Object(Ia& ia, HandleType type) : ia_(ia), type_(type) {}
+  Object(Ia& ia, HandleType type) : ia_(&ia), type_(type) {}
+  // What belongs to no instance, and is not to be asked for one.
+  explicit Object(HandleType type) : ia_(nullptr), type_(type) {}
   virtual ~Object() = default;
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
-  Ia& ia() const { return ia_; }
+  Ia& ia() const { return *ia_; }
   HandleType type() const { return type_; }
   Handle handle() const { return slot_; }
   // Freed, but something that is still to come refers to it.
@@ -27,7 +29,8 @@ class Object {
 
  private:
   friend class Ia;
-  Ia& ia_;
+  friend class Query;
+  Ia* const ia_;
   const HandleType type_;
   HandleSlot* slot_ = nullptr;
   std::list<std::unique_ptr<Object>>::iterator place_;

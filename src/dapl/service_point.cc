@@ -36,7 +36,10 @@ Error ServicePoint::check(const char* call, const Evd& evd) {
 nic::Status ServicePoint::try_to_listen(nic::ConnQual qual) {
   nic::Status status = nic::Status::ok;
   listener_ = ia().nic().listen(qual, *this, status);
-  if (status == nic::Status::ok) qual_ = listener_->qual();
+  if (status == nic::Status::ok) {
+    qual_ = listener_->qual();
+    ia().counters().listens.add();
+  }
   return status;
 }
 
@@ -60,6 +63,14 @@ Error ServicePoint::listen(const char* call, nic::ConnQual qual) {
 }
 
 bool ServicePoint::on_request(std::unique_ptr<nic::ConnectionRequest>& request) {
+  IaCounters& counters = ia().counters();
+  counters.requests_received.add();
+  const bool delivered = deliver(request);
+  (delivered ? counters.requests_delivered : counters.requests_refused).add();
+  return delivered;
+}
+
+bool ServicePoint::deliver(std::unique_ptr<nic::ConnectionRequest>& request) {
   Ep* ep = nullptr;
   try {
     if (!provide_endpoint(ep)) return false;
@@ -72,7 +83,7 @@ bool ServicePoint::on_request(std::unique_ptr<nic::ConnectionRequest>& request) 
 }
 
 void ServicePoint::take_back(Ep& ep) {
-  ia().retire(ep);
+  ia().abandon(ep);
 }
 
 bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep) {
@@ -89,7 +100,7 @@ bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep
       return true;
     }
     request = cr->give_back();
-    ia().retire(*cr);
+    ia().abandon(*cr);
   }
   return false;
 }
@@ -122,10 +133,13 @@ Error Psp::create(Ia& ia, nic::ConnQual qual, nic::ConnQual* any, Evd& evd, PspF
   Psp* psp = ia.adopt(std::make_unique<Psp>(ia, evd, flags));
   if (!psp) return ia.out_of(call, "service points", Detail::device);
   if (const Error error = psp->listen(call, any ? 0 : qual)) {
-    ia.retire(*psp);
+    ia.abandon(*psp);
     return error;
   }
-  if (any) *any = psp->qual_;
+  if (any) {
+    *any = psp->qual_;
+    ia.counters().psps_with_any_qualifier.add();
+  }
   *handle = psp->handle();
   return kSuccess;
 }
@@ -195,7 +209,7 @@ Error Csp::create(Ia& ia, const Comm& comm, const sockaddr* address, Evd& evd, H
   Csp* csp = ia.adopt(std::make_unique<Csp>(ia, evd, comm, own));
   if (!csp) return ia.out_of(call, "service points", Detail::device);
   if (const Error error = csp->listen_at_port()) {
-    ia.retire(*csp);
+    ia.abandon(*csp);
     return error;
   }
   *handle = csp->handle();
@@ -243,7 +257,7 @@ Error Rsp::create(Ia& ia, nic::ConnQual qual, Ep* ep, Evd& evd, Handle* handle) 
   if (!rsp) return ia.out_of(call, "service points", Detail::device);
   if (const Error error = rsp->listen(call, qual)) {
     rsp->ep_ = nullptr;
-    ia.retire(*rsp);
+    ia.abandon(*rsp);
     return error;
   }
   if (ep) {

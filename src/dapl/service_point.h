@@ -32,6 +32,7 @@ class ServicePoint : public Object, public nic::ListenerEvents {
   virtual void request_delivered() {}
   virtual Comm comm() const { return {}; }  // that a request to it agrees on
   // Makes the request a CR and an event. False: no room; the endpoint is gone if it is null afterwards.
+  bool deliver(std::unique_ptr<nic::ConnectionRequest>& request);
   bool announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep);
   static Error check(const char* call, const Evd& evd);
 
@@ -82,8 +83,8 @@ class Rsp final : public ServicePoint {
   bool used_ = false;
 };
 
-// A common service point: a PSP at the port of a socket address, for programs that agree on a Comm (D2-CSP). Endpoints are
-// the Consumer's.
+// A common service point: a PSP at the port of a socket address, for programs that agree on a Comm (D2-CSP). Endpoints
+// are the Consumer's.
 class Csp final : public ServicePoint {
  public:
   static constexpr HandleType kType = HandleType::csp;

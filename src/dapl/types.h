@@ -23,8 +23,8 @@ inline constexpr Count kUnknownCount = -2;
 inline const Handle kEvdExists = reinterpret_cast<Handle>(std::uintptr_t{1});
 inline const Handle kEvdOutOfScope = reinterpret_cast<Handle>(std::uintptr_t{2});
 
-enum class HandleType : std::uint32_t { cr, ep, evd, ia, lmr, psp, pz, rmr, rsp, cno, srq, csp };
-inline constexpr std::size_t kHandleTypes = 12;
+enum class HandleType : std::uint32_t { cr, ep, evd, ia, lmr, psp, pz, rmr, rsp, cno, srq, csp, query };
+inline constexpr std::size_t kHandleTypes = 12;  // of the objects of an instance, which the last is none of
 
 enum class EpState : std::uint32_t {
   unconnected,

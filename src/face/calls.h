@@ -20,6 +20,15 @@ DAT_PROVIDER make_provider_table(const char* device_name, DAT_IA_OPEN_FUNC open)
 
 #include "face/hot_calls.h"
 
+#if ANYDAT_FACE == 20
+namespace anydat::face {
+
+// dat_extension_op() with the two operations that the registry has a part in (registry_calls.cc).
+DAT_RETURN query_operation(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments);
+
+}  // namespace anydat::face
+#endif
+
 namespace anydat::face {
 
 // What the edge needs of each.

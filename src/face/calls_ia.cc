@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The provider's calls on adapters and on any object.
+#include "dapl/query.h"
 #include "face/calls.h"
 #include "face/convert.h"
 #include "face/objects.h"
@@ -8,20 +9,20 @@ namespace anydat::face {
 
 dapl::Error ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK attr_mask, DAT_IA_ATTR* attr,
                      DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider) {
-  ANYDAT_OBJECT(Ia, ia, ia_handle, "dat_ia_query", handle_ia);
   const char* call = "dat_ia_query";
-  if (attr_mask != 0) {
-    if (const dapl::Error error = check_query(call, attr_mask, DAT_IA_FIELD_ALL, attr, 3)) return error;
-  }
-  if (provider_mask != 0) {
-    if (const dapl::Error error = check_query(call, provider_mask, DAT_PROVIDER_FIELD_ALL, provider, 5)) return error;
-  }
+  const IaQuery query{attr_mask, attr, provider_mask, provider, 3};
+  const auto asked = dapl::Query::with(ia_handle, [&](const dapl::Description& adapter) {  // D2-QUERY-3
+    const dapl::Error error = query.check(call);
+    if (error) return error;
+    if (async_evd) *async_evd = DAT_HANDLE_NULL;  // D2-QUERY-5
+    query.answer(adapter);
+    return error;
+  });
+  if (asked) return *asked;
+  ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
+  if (const dapl::Error error = query.check(call)) return error;
   if (async_evd) *async_evd = ia->async_evd();
-  if (attr_mask != 0) fill(*ia, *attr);
-  if (provider_mask != 0) {
-    base::Guard guard(ia->engine());
-    fill(ia->provider_attributes(), *provider);
-  }
+  query.answer(ia->description());
   return dapl::kSuccess;
 }
 

@@ -194,7 +194,7 @@ void fill(const dapl::SrqParameters& from, DAT_SRQ_PARAM& to) {
   to.outstanding_dto_count = from.outstanding_dto_count;
 }
 
-void fill(const dapl::Ia& from, DAT_IA_ATTR& to) {
+void fill(const dapl::Description& from, DAT_IA_ATTR& to) {
   const dapl::Limits& limits = from.limits();
   to = {};
   put_name(to.adapter_name, from.name());
@@ -264,6 +264,19 @@ void fill(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& to) {
   to.provider_specific_attr =
       reinterpret_cast<DAT_NAMED_ATTR*>(const_cast<dapl::NamedAttribute*>(from.provider_specific_attr));
   tell_more(from, to);
+}
+
+dapl::Error IaQuery::check(const char* call) const {
+  if (attr_mask != 0) {
+    if (const dapl::Error error = check_query(call, attr_mask, DAT_IA_FIELD_ALL, attr, place)) return error;
+  }
+  if (provider_mask == 0) return dapl::kSuccess;
+  return check_query(call, provider_mask, DAT_PROVIDER_FIELD_ALL, provider, place + 2);
+}
+
+void IaQuery::answer(const dapl::Description& from) const {
+  if (attr_mask != 0) fill(from, *attr);
+  if (provider_mask != 0) fill(from.provider_attributes(), *provider);
 }
 
 }  // namespace anydat::face

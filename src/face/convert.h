@@ -31,8 +31,20 @@ void fill(const dapl::RspParameters& from, DAT_RSP_PARAM& to);
 void fill(const dapl::LmrParameters& from, DAT_LMR_PARAM& to);
 void fill(const dapl::RmrParameters& from, DAT_RMR_PARAM& to);
 void fill(const dapl::SrqParameters& from, DAT_SRQ_PARAM& to);
-void fill(const dapl::Ia& from, DAT_IA_ATTR& to);
+void fill(const dapl::Description& from, DAT_IA_ATTR& to);
 void fill(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& to);
+
+// The two structures of dat_ia_query; where the mask of the first stands in the call.
+struct IaQuery {
+  DAT_IA_ATTR_MASK attr_mask;
+  DAT_IA_ATTR* attr;
+  DAT_PROVIDER_ATTR_MASK provider_mask;
+  DAT_PROVIDER_ATTR* provider;
+  unsigned place;
+
+  dapl::Error check(const char* call) const;
+  void answer(const dapl::Description& from) const;  // Requires: checked
+};
 
 // A query: checks the mask and the structure, then fills all of it, whatever the mask.
 template <typename Param, typename Query>

@@ -42,7 +42,10 @@ extern "C" {
 DAT_RETURN dat_extension_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, ...) {
   va_list arguments;
   va_start(arguments, operation);
-  const DAT_RETURN rc = anydat::face::redirect<anydat::face::handle_extendedop_call>(handle, operation, arguments);
+  const bool registry_has_part = operation == DAT_OPEN_EXTENSION_BASE || operation == DAT_CLOSE_EXTENSION_BASE;
+  const DAT_RETURN rc =
+      registry_has_part ? anydat::face::query_operation(handle, operation, arguments)
+                        : anydat::face::redirect<anydat::face::handle_extendedop_call>(handle, operation, arguments);
   va_end(arguments);
   return rc;
 }

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "dapl/ia.h"
+#include "dapl/query.h"
 #include "face/calls.h"
 #include "face/habits.h"
 #include "registry/builtin.h"
@@ -39,12 +40,21 @@ struct OwnNames {
 };
 constinit base::PerProcess<OwnNames> own_names;
 
+dapl::AdapterKind kind_of(const OwnName& name, const std::string& adapter) {
+  return {&name.table,
+          &registry::open_builtin,
+          &registry::ask_builtin,
+          adapter,
+          name.tuple.minor,
+          name.tuple.thread_safe != DAT_FALSE,
+          habits(),
+          kExtended};
+}
+
 DAT_RETURN open_adapter(const OwnName& name, const std::string& adapter, DAT_COUNT async_min_qlen,
                         DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
-  const dapl::Error error = dapl::Ia::open(
-      {&name.table, &registry::open_builtin, adapter, name.tuple.minor, name.tuple.thread_safe != DAT_FALSE, habits(),
-       kExtended},
-      name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
+  const dapl::Error error =
+      dapl::Ia::open(kind_of(name, adapter), name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
   return to_dat(error, "(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle)");
 }
 
@@ -60,6 +70,11 @@ OwnName* find_name(const Tuple& tuple) {
   return find_name_locked(names, tuple);
 }
 
+std::string adapter_of(const OwnName& name) {
+  base::Guard guard(own_names->lock);
+  return name.adapter;
+}
+
 // What stands in ia_open_func. The function is given only the name, but the instance must report the version and the
 // thread safety it was registered with (PRV-ATTR-5, PRV-ATTR-6), so there is one function for each of those.
 template <DAT_UINT32 minor, DAT_BOOLEAN thread_safe>
@@ -72,12 +87,7 @@ DAT_RETURN open_name(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_
     if (!own) {
       return dapl::fail(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED, "dat_ia_open: {} is not registered", name);
     }
-    std::string adapter;
-    {
-      base::Guard guard(own_names->lock);
-      adapter = own->adapter;
-    }
-    return open_adapter(*own, adapter, async_min_qlen, async_evd, ia);
+    return open_adapter(*own, adapter_of(*own), async_min_qlen, async_evd, ia);
   } catch (const std::bad_alloc&) {
     return dapl::fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "dat_ia_open: no memory");
   }
@@ -140,6 +150,21 @@ void register_name(const Tuple& tuple, const std::string& instance_data, const D
 
 DAT_RETURN open_builtin(const Tuple& tuple, DAT_COUNT async_min_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
   return open_adapter(own_name(tuple), tuple.name, async_min_qlen, async_evd, ia);
+}
+
+dapl::Error query_builtin(const Tuple& tuple, DAT_HANDLE* query) {
+  const OwnName& own = own_name(tuple);
+  return dapl::Query::open(kind_of(own, tuple.name), own.tuple.name.c_str(), query);
+}
+
+dapl::Error query_registered(const char* name, DAT_HANDLE* query) {
+  const OwnName* own = nullptr;
+  for (const DAT_BOOLEAN thread_safe : {DAT_FALSE, DAT_TRUE}) {
+    if (!own) own = find_name({name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, thread_safe});
+  }
+  if (own) return dapl::Query::open(kind_of(*own, adapter_of(*own)), own->tuple.name.c_str(), query);
+  return dapl::fail(dapl::Code::provider_not_found, dapl::Detail::name_not_registered, "{}: {} is not registered",
+                    "dat_ib_open_query", name);
 }
 
 }  // namespace anydat::face

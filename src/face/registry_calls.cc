@@ -12,12 +12,17 @@
 #include "os/cancel.h"
 #include "registry/registry.h"
 
+#if ANYDAT_FACE == 20
+#include "face20/query_arguments.h"
+#endif
+
 namespace anydat {
 
 namespace {
 
 using registry::ForeignCall;
 using registry::Registry;
+using registry::Tuple;
 
 // What every call of the registry has around it: it is refused when the library's end has come (REG-LIST-17), and no
 // exception gets out.
@@ -127,9 +132,65 @@ DAT_RETURN providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other, 
   }
   return DAT_SUCCESS;
 }
+
+// D2-QUERY-1, D2-QUERY-2.
+DAT_RETURN open_query(va_list arguments) {
+  va_list whole;  // for a Provider that reads them itself
+  va_copy(whole, arguments);
+  const auto end = [&whole](DAT_RETURN rc) {
+    va_end(whole);
+    return rc;
+  };
+  const face::QueryArguments query(arguments);
+  if (const dapl::Error error = query.check()) return end(face::to_dat(error, ""));
+  Registry& registry = Registry::instance();
+  Registry::Use use;
+  const Tuple wanted{query.name(), DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE};
+  if (const DAT_RETURN rc = registry.acquire(wanted, use)) return end(rc);
+  if (use.built_in()) {
+    const dapl::Error error = query.open([&](DAT_HANDLE* made) { return face::query_builtin(use.tuple(), made); });
+    return end(face::to_dat(error, ""));
+  }
+  const auto slot = &DAT_PROVIDER::handle_extendedop_func;
+  const auto refuse = [&](DAT_RETURN code, const char* why) {
+    return end(dapl::fail(code, DAT_NO_SUBTYPE, "dat_ib_open_query: {}: its Provider {}", use.tuple().name, why));
+  };
+  if (!use.table().has(slot)) return refuse(DAT_MODEL_NOT_SUPPORTED, "has no extension");
+  const DAT_RETURN rc = (use.table().provider->*slot)(DAT_HANDLE_NULL, DAT_OPEN_EXTENSION_BASE, whole);
+  if (rc == DAT_SUCCESS && *query.handle() == DAT_HANDLE_NULL) {
+    return refuse(DAT_INTERNAL_ERROR, "has returned no handle");
+  }
+  if (rc == DAT_SUCCESS) registry.opened(std::move(use), *query.handle(), dapl::HandleTable::owns(*query.handle()));
+  return end(rc);
+}
+
+// D2-QUERY-4.
+DAT_RETURN close_query(DAT_HANDLE query, va_list arguments) {
+  constexpr DAT_EXTENDED_OP kOperation = DAT_CLOSE_EXTENSION_BASE;
+  Registry& registry = Registry::instance();
+  const std::uint64_t number = registry.begin_close(query);
+  DAT_RETURN rc = DAT_SUCCESS;
+  if (const ForeignCall foreign(query, ForeignCall::Subject::destroyed_ia); foreign) {
+    rc = foreign(&DAT_PROVIDER::handle_extendedop_func, query, kOperation, arguments);
+  } else {
+    rc = face::Edge<face::handle_extendedop_call>::call(query, kOperation, arguments);
+  }
+  if (rc == DAT_SUCCESS) registry.end_close(query, number);
+  return rc;
+}
 #endif
 
 }  // namespace
+
+#if ANYDAT_FACE == 20
+DAT_RETURN face::query_operation(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
+  return registry_call("dat_extension_op", [&] {
+    const DAT_RETURN rc = operation == DAT_OPEN_EXTENSION_BASE ? open_query(arguments) : close_query(handle, arguments);
+    Registry::instance().sweep();
+    return rc;
+  });
+}
+#endif
 
 }  // namespace anydat
 

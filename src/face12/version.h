@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "dapl/attributes.h"
+#include "dapl/description.h"
 #include "dapl/error.h"
 #include "dapl/event.h"
 #include "face/dat.h"
@@ -106,7 +107,7 @@ constexpr dapl::EpFields fields_of(DAT_EP_PARAM_MASK mask) {
 static_assert(fields_of(DAT_EP_FIELD_RECV_EVD_HANDLE) == dapl::ep_field::kRecvEvd);
 static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kConnectEvd);
 
-inline void tell_more(const dapl::Ia&, DAT_IA_ATTR&) {}
+inline void tell_more(const dapl::Description&, DAT_IA_ATTR&) {}
 inline void tell_more(const dapl::ProviderAttributes&, DAT_PROVIDER_ATTR&) {}
 inline void tell_more(const dapl::EpParameters&, DAT_EP_PARAM&) {}
 inline void tell_more(const dapl::LmrParameters&, DAT_LMR_PARAM&) {}

@@ -9,6 +9,7 @@
 #include "face/calls.h"
 #include "face/event.h"
 #include "face/objects.h"
+#include "face20/extension.h"
 
 #include <dat2/dat_ib_extensions.h>
 
@@ -52,8 +53,6 @@ constexpr std::array kOperationNames{
 static_assert(kOperationNames.size() == DAT_IB_UD_AH_FREE_OP + 1);
 
 const char* name_of_operation(DAT_EXTENDED_OP operation) {
-  if (operation == DAT_IB_OPEN_QUERY_OP) return "DAT_IB_OPEN_QUERY_OP";
-  if (operation == DAT_IB_CLOSE_QUERY_OP) return "DAT_IB_CLOSE_QUERY_OP";
   const bool named = operation >= 0 && static_cast<std::size_t>(operation) < kOperationNames.size();
   return named ? kOperationNames[static_cast<std::size_t>(operation)] : "an unknown operation";
 }
@@ -116,11 +115,21 @@ dapl::Error handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_l
       ANYDAT_OBJECT(Ep, ep, handle, call, handle_ep);
       return write_immediate(*ep, arguments);
     }
+    case DAT_IB_QUERY_COUNTERS_OP:
+      return query_counters(handle, arguments);
+    case DAT_IB_PRINT_COUNTERS_OP:
+      return print_counters(handle, arguments);
+    case DAT_IB_START_COUNTERS_OP:
+    case DAT_IB_STOP_COUNTERS_OP:
+      return switch_counters(handle, arguments);
+    case DAT_IB_OPEN_QUERY_OP:
+      return open_query(arguments);
+    case DAT_IB_CLOSE_QUERY_OP:
+      return close_query(handle);
     default:
       break;
   }
-  // D2-QUERY-1: it opens what it needs.
-  if (operation != DAT_IB_OPEN_QUERY_OP && !dapl::HandleTable::find(handle)) {
+  if (!dapl::HandleTable::find(handle)) {
     return bad_handle(call, "handle", handle, dapl::Detail::none);
   }
   return dapl::fail(dapl::Code::model_not_supported, dapl::Detail::none,
@@ -137,10 +146,10 @@ void tell_extension(const dapl::Event& from, DAT_EVENT& to) {
   data.val.immed.data = from.operation == nic::WorkKind::recv_immediate ? from.detail : 0;
 }
 
-void tell_more(const dapl::Ia& ia, DAT_IA_ATTR& attr) {
+void tell_more(const dapl::Description& adapter, DAT_IA_ATTR& attr) {
   constexpr std::uint32_t kExtension = nic::ability::kImmediate | nic::ability::kAtomics;
-  const bool extension = (ia.abilities() & kExtension) == kExtension;
-  attr.zb_supported = ia.zero_based() ? DAT_TRUE : DAT_FALSE;
+  const bool extension = (adapter.abilities() & kExtension) == kExtension;
+  attr.zb_supported = adapter.zero_based() ? DAT_TRUE : DAT_FALSE;
   attr.extension_supported = extension ? DAT_EXTENSION_IB : DAT_EXTENSION_NONE;
   attr.extension_version = extension ? DAT_IB_EXTENSION_VERSION : 0;
 }

@@ -8,13 +8,10 @@
 #include <cstdint>
 
 #include "dapl/attributes.h"
+#include "dapl/description.h"
 #include "dapl/error.h"
 #include "dapl/event.h"
 #include "face/dat.h"
-
-namespace anydat::dapl {
-class Ia;
-}
 
 namespace anydat::face {
 
@@ -157,7 +154,7 @@ static_assert(fields_of(DAT_EP_FIELD_CONNECT_EVD_HANDLE) == dapl::ep_field::kCon
 static_assert(fields_of(DAT_EP_FIELD_COMM) == dapl::ep_field::kUnchangeable);  // D2-CONN-5
 
 // D2-IA: what is shown as supported works.
-void tell_more(const dapl::Ia& ia, DAT_IA_ATTR& attr);
+void tell_more(const dapl::Description& adapter, DAT_IA_ATTR& attr);
 inline void tell_more(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& attr) {
   attr.rdma_read_lmr_rmr_context_exposure = DAT_FALSE;
   attr.rmr_scope_supported = from.endpoint_windows ? DAT_RMR_SCOPE_ANY : DAT_RMR_SCOPE_PZ;

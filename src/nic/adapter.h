@@ -102,6 +102,7 @@ class ReceiveQueue {
   };
   struct Counters {
     base::Counter posted;
+    base::Counter posted_bytes;
     base::Counter taken;
     base::Counter lowest_available;  // since the first take
     base::Counter times_empty;       // a take left nothing
@@ -195,16 +196,53 @@ class QueuePair {
   struct Counters {
     base::Counter sends;
     base::Counter send_bytes;
-    base::Counter rdmas;  // Reads and Writes
-    base::Counter rdma_bytes;
-    base::Counter rdmas_in_memory;  // of them those that were plain copies in memory
+    base::Counter writes;
+    base::Counter write_bytes;
+    base::Counter reads;
+    base::Counter read_bytes;
+    base::Counter write_immediates;
+    base::Counter write_immediate_bytes;
+    base::Counter fetch_adds;
+    base::Counter compare_swaps;
+    base::Counter rdmas_in_memory;  // of rdmas(), those that were plain copies in memory
     base::Counter rdmas_by_peer;    // of them those that the peer was given to do because it polls
     base::Counter binds;
-    base::Counter receives;
+    base::Counter receives;  // that a Send has filled
     base::Counter receive_bytes;
-    base::Counter buffer_waits;  // messages that had to wait for a receive buffer
+    base::Counter immediates;       // receives that a Write with immediate data has taken
+    base::Counter immediate_bytes;  // of these Writes
+    base::Counter buffer_waits;     // messages that had to wait for a receive buffer
     base::Counter buffer_wait_ns;
     base::Counter soft_watermark_events;
+
+    // Counts a request that is no Send and no bind.
+    [[gnu::always_inline]] void count_rdma(WorkKind kind, std::uint64_t length) {
+      if (kind == WorkKind::rdma_write) {
+        writes.add();
+        write_bytes.add(length);
+      } else if (kind == WorkKind::rdma_read) {
+        reads.add();
+        read_bytes.add(length);
+      } else if (kind == WorkKind::write_immediate) {
+        write_immediates.add();
+        write_immediate_bytes.add(length);
+      } else {
+        (kind == WorkKind::fetch_add ? fetch_adds : compare_swaps).add();
+      }
+    }
+    // Of all kinds.
+    std::uint64_t rdmas() const { return writes.get() + reads.get() + write_immediates.get() + atomics(); }
+    std::uint64_t rdma_bytes() const {
+      return write_bytes.get() + read_bytes.get() + write_immediate_bytes.get() + atomics() * sizeof(std::uint64_t);
+    }
+    std::uint64_t all_receives() const { return receives.get() + immediates.get(); }
+
+   private:
+    std::uint64_t atomics() const { return fetch_adds.get() + compare_swaps.get(); }
+  };
+  struct PostedReceives {
+    std::uint64_t count;
+    std::uint64_t bytes;
   };
 
   virtual ~QueuePair() = default;
@@ -280,6 +318,8 @@ class QueuePair {
   virtual bool recv_idle() const = 0;
   virtual bool send_idle() const = 0;
   virtual const Counters& counters() const = 0;
+  // Ever posted to the queue pair itself; none with a shared receive queue.
+  virtual PostedReceives posted_receives() const = 0;
 };
 
 class ListenerEvents {

@@ -88,6 +88,7 @@ class EventRing {
   bool full() const { return room() == 0; }
   std::uint64_t room() const { return capacity_ - (tail() - head()); }
   std::uint64_t ever_queued() const { return tail_.load(std::memory_order_relaxed); }
+  std::uint64_t ever_dropped() const { return head(); }
   std::uint64_t most_queued() const { return most_.load(std::memory_order_relaxed); }
 
   // Requires: not full.

@@ -68,4 +68,9 @@ std::unique_ptr<Adapter> open_rdma_device(const std::string& device, const std::
   return module->open(device, name, status, why);
 }
 
+Status ask_rdma_device(const std::string& device, const std::string& name, AdapterInfo& info, std::string& why) {
+  const Module* module = rdma_module(why);
+  return module ? module->ask(device, name, info, why) : Status::failed;
+}
+
 }  // namespace anydat::nic

@@ -16,7 +16,7 @@ namespace anydat::nic {
 // must be of one build: the first member says so and is looked at before anything else.
 struct Module {
   struct Layout {
-    std::uint32_t interface = 5;  // counts changes that the sizes below do not show
+    std::uint32_t interface = 6;  // counts changes that the sizes below do not show
     std::uint32_t engine = sizeof(Engine);
     std::uint32_t regions = sizeof(RegionTable);
     std::uint32_t info = sizeof(AdapterInfo);
@@ -28,6 +28,8 @@ struct Module {
   // Opens a device under the name that adapter has for others. On failure the result is null and `why` one sentence.
   std::unique_ptr<Adapter> (*open)(const std::string& device, const std::string& name, Status& status,
                                    std::string& why);
+  // What the adapter would say of itself, without making one.
+  Status (*ask)(const std::string& device, const std::string& name, AdapterInfo& info, std::string& why);
 };
 inline constexpr const char* kModuleSymbol = "anydat_nic_module";
 
@@ -37,5 +39,7 @@ std::vector<std::string> rdma_devices();
 // Opens one of them by the module for such devices, which lies beside libdat in the folder `anydat`.
 std::unique_ptr<Adapter> open_rdma_device(const std::string& device, const std::string& name, Status& status,
                                           std::string& why);
+// What such an adapter would say of itself; on failure `why` is one sentence.
+Status ask_rdma_device(const std::string& device, const std::string& name, AdapterInfo& info, std::string& why);
 
 }  // namespace anydat::nic

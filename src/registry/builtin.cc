@@ -27,4 +27,9 @@ std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status&
   return nic::soft::SoftAdapter::open(name, status);
 }
 
+nic::Status ask_builtin(const std::string& name, nic::AdapterInfo& info, std::string& why) {
+  if (name.starts_with(kVerbs)) return nic::ask_rdma_device(name.substr(kVerbs.size()), name, info, why);
+  return nic::soft::SoftAdapter::ask(name, info);
+}
+
 }  // namespace anydat::registry

@@ -14,5 +14,7 @@ namespace anydat::registry {
 std::vector<std::string> builtin_names();
 // `why` is one sentence where there is more to say than the status.
 std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status, std::string& why);
+// What that adapter would say of itself. Nothing is opened that stays open.
+nic::Status ask_builtin(const std::string& name, nic::AdapterInfo& info, std::string& why);
 
 }  // namespace anydat::registry

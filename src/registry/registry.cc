@@ -219,8 +219,8 @@ std::vector<Tuple> Registry::known(std::vector<Tuple> builtin, const std::string
   return builtin;
 }
 
-// The entry of dat.conf for a request, or null. A pattern gets an entry for the name that it is opened by; it stands for
-// names that nothing else serves, neither a whole line nor, if `built_in`, one of our adapters (D2-CONF-4).
+// The entry of dat.conf for a request, or null. A pattern gets an entry for the name that it is opened by; it stands
+// for names that nothing else serves, neither a whole line nor, if `built_in`, one of our adapters (D2-CONF-4).
 Registry::Entry* Registry::entry_for(const Tuple& request, bool built_in) {
   Entry* const whole = best_match(entries_, request, [](const Entry& e) -> const Tuple& { return e.constant.tuple; });
   if (whole || built_in || best_registration(request)) return whole;
@@ -377,6 +377,10 @@ Registry::Use::~Use() {
 
 DAT_IA_OPEN_FUNC Registry::Use::open_function() const {
   return registration_->open;
+}
+
+const ForeignTable& Registry::Use::table() const {
+  return *registration_->table;
 }
 
 void Registry::opened(Use&& use, DAT_IA_HANDLE ia, bool ours) {

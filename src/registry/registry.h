@@ -54,7 +54,8 @@ class Registry {
 
     const Tuple& tuple() const { return tuple_; }  // of the registration: its minor may be larger than the request's
     bool built_in() const { return registration_ == nullptr; }
-    DAT_IA_OPEN_FUNC open_function() const;  // Requires: not built in.
+    DAT_IA_OPEN_FUNC open_function() const;  // Requires: not built in, as the next.
+    const ForeignTable& table() const;
 
    private:
     friend class Registry;
@@ -71,8 +72,8 @@ class Registry {
   // handle that was not opened through a registration.
   std::uint64_t begin_close(DAT_IA_HANDLE ia);
   void end_close(DAT_IA_HANDLE ia, std::uint64_t number);
-  // Whether an IA can be opened by that name, or could if its Provider loads; and whether it is an adapter of this library
-  // that needs no entry.
+  // Whether an IA can be opened by that name, or could if its Provider loads; and whether it is an adapter of this
+  // library that needs no entry.
   bool knows(const std::string& name);
   bool is_built_in(const std::string& name) const;
   // An open instance of that name that came through a registration, or null.

@@ -2,7 +2,14 @@
 // What version 2.0 adds to the table of the whole API, and the calls that it has given more arguments.
 #include <netinet/in.h>
 
+#include <map>
+#include <string>
+
 #include "api_table.h"
+
+#if DAT_VERSION_MAJOR == 2
+#include <dat2/dat_ib_extensions.h>
+#endif
 
 namespace anydat::test {
 
@@ -24,6 +31,9 @@ constexpr HandleArgument kCno{DAT_HANDLE_TYPE_CNO, &Household::cno, DAT_INVALID_
 constexpr HandleArgument kCrEvd{DAT_HANDLE_TYPE_EVD, &Household::evd, DAT_INVALID_HANDLE_EVD_CR};
 constexpr HandleArgument kEp{DAT_HANDLE_TYPE_EP, &Household::idle, DAT_INVALID_HANDLE_EP};
 constexpr HandleArgument kConnectedEp{DAT_HANDLE_TYPE_EP, &Household::connected, DAT_INVALID_HANDLE_EP};
+constexpr HandleArgument kCounted{DAT_HANDLE_TYPE_EP, &Household::idle, DAT_NO_SUBTYPE};
+constexpr HandleArgument kCountedIa{DAT_HANDLE_TYPE_IA, &Household::ia, DAT_NO_SUBTYPE};
+constexpr HandleArgument kCountedEvd{DAT_HANDLE_TYPE_EVD, &Household::evd, DAT_NO_SUBTYPE};
 constexpr HandleArgument kLmr{DAT_HANDLE_TYPE_LMR, &Household::lmr, DAT_INVALID_HANDLE_LMR};
 constexpr HandleArgument kRmr{DAT_HANDLE_TYPE_RMR, &Household::rmr, DAT_INVALID_HANDLE_RMR};
 constexpr HandleArgument kCr{DAT_HANDLE_TYPE_CR, &Household::cr, DAT_INVALID_HANDLE_CR};
@@ -58,6 +68,12 @@ DAT_RETURN post_send(const Household& home, H h, DAT_BOOLEAN invalidate) {
                                           home.remote_segment().rmr_context);
 }
 
+// The operations of the extension that are not posts.
+DAT_RETURN query_counters(H h) {
+  DAT_UINT64 values[DCNT_IA_ALL_COUNTERS];
+  return dat_ib_query_counters(h[0], 0, values, 1);
+}
+
 // Into a window that the call itself binds, where it is to succeed.
 DAT_RETURN read_to_rmr(const Household& home, H h) {
   const DAT_LMR_TRIPLET segment = home.segment();
@@ -66,8 +82,8 @@ DAT_RETURN read_to_rmr(const Household& home, H h) {
   window.virtual_address = segment.virtual_address;
   window.segment_length = segment.segment_length;
   if (h[0] == home.connected) {
-    const DAT_RETURN rc = dat_rmr_bind(home.rmr, home.lmr, &segment, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA, h[0],
-                                       {}, DAT_COMPLETION_DEFAULT_FLAG, &window.rmr_context);
+    const DAT_RETURN rc = dat_rmr_bind(home.rmr, home.lmr, &segment, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA,
+                                       h[0], {}, DAT_COMPLETION_DEFAULT_FLAG, &window.rmr_context);
     if (rc != DAT_SUCCESS) return rc;
   }
   return dat_ep_post_rdma_read_to_rmr(h[0], &window, {}, &remote, DAT_COMPLETION_DEFAULT_FLAG);
@@ -93,7 +109,9 @@ std::vector<ApiCall> calls_of_version2() {
          return dat_rmr_create_for_ep(h[0], &made);
        },
        true},
-      {"dat_rmr_bind with its region", {kRmr, kLmr, kConnectedEp}, [](Household& home, H h) { return bind_window(home, h); }},
+      {"dat_rmr_bind with its region",
+       {kRmr, kLmr, kConnectedEp},
+       [](Household& home, H h) { return bind_window(home, h); }},
       {"dat_ep_post_send_with_invalidate",
        {kConnectedEp},
        [](Household& home, H h) { return post_send(home, h, DAT_FALSE); }},
@@ -101,10 +119,19 @@ std::vector<ApiCall> calls_of_version2() {
        {kConnectedEp},
        [](Household& home, H h) { return post_send(home, h, DAT_TRUE); },
        true},
-      {"dat_ep_post_rdma_read_to_rmr",
-       {kConnectedEp},
-       [](Household& home, H h) { return read_to_rmr(home, h); },
-       true},
+      {"dat_ep_post_rdma_read_to_rmr", {kConnectedEp}, [](Household& home, H h) { return read_to_rmr(home, h); }, true},
+      {"dat_extension_op query_counters of an IA", {kCountedIa}, [](Household&, H h) { return query_counters(h); }},
+      {"dat_extension_op query_counters of an EP", {kCounted}, [](Household&, H h) { return query_counters(h); }},
+      {"dat_extension_op query_counters of an EVD", {kCountedEvd}, [](Household&, H h) { return query_counters(h); }},
+      {"dat_extension_op start_counter", {kIa}, [](Household&, H h) { return dat_ib_start_counter(h[0], DCNT_IA_CM); }},
+      {"dat_extension_op stop_counter", {kIa}, [](Household&, H h) { return dat_ib_stop_counter(h[0], DCNT_IA_CM); }},
+      {"dat_extension_op print_counters",
+       {kCounted},
+       [](Household&, H h) {
+         const std::map<std::string, std::string> variables{{"DAT_DBG_DEST", "2"}};
+         const ScopedEnv to_the_log(variables);
+         return dat_ib_print_counters(h[0], DCNT_EP_CONNECT, 0);
+       }},
       {"dat_cno_fd_create",
        {kIa},
        [](Household&, H h) {

@@ -9,6 +9,10 @@
 #include "evd_fixture.h"
 #include "support/versions.h"
 
+#if DAT_VERSION_MAJOR == 2
+#include <dat2/dat_ib_extensions.h>
+#endif
+
 namespace anydat::test {
 namespace {
 
@@ -18,6 +22,9 @@ bool takes(const ApiCall& call, DAT_HANDLE_TYPE type) {
   if (function == "anydat_get_counters") {
     return type == DAT_HANDLE_TYPE_IA || type == DAT_HANDLE_TYPE_EP || type == DAT_HANDLE_TYPE_EVD ||
            type == DAT_HANDLE_TYPE_SRQ;
+  }
+  if (call.name.starts_with("dat_extension_op query") || call.name.starts_with("dat_extension_op print")) {
+    return type == DAT_HANDLE_TYPE_IA || type == DAT_HANDLE_TYPE_EP || type == DAT_HANDLE_TYPE_EVD;
   }
   return function == "dat_set_consumer_context" || function == "dat_get_consumer_context" ||
          function == "dat_get_handle_type";
@@ -164,6 +171,24 @@ TEST_P(ApiTable, ObjectsOfAnotherInstanceAreRefused) {
     }
   }
 }
+
+#if DAT_VERSION_MAJOR == 2
+// D2-QUERY-3: an adapter that has only been asked what it is stands for no object.
+TEST_P(ApiTable, AQueryStandsForNoObject) {
+  Household home(GetParam());
+  DAT_IA_ATTR attr{};
+  DAT_HANDLE query = DAT_HANDLE_NULL;
+  std::string name = GetParam().ia_name;
+  ASSERT_THAT(dat_ib_open_query(name.data(), &query, DAT_IA_FIELD_ALL, &attr, 0, nullptr), Succeeds());
+  expect_refused(
+      home,
+      [&](const ApiCall& call, std::size_t) { return call.function() == "dat_ia_query" ? Handles{} : Handles{query}; },
+      "the query");
+  EXPECT_THAT(dat_ib_close_query(query), Succeeds());
+  expect_refused(
+      home, [&](const ApiCall&, std::size_t) { return Handles{query}; }, "the closed query");
+}
+#endif
 
 // RC-6, GEN-6: after all of that nothing has changed.
 TEST_P(ApiTable, RefusedCallsChangeNothing) {

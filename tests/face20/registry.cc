@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registry of libdat2: one dat.conf for both versions (D2-CONF, D2-REG). It is read once, so each test is a process of
-// its own.
+// The registry of libdat2: one dat.conf for both versions (D2-CONF, D2-REG). It is read once, so each test is a process
+// of its own.
+#include <dat2/dat_ib_extensions.h>
 #include <dat2/dat_registry.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -58,12 +59,13 @@ DAT_COUNT entries_listed() {
 
 // D2-CONF-1, D2-CONF-2, D2-CONF-3, D2-REG-2.
 const Role kBoth("registry2 both", [](RoleContext&) {
-  const ConfFile conf(line("both", "u1.2", "libnobody-has-it.so.1", "") + line("both", "u2.0", ANYDAT_LIBDAT2, "soft-lo") +
-                      line("old", "u1.2", ANYDAT_LIBDAT2, "soft-lo"));
+  const ConfFile conf(line("both", "u1.2", "libnobody-has-it.so.1", "") +
+                      line("both", "u2.0", ANYDAT_LIBDAT2, "soft-lo") + line("old", "u1.2", ANYDAT_LIBDAT2, "soft-lo"));
   EXPECT_THAT(open_and_close("both", 2, 0), Succeeds());
   EXPECT_NE(open_and_close("both", 1, 2), DAT_SUCCESS) << "that line's library is not there";
   EXPECT_THAT(open_and_close("old", 2, 0), HasType(DAT_PROVIDER_NOT_FOUND));
-  EXPECT_THAT(open_and_close("soft-lo", 1, 2), HasType(DAT_PROVIDER_NOT_FOUND)) << "its own adapters, by the wrong version";
+  EXPECT_THAT(open_and_close("soft-lo", 1, 2), HasType(DAT_PROVIDER_NOT_FOUND))
+      << "its own adapters, by the wrong version";
 });
 
 // D2-CONF-5, D2-REG-5, D2-HA-3: the names of OpenFabrics' file, whose libraries are not there and are not asked for.
@@ -81,8 +83,27 @@ const Role kMany("registry2 many", [](RoleContext&) {
   EXPECT_EQ(related, DAT_HA_UNKNOWN) << "nobody to ask";
 });
 
+// D2-QUERY-1, D2-QUERY-4: by a name that this library is registered by, and as dat_ia_open if it cannot be had.
+const Role kQuery("registry2 query", [](RoleContext&) {
+  const ConfFile conf(line("alias", "u2.0", ANYDAT_LIBDAT2, "soft-lo") +
+                      line("lost", "u2.0", "libnobody-has-it.so.1", ""));
+  const auto open = [](std::string name, DAT_HANDLE* handle, DAT_IA_ATTR* attr) {
+    return dat_ib_open_query(name.data(), handle, DAT_IA_FIELD_ALL, attr, 0, nullptr);
+  };
+  DAT_IA_ATTR attr{};
+  DAT_HANDLE handle = DAT_HANDLE_NULL;
+  EXPECT_THAT(open("alias", &handle, &attr), Succeeds());
+  EXPECT_STREQ(attr.adapter_name, "alias");
+  EXPECT_THAT(dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG), HasType(DAT_INVALID_HANDLE));
+  EXPECT_THAT(dat_ib_close_query(handle), Succeeds());
+  EXPECT_THAT(dat_ib_close_query(handle), HasType(DAT_INVALID_HANDLE));
+  EXPECT_EQ(open("lost", &handle, &attr), open_and_close("lost", 2, 0));
+  EXPECT_EQ(handle, DAT_HANDLE{DAT_HANDLE_NULL});
+});
+
 class Dat2Registry : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Files, Dat2Registry, testing::Values("both", "many"), [](const auto& its) { return its.param; });
+INSTANTIATE_TEST_SUITE_P(Files, Dat2Registry, testing::Values("both", "many", "query"),
+                         [](const auto& its) { return its.param; });
 
 TEST_P(Dat2Registry, IsSharedWithTheOtherVersion) {
   PeerProcess process("registry2 " + GetParam(), all_wires().front());

@@ -98,11 +98,12 @@ case_dtestsrq() {
 }
 
 case_dtestx() {
-  pair dtestx 'aiting to snd addr' -v
+  pair dtestx 'aiting to snd addr' -v -p
   no_complaints server client
   local end test
   for end in server client; do
     for test in RDMA_WRITE_WITH_IMMEDIATE_DATA CMP_SWAP FETCH_ADD; do says $end "$test test - PASSED"; done
     says $end 'IB extension test - .* test PASSED'
+    says $end 'DCNT_EP_POST_CMP_SWAP 1$'  # with -p
   done
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <charconv>
 #include <new>
+#include <optional>
 
 #include "base/env.h"
 #include "base/fence.h"
@@ -57,6 +58,31 @@ bool parse_ports(std::string_view text, std::uint16_t& first, std::uint16_t& las
   return true;
 }
 
+base::Nanoseconds receiver_not_ready_limit() {
+  const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms);
+  return limit ? *limit * 1'000'000 : base::kForever;
+}
+
+// Which addresses the adapter of that name has: all ("*"), or those of one network device. Nothing: there is no such
+// adapter.
+std::optional<std::string> scope_of(const std::string& name) {
+  if (name == kPrefix) return std::string("*");
+  if (!name.starts_with(std::string(kPrefix) + "-")) return std::nullopt;
+  std::string scope = name.substr(kPrefix.size() + 1);
+  const std::vector<std::string> devices = host_devices();
+  if (std::find(devices.begin(), devices.end(), scope) == devices.end()) return std::nullopt;
+  return scope;
+}
+
+AdapterInfo info_of(const std::string& name, const std::string& scope) {
+  AdapterInfo info{.name = name, .address = best_address(scope), .qos_supported = 0x0f};
+  info.receiver_not_ready_ns = receiver_not_ready_limit();
+  info.zero_based = true;
+  info.queue_pair_windows = true;
+  info.abilities = ability::kAll;
+  return info;
+}
+
 // One qualifier on both wires.
 class BothListeners final : public Listener {
  public:
@@ -88,9 +114,7 @@ SoftConfig SoftConfig::from_environment() {
   } else if (!directory.empty()) {
     base::log(base::LogLevel::warn, "DAT_SHM_DIR is '{}' and not an absolute path; taking none", directory);
   }
-  if (const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms)) {
-    config.receiver_not_ready_ns = *limit * 1'000'000;
-  }
+  config.receiver_not_ready_ns = receiver_not_ready_limit();
   const std::string_view crc = base::env_text(base::EnvVar::crc);
   if (crc == "on") config.crc = Crc::on;
   if (crc == "off") config.crc = Crc::off;
@@ -114,27 +138,15 @@ SoftConfig SoftConfig::from_environment() {
 
 SoftAdapter::SoftAdapter(AdapterInfo info, std::string scope)
     : info_(std::move(info)), scope_(std::move(scope)), config_(SoftConfig::from_environment()) {
-  info_.receiver_not_ready_ns = config_.receiver_not_ready_ns;
-  info_.zero_based = true;
-  info_.queue_pair_windows = true;
-  info_.abilities = ability::kAll;
   shm_ = std::make_unique<shm::Fabric>(*this);
   if (config_.wire != SoftConfig::Wire::shm) iwarp_ = std::make_unique<iwarp::Fabric>(*this);
 }
 
 std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& status) {
   status = Status::unsupported;
-  std::string scope;
-  if (name == kPrefix) {
-    scope = "*";
-  } else if (name.starts_with(std::string(kPrefix) + "-")) {
-    scope = name.substr(kPrefix.size() + 1);
-    const std::vector<std::string> devices = host_devices();
-    if (std::find(devices.begin(), devices.end(), scope) == devices.end()) return nullptr;
-  } else {
-    return nullptr;
-  }
-  std::unique_ptr<SoftAdapter> adapter(new (std::nothrow) SoftAdapter({name, best_address(scope), 0x0f}, scope));
+  const std::optional<std::string> scope = scope_of(name);
+  if (!scope) return nullptr;
+  std::unique_ptr<SoftAdapter> adapter(new (std::nothrow) SoftAdapter(info_of(name, *scope), *scope));
   if (!adapter) {
     status = Status::no_memory;
     return nullptr;
@@ -142,6 +154,13 @@ std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& 
   status = adapter->start();
   if (status != Status::ok) return nullptr;
   return adapter;
+}
+
+Status SoftAdapter::ask(const std::string& name, AdapterInfo& info) {
+  const std::optional<std::string> scope = scope_of(name);
+  if (!scope) return Status::unsupported;
+  info = info_of(name, *scope);
+  return Status::ok;
 }
 
 Status SoftAdapter::start() {

@@ -46,6 +46,8 @@ class SoftAdapter final : public Adapter {
  public:
   // `name` is "soft" or "soft-<network device>". Null if there is no such device or no memory; `status` tells which.
   static std::unique_ptr<SoftAdapter> open(const std::string& name, Status& status);
+  // What it would say of itself, without making it. Status::unsupported: there is no such device.
+  static Status ask(const std::string& name, AdapterInfo& info);
   ~SoftAdapter() override;
 
   const AdapterInfo& info() const override { return info_; }

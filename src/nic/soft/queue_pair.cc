@@ -279,7 +279,7 @@ void SoftQueuePair::look_whether_to_linger() {
 SoftQueuePair::Owed SoftQueuePair::owed() {
   Owed now;
   now.untaken = stream_->untaken();
-  now.received = counters_.receives.get();
+  now.received = counters_.all_receives();
   base::Guard guard(send_lock_);
   now.sent = sends_.first();
   if (!sends_.all_sent() && sends_.at(sends_.unsent()).kind != WorkKind::bind) {

@@ -116,6 +116,7 @@ class SoftQueuePair final : public QueuePair {
   bool recv_idle() const override { return recv_info().allocated == 0; }
   bool send_idle() const override;
   const Counters& counters() const override { return counters_; }
+  PostedReceives posted_receives() const override;
 
   // For whoever sets connections up. `ending`: the connection is over, but the peer is still writing into a buffer;
   // nothing has been flushed yet.

@@ -294,8 +294,9 @@ SoftQueuePair::Readiness SoftQueuePair::make_ready(Incoming& message) {
 }
 
 bool SoftQueuePair::finish(Incoming& message) {
-  counters_.receives.add();
-  if (message.kind != WorkKind::recv_immediate) counters_.receive_bytes.add(message.length);
+  const bool immediate = message.kind == WorkKind::recv_immediate;
+  (immediate ? counters_.immediates : counters_.receives).add();
+  (immediate ? counters_.immediate_bytes : counters_.receive_bytes).add(message.length);
   std::unique_ptr<Incoming> done = take_front();
   complete_recv(done->buffer, WorkStatus::success, done->length, done->solicited, done->kind, done->value);
   spare_incoming_.push_back(std::move(done));
@@ -311,6 +312,12 @@ QueuePair::RecvInfo SoftQueuePair::recv_info() const {
   }
   const std::uint64_t arriving = arriving_.load();
   return {static_cast<std::uint32_t>(arriving), static_cast<std::uint32_t>(arriving >> 32)};
+}
+
+QueuePair::PostedReceives SoftQueuePair::posted_receives() const {
+  if (!own_pool_) return {0, 0};
+  const ReceiveQueue::Counters& counters = own_pool_->counters();
+  return {counters.posted.get(), counters.posted_bytes.get()};
 }
 
 std::uint32_t SoftQueuePair::largest_posted_recv_segments() const {

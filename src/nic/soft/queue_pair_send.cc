@@ -111,8 +111,7 @@ inline bool SoftQueuePair::again(const SingleRdma& request) {
         !lane<kind>().leads_to(request.remote.key) || !lane<kind>().carry(request)) [[unlikely]] {
       return false;
     }
-    counters_.rdmas.add();
-    counters_.rdma_bytes.add(request.length);
+    counters_.count_rdma(kind, request.length);
     counters_.rdmas_in_memory.add();
     overflowed = !complete_at_once(request.cookie, request.length, kind, request.flags);
   }
@@ -193,8 +192,7 @@ template <typename Request>
     counters_.sends.add();
     counters_.send_bytes.add(request.length);
   } else {
-    counters_.rdmas.add();
-    counters_.rdma_bytes.add(request.length);
+    counters_.count_rdma(request.kind, request.length);
   }
   Progress progress;
   if (sends_.empty()) {

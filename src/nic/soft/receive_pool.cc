@@ -53,23 +53,30 @@ inline std::uint64_t ReceivePool::room_locked(std::uint64_t posted, std::uint64_
   return std::min<std::uint64_t>(wanted, depth_ - std::min<std::uint64_t>(depth_, posted - reaped_seen_));
 }
 
-// Writes it into its slot, where it is not seen before posted_locked().
-inline void ReceivePool::put_locked(std::uint64_t number, const RecvRequest& request) {
+// Writes it into its slot, where it is not seen before posted_locked(). Returns its length.
+inline std::uint64_t ReceivePool::put_locked(std::uint64_t number, const RecvRequest& request) {
   Slot& entry = slot(number);
   static_cast<PostedReceive&>(entry) = {request.cookie, request.regions_seen, request.zone,
                                         static_cast<std::uint32_t>(request.segments.size()), request.unsignalled};
   if (request.segments.size() == 1) [[likely]] {
     *entry.segments() = request.segments.front();
-  } else {
-    std::copy(request.segments.begin(), request.segments.end(), entry.segments());
+    return request.segments.front().length;
   }
+  std::uint64_t bytes = 0;
+  Segment* to = entry.segments();
+  for (const Segment& segment : request.segments) {
+    *to++ = segment;
+    bytes += segment.length;
+  }
+  return bytes;
 }
 
 // Shows those that have been put behind the first `before`.
-inline void ReceivePool::posted_locked(std::uint64_t before, std::uint64_t count) {
+inline void ReceivePool::posted_locked(std::uint64_t before, std::uint64_t count, std::uint64_t bytes) {
   if (counters_.taken.seen() == before && before != 0) [[unlikely]] {
     counters_.empty_ns.add(static_cast<std::uint64_t>(base::now_ns() - empty_since_.load(std::memory_order_relaxed)));
   }
+  counters_.posted_bytes.add(bytes);
   counters_.posted.publish(before + count);
 }
 
@@ -85,8 +92,7 @@ Status ReceivePool::post(const RecvRequest& request) {
     const std::uint64_t posted = counters_.posted.get();
     if (room_locked(posted, 1) == 0) [[unlikely]]
       return Status::queue_full;
-    put_locked(posted, request);
-    posted_locked(posted, 1);
+    posted_locked(posted, 1, put_locked(posted, request));
   }
   serve_if_somebody_waits();
   return Status::ok;
@@ -100,8 +106,9 @@ std::size_t ReceivePool::post_row(const RecvRow& row) {
     count = room_locked(posted, row.receives.size());
     if (count == 0) [[unlikely]]
       return 0;
-    for (std::size_t i = 0; i < count; ++i) put_locked(posted + i, row.request(i));
-    posted_locked(posted, count);
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) bytes += put_locked(posted + i, row.request(i));
+    posted_locked(posted, count, bytes);
   }
   serve_if_somebody_waits();
   return count;

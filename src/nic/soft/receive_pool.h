@@ -116,8 +116,8 @@ class ReceivePool final : public ReceiveQueue {
   void note_watermark();
   std::uint64_t all_reaped() const;
   std::uint64_t room_locked(std::uint64_t posted, std::uint64_t wanted) ANYDAT_REQUIRES(lock_);
-  void put_locked(std::uint64_t number, const RecvRequest& request) ANYDAT_REQUIRES(lock_);
-  void posted_locked(std::uint64_t before, std::uint64_t count) ANYDAT_REQUIRES(lock_);
+  std::uint64_t put_locked(std::uint64_t number, const RecvRequest& request) ANYDAT_REQUIRES(lock_);
+  void posted_locked(std::uint64_t before, std::uint64_t count, std::uint64_t bytes) ANYDAT_REQUIRES(lock_);
   void serve_if_somebody_waits();
   Status rebuild(std::uint32_t depth, std::uint32_t segments);
   void serve_waiting();

@@ -34,6 +34,75 @@ constexpr std::array<std::uint32_t, 32> kRnrTimers{
     655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,   480,    640,    960,    1280,   1920,
     2560,   3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
 
+// A limit is kept as nearly as retries of a device can: six at most, each after one of its timers.
+RnrRetries rnr_retries_of(const Device& device) {
+  RnrRetries kept;
+  if (device.is_iwarp()) {
+    kept.limit_ns = 0;  // RFC 5041, section 7.1: a message without a buffer ends the connection
+    return kept;
+  }
+  const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms);
+  if (!limit) return kept;
+  kept.count = 0;
+  kept.limit_ns = 0;
+  if (*limit == 0) return kept;
+  const std::int64_t each_us = std::min<std::int64_t>(*limit, 3'600'000) * 1000 / 6;
+  kept.count = 6;
+  kept.timer = 0;
+  for (std::uint8_t code = 1; code < kRnrTimers.size(); ++code) {
+    if (kRnrTimers[code] >= each_us) {
+      kept.timer = code;
+      break;
+    }
+  }
+  kept.limit_ns = base::Nanoseconds{kept.count} * kRnrTimers[kept.timer] * 1000;
+  return kept;
+}
+
+// What there has to be of a device before an adapter is made of it.
+struct Found {
+  std::unique_ptr<Device> device;
+  CmChannel channel;
+  std::vector<DeviceAddress> addresses;
+  AdapterInfo info;
+};
+
+Status find_device(const std::string& device_name, const std::string& name, Found& found, std::string& why) {
+  Status status = Status::ok;
+  found.device = Device::open(device_name, status, why);
+  if (!found.device) return status;
+  const Device& device = *found.device;
+  found.channel = CmChannel::of(rdma_create_event_channel);
+  if (!found.channel) {
+    status = errno == EACCES ? Status::denied : Status::failed;
+    why = fmt::format("RDMA connection management is not to be had: {} (the module rdma_ucm, /dev/infiniband/rdma_cm)",
+                      std::strerror(errno));
+    return status;
+  }
+  found.addresses = addresses_of_device(found.channel.get(), device_name);
+  if (found.addresses.empty()) {
+    why = fmt::format("no IP address of this host belongs to the RDMA device {}", device_name);
+    return Status::failed;
+  }
+  const Address& address = found.addresses.front().address;
+  keep_bound(device.context()->device, address);
+  AdapterInfo info{.name = name, .address = address, .qos_supported = 0x0f};
+  info.private_data_max = device.is_iwarp() ? kIwarpPrivateDataMax : kIbPrivateDataMax;
+  info.reject_data_max = device.is_iwarp() ? kIwarpPrivateDataMax : kIbRejectDataMax;
+  info.limits = device.limits();
+  info.counts_taken_buffers = false;
+  info.has_watermarks = false;
+  info.shared_queue_of_any_zone = false;
+  info.receiver_not_ready_ns = rnr_retries_of(device).limit_ns;
+  info.sends_complete_at_receiver = !device.is_iwarp();
+  info.tells_solicited = !device.is_iwarp();
+  info.tells_remote_errors = !device.is_iwarp();
+  info.confirms_accepts = !device.is_iwarp();
+  info.tells_deaths = false;
+  found.info = std::move(info);
+  return Status::ok;
+}
+
 }  // namespace
 
 VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, AdapterInfo info,
@@ -42,52 +111,33 @@ VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, Ad
       cm_channel_(std::move(channel)),
       info_(std::move(info)),
       addresses_(std::move(addresses)),
+      rnr_(rnr_retries_of(*device_)),
       completion_queues_(*device_, reaper_),
       abandoned_(*this),
       completions_source_(*this, &VerbsAdapter::completion_notices),
       cm_source_(*this, &VerbsAdapter::cm_events),
-      device_source_(*this, &VerbsAdapter::device_events) {
-  read_receiver_not_ready();
-}
+      device_source_(*this, &VerbsAdapter::device_events) {}
 
 std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, const std::string& name, Status& status,
                                             std::string& why) {
-  std::unique_ptr<Device> device = Device::open(device_name, status, why);
-  if (!device) return nullptr;
-  CmChannel channel = CmChannel::of(rdma_create_event_channel);
-  if (!channel) {
-    status = errno == EACCES ? Status::denied : Status::failed;
-    why = fmt::format("RDMA connection management is not to be had: {} (the module rdma_ucm, /dev/infiniband/rdma_cm)",
-                      std::strerror(errno));
-    return nullptr;
-  }
-  std::vector<DeviceAddress> addresses = addresses_of_device(channel.get(), device_name);
-  if (addresses.empty()) {
-    status = Status::failed;
-    why = fmt::format("no IP address of this host belongs to the RDMA device {}", device_name);
-    return nullptr;
-  }
-  keep_bound(device->context()->device, addresses.front().address);
-  AdapterInfo info{.name = name, .address = addresses.front().address, .qos_supported = 0x0f};
-  info.private_data_max = device->is_iwarp() ? kIwarpPrivateDataMax : kIbPrivateDataMax;
-  info.reject_data_max = device->is_iwarp() ? kIwarpPrivateDataMax : kIbRejectDataMax;
-  info.limits = device->limits();
-  info.counts_taken_buffers = false;
-  info.has_watermarks = false;
-  info.shared_queue_of_any_zone = false;
-  info.sends_complete_at_receiver = !device->is_iwarp();
-  info.tells_solicited = !device->is_iwarp();
-  info.tells_remote_errors = !device->is_iwarp();
-  info.confirms_accepts = !device->is_iwarp();
-  info.tells_deaths = false;
-  std::unique_ptr<VerbsAdapter> adapter(
-      new VerbsAdapter(std::move(device), std::move(channel), std::move(info), std::move(addresses)));
+  Found found;
+  status = find_device(device_name, name, found, why);
+  if (status != Status::ok) return nullptr;
+  std::unique_ptr<VerbsAdapter> adapter(new VerbsAdapter(std::move(found.device), std::move(found.channel),
+                                                         std::move(found.info), std::move(found.addresses)));
   status = adapter->start();
   if (status != Status::ok) {
     why = fmt::format("no thread, descriptors or completion channel for the RDMA device {}", device_name);
     return nullptr;
   }
   return adapter;
+}
+
+Status VerbsAdapter::ask(const std::string& device_name, const std::string& name, AdapterInfo& info, std::string& why) {
+  Found found;
+  const Status status = find_device(device_name, name, found, why);
+  if (status == Status::ok) info = std::move(found.info);
+  return status;
 }
 
 Status VerbsAdapter::start() {
@@ -117,29 +167,6 @@ VerbsAdapter::~VerbsAdapter() {
   reaper_.finish();
   engine_.unlock();
   reaper_.stop();
-}
-
-// A limit is kept as nearly as retries of a device can: six at most, each after one of its timers.
-void VerbsAdapter::read_receiver_not_ready() {
-  if (device_->is_iwarp()) {
-    info_.receiver_not_ready_ns = 0;  // RFC 5041, section 7.1: a message without a buffer ends the connection
-    return;
-  }
-  const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms);
-  if (!limit) return;
-  rnr_retries_ = 0;
-  info_.receiver_not_ready_ns = 0;
-  if (*limit == 0) return;
-  const std::int64_t each_us = std::min<std::int64_t>(*limit, 3'600'000) * 1000 / 6;
-  rnr_retries_ = 6;
-  rnr_timer_ = 0;
-  for (std::uint8_t code = 1; code < kRnrTimers.size(); ++code) {
-    if (kRnrTimers[code] >= each_us) {
-      rnr_timer_ = code;
-      break;
-    }
-  }
-  info_.receiver_not_ready_ns = base::Nanoseconds{rnr_retries_} * kRnrTimers[rnr_timer_] * 1000;
 }
 
 // ---- objects

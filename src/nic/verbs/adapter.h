@@ -42,12 +42,21 @@ class VerbsAdapter;
 // cannot be asked for.
 bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id);
 
+// How a device treats a message that finds no buffer.
+struct RnrRetries {
+  std::uint8_t count = 7;   // for ever
+  std::uint8_t timer = 12;  // 0.64 ms
+  base::Nanoseconds limit_ns = base::kForever;
+};
+
 // The hardware NIC: one RDMA device, opened once for each adapter. Progress is polling its completion queues, and three
 // descriptors that tell when to: of completions, of connection management, and of what befalls the device.
 class VerbsAdapter final : public Adapter, public PollSource {
  public:
   static std::unique_ptr<Adapter> open(const std::string& device, const std::string& name, Status& status,
                                        std::string& why);
+  // What it would say of itself, without making it.
+  static Status ask(const std::string& device, const std::string& name, AdapterInfo& info, std::string& why);
   ~VerbsAdapter() override;
 
   // Adapter
@@ -106,8 +115,8 @@ class VerbsAdapter final : public Adapter, public PollSource {
   void drop(AbandonedAttempt& attempt);
   // The same for those that have a queue pair on the shared queue.
   void drop_abandoned(const SharedQueue* shared);
-  std::uint8_t rnr_retries() const { return rnr_retries_; }
-  std::uint8_t rnr_timer() const { return rnr_timer_; }
+  std::uint8_t rnr_retries() const { return rnr_.count; }
+  std::uint8_t rnr_timer() const { return rnr_.timer; }
 
  private:
   static constexpr int kCompletionsPerLook = 32;
@@ -144,7 +153,6 @@ class VerbsAdapter final : public Adapter, public PollSource {
   void shared_queue_failed(SharedQueue& shared);
   template <typename Concerned>
   void lose_queue_pairs(Concerned concerned);
-  void read_receiver_not_ready();
   void descriptors_lost();
   void end_everything();
 
@@ -152,8 +160,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   CmChannel cm_channel_;
   AdapterInfo info_;  // fixed once it is constructed
   const std::vector<DeviceAddress> addresses_;
-  std::uint8_t rnr_retries_ = 7;  // for ever
-  std::uint8_t rnr_timer_ = 12;   // 0.64 ms
+  const RnrRetries rnr_;
   Engine engine_;
 
   // With the engine held.

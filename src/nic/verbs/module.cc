@@ -5,4 +5,5 @@
 #include "nic/verbs/adapter.h"
 
 extern "C" __attribute__((visibility("default"))) const anydat::nic::Module anydat_nic_module;
-const anydat::nic::Module anydat_nic_module{{}, &anydat::nic::verbs::VerbsAdapter::open};
+const anydat::nic::Module anydat_nic_module{
+    {}, &anydat::nic::verbs::VerbsAdapter::open, &anydat::nic::verbs::VerbsAdapter::ask};

@@ -60,6 +60,10 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   bool recv_idle() const override { return !own_ || own_->counts().outstanding == 0; }
   bool send_idle() const override { return sends_.empty(); }
   const Counters& counters() const override { return counters_; }
+  PostedReceives posted_receives() const override {
+    if (!own_) return {0, 0};
+    return {own_->counters().posted.get(), own_->counters().posted_bytes.get()};
+  }
 
   // CmHandler
   void on_cm_event(const CmEvent& event) override;

@@ -164,8 +164,7 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
       counters_.sends.add();
       counters_.send_bytes.add(request.length);
     } else {
-      counters_.rdmas.add();
-      counters_.rdma_bytes.add(request.length);
+      counters_.count_rdma(request.kind, request.length);
     }
     // In the ring before it is handed over: it may complete before the device's driver returns.
     const std::uint64_t number = sends_.next();

@@ -70,6 +70,7 @@ Status ReceivePool::post(const RecvRequest& request) {
   std::copy(request.segments.begin(), request.segments.end(), segments_of(index));
   ++posted_;
   counters_.posted.add();
+  for (const Segment& segment : request.segments) counters_.posted_bytes.add(segment.length);
   if (empty_since_ != 0) [[unlikely]] {
     counters_.empty_ns.add(static_cast<std::uint64_t>(base::now_ns() - empty_since_));
     empty_since_ = 0;
