@@ -146,8 +146,7 @@ inline bool SoftQueuePair::put_again(const SingleRdma& request) {
       [[unlikely]] {
     return false;
   }
-  counters_.rdmas.add();
-  counters_.rdma_bytes.add(request.length);
+  counters_.count_rdma(WorkKind::rdma_write, request.length);
   counters_.rdmas_by_peer.add();
   SendRing::Entry& entry = sends_.append(SendRequest{
       request.cookie, {&request.local, 1}, request.length, request.flags, WorkKind::rdma_write, request.remote});
