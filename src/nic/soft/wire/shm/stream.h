@@ -146,7 +146,8 @@ class ShmStream final : public Stream {
 
   void own_pages_brought(bool there);
 
-  // RDMA: stream_rdma.cc
+  // RDMA: stream_rdma.cc, and of the peer: stream_rdma_served.cc
+  static constexpr int kPiecesPerTurn = 32;  // through the bulk ring; the engine or the send lock is held meanwhile
   template <WorkKind kind>
   SendOutcome rdma(const SendRequest& message, Progress& progress);
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
