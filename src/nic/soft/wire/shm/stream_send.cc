@@ -14,7 +14,6 @@ namespace anydat::nic::soft::shm {
 namespace {
 
 // Of one large message in one turn, so that it does not keep others of the link waiting.
-constexpr int kPiecesPerTurn = 32;
 constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 
 }  // namespace
