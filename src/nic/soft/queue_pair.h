@@ -317,8 +317,8 @@ class SoftQueuePair final : public QueuePair {
     }
   }
   template <WorkKind kind>
-  bool again(const SingleRdma& request);
-  bool put_again(const SingleRdma& request);
+  [[gnu::noinline]] bool again(const SingleRdma& request);
+  [[gnu::noinline]] bool put_again(const SingleRdma& request);
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
   std::uint64_t finished_plainly() ANYDAT_REQUIRES(send_lock_);
   bool complete_in_a_row(std::uint64_t count) ANYDAT_REQUIRES(send_lock_);

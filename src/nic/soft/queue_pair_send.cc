@@ -102,8 +102,7 @@ bool SoftQueuePair::complete_at_once(std::span<const SingleSend> sends) {
 }
 
 template <WorkKind kind>
-inline bool SoftQueuePair::again(const SingleRdma& request) {
-  if (!lane<kind>().leads_to(request.remote.key)) return false;
+bool SoftQueuePair::again(const SingleRdma& request) {
   bool overflowed = false;
   {
     base::Guard guard(send_lock_);
@@ -138,12 +137,12 @@ bool SoftQueuePair::send_again(const SingleSend& send) {
   return true;
 }
 
-inline bool SoftQueuePair::put_again(const SingleRdma& request) {
-  if (!put_lane_.is(request.local.key)) return false;
+bool SoftQueuePair::put_again(const SingleRdma& request) {
   base::Guard guard(send_lock_);
   if (state_.load(std::memory_order_relaxed) != State::connected || !sends_.all_sent() || sends_.full() ||
       (request.flags.fence() && reads_held_ > 0) || !put_lane_.holds(request.local) || !stream_->put_again(request))
       [[unlikely]] {
+    put_lane_.close();  // until one is put again; those that go another way pay nothing for it
     return false;
   }
   counters_.count_rdma(WorkKind::rdma_write, request.length);
@@ -155,12 +154,14 @@ inline bool SoftQueuePair::put_again(const SingleRdma& request) {
   return true;
 }
 
+// What no lane leads to pays next to nothing for the question, and has no frame built for it.
 bool SoftQueuePair::write_again(const SingleRdma& request) {
-  return again<WorkKind::rdma_write>(request) || put_again(request);
+  if (write_lane_.leads_to(request.remote.key)) return again<WorkKind::rdma_write>(request);
+  return put_lane_.is(request.local.key) && put_again(request);
 }
 
 bool SoftQueuePair::read_again(const SingleRdma& request) {
-  return again<WorkKind::rdma_read>(request);
+  return read_lane_.leads_to(request.remote.key) && again<WorkKind::rdma_read>(request);
 }
 
 // In place, since this is the way of every post.

@@ -162,6 +162,7 @@ class ShmStream final : public Stream {
   bool fault_in_arrived(const CellView& view);
   template <WorkKind kind>
   SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped);
+  bool used_often(std::uint32_t key);
   void ask_for_lane(std::uint32_t key);
   template <WorkKind kind>
   void open_lane(const SendRequest& message, const MappedRegions::Mapped& to);

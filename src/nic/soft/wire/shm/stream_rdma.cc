@@ -60,6 +60,16 @@ SendOutcome fail(Progress& progress, WorkStatus status) {
 
 // ---- this side
 
+// A slot of its own makes each RDMA on a region a little cheaper and the end of that region dearer (transfer.h), so it
+// is for one that is used for long, and not for those that come and go with each transfer.
+[[gnu::always_inline]] inline bool ShmStream::used_often(std::uint32_t key) {
+  if (key != last_key_) [[unlikely]] {
+    last_key_ = key;
+    uses_of_key_ = 0;
+  }
+  return ++uses_of_key_ == kUsesForLane;
+}
+
 template <WorkKind kind>
 SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   constexpr bool reads = kind == WorkKind::rdma_read;
@@ -76,7 +86,7 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   if (reads && atomics_under_way_.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return SendOutcome::blocked;
   const bool own_slot = message.remote.key == lane_key_;
-  if (!own_slot) [[unlikely]]
+  if (!own_slot && used_often(message.remote.key)) [[unlikely]]
     ask_for_lane(message.remote.key);
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
@@ -175,12 +185,7 @@ bool ShmStream::is_here(const RemoteSegment& remote) {
   return false;
 }
 
-// A slot of its own makes each RDMA on a region a little cheaper and the end of that region dearer (transfer.h), so it
-// is for one that is used for long, and not for those that come and go with each transfer.
 void ShmStream::ask_for_lane(std::uint32_t key) {
-  uses_of_key_ = key == last_key_ ? uses_of_key_ + 1 : 0;
-  last_key_ = key;
-  if (uses_of_key_ != kUsesForLane) return;
   if (rdma_slot_ < kSharedRdmaSlots) rdma_slot_ = link_->take_rdma_lane();
   if (rdma_slot_ < kSharedRdmaSlots) return;
   queue_pair_.close_lanes();  // they note another key there
