@@ -101,20 +101,21 @@ int PageMap::open(pid_t thread) {
   return error;
 }
 
-PageMap::Pages PageMap::look(std::uint64_t address, std::uint64_t length, bool to_write) const {
-  if (!file_ || length > ~address) return Pages::unknown;
-  if (length == 0) return Pages::resident;
+std::optional<std::uint64_t> PageMap::resident_until(std::uint64_t address, std::uint64_t length, bool to_write) const {
+  if (!file_ || length > ~address) return std::nullopt;
   const std::uint64_t first = address & ~(kPageBytes - 1);
+  if (length == 0) return first;
   const std::uint64_t end = ((address + length - 1) | (kPageBytes - 1)) + 1;
   if (scans_.load(std::memory_order_relaxed)) {
-    if (const Pages answer = scan(first, end, to_write); answer != Pages::unknown) return answer;
+    if (const auto until = scan(first, end, to_write)) return until;
     scans_.store(false, std::memory_order_relaxed);
   }
   return read_entries(first, end, to_write);
 }
 
-// Costs a third of what reading entries does. What is asked for is what is there, since holes are in no answer.
-PageMap::Pages PageMap::scan(std::uint64_t first, std::uint64_t end, bool to_write) const {
+// Costs a third of what reading entries does. The answer is the first range of pages that are there, since holes are in
+// no answer.
+std::optional<std::uint64_t> PageMap::scan(std::uint64_t first, std::uint64_t end, bool to_write) const {
   FoundRange found{};
   ScanArguments arguments{};
   arguments.size = sizeof arguments;
@@ -125,24 +126,23 @@ PageMap::Pages PageMap::scan(std::uint64_t first, std::uint64_t end, bool to_wri
   arguments.all_of = to_write ? kIsPresent | kIsWritten : kIsPresent;
   arguments.wanted = kIsPresent;
   const int count = ioctl(file_.get(), kScan, &arguments);
-  if (count < 0) return Pages::unknown;
-  return count > 0 && found.start == first && found.end == end ? Pages::resident : Pages::absent;
+  if (count < 0) return std::nullopt;
+  return count > 0 && found.start == first ? found.end : first;
 }
 
-PageMap::Pages PageMap::read_entries(std::uint64_t first, std::uint64_t end, bool to_write) const {
+std::optional<std::uint64_t> PageMap::read_entries(std::uint64_t first, std::uint64_t end, bool to_write) const {
   std::array<std::uint64_t, 256> entries;
   while (first < end) {
     const std::uint64_t count = std::min<std::uint64_t>(entries.size(), (end - first) / kPageBytes);
     const std::size_t bytes = count * sizeof entries[0];
     const ssize_t got =
         pread(file_.get(), entries.data(), bytes, static_cast<off_t>(first / kPageBytes * sizeof entries[0]));
-    if (got != static_cast<ssize_t>(bytes)) return Pages::unknown;
-    for (std::size_t i = 0; i < count; ++i) {
-      if ((entries[i] & kEntryPresent) == 0 || (to_write && (entries[i] & kEntryWaits) != 0)) return Pages::absent;
+    if (got != static_cast<ssize_t>(bytes)) return std::nullopt;
+    for (std::size_t i = 0; i < count; ++i, first += kPageBytes) {
+      if ((entries[i] & kEntryPresent) == 0 || (to_write && (entries[i] & kEntryWaits) != 0)) return first;
     }
-    first += count * kPageBytes;
   }
-  return Pages::resident;
+  return first;
 }
 
 bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write) {

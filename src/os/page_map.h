@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "base/unique_fd.h"
 
@@ -21,19 +22,17 @@ class PageMap {
   // does not tell.
   int open(pid_t thread);
 
-  enum class Pages : std::uint8_t {
-    resident,  // and not kept from being written by userfaultfd, if that was asked; by its file system it may be
-    absent,    // some of them, though they may be only a moment away
-    unknown,
-  };
-  // Addresses of that process. From any thread.
-  Pages look(std::uint64_t address, std::uint64_t length, bool to_write) const;
+  // Addresses of that process: of the pages that the range touches, how far they are in memory, from the first on and
+  // without a gap. The end of the last such page; the beginning of the first page if that is not there, though it may
+  // be only a moment away; nothing if the kernel does not tell. `to_write`: a page that userfaultfd keeps from being
+  // written is not there; its file system may do so still. From any thread.
+  std::optional<std::uint64_t> resident_until(std::uint64_t address, std::uint64_t length, bool to_write) const;
   // From now on by the older and slower way, which kernels before 6.7 have alone. They are found out without this.
   void look_by_entries() { scans_.store(false); }
 
  private:
-  Pages scan(std::uint64_t first, std::uint64_t end, bool to_write) const;
-  Pages read_entries(std::uint64_t first, std::uint64_t end, bool to_write) const;
+  std::optional<std::uint64_t> scan(std::uint64_t first, std::uint64_t end, bool to_write) const;
+  std::optional<std::uint64_t> read_entries(std::uint64_t first, std::uint64_t end, bool to_write) const;
 
   base::UniqueFd file_;
   mutable std::atomic<bool> scans_{true};  // until the kernel turns out to be too old

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
@@ -19,8 +20,6 @@
 
 namespace anydat {
 namespace {
-
-using Pages = os::PageMap::Pages;
 
 constexpr std::size_t kPages = 600;  // more than are asked for at once
 constexpr std::size_t kBytes = kPages * os::kPageBytes;
@@ -46,28 +45,38 @@ class PageMapTest : public testing::TestWithParam<bool> {
     if (map_.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
     if (GetParam()) map_.look_by_entries();
   }
+  // The pages from the one with that number on that are told to be there.
+  std::optional<std::uint64_t> there(std::size_t page, std::uint64_t length, bool to_write = false,
+                                     std::uint64_t before = 0) const {
+    const auto until = map_.resident_until(memory_.address(page) - before, length, to_write);
+    if (!until) return std::nullopt;
+    return (*until - (memory_.address(page) - before) / os::kPageBytes * os::kPageBytes) / os::kPageBytes;
+  }
+
   os::PageMap map_;
   Memory memory_;
 };
 
 TEST_P(PageMapTest, TellsPagesThatHaveBeenTouched) {
-  EXPECT_EQ(map_.look(memory_.address(0), 1, false), Pages::absent);
+  EXPECT_EQ(there(0, 1), 0);
   std::memset(memory_.at(10), 1, 500 * os::kPageBytes);
-  EXPECT_EQ(map_.look(memory_.address(10), 500 * os::kPageBytes, true), Pages::resident);
-  EXPECT_EQ(map_.look(memory_.address(10) - 1, 2, false), Pages::absent);
-  EXPECT_EQ(map_.look(memory_.address(509), os::kPageBytes, false), Pages::resident);
-  EXPECT_EQ(map_.look(memory_.address(509), os::kPageBytes + 1, false), Pages::absent);
+  EXPECT_EQ(there(10, 500 * os::kPageBytes, true), 500);
+  EXPECT_EQ(there(10, 2, false, 1), 0);
+  EXPECT_EQ(there(509, os::kPageBytes), 1);
+  EXPECT_EQ(there(509, os::kPageBytes + 1), 1);
+  EXPECT_EQ(there(20, 0), 0);
   ::madvise(memory_.at(300), os::kPageBytes, MADV_DONTNEED);
-  EXPECT_EQ(map_.look(memory_.address(10), 500 * os::kPageBytes, false), Pages::absent);
+  EXPECT_EQ(there(10, 500 * os::kPageBytes), 290);
+  EXPECT_EQ(there(301, kBytes), 209);
 }
 
 TEST_P(PageMapTest, TellsHoles) {
   std::memset(memory_.at(0), 1, 4 * os::kPageBytes);
   ::munmap(memory_.at(1), os::kPageBytes);
-  EXPECT_EQ(map_.look(memory_.address(0), os::kPageBytes, false), Pages::resident);
-  EXPECT_EQ(map_.look(memory_.address(1), os::kPageBytes, false), Pages::absent);
-  EXPECT_EQ(map_.look(memory_.address(0), 3 * os::kPageBytes, false), Pages::absent);
-  EXPECT_EQ(map_.look(memory_.address(1), 2 * os::kPageBytes, true), Pages::absent);
+  EXPECT_EQ(there(0, os::kPageBytes), 1);
+  EXPECT_EQ(there(1, os::kPageBytes), 0);
+  EXPECT_EQ(there(0, 3 * os::kPageBytes), 1);
+  EXPECT_EQ(there(1, 2 * os::kPageBytes, true), 0);
 }
 
 TEST(AccessMapTest, TellsWhatMayBeDone) {
@@ -89,10 +98,10 @@ TEST(AccessMapTest, TellsWhatMayBeDone) {
 
 TEST_P(PageMapTest, FaultingInMakesThemResident) {
   EXPECT_TRUE(os::fault_in(memory_.address(1) + 17, 2 * os::kPageBytes, true));
-  EXPECT_EQ(map_.look(memory_.address(1), 3 * os::kPageBytes, true), Pages::resident);
-  EXPECT_EQ(map_.look(memory_.address(4), 1, false), Pages::absent);
+  EXPECT_EQ(there(1, 3 * os::kPageBytes, true), 3);
+  EXPECT_EQ(there(4, 1), 0);
   EXPECT_TRUE(os::fault_in(memory_.address(5), 1, false));
-  EXPECT_EQ(map_.look(memory_.address(5), 1, false), Pages::resident);
+  EXPECT_EQ(there(5, 1), 1);
 }
 
 TEST_P(PageMapTest, NothingCanBeBroughtWhereNothingMayBeRead) {
@@ -108,7 +117,7 @@ TEST_P(PageMapTest, AccessesBringPagesAndChangeNothing) {
   *memory_.at(1) = std::byte{17};
   ::madvise(memory_.at(2), os::kPageBytes, MADV_DONTNEED);
   EXPECT_TRUE(os::fault_in_by_access(memory_.address(1) + 5, 2 * os::kPageBytes, true));
-  EXPECT_EQ(map_.look(memory_.address(1), 3 * os::kPageBytes, true), Pages::resident);
+  EXPECT_EQ(there(1, 3 * os::kPageBytes, true), 3);
   EXPECT_EQ(*memory_.at(1), std::byte{17});
   EXPECT_EQ(*memory_.at(2), std::byte{0});
   ::mprotect(memory_.at(2), os::kPageBytes, PROT_READ);
@@ -125,14 +134,31 @@ TEST(ResidentPagesTest, RemembersForAMoment) {
   Memory memory;
   nic::soft::ResidentPages pages;
   const auto now = static_cast<std::uint64_t>(base::now_ns());
-  const nic::soft::ResidentPages::Range range{memory.address(0), 3 * os::kPageBytes, kBytes};
+  const nic::soft::ResidentPages::Range range{memory.address(0), 3 * os::kPageBytes};
   EXPECT_FALSE(pages.hold(0, range, true, now));
   std::memset(memory.at(0), 1, 3 * os::kPageBytes);
   EXPECT_TRUE(pages.hold(0, range, false, now));  // though what lies behind is not there
   ::madvise(memory.at(1), os::kPageBytes, MADV_DONTNEED);
   EXPECT_TRUE(pages.hold(0, range, false, now));
   EXPECT_FALSE(pages.hold(0, range, true, now));  // seen for reading only
-  EXPECT_FALSE(pages.hold(0, range, false, now + 10'000'000));
+  const std::uint64_t later = now + 3'000'000;
+  EXPECT_TRUE(pages.hold(0, range, false, later, nic::soft::ResidentPages::CopiedBy::kernel));
+  EXPECT_FALSE(pages.hold(0, range, false, later));
+  EXPECT_FALSE(pages.hold(0, range, false, now + 10'000'000, nic::soft::ResidentPages::CopiedBy::kernel));
+}
+
+// One look is enough for all that it has found, also if there is a hole behind.
+TEST(ResidentPagesTest, RememberWhatLiesBehindAsFarAsItIsThere) {
+  os::PageMap map;
+  if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
+  Memory memory;
+  nic::soft::ResidentPages pages;
+  const auto now = static_cast<std::uint64_t>(base::now_ns());
+  std::memset(memory.at(0), 1, 100 * os::kPageBytes);
+  EXPECT_TRUE(pages.hold(0, {memory.address(0), 1}, true, now));
+  ::madvise(memory.at(0), kBytes, MADV_DONTNEED);
+  EXPECT_TRUE(pages.hold(0, {memory.address(1), 99 * os::kPageBytes}, true, now));
+  EXPECT_FALSE(pages.hold(0, {memory.address(99), os::kPageBytes + 1}, true, now));
 }
 
 // A process is then no longer found by its number.
@@ -161,7 +187,7 @@ TEST(ResidentPagesTest, AreLookedForAgainOnceThereIsRoomForADescriptor) {
   Memory memory;
   nic::soft::ResidentPages pages;
   const auto now = static_cast<std::uint64_t>(base::now_ns());
-  const nic::soft::ResidentPages::Range range{memory.address(0), 1, 1};
+  const nic::soft::ResidentPages::Range range{memory.address(0), 1};
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};

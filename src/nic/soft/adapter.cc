@@ -180,7 +180,7 @@ Status SoftAdapter::start() {
     shares_memory_ = false;
   }
   // The descriptor that this takes is there from the beginning.
-  resident_pages_.hold(0, {reinterpret_cast<std::uintptr_t>(this), 1, 1}, false, engine_.ticks());
+  resident_pages_.hold(0, {reinterpret_cast<std::uintptr_t>(this), 1}, false, engine_.ticks());
   base::Guard guard(engine_);
   return iwarp_ ? iwarp_->start() : Status::ok;
 }

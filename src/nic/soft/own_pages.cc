@@ -11,7 +11,6 @@ namespace anydat::nic::soft {
 namespace {
 
 constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
-constexpr std::uint64_t kLookedAtOnce = 1 << 20;
 
 }  // namespace
 
@@ -25,11 +24,9 @@ OwnPages::~OwnPages() {
   adapter_.page_faulter().cancel(request_);
 }
 
-bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write,
-                     std::uint64_t now) {
-  // What lies behind is looked at with it, which costs little: there is likely to be more of the program's buffers.
-  const std::uint64_t soon = std::max(left, kLookedAtOnce);
-  if (adapter_.resident_pages().hold(0, {address, length, soon}, to_write, now)) {
+bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, std::uint64_t now,
+                     CopiedBy by) {
+  if (adapter_.resident_pages().hold(0, {address, length}, to_write, now, by)) {
     known_.store(known_word(address, to_write, now), std::memory_order_relaxed);
     return true;
   }
@@ -42,12 +39,13 @@ bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t 
   return false;
 }
 
-bool OwnPages::there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write) {
-  return there(segments, range, left, to_write, adapter_.engine().ticks());
+bool OwnPages::there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write,
+                     CopiedBy by) {
+  return there(segments, range, left, to_write, adapter_.engine().ticks(), by);
 }
 
 bool OwnPages::all_there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write,
-                         std::uint64_t now) {
+                         std::uint64_t now, CopiedBy by) {
   for (const Segment& segment : segments) {
     if (range.count == 0) break;
     if (range.offset >= segment.length) {
@@ -56,7 +54,7 @@ bool OwnPages::all_there(std::span<const Segment> segments, CopyRange range, std
     }
     const std::uint64_t rest_of_segment = segment.length - range.offset;
     const std::uint64_t part = std::min(range.count, rest_of_segment);
-    if (!there(segment.address + range.offset, part, std::min(left, rest_of_segment), to_write, now)) return false;
+    if (!there(segment.address + range.offset, part, std::min(left, rest_of_segment), to_write, now, by)) return false;
     range.count -= part;
     left -= part;
     range.offset = 0;
@@ -66,7 +64,8 @@ bool OwnPages::all_there(std::span<const Segment> segments, CopyRange range, std
 
 bool OwnPages::all_there(std::span<const iovec> pieces, std::uint64_t now) {
   return std::all_of(pieces.begin(), pieces.end(), [&](const iovec& piece) {
-    return there(reinterpret_cast<std::uint64_t>(piece.iov_base), piece.iov_len, piece.iov_len, true, now);
+    return there(reinterpret_cast<std::uint64_t>(piece.iov_base), piece.iov_len, piece.iov_len, true, now,
+                 CopiedBy::us);
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include "nic/soft/copy_range.h"
 #include "nic/soft/page_faulter.h"
+#include "nic/soft/resident_pages.h"
 #include "nic/types.h"
 #include "os/page_map.h"
 
@@ -26,6 +27,8 @@ class SoftAdapter;
 // else, and destruction, with the engine held.
 class OwnPages {
  public:
+  using CopiedBy = ResidentPages::CopiedBy;
+
   // `come_back`: has bring() called soon; from any thread. `brought`: with the engine, from nowhere in particular;
   // false if the memory cannot be read, or written, or is nothing at all.
   OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(bool there)> brought);
@@ -36,12 +39,14 @@ class OwnPages {
   // Whether the range of these segments can be touched. If not, it is brought in, and with it what follows, as far as
   // `left` goes: of the message, from the range's first byte on. What is not there while something else is being
   // brought is to be asked for again when that has come. `now`: of Engine::ticks(), a moment ago.
-  bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write, std::uint64_t now) {
+  bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write, std::uint64_t now,
+             CopiedBy by = CopiedBy::us) {
     if (segments.size() == 1 && known(segments[0].address + range.offset, range.count, to_write, now)) [[likely]]
       return true;
-    return all_there(segments, range, left, to_write, now);
+    return all_there(segments, range, left, to_write, now, by);
   }
-  bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write);  // now
+  bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write,
+             CopiedBy by = CopiedBy::us);  // now
   // The same for pieces that are to be written.
   bool there(std::span<const iovec> pieces, std::uint64_t now) {
     if (pieces.size() == 1 && known(reinterpret_cast<std::uint64_t>(pieces[0].iov_base), pieces[0].iov_len, true, now))
@@ -56,8 +61,9 @@ class OwnPages {
  private:
   bool all_there(std::span<const iovec> pieces, std::uint64_t now);
   bool all_there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write,
-                 std::uint64_t now);
-  bool there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, std::uint64_t now);
+                 std::uint64_t now, CopiedBy by);
+  bool there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, std::uint64_t now,
+             CopiedBy by);
 
   // The page that was asked for last and was there, what for, and when; so that messages of a page cost next to
   // nothing.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <system_error>
 
 #include "base/log.h"
@@ -12,10 +13,12 @@ namespace anydat::nic::soft {
 
 namespace {
 
-// Of a word: the number of a page, a bit for writing, and a time in units of about a millisecond. The time comes round
-// after some minutes, when a page that has not been used since may pass for one that has.
+// Of a word: the number of a page, a bit for writing, and a time in units of up to a millisecond. The time comes
+// round after a minute or more, when a page that has not been used since may pass for one that has.
 constexpr int kTimeBits = 18;
 constexpr int kUnitBits = 20;
+constexpr std::uint64_t kUnitsForUs = 1;  // so long after it has been seen, and for the rest of that unit
+constexpr std::uint64_t kUnitsForTheKernel = 7;
 constexpr std::uint64_t kTimeMask = (std::uint64_t{1} << kTimeBits) - 1;
 constexpr std::uint64_t kForWriting = std::uint64_t{1} << kTimeBits;
 
@@ -30,9 +33,9 @@ constexpr std::uint64_t time_of(std::uint64_t now) {
 constexpr std::uint64_t word_of(std::uint64_t page, bool to_write, std::uint64_t time) {
   return page << (kTimeBits + 1) | (to_write ? kForWriting : 0) | time;
 }
-constexpr bool covers(std::uint64_t word, std::uint64_t page, bool to_write, std::uint64_t time) {
+constexpr bool covers(std::uint64_t word, std::uint64_t page, bool to_write, std::uint64_t time, std::uint64_t units) {
   return word >> (kTimeBits + 1) == page && (!to_write || (word & kForWriting) != 0) &&
-         ((time - word) & kTimeMask) <= 1;
+         ((time - word) & kTimeMask) <= units;
 }
 
 }  // namespace
@@ -60,32 +63,30 @@ ResidentPages::Known* ResidentPages::known(pid_t thread, std::uint64_t now) {
   return known;
 }
 
-bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now) {
+bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by) {
   if (range.length == 0) return true;
   Known* const known = this->known(thread, now);
   if (!known || !known->told) return true;
   const std::uint64_t time = time_of(now);
+  const std::uint64_t units = by == CopiedBy::kernel ? kUnitsForTheKernel : kUnitsForUs;
   std::uint64_t page = range.address / os::kPageBytes;
   const std::uint64_t end = (range.address + range.length - 1) / os::kPageBytes + 1;
-  while (page < end && covers(known->pages[page % kRemembered].load(std::memory_order_relaxed), page, to_write, time)) {
+  while (page < end &&
+         covers(known->pages[page % kRemembered].load(std::memory_order_relaxed), page, to_write, time, units)) {
     ++page;
   }
   if (page >= end) return true;
-  const auto look = [&](std::uint64_t to) {
-    const std::uint64_t address = page * os::kPageBytes;
-    const std::uint64_t length = (to - page) * os::kPageBytes;
-    const os::PageMap::Pages pages = known->map.look(address, length, to_write);
-    return pages == os::PageMap::Pages::absent || known->access.allows(address, length, to_write)
-               ? pages
-               : os::PageMap::Pages::absent;
-  };
-  // Looking at many at once costs little more than looking at few.
-  const std::uint64_t ahead = std::min(std::max(range.soon, range.length), std::max(kAhead, range.length));
-  std::uint64_t seen = (range.address + ahead - 1) / os::kPageBytes + 1;
-  os::PageMap::Pages pages = look(seen);
-  if (pages == os::PageMap::Pages::absent && seen != end) pages = look(seen = end);
-  if (pages == os::PageMap::Pages::absent) return false;
-  if (pages == os::PageMap::Pages::unknown) return true;
+  // Looking at many at once costs little more than looking at few, and tells how far they are there.
+  const std::uint64_t address = page * os::kPageBytes;
+  const std::uint64_t ahead = range.address + std::max(kAhead, range.length);
+  const std::optional<std::uint64_t> until = known->map.resident_until(address, ahead - address, to_write);
+  if (!until) return true;
+  std::uint64_t seen = *until / os::kPageBytes;
+  if (seen < end) return false;
+  if (!known->access.allows(address, *until - address, to_write)) {
+    seen = end;
+    if (!known->access.allows(address, (end - page) * os::kPageBytes, to_write)) return false;
+  }
   for (; page < seen; ++page) {
     known->pages[page % kRemembered].store(word_of(page, to_write, time), std::memory_order_relaxed);
   }

@@ -13,25 +13,28 @@
 namespace anydat::nic::soft {
 
 // Which pages of a process can be touched without waiting, as far as it is known: they have been seen in memory a
-// moment ago, or are now. Looking costs as much as copying a few pages, so what has been seen is remembered for about a
-// millisecond; pages do not go that soon after they have been used, unless their program has them go.
+// moment ago, or are now. Looking costs as much as copying a few pages, so what has been seen is remembered for a
+// moment, and what lies behind is looked at with it, since there is likely to be more of the program's buffers;
+// pages do not go that soon after they have been used, unless their program has them go.
 //
 // Thread safety: from any thread.
 class ResidentPages {
  public:
   ~ResidentPages() { delete known_.load(); }
 
-  // A range of addresses, and how many bytes of it and what lies behind are likely to be asked for next.
   struct Range {
     std::uint64_t address;
     std::uint64_t length;
-    std::uint64_t soon;
   };
+  // Who is to touch the pages. The kernel waits for a page that has gone meanwhile, or says that it may not be used; an
+  // instruction of ours would end the process. So what has been seen counts for some milliseconds with the one, and for
+  // about one with the other.
+  enum class CopiedBy : std::uint8_t { us, kernel };
   // False: some of its pages are not there, or are this process's own and may not be read, or written. `thread` is one
   // of the process (os::PageMap), always the same. Where the kernel does not tell, all are taken to be there; and so
   // they are while the system has no room for the descriptors that it takes, which is tried again. `now`: of any clock
-  // that takes some millions of steps for a millisecond, always the same.
-  bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now);
+  // that takes one to some millions of steps for a millisecond, always the same.
+  bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us);
 
  private:
   static constexpr std::size_t kRemembered = 2048;  // 8 MiB

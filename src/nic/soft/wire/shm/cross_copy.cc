@@ -63,7 +63,7 @@ bool CopyBatch::add(std::span<const nic::Segment> local, std::span<const MemoryB
   return true;
 }
 
-void PeerMemory::attach(int socket, const os::PeerProcess& process, const SegmentHeader& segment) {
+void PeerMemory::attach(int socket, const os::PeerProcess& process, const SegmentHeader& segment, std::uint64_t now) {
   socket_ = socket;
   process_ = process.descriptor();
   // The peer may change what it has written there at any moment: each word is read once.
@@ -77,7 +77,7 @@ void PeerMemory::attach(int socket, const os::PeerProcess& process, const Segmen
   if (process_vm_readv(thread, &here, 1, &there, 1, 0) != sizeof seen || seen != value) return;
   thread_.store(thread);
   // The descriptor that this takes is there as long as the link.
-  pages_.hold(thread, {address, sizeof seen, sizeof seen}, false, base::now_ns());
+  pages_.hold(thread, {address, sizeof seen}, false, now);
 }
 
 bool PeerMemory::link_stands(base::Nanoseconds now) {
@@ -87,10 +87,9 @@ bool PeerMemory::link_stands(base::Nanoseconds now) {
   return true;
 }
 
-bool PeerMemory::there(std::span<const MemoryBody::Span> spans, CopyRange range, bool to_write) {
+bool PeerMemory::there(std::span<const MemoryBody::Span> spans, CopyRange range, bool to_write, std::uint64_t now) {
   const pid_t thread = thread_.load(std::memory_order_relaxed);
   if (thread <= 0) return true;  // the copy says so
-  const base::Nanoseconds now = base::now_ns();
   for (const MemoryBody::Span& span : spans) {
     if (range.count == 0) break;
     if (range.offset >= span.length) {
@@ -98,8 +97,8 @@ bool PeerMemory::there(std::span<const MemoryBody::Span> spans, CopyRange range,
       continue;
     }
     const std::uint64_t part = std::min(range.count, span.length - range.offset);
-    const ResidentPages::Range pages{span.address + range.offset, part, span.length - range.offset};
-    if (!pages_.hold(thread, pages, to_write, now)) return false;
+    const ResidentPages::Range pages{span.address + range.offset, part};
+    if (!pages_.hold(thread, pages, to_write, now, ResidentPages::CopiedBy::kernel)) return false;
     range.count -= part;
     range.offset = 0;
   }

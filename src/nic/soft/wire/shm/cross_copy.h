@@ -60,8 +60,9 @@ class CopyBatch {
 // copy, too, if the last look was a while ago.
 class PeerMemory {
  public:
-  // Tries it out. `socket` is the link's, `segment` the one that the peer has made. Both outlive this.
-  void attach(int socket, const os::PeerProcess& process, const SegmentHeader& segment);
+  // Tries it out. `socket` is the link's, `segment` the one that the peer has made. Both outlive this. `now`, as below:
+  // of Engine::ticks().
+  void attach(int socket, const os::PeerProcess& process, const SegmentHeader& segment, std::uint64_t now);
 
   // False once it has turned out that the kernel does not let us. From any thread.
   bool reachable() const { return thread_.load(std::memory_order_relaxed) > 0; }
@@ -74,7 +75,7 @@ class PeerMemory {
   // What is known of either side's pages holds until this changes, about every millisecond.
   base::Nanoseconds epoch() const { return looked_.load(std::memory_order_relaxed); }
   // Whether what the peer has there can be copied without waiting for it to come into memory, which may take for ever.
-  bool there(std::span<const MemoryBody::Span> spans, CopyRange range, bool to_write);
+  bool there(std::span<const MemoryBody::Span> spans, CopyRange range, bool to_write, std::uint64_t now);
 
   // Copies the range of a message between local segments and remote spans. From any thread, while the link stands.
   // Requires of all: that ready() has just said so, and that the pages are there.

@@ -55,7 +55,9 @@ Link::Link(Fabric& fabric, Parts parts)
       end_timer_([this] { look_whether_let_go(); }),
       press_timer_([this] { look_whether_pressed(); }) {
   rx_.attach(inbound_);
-  if (fabric_.adapter().config().cross_copy) peer_memory_.attach(socket_.get(), process_, outbound_.header());
+  if (fabric_.adapter().config().cross_copy) {
+    peer_memory_.attach(socket_.get(), process_, outbound_.header(), fabric_.adapter().engine().ticks());
+  }
   within_process_ = reaches_peer() && process_.pid() == getpid();
   base::Guard guard(tx_lock_);
   tx_.attach(outbound_);

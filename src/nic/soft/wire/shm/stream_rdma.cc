@@ -219,7 +219,8 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
                             std::uint64_t count) {
   const bool reads = message.kind == WorkKind::rdma_read;
   const MemoryBody::Span remote{message.remote.address + shift, message.length};
-  const bool there = link_->peer_memory().there({&remote, 1}, {offset, count}, !reads);
+  const std::uint64_t now = fabric_.adapter().engine().ticks();
+  const bool there = link_->peer_memory().there({&remote, 1}, {offset, count}, !reads, now);
   const GetBody wanted{message.remote.address + offset, std::min(message.length - offset, kFaultInBytesMax),
                        message.remote.key};
   // A refusal is of the memory that was asked for, and only until that has come by itself.
@@ -236,7 +237,8 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
     }
     return false;  // the answer asks again
   }
-  if (!own_pages_.there(message.segments, {offset, count}, message.length - offset, reads)) return false;
+  if (!own_pages_.there(message.segments, {offset, count}, message.length - offset, reads, now))
+    return false;  // write_by_peer() relies on it, too
   if (message.segments.size() == 1) {
     seen_pages_ = {link_->peer_memory().epoch(),
                    SeenPages::first_of(remote.address + offset),

@@ -56,7 +56,7 @@ bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length,
 // refused, as where it writes across by itself.
 void ShmStream::put_in_place(std::uint64_t where, const std::byte* bytes, std::size_t count, bool last) {
   SoftAdapter& adapter = fabric_.adapter();
-  if (adapter.resident_pages().hold(0, {where, count, count}, true, adapter.engine().ticks())) [[likely]] {
+  if (adapter.resident_pages().hold(0, {where, count}, true, adapter.engine().ticks())) [[likely]] {
     copy_ascending(reinterpret_cast<std::byte*>(where), bytes, count);
   } else if (!os::write_by_kernel(where, bytes, count)) {
     queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);

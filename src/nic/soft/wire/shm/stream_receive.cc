@@ -153,7 +153,8 @@ ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& lar
   if (can_pull && busy(Large::Way::pull) <= busy(Large::Way::push)) return Large::Way::pull;
   // What the peer is to write into is there, or it would have to ask for it.
   const std::span<const nic::Segment> buffer = large.message->buffer.all();
-  if (body.can_push != 0 && (!can_pull || own_pages_.there(buffer, {0, body.length}, body.length, true))) {
+  if (body.can_push != 0 &&
+      (!can_pull || own_pages_.there(buffer, {0, body.length}, body.length, true, OwnPages::CopiedBy::kernel))) {
     MemoryBody target{};
     std::uint64_t left = body.length;
     for (const nic::Segment& segment : large.message->buffer.all()) {
@@ -268,11 +269,13 @@ bool ShmStream::pull_some() {
     }
     const std::uint64_t count = std::min({left, kPulledOfOne, message.length - message.placed});
     const std::span<const MemoryBody::Span> source{large.memory.spans, large.memory.span_count};
-    if (!peer.there(source, {message.placed, count}, false)) {
+    if (!peer.there(source, {message.placed, count}, false, fabric_.adapter().engine().ticks())) {
       take_in_pieces(large);  // the sender brings its memory in by itself
       continue;
     }
-    if (!own_pages_.there(message.buffer.all(), {message.placed, count}, message.length - message.placed, true)) break;
+    if (!own_pages_.there(message.buffer.all(), {message.placed, count}, message.length - message.placed, true,
+                          OwnPages::CopiedBy::kernel))
+      break;
     if (!batch.add(message.buffer.all(), source, {message.placed, count})) break;
     pulled[messages] = &large;
     counts[messages++] = count;

@@ -239,12 +239,14 @@ bool ShmStream::push_some() {
     usable_memory = queue_pair_.usable(message);
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
-    waits = !own_pages_.there(message.segments, {entry->offset, count}, length - entry->offset, false);
+    waits = !own_pages_.there(message.segments, {entry->offset, count}, length - entry->offset, false,
+                              OwnPages::CopiedBy::kernel);
     if (waits) return;
     PeerMemory& peer = link_->peer_memory();
     const std::span<const MemoryBody::Span> target{entry->target.spans, entry->target.span_count};
     outcome = peer.ready();
-    if (outcome == CopyOutcome::copied && !peer.there(target, {entry->offset, count}, true)) {
+    if (outcome == CopyOutcome::copied &&
+        !peer.there(target, {entry->offset, count}, true, fabric_.adapter().engine().ticks())) {
       outcome = CopyOutcome::not_resident;
     }
     if (outcome != CopyOutcome::copied) return;
