@@ -13,6 +13,7 @@ usage() {
 Usage: tests/field/field.sh --library FOLDER --programs FOLDER [OPTION...] [CASE...]
   --library FOLDER    where libdat.so.1, or libdat2.so.2, is
   --programs FOLDER   where dtest, dapltest, dtestcm, dtestsrq and dtestx are, or some of them
+  --registry FOLDER   the programs load the library of that name from there; the one under test is its Provider
   --dat 1.2|2.0       the version of uDAPL that they were built for (default 1.2)
   --wire shm|tcp      one wire alone
   --times N           each case so many times (default 1)
@@ -36,11 +37,12 @@ if [ "${1:-}" != --inside ]; then
 fi
 shift
 
-library='' programs='' dat=1.2 wires=(shm tcp) times=1 broken='' keep='' left_out=' ' cases=()
+library='' programs='' registry='' dat=1.2 wires=(shm tcp) times=1 broken='' keep='' left_out=' ' cases=()
 while [ $# -gt 0 ]; do
   case $1 in
     --library) library=$(realpath "$2") && shift ;;
     --programs) programs=${2:+$(realpath "$2")} && shift ;;
+    --registry) registry=$(realpath "$2") && shift ;;
     --dat) dat=$2 && shift ;;
     --wire) wires=("$2") && shift ;;
     --times) times=$2 && shift ;;
@@ -73,8 +75,14 @@ ip address add 10.79.0.1/24 dev eth0
 ip link set eth0 up
 nsenter --target "$other_host" --net sh -c 'ip link set lo up && ip address add 10.79.0.2/24 dev eth0 && ip link set eth0 up'
 
-# The library under test alone decides which adapters there are.
-export LD_LIBRARY_PATH=$library DAT_OVERRIDE=/dev/null FIELD_DAT=$dat
+export LD_LIBRARY_PATH=$library DAT_OVERRIDE=/dev/null FIELD_DAT=$dat  # so that the library alone decides which adapters there are
+if [ -n "$registry" ]; then
+  [ -e "$registry/$soname" ] || skip "there is no $soname in $registry"
+  for name in soft-lo soft-eth0; do
+    say "$name u$dat nonthreadsafe default $library/$soname anydat.1.0 \"$name\" \"\""
+  done >"$work/dat.conf"
+  export LD_LIBRARY_PATH=$registry DAT_OVERRIDE=$work/dat.conf
+fi
 [ "$dat" = 2.0 ] || export DAT_COMPAT=openfabrics
 patience=$((60 * ${ANYDAT_TEST_TIMEOUT_SCALE:-1}))
 
