@@ -18,7 +18,7 @@ Installs what is missing (Debian's packages), builds in build/, and runs these p
   clang     the library under clang, with its thread-safety analysis as errors
   checks    what the rooms of the library include; whether docs know its timers, locks and files; whether tests name every
             rule of the standard; whether models of what no test can show hold in all interleavings; whether a call of the hot
-            path needs more instructions than bench/instructions.txt says
+            path needs more instructions than bench/instructions.txt says, or many more under uDAPL 2.0 than under 1.2
   modes     all conformance and process tests in each mode of tests/modes/modes.sh
 all stands for release, clang, checks, asan and tsan; night for what takes longer than an hour: modes.
 ANYDAT_TEST_JOBS: how many tests run at once (default: half as many again as there are processors).
@@ -171,6 +171,7 @@ run_part() {
       scripts/rules.sh || return 1
       scripts/check-models.sh || return 1
       bench/instructions.sh || return 1
+      bench/face_costs.sh || return 1
       ;;
   esac
 }

@@ -32,13 +32,13 @@ DAT_RETURN query_operation(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list
 namespace anydat::face {
 
 // What the edge needs of each.
-#define ANYDAT_CALL(name, its_subject, cancelling, parameters, arguments)        \
-  struct name##_call {                                                           \
-    using Cancelling = cancelling;                                               \
-    static constexpr auto slot = &DAT_PROVIDER::name##_func;                     \
-    static constexpr auto subject = registry::ForeignCall::Subject::its_subject; \
-    static constexpr const char* names = #arguments;                             \
-    static dapl::Error ours parameters { return name arguments; }                \
+#define ANYDAT_CALL(name, its_subject, cancelling, parameters, arguments)                       \
+  struct name##_call {                                                                          \
+    using Cancelling = cancelling;                                                              \
+    static constexpr auto slot = &DAT_PROVIDER::name##_func;                                    \
+    static constexpr auto subject = registry::ForeignCall::Subject::its_subject;                \
+    static constexpr const char* names = #arguments;                                            \
+    [[gnu::always_inline]] static inline dapl::Error ours parameters { return name arguments; } \
   };
 #include "face/calls.def"
 

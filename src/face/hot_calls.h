@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of the data path, in the headers so that the edge has each without a call of its own. Included by
-// face/calls.h.
+// The functions of the data path, in the headers so that the edge has each without a call of its own, whatever the
+// compiler thinks of their size: then the handle is looked at once. Included by face/calls.h.
 #pragma once
 
 #include "dapl/ep.h"
@@ -11,31 +11,35 @@
 
 namespace anydat::face {
 
-inline dapl::Error ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
-                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
+[[gnu::always_inline]] inline dapl::Error ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                                       DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                                                       DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_send", handle_ep);
   const Segments segments(iov, num_segments, [=] { return ep->most_request_segments(); });
   return ep->post_send(num_segments, segments.get(), cookie.as_64, flags);
 }
 
-inline dapl::Error ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
-                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
+[[gnu::always_inline]] inline dapl::Error ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                                       DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                                                       DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_recv", handle_ep);
   const Segments segments(iov, num_segments, [=] { return ep->most_recv_segments(); });
   return ep->post_recv(num_segments, segments.get(), cookie.as_64, flags);
 }
 
-inline dapl::Error ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
-                                     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+[[gnu::always_inline]] inline dapl::Error ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                                            DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                                                            const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_read", handle_ep);
   const Segments segments(iov, num_segments, [=] { return ep->most_read_segments(); });
   const RemoteSegment source(remote);
   return ep->post_rdma_read(num_segments, segments.get(), cookie.as_64, source.get(), flags);
 }
 
-inline dapl::Error ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
-                                      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
-                                      DAT_COMPLETION_FLAGS flags) {
+[[gnu::always_inline]] inline dapl::Error ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                                             DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                                                             const DAT_RMR_TRIPLET* remote,
+                                                             DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_write", handle_ep);
   const Segments segments(iov, num_segments, [=] { return ep->most_write_segments(); });
   const RemoteSegment target(remote);
@@ -49,7 +53,7 @@ inline dapl::Error srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segmen
   return srq->post_recv(num_segments, segments.get(), cookie.as_64);
 }
 
-inline dapl::Error evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
+[[gnu::always_inline]] inline dapl::Error evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
   ANYDAT_OBJECT(Evd, evd, evd_handle, "dat_evd_dequeue", none);
   if (!event) [[unlikely]]
     return dapl::fail(at(2), "dat_evd_dequeue: event is NULL");
