@@ -329,6 +329,49 @@ TEST_P(AbsentBuffers, NothingWaitsForThePartThatTheMessageDoesNotReach) {
   expect_arrival(0, kMessage);
 }
 
+// DTO-40: what was posted before is still done, and is not to blame.
+TEST_P(AbsentBuffers, ThatAreUnmappedFailTheRequestThatSendsThemAndNoneBeforeIt) {
+  if (GetParam().name != "tcp") GTEST_SKIP() << "within a process the post itself touches the memory";
+  constexpr std::size_t kLost = kBytes / 2;
+  constexpr std::size_t kMessage = 3 * kPage;
+  const auto write = [&](const Ep& ep, std::size_t from, std::uint64_t cookie) {
+    DAT_LMR_TRIPLET source = here_->triplet(from, kMessage);
+    const DAT_RMR_TRIPLET target = there_->remote(from, kMessage);
+    DAT_DTO_COOKIE number;
+    number.as_64 = cookie;
+    require(dat_ep_post_rdma_write(ep.get(), 1, &source, number, &target, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_write");
+  };
+  const auto aligned = [](std::span<std::byte> bytes) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+    return bytes.subspan((begin + kPage - 1) / kPage * kPage - begin).first(kPage);
+  };
+  const Evd other_requests(side_->ia, DAT_EVD_DTO_FLAG);
+  Connection other;
+  other.server =
+      Ep(side_->ia, side_->pz, {side_->recv.get(), other_requests.get(), side_->connect.get()}, default_ep_attr());
+  other.client =
+      Ep(other_side_->ia, other_side_->pz,
+         {other_side_->recv.get(), other_side_->request.get(), other_side_->connect.get()}, default_ep_attr());
+  connect_pair(*side_, other.server.get(), other.client.get());
+
+  std::optional<AbsentMemory> absent(aligned(there_->bytes()));
+  ASSERT_EQ(::munmap(memory_.data() + kLost, kBytes - kLost), 0);
+  constexpr std::uint64_t kGood = 20;
+  for (std::uint64_t i = 0; i < kGood; ++i) write(good_->server, i * kPage, i);
+  write(good_->server, kLost, kGood);
+  // The same memory: when it is known of this one, it is of that one.
+  write(other.server, kLost, 0);
+  expect_completion(other_requests.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
+  absent.reset();
+  for (std::uint64_t i = 0; i < kGood; ++i) {
+    EXPECT_EQ(expect_completion(side_->request.get()).user_cookie.as_64, i);
+  }
+  EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_LOCAL_PROTECTION).user_cookie.as_64, kGood);
+  for (int i = 0; i < 2; ++i) expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  memory_ = memory_.first(kLost);
+}
+
 // Small ones are put in place by another way.
 class AbsentSmallBuffers : public AbsentBuffers {
  protected:

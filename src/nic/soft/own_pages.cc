@@ -14,10 +14,12 @@ constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
 
 }  // namespace
 
-OwnPages::OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(bool there)> brought)
+OwnPages::OwnPages(SoftAdapter& adapter, std::function<void()> come_back,
+                   std::function<void(bool there, std::uint64_t address)> brought)
     : adapter_(adapter), come_back_(std::move(come_back)), request_([this, brought = std::move(brought)](bool there) {
+        const std::uint64_t address = wanted_.address;
         state_.store(State::nothing, std::memory_order_release);
-        brought(there);
+        brought(there, address);
       }) {}
 
 OwnPages::~OwnPages() {

@@ -30,8 +30,9 @@ class OwnPages {
   using CopiedBy = ResidentPages::CopiedBy;
 
   // `come_back`: has bring() called soon; from any thread. `brought`: with the engine, from nowhere in particular;
-  // false if the memory cannot be read, or written, or is nothing at all.
-  OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(bool there)> brought);
+  // false if the memory at that address, which was asked for, cannot be read, or written, or is nothing at all.
+  OwnPages(SoftAdapter& adapter, std::function<void()> come_back,
+           std::function<void(bool there, std::uint64_t address)> brought);
   ~OwnPages();
   OwnPages(const OwnPages&) = delete;
   OwnPages& operator=(const OwnPages&) = delete;

@@ -211,6 +211,9 @@ class SoftQueuePair final : public QueuePair {
   bool read_placed(std::size_t count);  // false as place_read()
   // Its memory is not to be had any more. Requests before it are still done; then the connection breaks.
   void read_failed(WorkStatus status);
+  // The memory at that address, which the first request that is blocked may wait for, is not to be had: that request
+  // fails in its turn (DTO-40). False: it does not wait for that.
+  bool fail_blocked(std::uint64_t address, WorkStatus status);
   bool pump();  // hands requests that were blocked to the stream again; true if any of them got further
   // Calls f(const SendRequest&) for a pending request, with the send lock held. False if there is no such request.
   template <typename F>

@@ -382,6 +382,10 @@ bool SoftQueuePair::pump() {
         moved = true;
         continue;
       }
+      if (entry.rdma.progress.failure != WorkStatus::success) [[unlikely]] {  // fail_blocked()
+        if (sends_.unsent() == sends_.first()) failure = entry.rdma.progress.failure;
+        break;
+      }
       const std::uint64_t before = entry.rdma.progress.bytes;
       const SendOutcome outcome = is_extended(entry.kind)
                                       ? hand_over(sends_.unsent(), entry.extended(), entry.rdma.progress)
@@ -405,6 +409,25 @@ bool SoftQueuePair::pump() {
   }
   if (drained && state() == State::draining) finish_draining();
   return moved;
+}
+
+bool SoftQueuePair::fail_blocked(std::uint64_t address, WorkStatus status) {
+  bool first = false;
+  {
+    base::Guard guard(send_lock_);
+    if (sends_.all_sent()) return false;
+    SendRing::Entry& entry = sends_.at(sends_.unsent());
+    if (entry.kind == WorkKind::bind) return false;
+    const std::span<const Segment> segments = entry.all();
+    if (std::none_of(segments.begin(), segments.end(),
+                     [address](const Segment& segment) { return address - segment.address < segment.length; })) {
+      return false;
+    }
+    entry.rdma.progress.failure = status;
+    first = sends_.unsent() == sends_.first();
+  }
+  if (first) break_connection(status, CloseReason::request_failed);
+  return true;
 }
 
 bool SoftQueuePair::usable_still(const SendRequest& message) const {

@@ -64,11 +64,14 @@ TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
       out_(fabric.chunks()),
       sinks_(unpredictable()),
       sources_(
-          fabric.adapter(), [this] { fabric_.come_back(turn_); }, [this](bool there) { own_pages_brought(there); }),
+          fabric.adapter(), [this] { fabric_.come_back(turn_); },
+          [this](bool there, std::uint64_t at) { own_pages_brought(there, at); }),
       read_sources_(
-          fabric.adapter(), [this] { fabric_.come_back(turn_); }, [this](bool there) { own_pages_brought(there); }),
+          fabric.adapter(), [this] { fabric_.come_back(turn_); },
+          [this](bool there, std::uint64_t at) { own_pages_brought(there, at); }),
       targets_(
-          fabric.adapter(), [this] { fabric_.come_back(turn_); }, [this](bool there) { targets_brought(there); }) {}
+          fabric.adapter(), [this] { fabric_.come_back(turn_); },
+          [this](bool there, std::uint64_t) { targets_brought(there); }) {}
 
 TcpStream::~TcpStream() {
   drop_parked();

@@ -218,7 +218,7 @@ class TcpStream final : public Stream {
   bool can_be_written(std::span<const iovec> pieces);
   bool next_buffer_there(std::size_t bytes);
   bool result_there();
-  void own_pages_brought(bool there);  // for sending, or for what the peer reads
+  void own_pages_brought(bool there, std::uint64_t address);  // for sending, or for what the peer reads
   void targets_brought(bool there);
   void limit_wait_for_memory();
   void give_memory_up();

@@ -42,11 +42,11 @@ bool TcpStream::result_there() {
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 
-void TcpStream::own_pages_brought(bool there) {
+void TcpStream::own_pages_brought(bool there, std::uint64_t address) {
   if (closed_) return;
   if (there) {
     fabric_.come_back(turn_);
-  } else {
+  } else if (!queue_pair_.fail_blocked(address, WorkStatus::local_protection)) {
     queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
   }
 }

@@ -24,7 +24,8 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       queue_pair_(queue_pair),
       name_(fabric.add(*this)),
       own_pages_(
-          fabric.adapter(), [this] { link_->come_back(*this); }, [this](bool there) { own_pages_brought(there); }),
+          fabric.adapter(), [this] { link_->come_back(*this); },
+          [this](bool there, std::uint64_t at) { own_pages_brought(there, at); }),
       pages_for_peer_([this](bool there) {
         if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
       }),
@@ -39,11 +40,11 @@ ShmStream::~ShmStream() {
   if (link_) link_->remove(*this);
 }
 
-void ShmStream::own_pages_brought(bool there) {
+void ShmStream::own_pages_brought(bool there, std::uint64_t address) {
   if (closed_) return;
   if (there) {
     link_->come_back(*this);
-  } else {
+  } else if (!queue_pair_.fail_blocked(address, WorkStatus::local_protection)) {
     queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
   }
 }

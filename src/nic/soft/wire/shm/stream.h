@@ -144,7 +144,7 @@ class ShmStream final : public Stream {
   enum class Step : std::uint8_t { moved, no_room, unusable };
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
-  void own_pages_brought(bool there);
+  void own_pages_brought(bool there, std::uint64_t address);
 
   // RDMA: stream_rdma.cc, and of the peer: stream_rdma_served.cc
   static constexpr int kPiecesPerTurn = 32;  // through the bulk ring; the engine or the send lock is held meanwhile
