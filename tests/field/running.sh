@@ -19,7 +19,8 @@ start_server() {
   shift
   # The shell in the background empties the file at some time later: until then the server before would be ready.
   : >"$work/server"
-  timeout "$patience" stdbuf -oL -eL "$@" >"$work/server" 2>&1 &
+  # It serves all clients of a case, each of which has the patience for itself.
+  timeout $((10 * patience)) stdbuf -oL -eL "$@" >"$work/server" 2>&1 &
   echo $! >"$work/server.pid"
   server=$!
   until grep -qE -- "$ready" "$work/server"; do
