@@ -36,8 +36,9 @@ inline std::uint64_t carried(std::uint64_t size, std::uint64_t sequence) {
   return size >= sizeof sequence ? sequence : sequence & ((std::uint64_t{1} << (8 * size)) - 1);
 }
 
-// Reads what others may be writing just then, as they may because the user wants it so (alike()): the thread sanitizer
-// shall not see it.
+// Reads what others may be writing just then, as they may because the user wants it so (alike()), or what the next
+// message is written over once the peer has the answer, an order that goes through another process: the thread
+// sanitizer shall not see it.
 #if defined(__SANITIZE_THREAD__)
 #define ANYDAT_DATPERF_UNSEEN [[gnu::no_sanitize_thread]]
 #else
@@ -61,7 +62,7 @@ struct Tally {
     return sequence;
   }
 
-  // The same, of one of many that are alike: the next one may be arriving in its place.
+  // The same, where the next one may be arriving in its place.
   ANYDAT_DATPERF_UNSEEN std::uint64_t read_alike(const std::byte* message, std::uint64_t size) {
     std::uint64_t sequence = 0;
     for (std::uint64_t i = 0; i < size && i < sizeof sequence; ++i) {

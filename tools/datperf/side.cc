@@ -37,7 +37,11 @@ std::string text_of(const Report& report) {
 }
 
 Side::Side(const tools::Adapter& adapter, const Params& params, Role role)
-    : adapter_(adapter), params_(params), sizing_(sizing_of(params, role)), alike_(alike(params)) {
+    : adapter_(adapter),
+      params_(params),
+      sizing_(sizing_of(params, role)),
+      alike_(alike(params)),
+      shares_buffers_(sizing_.receive_slots < sizing_.receives) {
   if (params.at_once != 0) rows_ = std::make_unique<Rows>();
   const std::uint64_t endpoints = params.endpoints;
   const std::uint64_t receivers = params.srq ? 1 : endpoints;

@@ -156,6 +156,7 @@ class Side {
   bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
 
   const bool alike_;
+  const bool shares_buffers_;     // several receives are for the same one
   bool finished_ = false;         // the client has said so already
   std::vector<DAT_EVENT> early_;  // the first report, if it came while other connections were still coming up
   std::string failure_;
@@ -202,7 +203,7 @@ inline bool Side::read(const DAT_EVENT& event, Tally& tally, std::uint64_t& sequ
   if (completion.transfered_length != params_.size) [[unlikely]]
     return lost(event);
   const std::byte* message = receive_memory_.data() + completion.user_cookie.as_64 * sizing_.stride;
-  sequence = alike_ ? tally.read_alike(message, params_.size) : tally.read(message, params_.size);
+  sequence = alike_ || shares_buffers_ ? tally.read_alike(message, params_.size) : tally.read(message, params_.size);
   return true;
 }
 
