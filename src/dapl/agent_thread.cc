@@ -75,6 +75,13 @@ void AgentThread::run() {
   }
 }
 
+void AgentThread::forget(Handle evd) {
+  base::Guard guard(lock_);
+  for (Call& call : due_) {
+    if (call.evd == evd) call.evd = nullptr;
+  }
+}
+
 bool AgentThread::has_calls_locked(std::uint64_t cno) const {
   return running_ == cno || std::any_of(due_.begin(), due_.end(), [cno](const Call& call) { return call.cno == cno; });
 }

@@ -30,6 +30,8 @@ class AgentThread : public std::enable_shared_from_this<AgentThread> {
   bool start();
   // Has the one call of the list made. Requires: started.
   void submit(std::list<Call>& call);
+  // Calls that are due name this EVD no more (CNO-AGT-8, CNO-WAIT-11).
+  void forget(Handle evd);
   // Returns when no call of this CNO is due or under way. Called by an agent, which cannot wait for what comes after
   // itself, it drops what is due instead.
   void finish(std::uint64_t cno);

@@ -166,14 +166,14 @@ void Cno::forget(const Evd& evd) {
   std::erase_if(kept_, [&](const Triggers& triggers) { return triggers.evd == &evd; });
 }
 
-void Cno::detach(Evd* freed) {
+void Cno::forget_handle(Handle evd) {
+  base::Guard guard(lock_);
+  if (latched_ && latched_evd_ == evd) latched_evd_ = nullptr;
+}
+
+void Cno::detach(bool for_good) {
   --evds_;
-  if (!freed) return;
-  {
-    base::Guard guard(lock_);
-    if (latched_ && latched_evd_ == freed->handle()) latched_evd_ = nullptr;  // CNO-WAIT-11
-  }
-  if (evds_ == 0) release_all(true);  // CNO-WAIT-8
+  if (for_good && evds_ == 0) release_all(true);  // CNO-WAIT-8
 }
 
 void Cno::release_all(bool call_agent) {

@@ -43,9 +43,11 @@ class Cno final : public Object {
   void trigger(Evd& evd);
   void make_room();             // (engine) for one more EVD; may throw std::bad_alloc, and has changed nothing then
   void attach();                // (engine) likewise
-  void detach(Evd* freed);      // (engine) `freed`: the EVD goes for good, rather than elsewhere
+  void detach(bool for_good);   // (engine) the EVD goes for good, rather than elsewhere
   void forget(const Evd& evd);  // (engine) triggers of an EVD that is about to be detached are no more
-  void shut_down();             // (engine) releases everybody; nothing but the destructor may follow
+  // (engine) An EVD goes for good. A trigger of it names nobody (CNO-WAIT-11); it may have left this CNO long before.
+  void forget_handle(Handle evd);
+  void shut_down();  // (engine) releases everybody; nothing but the destructor may follow
 
  private:
   struct Sleeper {

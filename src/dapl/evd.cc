@@ -101,7 +101,7 @@ void Evd::modify_cno(Cno* cno) {
     note_watched_locked();
   }
   if (old && old != cno) old->forget(*this);
-  if (old) old->detach(nullptr);
+  if (old) old->detach(false);
 }
 
 void Evd::set_enabled(bool enabled) {
@@ -447,9 +447,10 @@ void Evd::shut_down() {
     cno_ = nullptr;
     note_watched_locked();
   }
+  ia().forget_evd(handle());
   if (cno) {
     cno->forget(*this);
-    cno->detach(this);
+    cno->detach(true);
   }
   for (;;) {
     {

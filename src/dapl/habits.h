@@ -25,6 +25,7 @@ struct Habits {
   Habit srq_ep_without_watermark;  // EP-CSRQ-16: max_recv_dtos of an endpoint with an SRQ says nothing
   Habit broken_after_disconnect;   // an endpoint with an SRQ reports EP_BROKEN once its buffers are back
   Habit early_connects;            // EP-SM-12: a request may come a moment before its service point
+  Habit unknown_mask_bits;         // GEN-7: bits of a query's mask that stand for nothing are none
   Habit openfabrics_attributes;    // named attributes of OpenFabrics' Providers
 };
 

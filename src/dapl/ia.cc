@@ -307,6 +307,11 @@ void Ia::for_each_evd(const std::function<void(Evd&)>& f) ANYDAT_NO_ANALYSIS {
   if (borrows_.load()) Instances::get().for_each_borrowed(*this, f);
 }
 
+void Ia::forget_evd(Handle evd) {
+  for (auto& object : of(HandleType::cno)) static_cast<Cno&>(*object).forget_handle(evd);
+  agents_->forget(evd);
+}
+
 void Ia::give_back(Evd& evd) {
   for (auto& object : of(HandleType::ep)) static_cast<Ep&>(*object).give_back(evd);
 }

@@ -87,6 +87,8 @@ class Ia final : public Object, public nic::AdapterEvents {
   void give_back_all();
   // (engine) A number for a CNO.
   std::uint64_t next_cno() { return ++last_cno_; }
+  // (engine) An EVD goes for good: no trigger and no agent that is due names it any more, of whatever CNO.
+  void forget_evd(Handle evd);
   const std::shared_ptr<AgentThread>& agents() const { return agents_; }
   nic::ZoneId next_zone() { return last_zone_ = last_zone_ % nic::kZoneMax + 1; }
 

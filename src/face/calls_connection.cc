@@ -27,7 +27,7 @@ dapl::Error psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL* qual, DAT_EVD
 
 dapl::Error psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* param) {
   ANYDAT_OBJECT(Psp, psp, psp_handle, "dat_psp_query", handle_psp);
-  return answer("dat_psp_query", mask, DAT_PSP_FIELD_ALL, param, [&] { return psp->query(); });
+  return answer("dat_psp_query", psp->ia(), mask, DAT_PSP_FIELD_ALL, param, [&] { return psp->query(); });
 }
 
 dapl::Error psp_free(DAT_PSP_HANDLE psp_handle) {
@@ -46,7 +46,7 @@ dapl::Error rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qual, DAT_EP_HANDL
 
 dapl::Error rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param) {
   ANYDAT_OBJECT(Rsp, rsp, rsp_handle, "dat_rsp_query", handle_rsp);
-  return answer("dat_rsp_query", mask, DAT_RSP_FIELD_ALL, param, [&] {
+  return answer("dat_rsp_query", rsp->ia(), mask, DAT_RSP_FIELD_ALL, param, [&] {
     base::Guard guard(rsp->ia().engine());
     return rsp->query();
   });
@@ -60,7 +60,7 @@ dapl::Error rsp_free(DAT_RSP_HANDLE rsp_handle) {
 
 dapl::Error cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
   ANYDAT_OBJECT(Cr, cr, cr_handle, "dat_cr_query", handle_cr);
-  return answer("dat_cr_query", mask, DAT_CR_FIELD_ALL, param, [&] {
+  return answer("dat_cr_query", cr->ia(), mask, DAT_CR_FIELD_ALL, param, [&] {
     base::Guard guard(cr->ia().engine());
     return cr->query();
   });

@@ -57,7 +57,7 @@ dapl::Error ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 
 dapl::Error ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_query", handle_ep);
-  return answer("dat_ep_query", mask, DAT_EP_FIELD_ALL, param, [&] {
+  return answer("dat_ep_query", ep->ia(), mask, DAT_EP_FIELD_ALL, param, [&] {
     base::Guard guard(ep->ia().engine());
     return ep->query();
   });
@@ -65,7 +65,7 @@ dapl::Error ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_PAR
 
 dapl::Error ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_modify", handle_ep);
-  if (const dapl::Error error = check_query("dat_ep_modify", mask, DAT_EP_FIELD_ALL, param)) return error;
+  if (const dapl::Error error = check_query("dat_ep_modify", mask, DAT_EP_FIELD_ALL, param, {})) return error;
   const dapl::EpParameters to = from_dat(*param);
   const dapl::EvdsOfCall evds(ep->ia(), {to.recv_evd_handle, to.request_evd_handle, to.connect_evd_handle});
   base::Guard guard(ep->ia().engine());

@@ -19,7 +19,7 @@ dapl::Error evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT min_qlen, DAT_CNO_HAND
 
 dapl::Error evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
   ANYDAT_OBJECT(Evd, evd, evd_handle, "dat_evd_query", none);
-  return answer("dat_evd_query", mask, DAT_EVD_FIELD_ALL, param, [&] { return evd->query(); });
+  return answer("dat_evd_query", evd->ia(), mask, DAT_EVD_FIELD_ALL, param, [&] { return evd->query(); });
 }
 
 dapl::Error evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle) {
@@ -98,7 +98,7 @@ dapl::Error cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT 
 
 dapl::Error cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
   ANYDAT_OBJECT(Cno, cno, cno_handle, "dat_cno_query", handle_cno);
-  return answer("dat_cno_query", mask, kCnoFields, param, [&] { return cno->query(); });
+  return answer("dat_cno_query", cno->ia(), mask, kCnoFields, param, [&] { return cno->query(); });
 }
 
 dapl::Error cno_free(DAT_CNO_HANDLE cno_handle) {

@@ -12,7 +12,7 @@ dapl::Error ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd, DAT_IA_
   const char* call = "dat_ia_query";
   const IaQuery query{attr_mask, attr, provider_mask, provider, 3};
   const auto asked = dapl::Query::with(ia_handle, [&](const dapl::Description& adapter) {  // D2-QUERY-3
-    const dapl::Error error = query.check(call);
+    const dapl::Error error = query.check(call, {});
     if (error) return error;
     if (async_evd) *async_evd = DAT_HANDLE_NULL;  // D2-QUERY-5
     query.answer(adapter);
@@ -20,7 +20,7 @@ dapl::Error ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd, DAT_IA_
   });
   if (asked) return *asked;
   ANYDAT_OBJECT(Ia, ia, ia_handle, call, handle_ia);
-  if (const dapl::Error error = query.check(call)) return error;
+  if (const dapl::Error error = query.check(call, ia->habits().unknown_mask_bits)) return error;
   if (async_evd) *async_evd = ia->async_evd();
   query.answer(ia->description());
   return dapl::kSuccess;

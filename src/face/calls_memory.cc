@@ -17,7 +17,9 @@ dapl::Error pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE* pz) {
 
 dapl::Error pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM* param) {
   ANYDAT_OBJECT(Pz, pz, pz_handle, "dat_pz_query", handle_pz);
-  if (const dapl::Error error = check_query("dat_pz_query", mask, DAT_PZ_FIELD_ALL, param)) return error;
+  if (const dapl::Error error =
+          check_query("dat_pz_query", mask, DAT_PZ_FIELD_ALL, param, pz->ia().habits().unknown_mask_bits))
+    return error;
   param->ia_handle = pz->ia().handle();
   return dapl::kSuccess;
 }
@@ -30,7 +32,7 @@ dapl::Error pz_free(DAT_PZ_HANDLE pz_handle) {
 
 dapl::Error lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
   ANYDAT_OBJECT(Lmr, lmr, lmr_handle, "dat_lmr_query", handle_lmr);
-  return answer("dat_lmr_query", mask, DAT_LMR_FIELD_ALL, param, [&] { return lmr->query(); });
+  return answer("dat_lmr_query", lmr->ia(), mask, DAT_LMR_FIELD_ALL, param, [&] { return lmr->query(); });
 }
 
 dapl::Error lmr_free(DAT_LMR_HANDLE lmr_handle) {
@@ -71,7 +73,7 @@ dapl::Error rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr) {
 
 dapl::Error rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
   ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_query", handle_rmr);
-  return answer("dat_rmr_query", mask, DAT_RMR_FIELD_ALL, param, [&] {
+  return answer("dat_rmr_query", rmr->ia(), mask, DAT_RMR_FIELD_ALL, param, [&] {
     base::Guard guard(rmr->ia().engine());
     return rmr->query();
   });

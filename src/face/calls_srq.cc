@@ -25,7 +25,7 @@ dapl::Error srq_free(DAT_SRQ_HANDLE srq_handle) {
 
 dapl::Error srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
   ANYDAT_OBJECT(Srq, srq, srq_handle, "dat_srq_query", handle_srq);
-  return answer("dat_srq_query", mask, DAT_SRQ_FIELD_ALL, param, [&] { return srq->query(); });
+  return answer("dat_srq_query", srq->ia(), mask, DAT_SRQ_FIELD_ALL, param, [&] { return srq->query(); });
 }
 
 dapl::Error srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT max_recv_dtos) {

@@ -266,12 +266,13 @@ void fill(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& to) {
   tell_more(from, to);
 }
 
-dapl::Error IaQuery::check(const char* call) const {
+dapl::Error IaQuery::check(const char* call, const dapl::Habit& unknown_bits) const {
   if (attr_mask != 0) {
-    if (const dapl::Error error = check_query(call, attr_mask, DAT_IA_FIELD_ALL, attr, place)) return error;
+    if (const dapl::Error error = check_query(call, attr_mask, DAT_IA_FIELD_ALL, attr, unknown_bits, place))
+      return error;
   }
   if (provider_mask == 0) return dapl::kSuccess;
-  return check_query(call, provider_mask, DAT_PROVIDER_FIELD_ALL, provider, place + 2);
+  return check_query(call, provider_mask, DAT_PROVIDER_FIELD_ALL, provider, unknown_bits, place + 2);
 }
 
 void IaQuery::answer(const dapl::Description& from) const {

@@ -42,14 +42,15 @@ struct IaQuery {
   DAT_PROVIDER_ATTR* provider;
   unsigned place;
 
-  dapl::Error check(const char* call) const;
+  dapl::Error check(const char* call, const dapl::Habit& unknown_bits) const;
   void answer(const dapl::Description& from) const;  // Requires: checked
 };
 
-// A query: checks the mask and the structure, then fills all of it, whatever the mask.
+// A query of an object of that instance: checks the mask and the structure, then fills all of it, whatever the mask.
 template <typename Param, typename Query>
-dapl::Error answer(const char* call, std::uint64_t mask, std::uint64_t all, Param* param, Query query) {
-  if (const dapl::Error error = check_query(call, mask, all, param)) return error;
+dapl::Error answer(const char* call, const dapl::Ia& ia, std::uint64_t mask, std::uint64_t all, Param* param,
+                   Query query) {
+  if (const dapl::Error error = check_query(call, mask, all, param, ia.habits().unknown_mask_bits)) return error;
   fill(query(), *param);
   return dapl::kSuccess;
 }

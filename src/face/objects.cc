@@ -10,8 +10,11 @@ dapl::Error bad_handle(const char* call, const char* argument, DAT_HANDLE handle
                     call, argument, handle);
 }
 
-dapl::Error check_query(const char* call, std::uint64_t mask, std::uint64_t all, const void* result, unsigned place) {
-  if ((mask & ~all) != 0) return dapl::fail(at(place), "{}: mask {:#x} has bits outside {:#x}", call, mask, all);
+dapl::Error check_query(const char* call, std::uint64_t mask, std::uint64_t all, const void* result,
+                        const dapl::Habit& unknown_bits, unsigned place) {
+  if ((mask & ~all) != 0 && !unknown_bits) {
+    return dapl::fail(at(place), "{}: mask {:#x} has bits outside {:#x}{}", call, mask, all, unknown_bits.hint);
+  }
   if (!result) return dapl::fail(at(place + 1), "{}: the structure for the result is NULL", call);
   if (!is_aligned(result)) return dapl::fail(at(place + 1), "{}: the structure for the result is not aligned", call);
   return dapl::kSuccess;

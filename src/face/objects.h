@@ -10,10 +10,10 @@ namespace anydat::face {
 
 dapl::Error bad_handle(const char* call, const char* argument, DAT_HANDLE handle, dapl::Detail detail);
 
-// GEN-7, GEN-14: a query's mask and the structure for its result. `place`: the mask's in the call; the structure
-// follows.
+// GEN-7, GEN-14: a mask and the structure that it is about. `unknown_bits`: whether it may have bits outside `all`.
+// `place`: the mask's in the call; the structure follows.
 dapl::Error check_query(const char* call, std::uint64_t mask, std::uint64_t all, const void* result,
-                        unsigned place = 2);
+                        const dapl::Habit& unknown_bits, unsigned place = 2);
 inline bool is_aligned(const void* structure) {
   return reinterpret_cast<std::uintptr_t>(structure) % 4 == 0;
 }

@@ -37,7 +37,8 @@ dapl::Error csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM* comm, DAT_IA_ADDRESS_P
 dapl::Error csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM* param) {
   const char* call = "dat_csp_query";
   ANYDAT_OBJECT(Csp, csp, csp_handle, call, handle_csp);
-  if (const dapl::Error error = check_query(call, mask, DAT_CSP_FIELD_ALL, param)) return error;
+  if (const dapl::Error error = check_query(call, mask, DAT_CSP_FIELD_ALL, param, csp->ia().habits().unknown_mask_bits))
+    return error;
   fill(csp->query(), *param);
   return dapl::kSuccess;
 }

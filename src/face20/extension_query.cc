@@ -37,7 +37,7 @@ dapl::Error QueryArguments::check() const {
   if (!structures_.attr && !structures_.provider) {
     return dapl::fail(at(kMaskPlace + 1), "{}: no structure is given", kCall);
   }
-  return structures_.check(kCall);
+  return structures_.check(kCall, {});
 }
 
 dapl::Error open_query(va_list arguments) {

@@ -22,6 +22,29 @@ class CnoAgent : public EvdTest {
   void TearDown() override { ASSERT_THAT(dat_cno_modify_agent(cno.get(), no_agent()), Succeeds()); }
 };
 
+// CNO-AGT-8, CNO-WAIT-11: one that is due when the EVD goes.
+TEST_P(CnoAgent, IsNotCalledWithAnEvdThatHasBeenFreed) {
+  struct Gate {
+    std::atomic<bool> entered = false;
+    std::atomic<bool> open = false;
+  } gate;
+  const auto holds = [](DAT_PVOID data, DAT_EVD_HANDLE) {
+    auto* own = static_cast<Gate*>(data);
+    own->entered = true;
+    while (!own->open) std::this_thread::yield();
+  };
+  const Cno first(ia, DAT_OS_WAIT_PROXY_AGENT{&gate, holds});
+  const Evd holding(ia, DAT_EVD_SOFTWARE_FLAG, kLength, first.get());
+  post(holding.get());
+  ASSERT_TRUE(eventually([&] { return gate.entered.load(); }));
+  Evd gone(ia, DAT_EVD_SOFTWARE_FLAG, kLength, cno.get());
+  post(gone.get());
+  EXPECT_THAT(gone.free(), Succeeds());
+  gate.open = true;
+  ASSERT_TRUE(agent.eventually_called(1));
+  EXPECT_EQ(agent.last_evd(), DAT_HANDLE_NULL);
+}
+
 // CNO-AGT-1
 TEST_P(CnoAgent, IsCalledWithItsDataAndTheEvd) {
   post(noting.get());

@@ -186,6 +186,22 @@ TEST_P(CnoWait, FreedEvdIsNotReported) {
   EXPECT_EQ(wait_cno(cno.get(), 0).evd, two.get());
 }
 
+// CNO-WAIT-11, EVD-MODCNO-5: nor is one that has left the CNO before.
+TEST_P(CnoWait, EvdFreedElsewhereIsNotReported) {
+  const Cno other(ia);
+  for (const DAT_CNO_HANDLE to : {DAT_CNO_HANDLE{DAT_HANDLE_NULL}, other.get()}) {
+    Evd moved(ia, DAT_EVD_SOFTWARE_FLAG, kLength, cno.get());
+    post(moved.get());
+    ASSERT_THAT(dat_evd_modify_cno(moved.get(), to), Succeeds());
+    ASSERT_THAT(moved.free(), Succeeds());
+    const CnoResult result = wait_cno(cno.get(), 0);
+    // Whether the trigger stays is open; what it names is not.
+    if (DAT_GET_TYPE(result.rc) == DAT_SUCCESS) {
+      EXPECT_EQ(result.evd, DAT_HANDLE_NULL);
+    }
+  }
+}
+
 // CNO-WAIT-12
 TEST_P(CnoWait, BadArgumentsAreRefusedAndTakeNoTrigger) {
   post(one.get());

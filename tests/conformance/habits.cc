@@ -471,6 +471,25 @@ TEST_P(HabitsTest, QueriesFillAllFields) {
   expect_same_whatever_the_mask("dat_psp_query", side.psp->get(), DAT_PSP_FIELD_ALL, dat_psp_query);
 }
 
+// GEN-7, ARG-3: in queries only, since a change that is asked for and not made would be missed.
+TEST_P(HabitsTest, UnknownMaskBitsAreNone) {
+  const auto mask = static_cast<DAT_EP_PARAM_MASK>(0xffff);
+  constexpr DAT_UINT64 kNobodys = 0x800;
+  if ((DAT_EP_FIELD_ALL & kNobodys) != 0) GTEST_SKIP() << "that bit has a meaning in this version";
+  DAT_EP_PARAM param{};
+  const Side strict(under("strict", GetParam()));
+  const Ep refused(strict);
+  EXPECT_THAT(dat_ep_query(refused.get(), mask, &param), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(sentence(), HasSubstr("DAT_COMPAT=default"));
+  const Side side(under("default", GetParam()));
+  const Ep ep(side);
+  EXPECT_THAT(dat_ep_query(ep.get(), mask, &param), Succeeds());
+  EXPECT_EQ(param.ep_state, DAT_EP_STATE_UNCONNECTED);
+  EXPECT_THAT(dat_ep_query(ep.get(), mask, nullptr), HasType(DAT_INVALID_PARAMETER));
+  EXPECT_THAT(dat_ep_modify(ep.get(), static_cast<DAT_EP_PARAM_MASK>(kNobodys), &param),
+              HasType(DAT_INVALID_PARAMETER));
+}
+
 ANYDAT_OVER_ALL_WIRES(HabitsTest);
 ANYDAT_OVER_ALL_WIRES(HabitsHoldingTest);
 

@@ -30,7 +30,7 @@ TEST(Habits, EachSettingAllowsWhatThoseBeforeItAllow) {
     EXPECT_EQ((usual.*row.decision).allowed, row.from == Compat::default_) << row.habit;
     allowed_by_default += row.from == Compat::default_ ? 1 : 0;
   }
-  EXPECT_EQ(allowed_by_default, 2);
+  EXPECT_EQ(allowed_by_default, 3);
 }
 
 TEST(Habits, ARefusalNamesTheSettingThatWouldAllowIt) {

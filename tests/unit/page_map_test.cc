@@ -128,37 +128,41 @@ TEST_P(PageMapTest, AccessesBringPagesAndChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Ways, PageMapTest, testing::Bool(),
                          [](const auto& at) { return at.param ? "ByEntries" : "ByScan"; });
 
-TEST(ResidentPagesTest, RemembersForAMoment) {
-  os::PageMap map;
-  if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
-  Memory memory;
-  nic::soft::ResidentPages pages;
-  const auto now = static_cast<std::uint64_t>(base::now_ns());
-  const nic::soft::ResidentPages::Range range{memory.address(0), 3 * os::kPageBytes};
-  EXPECT_FALSE(pages.hold(0, range, true, now));
-  std::memset(memory.at(0), 1, 3 * os::kPageBytes);
-  EXPECT_TRUE(pages.hold(0, range, false, now));  // though what lies behind is not there
-  ::madvise(memory.at(1), os::kPageBytes, MADV_DONTNEED);
-  EXPECT_TRUE(pages.hold(0, range, false, now));
-  EXPECT_FALSE(pages.hold(0, range, true, now));  // seen for reading only
-  const std::uint64_t later = now + 3'000'000;
-  EXPECT_TRUE(pages.hold(0, range, false, later, nic::soft::ResidentPages::CopiedBy::kernel));
-  EXPECT_FALSE(pages.hold(0, range, false, later));
-  EXPECT_FALSE(pages.hold(0, range, false, now + 10'000'000, nic::soft::ResidentPages::CopiedBy::kernel));
+class ResidentPagesTest : public testing::Test {
+ protected:
+  using CopiedBy = nic::soft::ResidentPages::CopiedBy;
+
+  void SetUp() override {
+    os::PageMap map;
+    if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
+  }
+
+  const std::uint64_t now_ = static_cast<std::uint64_t>(base::now_ns());
+  Memory memory_;
+  nic::soft::ResidentPages pages_;
+};
+
+TEST_F(ResidentPagesTest, RemembersForAMoment) {
+  const nic::soft::ResidentPages::Range range{memory_.address(0), 3 * os::kPageBytes};
+  EXPECT_FALSE(pages_.hold(0, range, true, now_));
+  std::memset(memory_.at(0), 1, 3 * os::kPageBytes);
+  EXPECT_TRUE(pages_.hold(0, range, false, now_));  // though what lies behind is not there
+  ::madvise(memory_.at(1), os::kPageBytes, MADV_DONTNEED);
+  EXPECT_TRUE(pages_.hold(0, range, false, now_));
+  EXPECT_FALSE(pages_.hold(0, range, true, now_));  // seen for reading only
+  const std::uint64_t later = now_ + 3'000'000;
+  EXPECT_TRUE(pages_.hold(0, range, false, later, CopiedBy::kernel));
+  EXPECT_FALSE(pages_.hold(0, range, false, later));
+  EXPECT_FALSE(pages_.hold(0, range, false, now_ + 10'000'000, CopiedBy::kernel));
 }
 
 // One look is enough for all that it has found, also if there is a hole behind.
-TEST(ResidentPagesTest, RememberWhatLiesBehindAsFarAsItIsThere) {
-  os::PageMap map;
-  if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
-  Memory memory;
-  nic::soft::ResidentPages pages;
-  const auto now = static_cast<std::uint64_t>(base::now_ns());
-  std::memset(memory.at(0), 1, 100 * os::kPageBytes);
-  EXPECT_TRUE(pages.hold(0, {memory.address(0), 1}, true, now));
-  ::madvise(memory.at(0), kBytes, MADV_DONTNEED);
-  EXPECT_TRUE(pages.hold(0, {memory.address(1), 99 * os::kPageBytes}, true, now));
-  EXPECT_FALSE(pages.hold(0, {memory.address(99), os::kPageBytes + 1}, true, now));
+TEST_F(ResidentPagesTest, RememberWhatLiesBehindAsFarAsItIsThere) {
+  std::memset(memory_.at(0), 1, 100 * os::kPageBytes);
+  EXPECT_TRUE(pages_.hold(0, {memory_.address(0), 1}, true, now_));
+  ::madvise(memory_.at(0), kBytes, MADV_DONTNEED);
+  EXPECT_TRUE(pages_.hold(0, {memory_.address(1), 99 * os::kPageBytes}, true, now_));
+  EXPECT_FALSE(pages_.hold(0, {memory_.address(99), os::kPageBytes + 1}, true, now_));
 }
 
 // A process is then no longer found by its number.
@@ -181,20 +185,15 @@ TEST(FaultInTest, AccessesBringPagesAfterTheFirstThreadHasEnded) {
 }
 
 // Descriptors may be short for a moment only.
-TEST(ResidentPagesTest, AreLookedForAgainOnceThereIsRoomForADescriptor) {
-  os::PageMap map;
-  if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
-  Memory memory;
-  nic::soft::ResidentPages pages;
-  const auto now = static_cast<std::uint64_t>(base::now_ns());
-  const nic::soft::ResidentPages::Range range{memory.address(0), 1};
+TEST_F(ResidentPagesTest, AreLookedForAgainOnceThereIsRoomForADescriptor) {
+  const nic::soft::ResidentPages::Range range{memory_.address(0), 1};
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_TRUE(pages.hold(0, range, false, now));  // nothing is known
+  EXPECT_TRUE(pages_.hold(0, range, false, now_));  // nothing is known
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_FALSE(pages.hold(0, range, false, now + base::kNsPerSecond));
+  EXPECT_FALSE(pages_.hold(0, range, false, now_ + base::kNsPerSecond));
 }
 
 }  // namespace
