@@ -5,7 +5,9 @@
 // Needs the types of the version.
 #include <anydat/anydat.h>
 #include <dlfcn.h>
+#include <netinet/in.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,11 +43,55 @@ TEST_P(Dat2Library, TheAttributesAreThoseOfTheVersion) {
   EXPECT_GE(attr.max_lmr_block_size, 0x80000000U);
   EXPECT_GE(attr.max_message_size, 0x80000000U);
   EXPECT_EQ(attr.extension_version, attr.extension_supported == DAT_EXTENSION_IB ? 209 : 0);
-  // D2-IA-4.
-  EXPECT_THAT(dat_ia_query(server.ia.get(), nullptr, DAT_IA_FIELD_ALL + 1, &attr, 0, nullptr),
-              HasType(DAT_INVALID_PARAMETER));
-  EXPECT_THAT(dat_ia_query(server.ia.get(), nullptr, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL, &provider),
-              Succeeds());
+}
+
+// D2-IA-4, D2-CSP-5, D2-CNO-12, D2-LMR-8: a mask that goes further than the version is refused under DAT_COMPAT=strict
+// (GEN-7), and asks for nothing otherwise.
+TEST_P(Dat2Library, MasksReachAsFarAsTheVersion) {
+  const std::map<std::string, std::string> variables{{"DAT_COMPAT", "strict"}};
+  const ScopedEnv environment(variables);
+  Side strict(GetParam());
+  for (Side* const side : {&strict, &server}) {
+    const auto expect = [&](const char* name, const auto& query, auto all, DAT_UINT64 next_bit) {
+      EXPECT_THAT(query(all), Succeeds()) << name;
+      const DAT_RETURN beyond = query(static_cast<decltype(all)>(next_bit));
+      if (side == &strict) {
+        EXPECT_THAT(beyond, HasType(DAT_INVALID_PARAMETER)) << name;
+      } else {
+        EXPECT_THAT(beyond, Succeeds()) << name;
+      }
+    };
+    const DAT_IA_HANDLE ia = side->ia.get();
+    const Lmr lmr(side->ia, side->pz, 64);
+    DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+    DAT_FD fd = -1;
+    require(dat_cno_fd_create(ia, &fd, &cno), "dat_cno_fd_create");
+    DAT_COMM comm{AF_INET, SOCK_STREAM, 0};
+    sockaddr_in address{};
+    std::memcpy(&address, side->ia.attributes().ia_address_ptr, sizeof address);
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    require(dat_csp_create(ia, &comm, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), side->requests.get(), &csp),
+            "dat_csp_create");
+    DAT_IA_ATTR attr;
+    DAT_PROVIDER_ATTR provider;
+    DAT_LMR_PARAM lmr_param;
+    DAT_CNO_PARAM cno_param;
+    DAT_CSP_PARAM csp_param;
+    expect(
+        "attributes", [&](auto mask) { return dat_ia_query(ia, nullptr, mask, &attr, 0, nullptr); }, DAT_IA_FIELD_ALL,
+        DAT_IA_FIELD_ALL + 1);
+    expect(
+        "provider", [&](auto mask) { return dat_ia_query(ia, nullptr, 0, nullptr, mask, &provider); },
+        DAT_PROVIDER_FIELD_ALL, DAT_PROVIDER_FIELD_ALL + 1);
+    expect(
+        "lmr", [&](auto mask) { return dat_lmr_query(lmr.get(), mask, &lmr_param); }, DAT_LMR_FIELD_ALL, 0x800);
+    expect(
+        "cno", [&](auto mask) { return dat_cno_query(cno, mask, &cno_param); }, DAT_CNO_FIELD_ALL, 0x8);
+    expect(
+        "csp", [&](auto mask) { return dat_csp_query(csp, mask, &csp_param); }, DAT_CSP_FIELD_ALL, 0x10);
+    EXPECT_THAT(dat_csp_free(csp), Succeeds());
+    EXPECT_THAT(dat_cno_free(cno), Succeeds());
+  }
 }
 
 // D2-SRQ-1, D2-SRQ-2, D2-SRQ-3: until it is freed, whatever becomes of its endpoints.
@@ -86,7 +132,8 @@ TEST(Dat2Strerror, KnowsTheNumbersOfTheVersion) {
   };
   EXPECT_EQ(name(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CSP), "DAT_INVALID_HANDLE DAT_INVALID_HANDLE_CSP");
   EXPECT_EQ(name(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1), "DAT_INVALID_PARAMETER DAT_INVALID_ARG1");
-  EXPECT_EQ(name(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_SHUTDOWN), "DAT_INVALID_STATE DAT_INVALID_STATE_SRQ_SHUTDOWN");
+  EXPECT_EQ(name(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_SHUTDOWN),
+            "DAT_INVALID_STATE DAT_INVALID_STATE_SRQ_SHUTDOWN");
   EXPECT_EQ(name(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ), "DAT_PRIVILEGES_VIOLATION DAT_PRIVILEGES_READ");
   EXPECT_EQ(name(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND),
             "DAT_PROVIDER_NOT_FOUND DAT_THREAD_SAFETY_NOT_FOUND");
@@ -112,7 +159,8 @@ TEST_P(Dat2Library, OperationsThatAreNotSupportedSaySo) {
   }
   EXPECT_THAT(dat_extension_op(ep.get(), DAT_IB_UD_SEND_OP), HasType(DAT_MODEL_NOT_SUPPORTED));
   EXPECT_NE(std::string(anydat_last_error()).find("connections only"), std::string::npos) << anydat_last_error();
-  EXPECT_THAT(DAT_HANDLE_TO_PROVIDER(ep.get())->handle_extendedop_func(ep.get(), 3, {}), HasType(DAT_MODEL_NOT_SUPPORTED))
+  EXPECT_THAT(DAT_HANDLE_TO_PROVIDER(ep.get())->handle_extendedop_func(ep.get(), 3, {}),
+              HasType(DAT_MODEL_NOT_SUPPORTED))
       << "D2-EXT-9";
 }
 
@@ -149,8 +197,8 @@ TEST_P(Dat2Library, NoTwoAdaptersAreRelated) {
 TEST_P(Dat2Library, HandlesOfTheOtherVersionAreRefused) {
   void* const other = dlopen(ANYDAT_LIBDAT, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(other, nullptr) << dlerror();
-  const auto open = reinterpret_cast<DAT_RETURN (*)(DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HANDLE*, DAT_UINT32,
-                                                    DAT_UINT32, DAT_BOOLEAN)>(dlsym(other, "dat_ia_openv"));
+  const auto open = reinterpret_cast<DAT_RETURN (*)(DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HANDLE*,
+                                                    DAT_UINT32, DAT_UINT32, DAT_BOOLEAN)>(dlsym(other, "dat_ia_openv"));
   const auto close = reinterpret_cast<decltype(&dat_ia_close)>(dlsym(other, "dat_ia_close"));
   const auto free_pz = reinterpret_cast<decltype(&dat_pz_free)>(dlsym(other, "dat_pz_free"));
   ASSERT_NE(open, nullptr);
@@ -165,8 +213,7 @@ TEST_P(Dat2Library, HandlesOfTheOtherVersionAreRefused) {
   EXPECT_THAT(dat_evd_free(async_evd), HasType(DAT_INVALID_HANDLE));
   EXPECT_THAT(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), HasType(DAT_INVALID_HANDLE));
   EXPECT_EQ(free_pz(server.pz.get()) & DAT_TYPE_MASK, static_cast<DAT_RETURN>(DAT_INVALID_HANDLE));
-  EXPECT_EQ(close(server.ia.get(), DAT_CLOSE_ABRUPT_FLAG) & DAT_TYPE_MASK,
-            static_cast<DAT_RETURN>(DAT_INVALID_HANDLE));
+  EXPECT_EQ(close(server.ia.get(), DAT_CLOSE_ABRUPT_FLAG) & DAT_TYPE_MASK, static_cast<DAT_RETURN>(DAT_INVALID_HANDLE));
   EXPECT_EQ(close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
 }
 
