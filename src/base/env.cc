@@ -26,7 +26,7 @@ constexpr std::array kTable{
              "the wire a soft adapter connects by"},
     EnvEntry{EnvVar::compat, "DAT_COMPAT", EnvKind::choice, "strict, default, openfabrics", "default",
              "what programs may take for granted beside the standard: nothing, what harms nobody, or what OpenFabrics "
-             "does as well"},
+             "does as well, by which libdat2.so.2 goes while this is unset"},
     EnvEntry{EnvVar::spin_us, "DAT_SPIN_US", EnvKind::number, "microseconds", "50",
              "how long a wait spins before it sleeps"},
     EnvEntry{EnvVar::rnr_timeout_ms, "DAT_RNR_TIMEOUT_MS", EnvKind::number, "milliseconds", "unlimited",

@@ -13,6 +13,7 @@ namespace anydat::dapl {
 namespace {
 
 thread_local std::array<char, kSentenceBytesMax + 1> last_sentence{};
+thread_local std::uint64_t sentence_count = 0;
 
 constexpr std::array kArgumentNames{
     "",
@@ -73,6 +74,7 @@ void note_error(std::string_view sentence) {
   const std::size_t length = std::min(sentence.size(), kSentenceBytesMax);
   std::copy_n(sentence.data(), length, last_sentence.data());
   last_sentence[length] = '\0';
+  ++sentence_count;
   if (base::log_enabled(base::LogLevel::warn)) base::log_line(base::LogLevel::warn, sentence.substr(0, length));
 }
 
@@ -84,6 +86,10 @@ void note_error(fmt::string_view format, fmt::format_args args) {
 
 const char* last_error() {
   return last_sentence.data();
+}
+
+std::uint64_t sentences() {
+  return sentence_count;
 }
 
 }  // namespace anydat::dapl

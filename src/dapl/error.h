@@ -179,6 +179,7 @@ inline constexpr Error kSuccess{};
 void note_error(std::string_view sentence);
 void note_error(fmt::string_view format, fmt::format_args args);
 const char* last_error();
+std::uint64_t sentences();  // that the calling thread has been told so far
 
 // Requires: `code` is not one of the everyday outcomes (queue empty, time-out), which say nothing.
 template <typename... Args>

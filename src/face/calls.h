@@ -38,6 +38,7 @@ namespace anydat::face {
     static constexpr auto slot = &DAT_PROVIDER::name##_func;                                    \
     static constexpr auto subject = registry::ForeignCall::Subject::its_subject;                \
     static constexpr const char* names = #arguments;                                            \
+    static constexpr const char* call_name = "dat_" #name;                                      \
     [[gnu::always_inline]] static inline dapl::Error ours parameters { return name arguments; } \
   };
 #include "face/calls.def"

@@ -14,7 +14,9 @@ namespace {
 // Apart, so that what it needs is not in the way of the usual case.
 template <typename Call, typename... Rest>
 [[gnu::noinline]] DAT_RETURN redirect_unknown(DAT_HANDLE handle, Rest... rest) {
-  if (const registry::ForeignCall foreign(handle, Call::subject); foreign) return foreign(Call::slot, handle, rest...);
+  if (const registry::ForeignCall foreign(handle, Call::subject); foreign) {
+    return registry::noted(Call::call_name, [&] { return foreign(Call::slot, handle, rest...); });
+  }
   return Edge<Call>::call(handle, rest...);
 }
 

@@ -55,7 +55,8 @@ DAT_RETURN open_ia(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HA
 
   std::string registered_name = use.tuple().name;
   const DAT_EVD_HANDLE async_before = *async_evd;
-  DAT_RETURN rc = use.open_function()(registered_name.data(), async_min_qlen, async_evd, ia);
+  DAT_RETURN rc = registry::noted(
+      "dat_ia_open", [&] { return use.open_function()(registered_name.data(), async_min_qlen, async_evd, ia); });
   if (rc == DAT_SUCCESS && *ia == DAT_HANDLE_NULL) {
     rc = dapl::fail(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE, "dat_ia_open: {}: its Provider has returned no handle",
                     registered_name);
@@ -74,7 +75,7 @@ DAT_RETURN close_ia(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
   const std::uint64_t number = registry.begin_close(ia);
   DAT_RETURN rc = DAT_SUCCESS;
   if (const ForeignCall foreign(ia, ForeignCall::Subject::destroyed_ia); foreign) {
-    rc = foreign(&DAT_PROVIDER::ia_close_func, ia, flags);
+    rc = registry::noted("dat_ia_close", [&] { return foreign(&DAT_PROVIDER::ia_close_func, ia, flags); });
   } else {
     rc = face::Edge<face::ia_close_call>::call(ia, flags);
   }
@@ -156,7 +157,9 @@ DAT_RETURN open_query(va_list arguments) {
     return end(dapl::fail(code, DAT_NO_SUBTYPE, "dat_ib_open_query: {}: its Provider {}", use.tuple().name, why));
   };
   if (!use.table().has(slot)) return refuse(DAT_MODEL_NOT_SUPPORTED, "has no extension");
-  const DAT_RETURN rc = (use.table().provider->*slot)(DAT_HANDLE_NULL, DAT_OPEN_EXTENSION_BASE, whole);
+  const DAT_RETURN rc = registry::noted("dat_ib_open_query", [&] {
+    return (use.table().provider->*slot)(DAT_HANDLE_NULL, DAT_OPEN_EXTENSION_BASE, whole);
+  });
   if (rc == DAT_SUCCESS && *query.handle() == DAT_HANDLE_NULL) {
     return refuse(DAT_INTERNAL_ERROR, "has returned no handle");
   }
@@ -171,7 +174,8 @@ DAT_RETURN close_query(DAT_HANDLE query, va_list arguments) {
   const std::uint64_t number = registry.begin_close(query);
   DAT_RETURN rc = DAT_SUCCESS;
   if (const ForeignCall foreign(query, ForeignCall::Subject::destroyed_ia); foreign) {
-    rc = foreign(&DAT_PROVIDER::handle_extendedop_func, query, kOperation, arguments);
+    rc = registry::noted("dat_extension_op",
+                         [&] { return foreign(&DAT_PROVIDER::handle_extendedop_func, query, kOperation, arguments); });
   } else {
     rc = face::Edge<face::handle_extendedop_call>::call(query, kOperation, arguments);
   }

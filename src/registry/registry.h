@@ -16,6 +16,7 @@
 
 #include "base/fork.h"
 #include "base/lock.h"
+#include "dapl/error.h"
 #include "registry/foreign.h"
 #include "registry/library.h"
 #include "registry/static_registry.h"
@@ -183,5 +184,14 @@ class ForeignCall {
   ForeignTable* table_ = nullptr;
   const bool destroys_;
 };
+
+// What another Provider returns for `call`. A refusal that has no sentence of ours becomes that of anydat_last_error(),
+// where an older one would mislead; everyday outcomes have none.
+DAT_RETURN noted(const char* call, std::uint64_t sentences_before, DAT_RETURN rc);
+template <typename Function>
+DAT_RETURN noted(const char* call, Function&& foreign) {
+  const std::uint64_t before = dapl::sentences();
+  return noted(call, before, foreign());
+}
 
 }  // namespace anydat::registry

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls on the objects of other Providers: OBJ-7, HND-1..4, HND-9, REG-TBL-1, REG-TBL-3, RC-7, ruling A7.
+#include <anydat/anydat.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <cstring>
 #include <memory>
@@ -191,6 +193,35 @@ REGISTRY_TEST(RegistryForeign, AnInstanceMayHaveATableOfItsOwn) {
   EXPECT_EQ(provider.closes, 1);
   EXPECT_THAT(dat_pz_free(&object), HasType(DAT_INVALID_HANDLE)) << "nothing of that table is open";
   EXPECT_THAT(dat_registry_remove_provider(&registered, &info), Succeeds());
+}
+
+// What another Provider refuses has a sentence, which is not that of a call before.
+REGISTRY_TEST(RegistryForeign, ARefusalIsToldInWords) {
+  FakeProvider provider;
+  FakeProvider::Object object = provider.object();
+  ASSERT_THAT(provider.add(provider_info("net0")), Succeeds());
+  const auto an_older_one = [] {
+    EXPECT_THAT(dat_ia_close(DAT_HANDLE_NULL, DAT_CLOSE_DEFAULT), HasType(DAT_INVALID_HANDLE));
+  };
+  an_older_one();
+  provider.open_result = static_cast<DAT_RETURN>(DAT_CLASS_ERROR) | DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY;
+  EXPECT_EQ(open_ia("net0").rc, provider.open_result);
+  EXPECT_THAT(anydat_last_error(),
+              testing::AllOf(testing::StartsWith("dat_ia_open: "),
+                             testing::HasSubstr("DAT_INSUFFICIENT_RESOURCES DAT_RESOURCE_MEMORY")));
+  provider.open_result = DAT_SUCCESS;
+  const Opened opened = open_ia("net0");
+  ASSERT_THAT(opened.rc, Succeeds());
+  an_older_one();
+  EXPECT_THAT(dat_pz_free(&object), HasType(DAT_MODEL_NOT_SUPPORTED));
+  EXPECT_THAT(anydat_last_error(),
+              testing::AllOf(testing::StartsWith("dat_pz_free: "), testing::HasSubstr("DAT_MODEL_NOT_SUPPORTED")));
+  provider.close_result = static_cast<DAT_RETURN>(DAT_CLASS_ERROR) | DAT_INVALID_STATE;
+  EXPECT_EQ(dat_ia_close(opened.ia, DAT_CLOSE_DEFAULT), provider.close_result);
+  EXPECT_THAT(anydat_last_error(),
+              testing::AllOf(testing::StartsWith("dat_ia_close: "), testing::HasSubstr("DAT_INVALID_STATE")));
+  provider.close_result = DAT_SUCCESS;
+  EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_DEFAULT), Succeeds());
 }
 
 // A Provider that says it has succeeded and returns nothing.
