@@ -263,6 +263,21 @@ class AbsentBuffers : public testing::TestWithParam<Wire> {
     require(dat_ep_post_recv(connection.server.get(), 1, &buffer, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
     require(dat_ep_post_send(connection.client.get(), 1, &source, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
   }
+  // The first whole page of the other side's memory.
+  std::span<std::byte> page_there() {
+    const auto begin = reinterpret_cast<std::uintptr_t>(there_->bytes().data());
+    return there_->bytes().subspan((begin + kPage - 1) / kPage * kPage - begin).first(kPage);
+  }
+  // Of that.
+  void post_read(std::uint64_t cookie) {
+    DAT_LMR_TRIPLET sink = here_->triplet(0, kPage);
+    const auto offset = static_cast<std::size_t>(page_there().data() - there_->bytes().data());
+    const DAT_RMR_TRIPLET source = there_->remote(offset, kPage);
+    DAT_DTO_COOKIE number;
+    number.as_64 = cookie;
+    require(dat_ep_post_rdma_read(good_->server.get(), 1, &sink, number, &source, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_read");
+  }
   void expect_arrival(std::size_t offset, std::size_t bytes) {
     expect_completion(side_->recv.get());
     expect_completion(other_side_->request.get());
@@ -342,10 +357,6 @@ TEST_P(AbsentBuffers, ThatAreUnmappedFailTheRequestThatSendsThemAndNoneBeforeIt)
     require(dat_ep_post_rdma_write(ep.get(), 1, &source, number, &target, DAT_COMPLETION_DEFAULT_FLAG),
             "dat_ep_post_rdma_write");
   };
-  const auto aligned = [](std::span<std::byte> bytes) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
-    return bytes.subspan((begin + kPage - 1) / kPage * kPage - begin).first(kPage);
-  };
   const Evd other_requests(side_->ia, DAT_EVD_DTO_FLAG);
   Connection other;
   other.server =
@@ -355,7 +366,7 @@ TEST_P(AbsentBuffers, ThatAreUnmappedFailTheRequestThatSendsThemAndNoneBeforeIt)
          {other_side_->recv.get(), other_side_->request.get(), other_side_->connect.get()}, default_ep_attr());
   connect_pair(*side_, other.server.get(), other.client.get());
 
-  std::optional<AbsentMemory> absent(aligned(there_->bytes()));
+  std::optional<AbsentMemory> absent(page_there());
   ASSERT_EQ(::munmap(memory_.data() + kLost, kBytes - kLost), 0);
   constexpr std::uint64_t kGood = 20;
   for (std::uint64_t i = 0; i < kGood; ++i) write(good_->server, i * kPage, i);
@@ -370,6 +381,54 @@ TEST_P(AbsentBuffers, ThatAreUnmappedFailTheRequestThatSendsThemAndNoneBeforeIt)
   EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_LOCAL_PROTECTION).user_cookie.as_64, kGood);
   for (int i = 0; i < 2; ++i) expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
   memory_ = memory_.first(kLost);
+}
+
+// DTO-40: what waits for the peer before it is not to blame. It is waited for where the message has not begun; where the
+// peer was to fetch it, and cannot, the connection ends at once.
+TEST_P(AbsentBuffers, ThatAreUnmappedFailTheMessageOfWhichTheyAreAndNotTheOneBeforeIt) {
+  constexpr std::size_t kLost = kBytes / 2;
+  constexpr std::size_t kFirst = 5 * kPage;  // it waits for the peer's answer on all wires
+  ASSERT_EQ(::munmap(memory_.data() + kLost, kBytes - kLost), 0);
+  std::optional<AbsentMemory> absent(page_there());
+  DAT_LMR_TRIPLET waiting = there_->triplet(0, kFirst);
+  require(dat_ep_post_recv(good_->client.get(), 1, &waiting, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  DAT_LMR_TRIPLET first_source = here_->triplet(0, kFirst);
+  DAT_DTO_COOKIE first;
+  first.as_64 = 1;
+  require(dat_ep_post_send(good_->server.get(), 1, &first_source, first, DAT_COMPLETION_DEFAULT_FLAG),
+          "dat_ep_post_send");
+  DAT_LMR_TRIPLET buffer = there_->triplet(kLost, kLost);
+  require(dat_ep_post_recv(good_->client.get(), 1, &buffer, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  DAT_LMR_TRIPLET source = here_->triplet(kLost, kLost);
+  DAT_DTO_COOKIE second;
+  second.as_64 = 2;
+  require(dat_ep_post_send(good_->server.get(), 1, &source, second, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  if (GetParam().name != "shm") {
+    absent.reset();
+    EXPECT_EQ(expect_completion(side_->request.get()).user_cookie.as_64, 1U);
+  } else {
+    EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 1U);
+  }
+  EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_LOCAL_PROTECTION).user_cookie.as_64, 2U);
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  memory_ = memory_.first(kLost);
+}
+
+// DTO-40, STAT-9: the same where the peer refuses what comes behind a Read that it has not answered yet.
+TEST_P(AbsentBuffers, AReadThatWaitsIsNotToBlameForAWriteThatIsRefused) {
+  if (GetParam().name == "shm") GTEST_SKIP() << "within a process the post itself touches the memory";
+  std::optional<AbsentMemory> absent(page_there());
+  post_read(1);
+  DAT_LMR_TRIPLET source = here_->triplet(kPage, kPage);
+  DAT_RMR_TRIPLET target = there_->remote(2 * kPage, kPage);
+  target.rmr_context ^= 0x5a5a;
+  DAT_DTO_COOKIE second;
+  second.as_64 = 2;
+  require(dat_ep_post_rdma_write(good_->server.get(), 1, &source, second, &target, DAT_COMPLETION_DEFAULT_FLAG),
+          "dat_ep_post_rdma_write");
+  EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 1U);
+  EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_REMOTE_ACCESS).user_cookie.as_64, 2U);
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
 }
 
 // Small ones are put in place by another way.

@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <span>
@@ -16,6 +17,11 @@
 namespace anydat::nic::soft {
 
 class SoftAdapter;
+
+inline bool lies_in(std::uint64_t address, std::span<const Segment> segments) {
+  return std::any_of(segments.begin(), segments.end(),
+                     [address](const Segment& segment) { return address - segment.address < segment.length; });
+}
 
 // Memory of this process that a connection is to copy from or to, and that may not be there.
 //

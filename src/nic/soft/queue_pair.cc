@@ -325,18 +325,29 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
       ending.report = Ending::Report::closed;
       break;
     case CloseReason::local_error:
-      ending.first_send_status = WorkStatus::remote_responder;
-      break;
     case CloseReason::receiver_not_ready:
-      ending.first_send_status = WorkStatus::receiver_not_ready;
-      break;
     case CloseReason::remote_access:
-      ending.first_send_status = WorkStatus::remote_access;
-      break;
     case CloseReason::request_failed:
+      ending.first_send_status = status_of(reason);
       break;
   }
   end(ending);
+}
+
+WorkStatus SoftQueuePair::status_of(CloseReason reason) {
+  switch (reason) {
+    case CloseReason::local_error:
+      return WorkStatus::remote_responder;
+    case CloseReason::receiver_not_ready:
+      return WorkStatus::receiver_not_ready;
+    case CloseReason::remote_access:
+      return WorkStatus::remote_access;
+    case CloseReason::graceful:
+    case CloseReason::abrupt:
+    case CloseReason::request_failed:
+      break;
+  }
+  return WorkStatus::flushed;
 }
 
 void SoftQueuePair::peer_lost(WorkStatus why) {

@@ -183,6 +183,7 @@ class SoftQueuePair final : public QueuePair {
   void receives_available();
   void delivered_everything();  // what was parked is all delivered
 
+  // If it has failed, so that nothing can follow it, the connection breaks at once, with what is not done before it.
   void send_finished(std::uint64_t number, WorkStatus status);
   // What this end tells the peer that it takes (`ability`), and what the peer has told, before established().
   std::uint32_t takes() const;
@@ -197,12 +198,17 @@ class SoftQueuePair final : public QueuePair {
   // Where what the word was is to be put. 0 pieces: there is no such operation, or its memory has been freed since.
   std::size_t aim_atomic(std::span<iovec> pieces);
   void atomic_failed(WorkStatus status);  // as read_failed()
-  // The peer refuses a Write that reaches there, or the oldest Read: the Writes before it have been done.
-  void writes_done_before(std::uint32_t key, std::uint64_t address);
-  void writes_done_before_read();
-  // The peer refuses a message, a Send or a Write with immediate data: so many have been sent from that one on, none if
-  // it is still being sent. What comes before it has been done. False: it is not the oldest that is left.
-  bool done_before_message(const std::function<std::uint32_t()>& sent);
+  // The peer refuses a Write that reaches there, or a Read (an atomic operation): the Writes before it have been done.
+  // It has failed with that status, and the end of the connection is due; Reads before it that have no answer get none.
+  // False: it is none that we know.
+  bool write_refused(std::uint32_t key, std::uint64_t address, WorkStatus status);
+  bool read_refused(std::size_t before_it, WorkStatus status);
+  bool oldest_refused(bool (*wanted)(WorkKind), WorkStatus status);
+  // The same of a message, a Send or a Write with immediate data: so many have been sent from that one on, none if it
+  // is still being sent. The messages before it have been done, too.
+  void message_refused(const std::function<std::uint32_t()>& sent, WorkStatus status);
+  // What the oldest request has ended with if the peer names none, and ends the connection for that reason.
+  static WorkStatus status_of(CloseReason reason);
   // The next bytes of the oldest Read that the stream holds. False if there is none, or it wants fewer.
   bool place_read(const std::byte* bytes, std::size_t count);
   // The same in two steps, as aim(), for the bytes that follow `skipped` ones. 0 pieces: there is no such Read.
@@ -335,7 +341,8 @@ class SoftQueuePair final : public QueuePair {
   static bool is_held(const SendRing::Entry& entry, Wanted&& wanted);
   SendRing::Entry* oldest_read() ANYDAT_REQUIRES(send_lock_);
   template <typename Culprit>
-  void writes_done_up_to(Culprit&& culprit);
+  bool writes_done_up_to(Culprit&& culprit, WorkStatus status);
+  bool is_under_way(std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
   bool take_buffer(Receive& out);
   ZoneId receive_zone() const { return shared_ ? shared_->zone() : zone(); }
   // The check at the post holds while no region has gone and the endpoint has not changed its zone.

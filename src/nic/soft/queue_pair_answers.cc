@@ -28,11 +28,12 @@ void SoftQueuePair::send_finished(std::uint64_t number, WorkStatus status) {
       if (is_read(entry->kind)) --reads_held_;
       retire_finished();
       failure = failure_at_front();
+    } else {
+      entry->rdma.progress.failure = status;
     }
     drained = sends_.empty();
   }
-  // Streams finish the requests they hold in order, so the failing one is the oldest and gets the status.
-  if (status != WorkStatus::success) break_connection(status, CloseReason::local_error);
+  if (status != WorkStatus::success) break_connection(WorkStatus::flushed, CloseReason::request_failed);
   if (failure != WorkStatus::success) break_connection(failure, CloseReason::request_failed);
   if (drained && state() == State::draining) finish_draining();
 }
@@ -114,30 +115,51 @@ void SoftQueuePair::atomic_failed(WorkStatus status) {
   fail_oldest(is_atomic, status);
 }
 
+// The stream has it, or has sent the beginning of it.
+bool SoftQueuePair::is_under_way(std::uint64_t number) {
+  if (number == sends_.next() || sends_.at(number).kind == WorkKind::bind) return false;
+  return number < sends_.unsent() || sends_.at(number).rdma.progress.bytes > 0;
+}
+
+// The first that is not done and is meant is at fault. False: it is none that we know.
 template <typename Culprit>
-void SoftQueuePair::writes_done_up_to(Culprit&& culprit) {
+bool SoftQueuePair::writes_done_up_to(Culprit&& culprit, WorkStatus status) {
   base::Guard guard(send_lock_);
   std::uint64_t end = sends_.first();
   while (end != sends_.unsent() && !(!sends_.at(end).finished && culprit(sends_.at(end)))) ++end;
-  if (end == sends_.unsent()) return;  // it is none that we know
+  if (end == sends_.unsent() && !(is_under_way(end) && culprit(sends_.at(end)))) return false;
   for (std::uint64_t number = sends_.first(); number != end; ++number) {
     SendRing::Entry& entry = sends_.at(number);
     if (is_write(entry.kind)) entry.finished = true;
   }
+  sends_.at(end).rdma.progress.failure = status;
   retire_finished();
+  return true;
 }
 
-void SoftQueuePair::writes_done_before(std::uint32_t key, std::uint64_t address) {
-  writes_done_up_to([&](const SendRing::Entry& entry) {
+bool SoftQueuePair::write_refused(std::uint32_t key, std::uint64_t address, WorkStatus status) {
+  const auto is_it = [&](const SendRing::Entry& entry) {
     return is_write(entry.kind) && entry.rdma.remote.key == key && address - entry.rdma.remote.address < entry.length;
-  });
+  };
+  return writes_done_up_to(is_it, status);
 }
 
-void SoftQueuePair::writes_done_before_read() {
-  writes_done_up_to([](const SendRing::Entry& entry) { return is_read(entry.kind); });
+bool SoftQueuePair::read_refused(std::size_t before_it, WorkStatus status) {
+  const auto is_it = [&](const SendRing::Entry& entry) { return is_read(entry.kind) && before_it-- == 0; };
+  return writes_done_up_to(is_it, status);
 }
 
-bool SoftQueuePair::done_before_message(const std::function<std::uint32_t()>& sent) {
+bool SoftQueuePair::oldest_refused(bool (*wanted)(WorkKind), WorkStatus status) {
+  base::Guard guard(send_lock_);
+  SendRing::Entry* entry = oldest_held(wanted);
+  if (!entry && is_under_way(sends_.unsent()) && wanted(sends_.at(sends_.unsent()).kind)) {
+    entry = &sends_.at(sends_.unsent());
+  }
+  if (entry) entry->rdma.progress.failure = status;
+  return entry != nullptr;
+}
+
+void SoftQueuePair::message_refused(const std::function<std::uint32_t()>& sent, WorkStatus status) {
   base::Guard guard(send_lock_);
   // With the lock, so that none is sent meanwhile.
   std::uint32_t from_it_on = sent();
@@ -145,13 +167,13 @@ bool SoftQueuePair::done_before_message(const std::function<std::uint32_t()>& se
   while (from_it_on > 0 && message != sends_.first()) {
     if (is_message(sends_.at(--message).kind)) --from_it_on;
   }
-  if (from_it_on > 0) return false;  // it has completed, and what was before it
+  if (from_it_on > 0) return;  // it has completed, and what was before it: what comes behind is not to blame
   for (std::uint64_t number = sends_.first(); number != message; ++number) {
     SendRing::Entry& entry = sends_.at(number);
     if (is_write(entry.kind) || is_message(entry.kind)) entry.finished = true;
   }
+  if (is_under_way(message)) sends_.at(message).rdma.progress.failure = status;
   retire_finished();
-  return sends_.first() == message;
 }
 
 std::optional<std::size_t> SoftQueuePair::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {

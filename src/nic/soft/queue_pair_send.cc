@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "nic/soft/adapter.h"
+#include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/window.h"
 
@@ -418,11 +419,7 @@ bool SoftQueuePair::fail_blocked(std::uint64_t address, WorkStatus status) {
     if (sends_.all_sent()) return false;
     SendRing::Entry& entry = sends_.at(sends_.unsent());
     if (entry.kind == WorkKind::bind) return false;
-    const std::span<const Segment> segments = entry.all();
-    if (std::none_of(segments.begin(), segments.end(),
-                     [address](const Segment& segment) { return address - segment.address < segment.length; })) {
-      return false;
-    }
+    if (!lies_in(address, entry.all())) return false;
     entry.rdma.progress.failure = status;
     first = sends_.unsent() == sends_.first();
   }
@@ -464,14 +461,18 @@ bool SoftQueuePair::memory_changed() {
 void SoftQueuePair::flush_sends(WorkStatus first_status) {
   base::Guard guard(send_lock_);
   state_.store(State::closed);
-  WorkStatus status = first_status;
   reads_held_ = 0;
+  WorkStatus rest = first_status;
+  bool failed = false;
   while (!sends_.empty()) {
     const SendRing::Entry& entry = sends_.at(sends_.first());
     if (entry.kind == WorkKind::bind && !entry.finished) entry.bind.window->give_up(entry.bind.key, entry.bind.tag);
+    const WorkStatus own = failed ? WorkStatus::success : SendRing::failure_of(entry);
+    const WorkStatus status = own != WorkStatus::success ? own : rest;
+    failed |= status != WorkStatus::flushed;
     complete_send(entry, status);
     sends_.drop_first();
-    status = WorkStatus::flushed;
+    rest = WorkStatus::flushed;
   }
 }
 

@@ -80,6 +80,11 @@ class SendRing {
   std::uint64_t unsent() const { return unsent_; }
   std::uint64_t next() const { return next_; }
 
+  // What has become of one that failed on its own account and has not completed yet.
+  static WorkStatus failure_of(const Entry& entry) {
+    return entry.finished || entry.kind == WorkKind::bind ? WorkStatus::success : entry.rdma.progress.failure;
+  }
+
   Entry& at(std::uint64_t number) { return *reinterpret_cast<Entry*>(ring_.get() + (number & mask_) * stride_); }
   Entry* find(std::uint64_t number) { return number >= first_ && number < next_ ? &at(number) : nullptr; }
 

@@ -68,7 +68,7 @@ TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
           [this](bool there, std::uint64_t at) { own_pages_brought(there, at); }),
       read_sources_(
           fabric.adapter(), [this] { fabric_.come_back(turn_); },
-          [this](bool there, std::uint64_t at) { own_pages_brought(there, at); }),
+          [this](bool there, std::uint64_t) { read_source_brought(there); }),
       targets_(
           fabric.adapter(), [this] { fabric_.come_back(turn_); },
           [this](bool there, std::uint64_t) { targets_brought(there); }) {}
@@ -142,7 +142,7 @@ bool TcpStream::turn(bool told) {
   if (memory_is_gone) {
     fabric_.adapter().batch().flush();
     base::log(base::LogLevel::warn, "a connection over TCP is cut: memory that was to be sent is not mapped any more");
-    queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
     return true;
   }
   if (broken) {
@@ -254,26 +254,38 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   SegmentHeader offender;
   CloseReason reason = reason_of(message.code);
   if (!message.segment_header.empty() && !parse_segment_header(message.segment_header, offender)) {
+    bool found = false;
     if (offender.opcode == Opcode::write) {
-      queue_pair_.writes_done_before(offender.stag, offender.tagged_offset);
+      found = queue_pair_.write_refused(offender.stag, offender.tagged_offset, SoftQueuePair::status_of(reason));
     } else if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
-      queue_pair_.writes_done_before_read();
       // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
+      found = queue_pair_.read_refused(reads_asked_before(offender.sequence), SoftQueuePair::status_of(reason));
     } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
       const auto sent = [&] {
         base::Guard guard(tx_lock_);
         return send_sequence_ - offender.sequence;
       };
-      // It may have completed: what comes behind is not to blame.
-      if (!queue_pair_.done_before_message(sent)) reason = CloseReason::request_failed;
+      queue_pair_.message_refused(sent, SoftQueuePair::status_of(reason));
+      found = true;  // it may have completed, and then what comes behind is not to blame
     }
+    if (found) reason = CloseReason::request_failed;
   }
   if (message.code.layer == kMpaLayer) {
     queue_pair_.peer_lost(WorkStatus::transport);
   } else {
     queue_pair_.peer_closed(reason);
   }
+}
+
+// Requests of the program that are answered before that one, which the peer names.
+std::size_t TcpStream::reads_asked_before(std::uint32_t sequence) {
+  base::Guard guard(tx_lock_);
+  const std::size_t from_it_on = request_sequence_ - sequence;
+  if (from_it_on > asked_.size()) return 0;  // that is no sequence of what is under way
+  const std::span<const Asked> before = std::span(asked_).first(asked_.size() - from_it_on);
+  return static_cast<std::size_t>(
+      std::count_if(before.begin(), before.end(), [](const Asked& asked) { return !asked.ours; }));
 }
 
 void TcpStream::end_of_stream() {

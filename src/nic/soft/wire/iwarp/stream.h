@@ -139,6 +139,7 @@ class TcpStream final : public Stream {
   Transmitter take_line();
   void hang_up();
   void terminated(std::span<const std::byte> payload);
+  std::size_t reads_asked_before(std::uint32_t sequence);
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
   void refuse_parked(TerminateCode code, CloseReason reason);
   void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
@@ -218,7 +219,8 @@ class TcpStream final : public Stream {
   bool can_be_written(std::span<const iovec> pieces);
   bool next_buffer_there(std::size_t bytes);
   bool result_there();
-  void own_pages_brought(bool there, std::uint64_t address);  // for sending, or for what the peer reads
+  void own_pages_brought(bool there, std::uint64_t address);  // for sending
+  void read_source_brought(bool there);
   void targets_brought(bool there);
   void limit_wait_for_memory();
   void give_memory_up();

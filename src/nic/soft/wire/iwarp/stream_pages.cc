@@ -47,7 +47,17 @@ void TcpStream::own_pages_brought(bool there, std::uint64_t address) {
   if (there) {
     fabric_.come_back(turn_);
   } else if (!queue_pair_.fail_blocked(address, WorkStatus::local_protection)) {
-    queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
+    fabric_.come_back(turn_);  // who wanted it is no more, or asks again
+  }
+}
+
+// For what the peer reads.
+void TcpStream::read_source_brought(bool there) {
+  if (closed_) return;
+  if (there || served_.empty()) {
+    fabric_.come_back(turn_);
+  } else {
+    refuse_read(served_.front(), RegionCheck::out_of_bounds);
   }
 }
 

@@ -117,7 +117,7 @@ enum class CellKind : std::uint8_t {
   redirect,  // body: ServicePointBody. The active side shall ask at that service point instead
   ready,     // the active side is connected, too
   cancel,    // aux: the sender's own connection, which the receiver may not have answered yet
-  close,     // aux: CloseReason
+  close,     // aux: CloseReason; body: nothing, or CloseBody
 
   // RDMA where the kernel does not allow the two processes to copy directly.
   put,   // body: PutBody; `length` bytes of a Write are in the bulk ring
@@ -222,6 +222,11 @@ struct AtomicBody {
   AtomicOperation operation;
 };
 static_assert(sizeof(AtomicBody) <= kCellBytes - kCellHeaderBytes);
+// What of the other side's the sender of a `close` does not carry out; the oldest of that kind, where it is said.
+enum class Refused : std::uint32_t { the_oldest, a_write, a_read, a_message };  // an atomic operation is a Read
+struct CloseBody {
+  Refused what;
+};
 struct AtomicDoneBody {
   std::uint64_t was;  // the word before
 };

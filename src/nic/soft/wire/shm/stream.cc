@@ -6,6 +6,7 @@
 #include <new>
 
 #include "nic/soft/adapter.h"
+#include "nic/soft/atomic_word.h"
 #include "nic/soft/wire/shm/fabric.h"
 
 namespace anydat::nic::soft::shm {
@@ -42,11 +43,46 @@ ShmStream::~ShmStream() {
 
 void ShmStream::own_pages_brought(bool there, std::uint64_t address) {
   if (closed_) return;
-  if (there) {
-    link_->come_back(*this);
-  } else if (!queue_pair_.fail_blocked(address, WorkStatus::local_protection)) {
-    queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
+  // If nobody is found, who wanted it is no more.
+  if (there || !(fail_sender(address) || fail_receiver(address))) link_->come_back(*this);
+}
+
+// DTO-40: of what is being sent, what has memory there. False: nothing has.
+bool ShmStream::fail_sender(std::uint64_t address) {
+  const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
+  for (std::uint32_t sequence = retired_.load(std::memory_order_relaxed); sequence != end; ++sequence) {
+    Announced& entry = announced_[sequence % kAnnouncedMax];
+    const Announced::State state = entry.state.load();
+    if (state != Announced::State::pieces && state != Announced::State::pushing) continue;
+    bool is_it = false;
+    queue_pair_.with_request(entry.number,
+                             [&](const SendRequest& message) { is_it = lies_in(address, message.segments); });
+    if (!is_it) continue;
+    finish(entry, WorkStatus::local_protection);
+    return true;
   }
+  return queue_pair_.fail_blocked(address, WorkStatus::local_protection);
+}
+
+// Of what arrives, or is read by the peer.
+bool ShmStream::fail_receiver(std::uint64_t address) {
+  for (const Large& large : large_) {
+    if (large.done || !lies_in(address, large.message->buffer.all())) continue;
+    queue_pair_.fail_message(*large.message, WorkStatus::local_protection);
+    return true;
+  }
+  if (served_reads_.empty()) return false;
+  const Served& read = served_reads_.front();  // those behind it have not been looked at
+  const std::uint64_t length = read.atomic ? kAtomicBytes : read.request.length;
+  std::uint64_t where = 0;
+  if (!opens(read.atomic ? read.atomic->key : read.request.key,
+             read.atomic ? read.atomic->address : read.request.address, length,
+             read.atomic ? access::kRemoteAtomic : access::kRemoteRead, where)) {
+    return true;
+  }
+  if (address - where >= length) return false;
+  refuse(Refused::a_read, CloseReason::remote_access);
+  return true;
 }
 
 void ShmStream::attach(std::shared_ptr<Link> link) {
@@ -145,8 +181,7 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
       return state == SoftQueuePair::State::connecting && redirect_arrived(view);
     case CellKind::close:
       if (view.aux > static_cast<std::uint32_t>(CloseReason::request_failed)) return false;
-      close_arrived(static_cast<CloseReason>(view.aux));
-      return true;
+      return close_arrived(view);
     default:
       return false;
   }
@@ -283,17 +318,53 @@ void ShmStream::close(CloseReason reason) {
     tell_puts_done();
     const bool completed = delivers_completed_ && reason != CloseReason::graceful && reason != CloseReason::abrupt;
     const CloseReason told = completed ? CloseReason::request_failed : reason;
-    link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(told));
+    const CloseBody body{refused_};
+    const std::size_t bodies = completed || refused_ == Refused::the_oldest ? 0 : 1;
+    link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(told),
+                        std::as_bytes(std::span(&body, bodies)));
   }
 }
 
-void ShmStream::close_arrived(CloseReason reason) {
+void ShmStream::refuse(Refused what, CloseReason reason) {
+  refused_ = what;
+  queue_pair_.break_connection(WorkStatus::flushed, reason);
+}
+
+void ShmStream::close_arrived(CloseReason reason, Refused refused) {
   if (closed_) return;
+  const auto blame = [&](bool (*kind)(WorkKind)) {
+    if (queue_pair_.oldest_refused(kind, SoftQueuePair::status_of(reason))) reason = CloseReason::request_failed;
+  };
+  switch (refused) {
+    case Refused::the_oldest:
+      break;
+    case Refused::a_write:
+      blame(is_write);
+      break;
+    case Refused::a_read:
+      blame(is_read);
+      break;
+    case Refused::a_message:
+      blame(is_message);
+      break;
+  }
   if (reason != CloseReason::graceful) {
     closed_ = true;
     parked_.clear();
   }
   queue_pair_.peer_closed(reason);
+}
+
+bool ShmStream::close_arrived(const CellView& view) {
+  if (view.aux > static_cast<std::uint32_t>(CloseReason::request_failed)) return false;
+  CloseBody body{Refused::the_oldest};
+  if (view.length != 0) {
+    if (view.length != sizeof body || view.body_room < sizeof body) return false;
+    std::memcpy(&body, view.body, sizeof body);
+    if (body.what > Refused::a_message) return false;
+  }
+  close_arrived(static_cast<CloseReason>(view.aux), body.what);
+  return true;
 }
 
 void ShmStream::link_lost(WorkStatus why) {

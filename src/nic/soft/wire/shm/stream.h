@@ -66,7 +66,7 @@ class ShmStream final : public Stream {
   bool accept_arrived(const CellView& view);
   bool redirect_arrived(const CellView& view);
   void piece_arrived(const CellView& view, const std::byte* bytes);
-  void close_arrived(CloseReason reason);
+  void close_arrived(CloseReason reason, Refused refused = Refused::the_oldest);
   void let_posts_end() { queue_pair_.let_posts_end(); }
   ZoneId scope() const { return queue_pair_.scope(); }
   void link_lost(WorkStatus why);
@@ -145,6 +145,11 @@ class ShmStream final : public Stream {
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
   void own_pages_brought(bool there, std::uint64_t address);
+  bool fail_sender(std::uint64_t address);
+  bool fail_receiver(std::uint64_t address);
+  bool close_arrived(const CellView& view);
+  // Ends the connection for something that the peer has asked for, and says for what.
+  void refuse(Refused what, CloseReason reason);
 
   // RDMA: stream_rdma.cc, and of the peer: stream_rdma_served.cc
   static constexpr int kPiecesPerTurn = 32;  // through the bulk ring; the engine or the send lock is held meanwhile
@@ -315,6 +320,7 @@ class ShmStream final : public Stream {
   std::uint32_t puts_done_ = 0;   // Writes of the peer; likewise
   // A message is being delivered that has completed at its sender: what comes behind it is not to blame for it.
   bool delivers_completed_ = false;
+  Refused refused_ = Refused::the_oldest;
 };
 
 }  // namespace anydat::nic::soft::shm

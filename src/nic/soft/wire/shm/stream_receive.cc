@@ -124,7 +124,7 @@ bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequenc
 // D2-SENDINV-4. False: the connection has just ended.
 bool ShmStream::may_invalidate(std::uint32_t key) {
   if (queue_pair_.may_invalidate(key)) return true;
-  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+  refuse(Refused::a_message, CloseReason::remote_access);
   return false;
 }
 
@@ -322,7 +322,7 @@ bool ShmStream::complete_large() {
       case SoftQueuePair::Readiness::not_yet:
         return false;
       case SoftQueuePair::Readiness::no:
-        queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+        refuse(Refused::a_message, CloseReason::remote_access);
         return false;
     }
     large_.erase(large_.begin());
