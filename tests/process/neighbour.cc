@@ -119,7 +119,7 @@ class TakenDescriptors {
     }
     // The library looks at its descriptors once in a millisecond, which is less than a program takes to open so many
     // files that it gets their numbers. This one asks for them by name, and so waits.
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const int first = make(kind);
     for (const int number : before) {
       const int fd = number == first ? first : make(kind);

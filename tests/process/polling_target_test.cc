@@ -21,6 +21,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "seed.h"
@@ -117,7 +118,11 @@ const Role kTarget("polled-target", [](RoleContext& context) {
   std::string line;
   while ((line = context.parent.hear(40 * patience())) != "end") {
     if (line == "free") region.reset();
-    if (line == "forbid") mprotect(memory.data() + kPageBytes, kPageBytes, PROT_READ);
+    if (line == "forbid") {
+      mprotect(memory.data() + kPageBytes, kPageBytes, PROT_READ);
+      // A look at the memory holds for about a millisecond (docs/process-life.md), and the last one may just have been.
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
     context.parent.say("now");
     if (line == "stop") std::raise(SIGSTOP);
     std::size_t wrong = 0;

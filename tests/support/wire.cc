@@ -72,6 +72,7 @@ std::string wire_name(const testing::TestParamInfo<Wire>& info) {
 ScopedEnv::ScopedEnv(const std::map<std::string, std::string>& variables) {
   for (const auto& [name, value] : variables) {
     const char* old = std::getenv(name.c_str());
+    if (old != nullptr && value == old) continue;
     before_[name] = old == nullptr ? std::nullopt : std::optional<std::string>(old);
     ::setenv(name.c_str(), value.c_str(), 1);
   }

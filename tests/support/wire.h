@@ -34,7 +34,9 @@ std::vector<Wire> one_wire();
 const Wire& wire_by_name(const std::string& name);
 std::string wire_name(const testing::TestParamInfo<Wire>& info);
 
-// Environment variables for the length of a scope. Requires: no other thread reads or writes the environment.
+// Environment variables for the length of a scope. Requires: no other thread reads or writes the environment; but those
+// that have the value already are left alone, since the lock that setenv() takes is not given back in the child of a
+// fork.
 class ScopedEnv {
  public:
   explicit ScopedEnv(const std::map<std::string, std::string>& variables);
