@@ -343,6 +343,7 @@ class SoftQueuePair final : public QueuePair {
   template <typename Culprit>
   bool writes_done_up_to(Culprit&& culprit, WorkStatus status);
   bool is_under_way(std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
+  static void note_failure(SendRing::Entry& entry, WorkStatus status);
   bool take_buffer(Receive& out);
   ZoneId receive_zone() const { return shared_ ? shared_->zone() : zone(); }
   // The check at the post holds while no region has gone and the endpoint has not changed its zone.

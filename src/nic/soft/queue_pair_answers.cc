@@ -115,6 +115,11 @@ void SoftQueuePair::atomic_failed(WorkStatus status) {
   fail_oldest(is_atomic, status);
 }
 
+// What it has failed with before holds.
+void SoftQueuePair::note_failure(SendRing::Entry& entry, WorkStatus status) {
+  if (entry.rdma.progress.failure == WorkStatus::success) entry.rdma.progress.failure = status;
+}
+
 // The stream has it, or has sent the beginning of it.
 bool SoftQueuePair::is_under_way(std::uint64_t number) {
   if (number == sends_.next() || sends_.at(number).kind == WorkKind::bind) return false;
@@ -132,7 +137,7 @@ bool SoftQueuePair::writes_done_up_to(Culprit&& culprit, WorkStatus status) {
     SendRing::Entry& entry = sends_.at(number);
     if (is_write(entry.kind)) entry.finished = true;
   }
-  sends_.at(end).rdma.progress.failure = status;
+  note_failure(sends_.at(end), status);
   retire_finished();
   return true;
 }
@@ -152,10 +157,9 @@ bool SoftQueuePair::read_refused(std::size_t before_it, WorkStatus status) {
 bool SoftQueuePair::oldest_refused(bool (*wanted)(WorkKind), WorkStatus status) {
   base::Guard guard(send_lock_);
   SendRing::Entry* entry = oldest_held(wanted);
-  if (!entry && is_under_way(sends_.unsent()) && wanted(sends_.at(sends_.unsent()).kind)) {
-    entry = &sends_.at(sends_.unsent());
-  }
-  if (entry) entry->rdma.progress.failure = status;
+  // Or one that has only asked for the peer's pages yet.
+  if (!entry && !sends_.all_sent() && wanted(sends_.at(sends_.unsent()).kind)) entry = &sends_.at(sends_.unsent());
+  if (entry) note_failure(*entry, status);
   return entry != nullptr;
 }
 
@@ -172,7 +176,7 @@ void SoftQueuePair::message_refused(const std::function<std::uint32_t()>& sent, 
     SendRing::Entry& entry = sends_.at(number);
     if (is_write(entry.kind) || is_message(entry.kind)) entry.finished = true;
   }
-  if (is_under_way(message)) sends_.at(message).rdma.progress.failure = status;
+  if (is_under_way(message)) note_failure(sends_.at(message), status);
   retire_finished();
 }
 

@@ -142,7 +142,7 @@ bool TcpStream::turn(bool told) {
   if (memory_is_gone) {
     fabric_.adapter().batch().flush();
     base::log(base::LogLevel::warn, "a connection over TCP is cut: memory that was to be sent is not mapped any more");
-    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::request_failed);
     return true;
   }
   if (broken) {

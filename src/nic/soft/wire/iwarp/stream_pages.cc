@@ -84,7 +84,7 @@ void TcpStream::targets_brought(bool there) {
   } else if (current_) {
     queue_pair_.fail_message(*current_, WorkStatus::local_protection);
   } else {
-    queue_pair_.break_connection(WorkStatus::local_protection, CloseReason::local_error);
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);  // it is a receive's, which is flushed
   }
 }
 

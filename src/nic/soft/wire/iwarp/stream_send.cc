@@ -127,7 +127,7 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
       progress.bytes = out_.send({first, message.segments, message.length}, before, limit);
       if (shared) sent_in_pass_ += progress.bytes - before;
       // turn() ends the connection, and this is the request that is to blame.
-      if (out_.memory_is_gone()) [[unlikely]]
+      if (out_.memory_is_gone() && progress.bytes != message.length) [[unlikely]]
         progress.failure = WorkStatus::local_protection;
       if (progress.bytes == message.length) return true;
     }

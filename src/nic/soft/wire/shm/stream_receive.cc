@@ -322,7 +322,8 @@ bool ShmStream::complete_large() {
       case SoftQueuePair::Readiness::not_yet:
         return false;
       case SoftQueuePair::Readiness::no:
-        refuse(Refused::a_message, CloseReason::remote_access);
+        // Its sender has been told that it has arrived, so no other is to blame.
+        queue_pair_.break_connection(WorkStatus::flushed, CloseReason::request_failed);
         return false;
     }
     large_.erase(large_.begin());
