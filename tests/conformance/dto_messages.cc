@@ -125,6 +125,40 @@ TEST_P(DtoMessages, WhatArrivedBeforeAMessageTooLongIsNotToBlame) {
   expect_terminal_event(pair.client_evds.connect.get(), pair.client.get());
 }
 
+// And not what came behind it, which may be all of it that is at hand by then.
+TEST_P(DtoMessages, AMessageThatHasWaitedForABufferTooShortIsToBlameAlone) {
+  // RECV-6, STAT-17, DTO-40
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
+  if (!remote_errors_told(client.ia)) GTEST_SKIP() << "the device does not say what was wrong";
+  for (const DAT_UINT64 too_long : {1U, 2U}) {
+    SCOPED_TRACE(testing::Message() << "message " << too_long);
+    const Pair pair = make_connected_pair();
+    const Lmr source(client.ia, client.pz, kLarge);
+    const Lmr target(server.ia, server.pz, kLarge);
+    const Lmr sink(server.ia, server.pz, kLarge);
+    fill_pattern(source.bytes(), 6);
+    post_large_send(pair.client, source, 1);
+    post_large_send(pair.client, source, 2);
+    ASSERT_THAT(rdma_write(pair.client, source.triplet(0, 8), target.remote(0, 8), 3), Succeeds());
+    ASSERT_TRUE(eventually([&] { return has_pattern(target.bytes().first(8), 6); }));
+    for (DAT_UINT64 i = 1; i <= too_long; ++i) {
+      DAT_LMR_TRIPLET buffer = sink.triplet(0, i == too_long ? 8 : kLarge);
+      ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &buffer, cookie(i), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+    }
+    for (DAT_UINT64 i = 1; i <= too_long; ++i) {
+      const auto status = i == too_long ? DAT_DTO_ERR_LOCAL_LENGTH : DAT_DTO_SUCCESS;
+      EXPECT_EQ(expect_completion(pair.server_evds.recv.get(), status).user_cookie.as_64, i);
+    }
+    for (DAT_UINT64 i = 1; i <= 3; ++i) {
+      const auto status = i < too_long    ? DAT_DTO_SUCCESS
+                          : i == too_long ? DAT_DTO_ERR_REMOTE_RESPONDER
+                                          : DAT_DTO_ERR_FLUSHED;
+      EXPECT_EQ(expect_completion(pair.client_evds.request.get(), status).user_cookie.as_64, i);
+    }
+    expect_terminal_event(pair.client_evds.connect.get(), pair.client.get());
+  }
+}
+
 TEST_P(DtoMessages, AMessageTooLongForItsBufferFails) {
   // RECV-6, RECV-7, STAT-3, STAT-9, STAT-15, STAT-17, STAT-18, PROT-4
   for (const std::size_t length : {std::size_t{9}, kBytes, kLarge}) {

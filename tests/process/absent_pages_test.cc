@@ -383,8 +383,8 @@ TEST_P(AbsentBuffers, ThatAreUnmappedFailTheRequestThatSendsThemAndNoneBeforeIt)
   memory_ = memory_.first(kLost);
 }
 
-// DTO-40: what waits for the peer before it is not to blame. It is waited for where the message has not begun; where the
-// peer was to fetch it, and cannot, the connection ends at once.
+// DTO-40: what waits for the peer before it is not to blame. It is waited for where the message has not begun; where
+// the peer was to fetch it, and cannot, the connection ends at once.
 TEST_P(AbsentBuffers, ThatAreUnmappedFailTheMessageOfWhichTheyAreAndNotTheOneBeforeIt) {
   constexpr std::size_t kLost = kBytes / 2;
   constexpr std::size_t kFirst = 5 * kPage;  // it waits for the peer's answer on all wires
@@ -429,6 +429,60 @@ TEST_P(AbsentBuffers, AReadThatWaitsIsNotToBlameForAWriteThatIsRefused) {
   EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 1U);
   EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_REMOTE_ACCESS).user_cookie.as_64, 2U);
   expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
+// The same of a message that is too long for its buffer, or finds none in time.
+TEST_P(AbsentBuffers, AReadThatWaitsIsNotToBlameForAMessageThatFails) {
+  if (GetParam().name == "shm") GTEST_SKIP() << "within a process the post itself touches the memory";
+  constexpr std::size_t kMessage = 5 * kPage;  // it waits for the peer's answer on all wires
+  Wire impatient = GetParam();
+  impatient.env["DAT_RNR_TIMEOUT_MS"] = "50";
+  for (const bool too_long : {true, false}) {
+    SCOPED_TRACE(too_long ? "too long" : "no buffer");
+    Side peer(impatient);
+    const Lmr memory(peer.ia, peer.pz, kBytes);
+    const Connection connection = connect_pair(*side_, peer);
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory.bytes().data());
+    const std::size_t offset = (begin + kPage - 1) / kPage * kPage - begin;
+    const AbsentMemory absent(memory.bytes().subspan(offset, kPage));
+    DAT_DTO_COOKIE first, second;
+    first.as_64 = 1;
+    second.as_64 = 2;
+    DAT_LMR_TRIPLET sink = here_->triplet(0, kPage);
+    const DAT_RMR_TRIPLET target = memory.remote(offset, kPage);
+    require(dat_ep_post_rdma_read(connection.server.get(), 1, &sink, first, &target, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_rdma_read");
+    if (too_long) {
+      DAT_LMR_TRIPLET buffer = memory.triplet(kBytes / 2, 8);
+      require(dat_ep_post_recv(connection.client.get(), 1, &buffer, {}, DAT_COMPLETION_DEFAULT_FLAG),
+              "dat_ep_post_recv");
+    }
+    DAT_LMR_TRIPLET source = here_->triplet(kBytes / 2, kMessage);
+    require(dat_ep_post_send(connection.server.get(), 1, &source, second, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_send");
+    EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 1U);
+    EXPECT_EQ(expect_completion(side_->request.get(),
+                                too_long ? DAT_DTO_ERR_REMOTE_RESPONDER : DAT_DTO_ERR_RECEIVER_NOT_READY)
+                  .user_cookie.as_64,
+              2U);
+    expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  }
+}
+
+// DTO-40, STAT-9: nor is the message that is sent, in memory that is there, to blame for a Read of the peer's.
+TEST_P(AbsentBuffers, ThatAreUnmappedFailTheReadOfThePeerAndNoneOfItsOwner) {
+  if (GetParam().name == "shm") GTEST_SKIP() << "within a process the post itself touches the memory";
+  constexpr std::size_t kLost = kBytes / 2;
+  ASSERT_EQ(::munmap(memory_.data() + kLost, kBytes - kLost), 0);
+  DAT_LMR_TRIPLET sink = there_->triplet(0, kPage);
+  const DAT_RMR_TRIPLET lost = here_->remote(kLost, kPage);
+  DAT_DTO_COOKIE number;
+  number.as_64 = 7;
+  require(dat_ep_post_rdma_read(good_->client.get(), 1, &sink, number, &lost, DAT_COMPLETION_DEFAULT_FLAG),
+          "dat_ep_post_rdma_read");
+  EXPECT_EQ(expect_completion(other_side_->request.get(), DAT_DTO_ERR_REMOTE_ACCESS).user_cookie.as_64, 7U);
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  memory_ = memory_.first(kLost);
 }
 
 // Small ones are put in place by another way.

@@ -14,12 +14,11 @@ constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
 
 }  // namespace
 
-OwnPages::OwnPages(SoftAdapter& adapter, std::function<void()> come_back,
-                   std::function<void(bool there, std::uint64_t address)> brought)
+OwnPages::OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(const Brought&)> brought)
     : adapter_(adapter), come_back_(std::move(come_back)), request_([this, brought = std::move(brought)](bool there) {
-        const std::uint64_t address = wanted_.address;
+        const Brought news{there, wanted_.address, wanted_.to_write};
         state_.store(State::nothing, std::memory_order_release);
-        brought(there, address);
+        brought(news);
       }) {}
 
 OwnPages::~OwnPages() {

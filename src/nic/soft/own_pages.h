@@ -35,10 +35,15 @@ class OwnPages {
  public:
   using CopiedBy = ResidentPages::CopiedBy;
 
-  // `come_back`: has bring() called soon; from any thread. `brought`: with the engine, from nowhere in particular;
-  // false if the memory at that address, which was asked for, cannot be read, or written, or is nothing at all.
-  OwnPages(SoftAdapter& adapter, std::function<void()> come_back,
-           std::function<void(bool there, std::uint64_t address)> brought);
+  // What has become of memory that was asked for.
+  struct Brought {
+    bool there;  // if not, it cannot be read, or written, or is nothing at all
+    std::uint64_t address;
+    bool to_write;
+  };
+
+  // `come_back`: has bring() called soon; from any thread. `brought`: with the engine, from nowhere in particular.
+  OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(const Brought&)> brought);
   ~OwnPages();
   OwnPages(const OwnPages&) = delete;
   OwnPages& operator=(const OwnPages&) = delete;

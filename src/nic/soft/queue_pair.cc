@@ -437,6 +437,7 @@ void SoftQueuePair::reset() {
   peer_takes_ = 0;
   peer_closing_ = false;
   failed_status_ = WorkStatus::success;
+  unwanted_ = 0;
   reached_ = {};
 }
 

@@ -167,6 +167,8 @@ class SoftQueuePair final : public QueuePair {
   }
   // The same if it is as nearly all are: false may also mean that nothing has happened.
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited);
+  // The next receive, if there is one, is no reason to end the connection.
+  bool next_takes(std::uint64_t length);
   // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
   // The same of immediate data, behind a Write of that length, which is in place.
@@ -177,6 +179,7 @@ class SoftQueuePair final : public QueuePair {
   bool broken() const { return state() == State::ending || state() == State::closed; }
   // What a message has ended the connection with on its own account, if one has.
   WorkStatus message_failure() const { return failed_status_; }
+  const Incoming* failed_message() const { return failed_message_; }  // null also where it has left no trace
   bool peer_closing() const { return peer_closing_; }
   // Puts the queue pair in line for receive buffers; receives_available() will come.
   void wait_for_receive();
@@ -203,7 +206,9 @@ class SoftQueuePair final : public QueuePair {
   // False: it is none that we know.
   bool write_refused(std::uint32_t key, std::uint64_t address, WorkStatus status);
   bool read_refused(std::size_t before_it, WorkStatus status);
-  bool oldest_refused(bool (*wanted)(WorkKind), WorkStatus status);
+  // The same of one that is known by its number, or by how many of its kind that the stream holds come before it.
+  void request_refused(std::uint64_t number, WorkStatus status);
+  bool request_refused(bool (*wanted)(WorkKind), std::size_t before_it, WorkStatus status);
   // The same of a message, a Send or a Write with immediate data: so many have been sent from that one on, none if it
   // is still being sent. The messages before it have been done, too.
   void message_refused(const std::function<std::uint32_t()>& sent, WorkStatus status);
@@ -455,6 +460,7 @@ class SoftQueuePair final : public QueuePair {
   Ending ending_;
   std::vector<std::byte> rejection_;          // the private data that came with it, until it is reported
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
+  std::uint64_t unwanted_ = 0;                // bytes that are still to come for a Read that has failed
   WorkStatus failed_status_ = WorkStatus::success;
   bool peer_closing_ = false;  // the peer closed in order; what it sent before is still to be delivered
   ReceivePool::Asker asker_{*this};

@@ -154,13 +154,21 @@ bool SoftQueuePair::read_refused(std::size_t before_it, WorkStatus status) {
   return writes_done_up_to(is_it, status);
 }
 
-bool SoftQueuePair::oldest_refused(bool (*wanted)(WorkKind), WorkStatus status) {
+void SoftQueuePair::request_refused(std::uint64_t number, WorkStatus status) {
   base::Guard guard(send_lock_);
-  SendRing::Entry* entry = oldest_held(wanted);
-  // Or one that has only asked for the peer's pages yet.
-  if (!entry && !sends_.all_sent() && wanted(sends_.at(sends_.unsent()).kind)) entry = &sends_.at(sends_.unsent());
-  if (entry) note_failure(*entry, status);
-  return entry != nullptr;
+  if (SendRing::Entry* const entry = sends_.find(number)) note_failure(*entry, status);
+}
+
+bool SoftQueuePair::request_refused(bool (*wanted)(WorkKind), std::size_t before_it, WorkStatus status) {
+  base::Guard guard(send_lock_);
+  // Or the next to be sent, if it has only asked for the peer's pages yet.
+  for (std::uint64_t number = sends_.first(); number != sends_.next() && number <= sends_.unsent(); ++number) {
+    SendRing::Entry& entry = sends_.at(number);
+    if (!is_held(entry, wanted) || before_it-- != 0) continue;
+    note_failure(entry, status);
+    return true;
+  }
+  return false;
 }
 
 void SoftQueuePair::message_refused(const std::function<std::uint32_t()>& sent, WorkStatus status) {
@@ -224,9 +232,19 @@ bool SoftQueuePair::read_placed(std::size_t count) {
 }
 
 bool SoftQueuePair::place_read(const std::byte* bytes, std::size_t count) {
+  if (unwanted_ != 0) {
+    if (count > unwanted_) return false;
+    unwanted_ -= count;
+    return true;
+  }
   std::array<iovec, kSegmentsMax> pieces;
   const std::optional<std::size_t> used = aim_read(0, count, pieces);
   if (!used) {
+    {
+      base::Guard guard(send_lock_);
+      const SendRing::Entry* entry = oldest_read();
+      unwanted_ = entry->length - entry->rdma.progress.bytes - count;
+    }
     read_failed(WorkStatus::local_protection);
     return true;
   }

@@ -164,6 +164,11 @@ bool SoftQueuePair::deliver_otherwise(const std::byte* bytes, std::size_t length
   return true;
 }
 
+bool SoftQueuePair::next_takes(std::uint64_t length) {
+  const ReceivePool::Slot* const next = pool().next();
+  return !next || check_buffer(*next, next->all(), length) == WorkStatus::success;
+}
+
 std::size_t SoftQueuePair::aim_next(std::size_t count, std::span<iovec> pieces) {
   const ReceivePool::Slot* const next = pool().next();
   if (!next) return 0;

@@ -65,13 +65,13 @@ TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
       sinks_(unpredictable()),
       sources_(
           fabric.adapter(), [this] { fabric_.come_back(turn_); },
-          [this](bool there, std::uint64_t at) { own_pages_brought(there, at); }),
+          [this](const OwnPages::Brought& news) { own_pages_brought(news); }),
       read_sources_(
           fabric.adapter(), [this] { fabric_.come_back(turn_); },
-          [this](bool there, std::uint64_t) { read_source_brought(there); }),
+          [this](const OwnPages::Brought& news) { read_source_brought(news); }),
       targets_(
           fabric.adapter(), [this] { fabric_.come_back(turn_); },
-          [this](bool there, std::uint64_t) { targets_brought(there); }) {}
+          [this](const OwnPages::Brought& news) { targets_brought(news.there); }) {}
 
 TcpStream::~TcpStream() {
   drop_parked();
@@ -220,10 +220,40 @@ void TcpStream::refuse(TerminateCode code, CloseReason reason) {
   refuse_in_words(code, reason);
 }
 
-// Of a message whose segments have gone by.
-void TcpStream::refuse_parked(TerminateCode code, CloseReason reason) {
-  last_words_bytes_ = write_terminate(terminate_for(code, {}, 0), last_words_);
+// The segments of that message may have gone by; what is known of them makes a header.
+void TcpStream::prepare_last_words_on_message(TerminateCode code, std::uint32_t invalidates) {
+  if (parked_.empty() && (whole_ || (into_ == Into::message && step_ != Step::front))) {
+    prepare_last_words(code);
+    return;
+  }
+  SegmentHeader header;
+  header.opcode = invalidates != 0 ? Opcode::send_invalidate : Opcode::send;
+  header.last = true;
+  header.stag = invalidates;
+  header.sequence = sends_delivered_ + 1;
+  std::array<std::byte, kUntaggedHeaderBytes> bytes;
+  write_segment_header(header, bytes);
+  Terminate message;
+  message.code = code;
+  message.segment_header = bytes;
+  last_words_bytes_ = write_terminate(message, last_words_);
+}
+
+void TcpStream::refuse_parked(TerminateCode code, CloseReason reason, std::uint32_t invalidates) {
+  prepare_last_words_on_message(code, invalidates);
   refuse_in_words(code, reason);
+}
+
+// Which of the peer's requests is at fault, if that is known.
+void TcpStream::prepare_last_words_for(CloseReason reason) {
+  const WorkStatus failure = queue_pair_.message_failure();
+  if (failure == WorkStatus::local_length) {
+    prepare_last_words_on_message(ddp_error::kMessageTooLong);
+  } else if (failure != WorkStatus::success || reason == CloseReason::receiver_not_ready) {
+    prepare_last_words_on_message(code_of(reason));
+  } else {
+    last_words_bytes_ = write_terminate(terminate_for(code_of(reason), {}, 0), last_words_);
+  }
 }
 
 void TcpStream::refuse_in_words(TerminateCode code, CloseReason reason) {
@@ -256,11 +286,14 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   if (!message.segment_header.empty() && !parse_segment_header(message.segment_header, offender)) {
     bool found = false;
     if (offender.opcode == Opcode::write) {
-      found = queue_pair_.write_refused(offender.stag, offender.tagged_offset, SoftQueuePair::status_of(reason));
+      const bool known =
+          queue_pair_.write_refused(offender.stag, offender.tagged_offset, SoftQueuePair::status_of(reason));
+      found = known || writes_complete_early();
     } else if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
       // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
-      found = queue_pair_.read_refused(reads_asked_before(offender.sequence), SoftQueuePair::status_of(reason));
+      const std::optional<std::size_t> before = reads_asked_before(offender.sequence);
+      found = before && queue_pair_.read_refused(*before, SoftQueuePair::status_of(reason));
     } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
       const auto sent = [&] {
         base::Guard guard(tx_lock_);
@@ -278,12 +311,20 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   }
 }
 
-// Requests of the program that are answered before that one, which the peer names.
-std::size_t TcpStream::reads_asked_before(std::uint32_t sequence) {
+// Nothing is asked behind them that the peer would answer.
+bool TcpStream::writes_complete_early() {
+  base::Guard guard(tx_lock_);
+  return !terms_.reads_known || terms_.reads_out == 0;
+}
+
+// Requests of the program that are answered before that one, which the peer names. Nothing: it is none of the program's
+// that is under way.
+std::optional<std::size_t> TcpStream::reads_asked_before(std::uint32_t sequence) {
   base::Guard guard(tx_lock_);
   const std::size_t from_it_on = request_sequence_ - sequence;
-  if (from_it_on > asked_.size()) return 0;  // that is no sequence of what is under way
+  if (from_it_on == 0 || from_it_on > asked_.size()) return std::nullopt;
   const std::span<const Asked> before = std::span(asked_).first(asked_.size() - from_it_on);
+  if (asked_[before.size()].ours) return std::nullopt;
   return static_cast<std::size_t>(
       std::count_if(before.begin(), before.end(), [](const Asked& asked) { return !asked.ours; }));
 }
@@ -363,18 +404,15 @@ void TcpStream::hang_up() {
 void TcpStream::close(CloseReason reason) {
   if (closed_ && !socket_) return;
   closed_ = true;
+  const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
+  if (!in_order && last_words_bytes_ == 0) prepare_last_words_for(reason);
   drop_parked();
   if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting) && fabric_.engine().descriptors_are_ours()) {
     base::Guard guard(tx_lock_);
     if (std::exchange(owes_word_, false)) say(Signal::delivered, sends_delivered_);
-    if (reason == CloseReason::graceful || reason == CloseReason::abrupt) {
+    if (in_order) {
       say(Signal::goodbye, static_cast<std::uint32_t>(reason));
     } else {
-      if (last_words_bytes_ == 0 && queue_pair_.message_failure() == WorkStatus::local_length) {
-        prepare_last_words(ddp_error::kMessageTooLong);
-      } else if (last_words_bytes_ == 0) {
-        last_words_bytes_ = write_terminate(terminate_for(code_of(reason), {}, 0), last_words_);
-      }
       SegmentHeader header;
       header.opcode = Opcode::terminate;
       header.last = true;

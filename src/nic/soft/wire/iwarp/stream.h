@@ -139,11 +139,15 @@ class TcpStream final : public Stream {
   Transmitter take_line();
   void hang_up();
   void terminated(std::span<const std::byte> payload);
-  std::size_t reads_asked_before(std::uint32_t sequence);
+  bool writes_complete_early();
+  std::optional<std::size_t> reads_asked_before(std::uint32_t sequence);
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
-  void refuse_parked(TerminateCode code, CloseReason reason);
+  void refuse_parked(TerminateCode code, CloseReason reason, std::uint32_t invalidates);
   void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
   void prepare_last_words(TerminateCode code);                   // on the segment that is arriving
+  // On the message that would be delivered next: all before it have been.
+  void prepare_last_words_on_message(TerminateCode code, std::uint32_t invalidates = 0);
+  void prepare_last_words_for(CloseReason reason);
   template <typename Action>
   void or_break(Action&& action) {
     try {
@@ -173,6 +177,8 @@ class TcpStream final : public Stream {
   bool one_delivered(std::uint32_t sequence);
   bool serve_reads();
   bool serve_atomic(Served& served);
+  RegionCheck source_of(const Served& served, std::uint64_t& where);
+  bool touches(const Served& served, std::uint64_t address);
   void refuse_read(const Served& read, RegionCheck check);
   static TerminateCode refusal_of(RegionCheck check, bool reads);
 
@@ -219,8 +225,8 @@ class TcpStream final : public Stream {
   bool can_be_written(std::span<const iovec> pieces);
   bool next_buffer_there(std::size_t bytes);
   bool result_there();
-  void own_pages_brought(bool there, std::uint64_t address);  // for sending
-  void read_source_brought(bool there);
+  void own_pages_brought(const OwnPages::Brought& news);    // for sending
+  void read_source_brought(const OwnPages::Brought& news);  // for what the peer reads and changes
   void targets_brought(bool there);
   void limit_wait_for_memory();
   void give_memory_up();

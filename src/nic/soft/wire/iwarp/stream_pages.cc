@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/atomic_word.h"
 #include "nic/soft/wire/iwarp/stream.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -42,23 +43,27 @@ bool TcpStream::result_there() {
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 
-void TcpStream::own_pages_brought(bool there, std::uint64_t address) {
+void TcpStream::own_pages_brought(const OwnPages::Brought& news) {
   if (closed_) return;
-  if (there) {
-    fabric_.come_back(turn_);
-  } else if (!queue_pair_.fail_blocked(address, WorkStatus::local_protection)) {
-    fabric_.come_back(turn_);  // who wanted it is no more, or asks again
+  if (news.there || !queue_pair_.fail_blocked(news.address, WorkStatus::local_protection)) {
+    fabric_.come_back(turn_);  // if it is not there, who wanted it is no more, or asks again
   }
 }
 
-// For what the peer reads.
-void TcpStream::read_source_brought(bool there) {
+// Those behind the first have not been looked at.
+void TcpStream::read_source_brought(const OwnPages::Brought& news) {
   if (closed_) return;
-  if (there || served_.empty()) {
-    fabric_.come_back(turn_);
-  } else {
+  if (!news.there && !served_.empty() && touches(served_.front(), news.address)) {
     refuse_read(served_.front(), RegionCheck::out_of_bounds);
+  } else {
+    fabric_.come_back(turn_);
   }
+}
+
+bool TcpStream::touches(const Served& served, std::uint64_t address) {
+  std::uint64_t where = 0;
+  const std::uint64_t length = served.atomic ? kAtomicBytes : served.request.bytes;
+  return source_of(served, where) == RegionCheck::ok && address - where < length;
 }
 
 // What waits looks again, and meets what the memory has become.
@@ -84,7 +89,9 @@ void TcpStream::targets_brought(bool there) {
   } else if (current_) {
     queue_pair_.fail_message(*current_, WorkStatus::local_protection);
   } else {
-    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);  // it is a receive's, which is flushed
+    // It is that of the receive for the next message, which is flushed with the others.
+    prepare_last_words_on_message(rdmap_error::kStreamCatastrophic);
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
   }
 }
 

@@ -124,10 +124,11 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
         somebody_waits_ = true;
         return false;
       }
+      const bool another_is_to_blame = out_.memory_is_gone();
       progress.bytes = out_.send({first, message.segments, message.length}, before, limit);
       if (shared) sent_in_pass_ += progress.bytes - before;
-      // turn() ends the connection, and this is the request that is to blame.
-      if (out_.memory_is_gone() && progress.bytes != message.length) [[unlikely]]
+      // turn() ends the connection.
+      if (out_.memory_is_gone() && !another_is_to_blame) [[unlikely]]
         progress.failure = WorkStatus::local_protection;
       if (progress.bytes == message.length) return true;
     }
@@ -326,9 +327,7 @@ bool TcpStream::serve_reads() {
     const ReadRequest& request = read.request;
     std::uint64_t where = 0;
     if (request.bytes > 0) {
-      const RegionCheck check = fabric_.adapter().regions().resolve(
-          request.source_stag, request.source_offset, request.bytes, queue_pair_.user(), access::kRemoteRead, where);
-      if (check != RegionCheck::ok) {
+      if (const RegionCheck check = source_of(read, where); check != RegionCheck::ok) {
         refuse_read(read, check);
         return true;
       }
@@ -338,6 +337,7 @@ bool TcpStream::serve_reads() {
     first.stag = request.sink_stag;
     first.tagged_offset = request.sink_offset;
     bool whole = false;
+    bool memory_is_gone = false;
     {
       base::Guard guard(tx_lock_);
       if (out_.blocked() || out_.broken()) return moved;  // turn() comes again
@@ -358,8 +358,13 @@ bool TcpStream::serve_reads() {
         sent_in_pass_ += offset - read.offset;
         read.offset = static_cast<std::uint32_t>(offset);
         whole = offset == request.bytes;
+        memory_is_gone = out_.memory_is_gone();
       }
       if (!whole && (!out_.blocked() || out_.broken())) fabric_.come_back(turn_);
+    }
+    if (memory_is_gone) [[unlikely]] {
+      refuse_read(read, RegionCheck::out_of_bounds);
+      return true;
     }
     if (!whole) return moved;
     moved = true;
@@ -368,13 +373,23 @@ bool TcpStream::serve_reads() {
   return moved;
 }
 
+RegionCheck TcpStream::source_of(const Served& served, std::uint64_t& where) {
+  const RegionTable& regions = fabric_.adapter().regions();
+  if (!served.atomic) {
+    const ReadRequest& read = served.request;
+    return regions.resolve(read.source_stag, read.source_offset, read.bytes, queue_pair_.user(), access::kRemoteRead,
+                           where);
+  }
+  const AtomicRequest& atomic = *served.atomic;
+  return regions.resolve(atomic.stag, atomic.offset, kAtomicBytes, queue_pair_.user(), access::kRemoteAtomic, where);
+}
+
 // Once, however often its answer finds no room. False: not yet, or the connection has just ended.
 bool TcpStream::serve_atomic(Served& served) {
   const AtomicRequest& request = *served.atomic;
   if (!served.was) {
     std::uint64_t where = 0;
-    RegionCheck check = fabric_.adapter().regions().resolve(request.stag, request.offset, kAtomicBytes,
-                                                            queue_pair_.user(), access::kRemoteAtomic, where);
+    RegionCheck check = source_of(served, where);
     if (check == RegionCheck::ok && where % kAtomicBytes != 0) check = RegionCheck::out_of_bounds;
     if (check != RegionCheck::ok) {
       refuse_read(served, check);

@@ -18,7 +18,7 @@
 namespace anydat::nic::soft::shm {
 
 inline constexpr std::uint32_t kMagic = 0x54444e41;  // "ANDT"
-inline constexpr std::uint32_t kVersion = 10;
+inline constexpr std::uint32_t kVersion = 11;
 
 inline constexpr std::size_t kCellBytes = 64;
 inline constexpr std::size_t kCellHeaderBytes = 16;
@@ -222,10 +222,11 @@ struct AtomicBody {
   AtomicOperation operation;
 };
 static_assert(sizeof(AtomicBody) <= kCellBytes - kCellHeaderBytes);
-// What of the other side's the sender of a `close` does not carry out; the oldest of that kind, where it is said.
+// What of the other side's the sender of a `close` does not carry out.
 enum class Refused : std::uint32_t { the_oldest, a_write, a_read, a_message };  // an atomic operation is a Read
 struct CloseBody {
   Refused what;
+  std::uint32_t which;  // a_read: so many before it are not answered; a_message: the number of its `announce`
 };
 struct AtomicDoneBody {
   std::uint64_t was;  // the word before

@@ -26,7 +26,7 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       name_(fabric.add(*this)),
       own_pages_(
           fabric.adapter(), [this] { link_->come_back(*this); },
-          [this](bool there, std::uint64_t at) { own_pages_brought(there, at); }),
+          [this](const OwnPages::Brought& news) { own_pages_brought(news); }),
       pages_for_peer_([this](bool there) {
         if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
       }),
@@ -41,14 +41,15 @@ ShmStream::~ShmStream() {
   if (link_) link_->remove(*this);
 }
 
-void ShmStream::own_pages_brought(bool there, std::uint64_t address) {
+void ShmStream::own_pages_brought(const OwnPages::Brought& news) {
   if (closed_) return;
+  const auto fail = [&] { return news.to_write ? fail_written(news.address) : fail_read(news.address); };
   // If nobody is found, who wanted it is no more.
-  if (there || !(fail_sender(address) || fail_receiver(address))) link_->come_back(*this);
+  if (news.there || !fail()) link_->come_back(*this);
 }
 
-// DTO-40: of what is being sent, what has memory there. False: nothing has.
-bool ShmStream::fail_sender(std::uint64_t address) {
+// DTO-40: what reads memory there, for this side or the peer. False: nothing does.
+bool ShmStream::fail_read(std::uint64_t address) {
   const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
   for (std::uint32_t sequence = retired_.load(std::memory_order_relaxed); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
@@ -61,18 +62,23 @@ bool ShmStream::fail_sender(std::uint64_t address) {
     finish(entry, WorkStatus::local_protection);
     return true;
   }
-  return queue_pair_.fail_blocked(address, WorkStatus::local_protection);
+  return queue_pair_.fail_blocked(address, WorkStatus::local_protection) || fail_served(address, false);
 }
 
-// Of what arrives, or is read by the peer.
-bool ShmStream::fail_receiver(std::uint64_t address) {
+// The same of what writes.
+bool ShmStream::fail_written(std::uint64_t address) {
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
     queue_pair_.fail_message(*large.message, WorkStatus::local_protection);
     return true;
   }
-  if (served_reads_.empty()) return false;
-  const Served& read = served_reads_.front();  // those behind it have not been looked at
+  return fail_served(address, true);
+}
+
+// Of Reads and atomic operations of the peer; those behind the first have not been looked at.
+bool ShmStream::fail_served(std::uint64_t address, bool writes) {
+  if (served_reads_.empty() || served_reads_.front().atomic.has_value() != writes) return false;
+  const Served& read = served_reads_.front();
   const std::uint64_t length = read.atomic ? kAtomicBytes : read.request.length;
   std::uint64_t where = 0;
   if (!opens(read.atomic ? read.atomic->key : read.request.key,
@@ -81,7 +87,7 @@ bool ShmStream::fail_receiver(std::uint64_t address) {
     return true;
   }
   if (address - where >= length) return false;
-  refuse(Refused::a_read, CloseReason::remote_access);
+  refuse({Refused::a_read, 0}, CloseReason::remote_access);
   return true;
 }
 
@@ -306,7 +312,6 @@ void ShmStream::let_go_again() {
 void ShmStream::close(CloseReason reason) {
   if (closed_) return;
   closed_ = true;
-  parked_.clear();
   if (queue_pair_.state() == SoftQueuePair::State::connecting) {
     if (link_) {
       link_->send_control(CellKind::cancel, 0, name_);
@@ -316,36 +321,55 @@ void ShmStream::close(CloseReason reason) {
   } else {
     // The reason is that of the oldest request that the peer still holds.
     tell_puts_done();
-    const bool completed = delivers_completed_ && reason != CloseReason::graceful && reason != CloseReason::abrupt;
-    const CloseReason told = completed ? CloseReason::request_failed : reason;
-    const CloseBody body{refused_};
-    const std::size_t bodies = completed || refused_ == Refused::the_oldest ? 0 : 1;
+    const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
+    const CloseReason told = in_order ? reason : blame_message(reason);
+    const std::size_t bodies = refused_.what == Refused::the_oldest ? 0 : 1;
     link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(told),
-                        std::as_bytes(std::span(&body, bodies)));
+                        std::as_bytes(std::span(&refused_, bodies)));
   }
+  parked_.clear();
 }
 
-void ShmStream::refuse(Refused what, CloseReason reason) {
+// If it is one that ends the connection on its own account. One that has completed at its sender leaves nobody to
+// blame.
+CloseReason ShmStream::blame_message(CloseReason reason) {
+  if (delivers_completed_) return CloseReason::request_failed;
+  const auto large = std::find_if(large_.begin(), large_.end(),
+                                  [&](const Large& it) { return it.message == queue_pair_.failed_message(); });
+  if (begins_announced_) {
+    refused_ = {Refused::a_message, *begins_announced_};
+  } else if (large != large_.end()) {
+    refused_ = {Refused::a_message, large->sequence};
+  } else if (reason == CloseReason::receiver_not_ready && !parked_.empty()) {
+    if (!parked_.front().announcement) return CloseReason::request_failed;
+    refused_ = {Refused::a_message, parked_.front().sequence};
+  }
+  return reason;
+}
+
+void ShmStream::refuse(const CloseBody& what, CloseReason reason) {
   refused_ = what;
   queue_pair_.break_connection(WorkStatus::flushed, reason);
 }
 
-void ShmStream::close_arrived(CloseReason reason, Refused refused) {
+void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
   if (closed_) return;
-  const auto blame = [&](bool (*kind)(WorkKind)) {
-    if (queue_pair_.oldest_refused(kind, SoftQueuePair::status_of(reason))) reason = CloseReason::request_failed;
-  };
-  switch (refused) {
+  const WorkStatus status = SoftQueuePair::status_of(reason);
+  switch (refused.what) {
     case Refused::the_oldest:
       break;
     case Refused::a_write:
-      blame(is_write);
+      if (queue_pair_.request_refused(is_write, 0, status)) reason = CloseReason::request_failed;
       break;
     case Refused::a_read:
-      blame(is_read);
+      if (queue_pair_.request_refused(is_read, refused.which, status)) reason = CloseReason::request_failed;
       break;
     case Refused::a_message:
-      blame(is_message);
+      // One that has completed leaves nobody to blame.
+      if (const Announced* const entry = announced(refused.which);
+          entry && entry->state.load() != Announced::State::done)
+        queue_pair_.request_refused(entry->number, status);
+      reason = CloseReason::request_failed;
       break;
   }
   if (reason != CloseReason::graceful) {
@@ -357,13 +381,13 @@ void ShmStream::close_arrived(CloseReason reason, Refused refused) {
 
 bool ShmStream::close_arrived(const CellView& view) {
   if (view.aux > static_cast<std::uint32_t>(CloseReason::request_failed)) return false;
-  CloseBody body{Refused::the_oldest};
+  CloseBody body{};
   if (view.length != 0) {
     if (view.length != sizeof body || view.body_room < sizeof body) return false;
     std::memcpy(&body, view.body, sizeof body);
     if (body.what > Refused::a_message) return false;
   }
-  close_arrived(static_cast<CloseReason>(view.aux), body.what);
+  close_arrived(static_cast<CloseReason>(view.aux), body);
   return true;
 }
 

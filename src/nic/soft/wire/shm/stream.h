@@ -66,7 +66,7 @@ class ShmStream final : public Stream {
   bool accept_arrived(const CellView& view);
   bool redirect_arrived(const CellView& view);
   void piece_arrived(const CellView& view, const std::byte* bytes);
-  void close_arrived(CloseReason reason, Refused refused = Refused::the_oldest);
+  void close_arrived(CloseReason reason, const CloseBody& refused = {});
   void let_posts_end() { queue_pair_.let_posts_end(); }
   ZoneId scope() const { return queue_pair_.scope(); }
   void link_lost(WorkStatus why);
@@ -144,12 +144,14 @@ class ShmStream final : public Stream {
   enum class Step : std::uint8_t { moved, no_room, unusable };
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
-  void own_pages_brought(bool there, std::uint64_t address);
-  bool fail_sender(std::uint64_t address);
-  bool fail_receiver(std::uint64_t address);
+  void own_pages_brought(const OwnPages::Brought& news);
+  bool fail_read(std::uint64_t address);
+  bool fail_written(std::uint64_t address);
+  bool fail_served(std::uint64_t address, bool writes);
   bool close_arrived(const CellView& view);
   // Ends the connection for something that the peer has asked for, and says for what.
-  void refuse(Refused what, CloseReason reason);
+  void refuse(const CloseBody& what, CloseReason reason);
+  CloseReason blame_message(CloseReason reason);
 
   // RDMA: stream_rdma.cc, and of the peer: stream_rdma_served.cc
   static constexpr int kPiecesPerTurn = 32;  // through the bulk ring; the engine or the send lock is held meanwhile
@@ -195,7 +197,10 @@ class ShmStream final : public Stream {
   }
   // As whom this side uses the peer's memory.
   RegionUser remote_user() const { return {remote_terms_.zone, remote_terms_.scope}; }
-  bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where);
+  // What a Read of the peer is refused with that comes behind so many that are not answered.
+  static CloseBody read_behind(std::size_t reads) { return {Refused::a_read, static_cast<std::uint32_t>(reads)}; }
+  bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where,
+             std::size_t reads_before_it = 0);
 
   // Receiving: stream_receive.cc
   template <typename Deliver>
@@ -209,8 +214,9 @@ class ShmStream final : public Stream {
   bool announce_arrived(const CellView& view);
   bool immediate_arrived(const CellView& view);
   bool deliver_invalidating(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key);
-  bool may_invalidate(std::uint32_t key);
+  bool may_begin(std::uint64_t length);
   bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
+  Incoming* begin(std::uint64_t length, bool solicited, std::uint32_t invalidates);
   Large::Way choose_way(const AnnounceBody& body, Large& large);
   void part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count);
   bool pushed_arrived(std::uint32_t sequence);
@@ -320,7 +326,8 @@ class ShmStream final : public Stream {
   std::uint32_t puts_done_ = 0;   // Writes of the peer; likewise
   // A message is being delivered that has completed at its sender: what comes behind it is not to blame for it.
   bool delivers_completed_ = false;
-  Refused refused_ = Refused::the_oldest;
+  std::optional<std::uint32_t> begins_announced_;  // the number of that message, which is not among large_ yet
+  CloseBody refused_{};
 };
 
 }  // namespace anydat::nic::soft::shm

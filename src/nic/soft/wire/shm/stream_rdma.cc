@@ -276,8 +276,6 @@ bool ShmStream::faulted_in_arrived(std::uint32_t outcome) {
 // depends on it: who stops polling looks within a millisecond, as for any message.
 bool ShmStream::peer_is_faster(const SendRequest& message, std::uint64_t shift) {
   if (message.segments.size() != 1) return false;
-  // It fails the oldest request that this side holds.
-  if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) return false;
   PeerMemory& peer = link_->peer_memory();
   if (!link_->peer_polls() || peer.ready() != CopyOutcome::copied) return false;
   if (!link_->peer_expects()) {
@@ -328,11 +326,7 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std
 
 // ---- by the other side
 
-// What fails at the peer fails the oldest request that this side holds, so nothing else may be under way.
 SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progress) {
-  if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) {
-    return SendOutcome::blocked;  // finish() asks again
-  }
   queue_pair_.close_lanes();
   if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
     return write_by_peer(message, progress);
@@ -372,9 +366,6 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
 
 // A short one, in one message.
 SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progress) {
-  if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) {
-    return SendOutcome::blocked;  // as in rdma_by_peer()
-  }
   const bool seen = message.segments.size() == 1 &&
                     seen_pages_.hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
   if (!seen && !own_pages_.there(message.segments, {0, message.length}, message.length, false))
@@ -406,8 +397,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
 // looked at by the peer alone.
 bool ShmStream::put_again(const SingleRdma& request) {
   if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || by_peer_ ||
-      word_waits_ || retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed) ||
-      !link_->peer_polls() || !link_->peer_expects() ||
+      word_waits_ || !link_->peer_polls() || !link_->peer_expects() ||
       !seen_pages_.hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
                         request.length, false)) {
     return false;

@@ -19,7 +19,7 @@ bool ShmStream::atomic_arrived(const CellView& view) {
   std::memcpy(&body, view.body, sizeof body);
   if (body.operation > AtomicOperation::compare_swap) return false;
   if (served_reads_.size() >= queue_pair_.reads_in()) {  // RDR-11
-    refuse(Refused::a_read, CloseReason::local_error);
+    refuse(read_behind(served_reads_.size()), CloseReason::local_error);
     return true;
   }
   served_reads_.push_back({{}, 0, body});
@@ -32,7 +32,7 @@ bool ShmStream::serve_atomic(const AtomicBody& body) {
   std::uint64_t where = 0;
   if (!opens(body.key, body.address, kAtomicBytes, access::kRemoteAtomic, where)) return false;
   if (where % kAtomicBytes != 0) {
-    refuse(Refused::a_read, CloseReason::remote_access);
+    refuse({Refused::a_read, 0}, CloseReason::remote_access);
     return false;
   }
   const nic::Segment word{0, 0, where, kAtomicBytes};
@@ -45,10 +45,11 @@ bool ShmStream::serve_atomic(const AtomicBody& body) {
 }
 
 bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right,
-                      std::uint64_t& where) {
+                      std::uint64_t& where, std::size_t reads_before_it) {
   const RegionCheck check = fabric_.adapter().regions().resolve(key, at, length, queue_pair_.user(), right, where);
   if (check == RegionCheck::ok) return true;
-  refuse(right == access::kRemoteWrite ? Refused::a_write : Refused::a_read, CloseReason::remote_access);
+  refuse(right == access::kRemoteWrite ? CloseBody{Refused::a_write, 0} : read_behind(reads_before_it),
+         CloseReason::remote_access);
   return false;
 }
 
@@ -59,7 +60,7 @@ void ShmStream::put_in_place(std::uint64_t where, const std::byte* bytes, std::s
   if (adapter.resident_pages().hold(0, {where, count}, true, adapter.engine().ticks())) [[likely]] {
     copy_ascending(reinterpret_cast<std::byte*>(where), bytes, count);
   } else if (!os::write_by_kernel(where, bytes, count)) {
-    refuse(Refused::a_write, CloseReason::remote_access);
+    refuse({Refused::a_write, 0}, CloseReason::remote_access);
     return;
   }
   if (last) put_done();
@@ -106,7 +107,8 @@ bool ShmStream::fault_in_arrived(const CellView& view) {
   if (body.length == 0 || body.length > kFaultInBytesMax) return false;
   if (view.aux != access::kRemoteRead && view.aux != access::kRemoteWrite) return false;
   std::uint64_t where = 0;
-  if (!opens(body.key, body.address, body.length, view.aux, where)) return true;
+  // Its Read would be the next.
+  if (!opens(body.key, body.address, body.length, view.aux, where, served_reads_.size())) return true;
   fabric_.adapter().page_faulter().ask(pages_for_peer_, where, body.length, view.aux == access::kRemoteWrite);
   return true;
 }
@@ -117,7 +119,7 @@ bool ShmStream::get_arrived(const CellView& view) {
   std::memcpy(&body, view.body, sizeof body);
   if (body.length == 0) return false;
   if (served_reads_.size() >= queue_pair_.reads_in()) {  // RDR-11
-    refuse(Refused::a_read, CloseReason::local_error);
+    refuse(read_behind(served_reads_.size()), CloseReason::local_error);
     return true;
   }
   served_reads_.push_back({body});

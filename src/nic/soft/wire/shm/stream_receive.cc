@@ -86,7 +86,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
     return false;
   }
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && queue_pair_.incoming_count() < kAnnouncedMax;
+  const bool next = parked_.empty() && may_begin(body.length);
   if (next && accept_announced(body, view.aux, solicited)) {
     delivered(view.cells);
     return true;
@@ -97,12 +97,17 @@ bool ShmStream::announce_arrived(const CellView& view) {
   return true;
 }
 
+// What will end the connection comes after those before it (DTO-40).
+bool ShmStream::may_begin(std::uint64_t length) {
+  const std::size_t busy = queue_pair_.incoming_count();
+  return busy == 0 || (busy < kAnnouncedMax && queue_pair_.next_takes(length));
+}
+
 bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
-  if (body.invalidates != 0 && !may_invalidate(body.invalidates)) return false;
-  large_.reserve(kAnnouncedMax);
-  Incoming* message = queue_pair_.begin(body.length, solicited);
+  begins_announced_ = sequence;
+  Incoming* message = begin(body.length, solicited, body.invalidates);
+  begins_announced_.reset();
   if (!message) return false;
-  if (body.invalidates != 0) message->invalidate(body.invalidates);
   large_.push_back({message, sequence, Large::Way::pieces, false, false, {}});
   Large& large = large_.back();
   large.way = choose_way(body, large);
@@ -121,22 +126,24 @@ bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequenc
   return true;
 }
 
-// D2-SENDINV-4. False: the connection has just ended.
-bool ShmStream::may_invalidate(std::uint32_t key) {
-  if (queue_pair_.may_invalidate(key)) return true;
-  refuse(Refused::a_message, CloseReason::remote_access);
-  return false;
+// A message that is to have a place among large_. Null: there is no buffer for it now, or the connection has ended.
+Incoming* ShmStream::begin(std::uint64_t length, bool solicited, std::uint32_t invalidates) {
+  if (invalidates != 0 && !queue_pair_.may_invalidate(invalidates)) {  // D2-SENDINV-4
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+    return nullptr;
+  }
+  large_.reserve(kAnnouncedMax);
+  Incoming* const message = queue_pair_.begin(length, solicited);
+  if (message && invalidates != 0) message->invalidate(invalidates);
+  return message;
 }
 
 // A small message that takes a window back. It completes as a large one does, since it may have to wait for the peer to
 // let go of that. False: there is no buffer for it now.
 bool ShmStream::deliver_invalidating(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key) {
   fabric_.adapter().batch().flush();
-  if (!may_invalidate(key)) return true;
-  large_.reserve(kAnnouncedMax);
-  Incoming* message = queue_pair_.begin(length, solicited);
+  Incoming* message = begin(length, solicited, key);
   if (!message) return queue_pair_.broken();
-  message->invalidate(key);
   if (!queue_pair_.place(*message, bytes, length)) return true;
   large_.push_back({message, 0, Large::Way::pieces, true, true, {}});
   complete_large();
@@ -347,8 +354,7 @@ void ShmStream::resume_receiving() {
 void ShmStream::deliver_parked() {
   while (!closed_ && !parked_.empty()) {
     Parked& message = parked_.front();
-    const std::size_t busy = queue_pair_.incoming_count();
-    if (message.announcement ? busy >= kAnnouncedMax : busy > 0) return;
+    if (message.announcement ? !may_begin(message.length) : queue_pair_.incoming_count() > 0) return;
     const auto deliver = [&] {
       if (message.immediate) return queue_pair_.deliver_immediate(message.length, message.value, message.solicited);
       if (message.invalidates != 0) {
