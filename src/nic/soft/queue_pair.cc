@@ -100,7 +100,7 @@ void SoftQueuePair::test_watermarks() {
     events_.on_soft_watermark();
   }
   const std::int32_t hard = hard_watermark_.load(std::memory_order_relaxed);
-  if (hard != kUnlimited && allocated > hard && (state() == State::connected || state() == State::draining)) {
+  if (hard != kUnlimited && allocated > hard && stands()) {
     break_connection(WorkStatus::flushed, CloseReason::local_error);
   }
 }
@@ -116,7 +116,7 @@ std::uint32_t SoftQueuePair::takes() const {
 std::uint32_t SoftQueuePair::peer_takes() const {
   base::Guard guard(send_lock_);
   const State now = state_.load(std::memory_order_relaxed);
-  return now == State::connected || now == State::draining ? peer_takes_ : 0;
+  return now == State::connected || now == State::draining || now == State::left ? peer_takes_ : 0;
 }
 
 // ---- life of a connection
@@ -244,6 +244,9 @@ void SoftQueuePair::disconnect(bool graceful) {
     case State::draining:
       if (graceful) return;
       break;
+    case State::left:
+      if (graceful) return finish_draining();
+      break;
     case State::connecting:
     case State::accepting:
       break;
@@ -290,7 +293,7 @@ SoftQueuePair::Owed SoftQueuePair::owed() {
 
 // Ends an orderly end: all is sent, all is received, or whoever had to do his part took too long.
 void SoftQueuePair::finish_draining() {
-  if (state() != State::connected && state() != State::draining) return;
+  if (!stands()) return;
   if (state() == State::draining && !peer_closing_) stream_->close(CloseReason::graceful);
   end({Ending::Report::closed, {}, peer_closing_ ? WorkStatus::flushed : WorkStatus::receiver_not_ready});
 }
@@ -309,6 +312,7 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
       return;
     case State::connected:
     case State::draining:
+    case State::left:
       break;
   }
   Ending ending{Ending::Report::broken};
@@ -316,6 +320,10 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
     case CloseReason::graceful:
       peer_closing_ = true;
       if (state() == State::connected && (stream_->holds_messages() || !incoming_.empty())) {
+        {
+          base::Guard guard(send_lock_);
+          state_.store(State::left);
+        }
         linger();
         return;
       }
@@ -360,6 +368,7 @@ void SoftQueuePair::peer_lost(WorkStatus why) {
       return;
     case State::connected:
     case State::draining:
+    case State::left:
       end(peer_closing_ ? Ending{Ending::Report::closed} : Ending{Ending::Report::broken, {}, why});
       return;
     case State::idle:
@@ -370,7 +379,7 @@ void SoftQueuePair::peer_lost(WorkStatus why) {
 }
 
 void SoftQueuePair::break_connection(WorkStatus send_status, CloseReason tell_peer) {
-  if (state() != State::connected && state() != State::draining) return;
+  if (!stands()) return;
   stream_->close(tell_peer);
   end({Ending::Report::broken, {}, send_status});
 }

@@ -86,8 +86,10 @@ struct SegmentHeader {
   // Leaves to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
   alignas(64) std::atomic<std::uint64_t> leaves[kLeafCount];
 
-  // Set by the maker when the link is over: no RDMA may begin.
-  alignas(64) std::atomic<std::uint32_t> rdma_over;
+  // 0: RDMA may begin. The maker sets the lowest bit when the link is over. The bits above it count connections that
+  // the maker has ended and of which the sender has not heard: the maker adds one before it sends `close`, and the
+  // sender takes one away when it has dealt with that.
+  alignas(64) std::atomic<std::uint32_t> rdma_gate;
   // Set by the sender before it uses a slot that belongs to one connection: the maker may have to fence it then.
   std::atomic<std::uint32_t> rdma_lanes;
   // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, or 0. See
@@ -99,6 +101,9 @@ struct SegmentHeader {
 };
 static_assert(sizeof(SegmentHeader) <= kHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+inline constexpr std::uint32_t kGateLinkOver = 1;
+inline constexpr std::uint32_t kGateStep = 2;
 
 enum class CellKind : std::uint8_t {
   none,

@@ -114,6 +114,7 @@ void Link::remove(ShmRequest& request) {
 
 void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
   if (dead_) return;
+  if (kind == CellKind::close) shut_gate();
   {
     base::Guard guard(tx_lock_);
     if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
@@ -249,6 +250,32 @@ std::uint32_t Link::take_rdma_lane() {
     base::full_fence();  // an owner that has not seen it has taken its key out before we look for it
   }
   return slot;
+}
+
+void Link::shut_gate() {
+  SegmentHeader& header = inbound_.header();
+  header.rdma_gate.fetch_add(kGateStep);
+  fence_rdma_users(header, 0);
+  ++gates_shut_;
+}
+
+bool Link::past_gate(std::uint32_t number) const {
+  const std::uint32_t unheard = inbound_.header().rdma_gate.load() / kGateStep;
+  if (static_cast<std::int32_t>(gates_shut_ - unheard - number) >= 0) return true;
+  return dead_ ? let_go() : !uses(0);
+}
+
+// The peer's word of an end has been dealt with, so that nothing is under way that it was meant for.
+void Link::open_gate() {
+  std::atomic<std::uint32_t>& gate = outbound_.header().rdma_gate;
+  if (gate.load() < kGateStep) return;  // it says so without having shut it
+  if (gate.fetch_sub(kGateStep) >= 2 * kGateStep || !somebody_at_gate_.exchange(false)) return;
+  for (ShmStream* const stream : streams_) come_back(*stream);
+}
+
+bool Link::wait_at_gate() {
+  somebody_at_gate_.store(true);
+  return outbound_.header().rdma_gate.load() != 0;  // it may have been opened before anybody knew
 }
 
 bool Link::press(std::uint32_t key) {
@@ -404,10 +431,13 @@ bool Link::dispatch(const CellView& view) {
       send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
       return true;
     }
-    default:
+    default: {
       // Messages to a connection that has ended here meanwhile mean nothing.
-      if (ShmStream* stream = this->stream(view.connection)) return stream->arrived(view);
-      return true;
+      ShmStream* const stream = this->stream(view.connection);
+      const bool sane = !stream || stream->arrived(view);
+      if (view.kind == CellKind::close) open_gate();
+      return sane;
+    }
   }
 }
 
@@ -504,7 +534,7 @@ void Link::fail(const char* why) {
     if (dead_) return;
   }
   dead_ = true;
-  inbound_.header().rdma_over.store(1);
+  inbound_.header().rdma_gate.fetch_or(kGateLinkOver);
   fence_rdma_users(inbound_.header(), 0);
   end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
   end_at_ = pressed_ != 0 ? pressed_until_ : base::now_ns() + kStretchPatience;
@@ -531,7 +561,7 @@ void Link::finish() {
   const std::shared_ptr<Link> keep = shared_from_this();
   fabric_.engine().cancel_timer(end_timer_);
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
-  outbound_.header().rdma_over.store(1);
+  outbound_.header().rdma_gate.fetch_or(kGateLinkOver);
   for (ShmStream* stream : streams_) stream->let_posts_end();
   hang_up();
   for (auto& [connection, request] : requests_) request->requester_gone();

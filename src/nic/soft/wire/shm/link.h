@@ -146,7 +146,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
     return leaves_.try_withdraw(inbound_.header(), leaf, word);
   }
   // The process at the other end has ended or has given the link up: it copies nothing any more. A process gives a link
-  // up after its own copies. With the engine, or inside a post that has found RDMA not over.
+  // up after its own copies. With the engine, or inside a post that has found the gate open.
   bool peer_gone() const;
   const PeerRegions& peer_regions() const { return regions_; }
   // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
@@ -156,6 +156,13 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool press(std::uint32_t key);
   // Both in one, for what nobody else can be using.
   bool lets_go_of(std::uint32_t key);
+  // A `close` shuts the gate for RDMA of the peer: none begins on the link until it has heard of that. How many have
+  // been sent; and whether all RDMA has ended that the peer began before so many.
+  std::uint32_t gates_shut() const { return gates_shut_; }
+  bool past_gate(std::uint32_t number) const;
+  void never_past_gate() { fail("it does not let go of memory"); }
+  // The peer has shut its gate for RDMA of this side, which goes on when it is open again. False: it is.
+  bool wait_at_gate();
   bool needs_fence(std::uint32_t key) const { return shm::needs_fence(inbound_.header(), key); }
   // For a connection's RDMA on the peer's memory: a slot (transfer.h) until remove(). From any thread.
   std::uint32_t take_rdma_lane();
@@ -218,6 +225,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void something_is_to_go();
   void hang_up();
   bool uses(std::uint32_t key) const;
+  void shut_gate();
+  void open_gate();
   void look_whether_let_go();
   void look_whether_pressed();
   void show(std::uint32_t key);
@@ -249,10 +258,12 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   const bool fences_;
   bool dead_ = false;
   bool warned_ = false;
-  bool starved_ = false;         // a message to the peer is lost for want of memory
-  bool looking_ = false;         // within poll()
-  bool asked_for_room_ = false;  // by this poll()
-  bool within_process_ = false;  // fixed by the constructor
+  bool starved_ = false;                       // a message to the peer is lost for want of memory
+  std::uint32_t gates_shut_ = 0;               // how often this side has
+  std::atomic<bool> somebody_at_gate_{false};  // of this side
+  bool looking_ = false;                       // within poll()
+  bool asked_for_room_ = false;                // by this poll()
+  bool within_process_ = false;                // fixed by the constructor
   PeerMemory peer_memory_;
 
   RingReader rx_;

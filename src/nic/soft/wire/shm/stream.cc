@@ -17,6 +17,8 @@ namespace {
 // for microseconds, unless it has been stopped.
 constexpr base::Nanoseconds kLetGoDelayMin = 20'000;
 constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
+// A stretch of RDMA takes a tenth of a millisecond (link.cc).
+constexpr base::Nanoseconds kGatePatience = base::kNsPerSecond / 2;
 
 }  // namespace
 
@@ -296,10 +298,18 @@ bool ShmStream::let_go() {
   retired_.store(end);
   served_reads_.clear();
   std::erase_if(large_, [&](const Large& large) { return withdraw(large); });
-  if (large_.empty()) return true;
+  const bool past = past_gate();
+  if (large_.empty() && past) return true;
   // A stopped peer may stay stopped for long, and others must not wait for it with us.
   let_go_delay_ = std::clamp(2 * let_go_delay_, kLetGoDelayMin, kLetGoDelayMax);
   fabric_.engine().set_timer(let_go_timer_, base::now_ns() + let_go_delay_);
+  return false;
+}
+
+// The peer may be stopped in the middle of RDMA. It has half a second to let go, as where a region is freed.
+bool ShmStream::past_gate() {
+  if (!gate_ || link_->past_gate(*gate_)) return true;
+  if (base::now_ns() >= gate_patience_) link_->never_past_gate();
   return false;
 }
 
@@ -319,13 +329,15 @@ void ShmStream::close(CloseReason reason) {
       fabric_.cancel_attempt(*this);
     }
   } else {
-    // The reason is that of the oldest request that the peer still holds.
+    queue_pair_.stop_sending();  // the peer's memory is not used any more when the peer hears of the end
     tell_puts_done();
     const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
     const CloseReason told = in_order ? reason : blame_message(reason);
     const std::size_t bodies = refused_.what == Refused::the_oldest ? 0 : 1;
     link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(told),
                         std::as_bytes(std::span(&refused_, bodies)));
+    gate_ = link_->gates_shut();
+    gate_patience_ = base::now_ns() + kGatePatience;
   }
   parked_.clear();
 }

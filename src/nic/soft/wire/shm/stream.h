@@ -228,10 +228,12 @@ class ShmStream final : public Stream {
   bool complete_large();
   void finish_large();
   bool withdraw(const Large& large);
+  bool past_gate();
   void let_go_again();
   bool connected() const {
     const SoftQueuePair::State state = queue_pair_.state();
-    return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
+    return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining ||
+           state == SoftQueuePair::State::left;
   }
   bool deliver_straight(const CellView& view) {
     if (!queue_pair_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0)) return false;
@@ -319,6 +321,8 @@ class ShmStream final : public Stream {
   std::vector<Large> large_;             // of a connection that is over: those that the peer is still writing
   std::vector<Served> served_reads_;     // in the order asked for
   PageFaulter::Request pages_for_peer_;  // that it has asked for
+  std::optional<std::uint32_t> gate_;    // of the end of this connection; RDMA of the peer may not be past it
+  base::Nanoseconds gate_patience_ = 0;  // until then
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
   std::uint32_t parked_cells_ = 0;

@@ -92,8 +92,8 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   const RemoteSegment& remote = message.remote;
   {
     const RdmaUse use(link.outbound(), remote.key, own_slot ? rdma_slot_ : shared_slot_);
-    if (!use || link.outbound_header().rdma_over.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      return later();
+    if (!use || link.outbound_header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return use && link_->wait_at_gate() ? SendOutcome::blocked : later();
     // What the peer is still to put in place comes first, also the rest of this one.
     const bool after_peer = puts_under_way() != 0 || by_peer_;
     const MappedRegions::Mapped* const mapped = link.mapped().find(remote.key);
@@ -202,7 +202,7 @@ void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mappe
   const Segment& peer = link_->outbound();
   SegmentHeader& header = peer.header();
   queue_pair_.open_lane<kind>(
-      message, {key, to.region, to.at, to.life, &header.rdma_over, &header.rdma_keys[rdma_slot_], peer.order()});
+      message, {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_keys[rdma_slot_], peer.order()});
 }
 
 // As in open_lane(), and not for Writes whose peer is the only one who can do them.
@@ -444,10 +444,6 @@ SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& pro
 SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) return fail(progress, WorkStatus::local_protection);
   if (remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);
-  // As in rdma_by_peer(): what fails is the oldest that this side holds.
-  if (retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed)) {
-    return SendOutcome::blocked;
-  }
   const AtomicBody body{
       message.remote.address, message.operand, message.compare, message.remote.key,
       message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};
