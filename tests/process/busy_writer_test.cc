@@ -183,6 +183,31 @@ TEST_F(BusyWriter, HoldsUpTheFreeOfItsEndpointOnly) {
   expect_to_wait([this] { return ep_.free(); });
 }
 
+// EP-FREE-5: one that is in the middle of an RDMA as well, whatever region it is on.
+TEST_F(BusyWriter, HoldsUpTheFreeOfAnEndpointWhosePeerItIsByRdma) {
+  end_writing();
+  shm::SegmentHeader& header = writer_->outbound().header();
+  header.rdma_keys[0].store(1);
+  auto result = std::async(std::launch::async, [this] { return ep_.free(); });
+  EXPECT_EQ(result.wait_for(quiet_time()), std::future_status::timeout);
+  expect_a_message_in_time();
+  EXPECT_NE(header.rdma_gate.load(), 0U);
+  header.rdma_keys[0].store(0);
+  ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
+  EXPECT_THAT(result.get(), Succeeds());
+}
+
+TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionByRdmaForASecondAtMost) {
+  end_writing();
+  writer_->outbound().header().rdma_keys[0].store(1);
+  ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  expect_a_message_in_time();
+  EXPECT_FALSE(poll_event(server_.connect.get()));
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+  pass_message();
+}
+
 // EP-DISC: the event is late, and what is flushed comes before it.
 TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionOnly) {
   ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
