@@ -9,27 +9,29 @@ cd "$(dirname "$0")/.."
 need_packages spin gcc libc6-dev
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp tests/models/biased_lock.pml "$work"
+cp tests/models/*.pml "$work"
 cd "$work"
 
-# explore DEFINE...: prints how many errors there are, 0 or 1, or what went wrong.
+# explore MODEL DEFINE...: prints how many errors there are, 0 or 1, or what went wrong.
 explore() {
-  spin -a "$@" biased_lock.pml >log 2>&1 && gcc -O2 -w -DSAFETY -DMEMLIM=6000 -o pan pan.c >>log 2>&1 &&
+  spin -a "${@:2}" "$1.pml" >log 2>&1 && gcc -O2 -w -DSAFETY -DMEMLIM=6000 -o pan pan.c >>log 2>&1 &&
     timeout 600 ./pan -m2000000 >>log 2>&1 && ! grep -q -e 'Search not completed' -e 'max search depth' log ||
     grep -q 'errors: 1' log || { tail -n 20 log && return; }
   sed -n 's/.*errors: //p' log
 }
-# expect ERRORS DEFINE...
+# expect ERRORS MODEL DEFINE...
 expect() {
   local found
   found=$(explore "${@:2}")
-  [ "$found" = "$1" ] || die "the model of biased locks, ${*:2}: $1 expected: $found"
+  [ "$found" = "$1" ] || die "the model ${*:2}: $1 expected: $found"
 }
 
-expect 0 -DT=2
-expect 0 -DT=2 -DMUTEX
-expect 0 -DT=2 -DMUTEX -DTASKS
-expect 0 -DT=3 -DROUNDS=1
-for fault in NO_FENCE NO_SECOND_LOOK ONE_MARK; do expect 1 -DT=2 "-D$fault"; done
-for fault in NO_LOOK NO_TRY_AGAIN TWO_LOOKS; do expect 1 -DT=2 -DMUTEX -DTASKS "-D$fault"; done
+expect 0 biased_lock -DT=2
+expect 0 biased_lock -DT=2 -DMUTEX
+expect 0 biased_lock -DT=2 -DMUTEX -DTASKS
+expect 0 biased_lock -DT=3 -DROUNDS=1
+for fault in NO_FENCE NO_SECOND_LOOK ONE_MARK; do expect 1 biased_lock -DT=2 "-D$fault"; done
+for fault in NO_LOOK NO_TRY_AGAIN TWO_LOOKS; do expect 1 biased_lock -DT=2 -DMUTEX -DTASKS "-D$fault"; done
+expect 0 rdma_gate
+for fault in NO_FENCE NO_WAIT OPEN_FIRST NO_SECOND_LOOK NO_WAKE; do expect 1 rdma_gate "-D$fault"; done
 say "models: as they should be, and so with each of their faults"
