@@ -9,7 +9,7 @@
 namespace anydat::test {
 namespace {
 
-enum class End { free, abrupt, graceful };
+enum class End { free, abrupt, graceful, by_peer };
 
 class RdmaAfterTheEnd : public RdmaTest {
  protected:
@@ -43,14 +43,19 @@ class RdmaAfterTheEnd : public RdmaTest {
 
 TEST_P(RdmaAfterTheEnd, WhatThePeerStillWritesChangesNothing) {
   // EP-FREE-5, EP-DISC-10
-  for (const End how : {End::free, End::abrupt, End::graceful}) {
+  for (const End how : {End::free, End::abrupt, End::graceful, End::by_peer}) {
     for (int round = 0; round < 20; ++round) {
       SCOPED_TRACE(testing::Message() << "way " << static_cast<int>(how) << ", round " << round);
       Pair pair = make_connected_pair();
       std::atomic<std::uint64_t> posted{0};
       std::thread writer([&] { write_on(pair, posted); });
       EXPECT_TRUE(eventually([&] { return posted > 2000; }));
-      end_connection(pair, how);
+      if (how == End::by_peer) {
+        require(dat_ep_disconnect(pair.client.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+        expect_connection_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED, pair.server.get());
+      } else {
+        end_connection(pair, how);
+      }
       const std::uint64_t last = word();
       const std::uint64_t before = posted;
       while (word() == last && pair.client.state() == DAT_EP_STATE_CONNECTED && posted < before + 100'000) {
@@ -93,6 +98,7 @@ TEST_P(RdmaAfterTheEnd, WhoHasLeftIsWrittenToNoMoreAlsoWhileItsMessagesAreReceiv
   expect_completion(pair.server_evds.request.get());
   require(dat_ep_disconnect(pair.server.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
   expect_connection_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED, pair.server.get());
+  expect_no_event(pair.client_evds.connect.get());  // it has heard, too
   const std::uint64_t before = word();
   std::fill(local.bytes().begin(), local.bytes().end(), std::byte{0x42});
   ASSERT_THAT(rdma_write(pair.client, local.triplet(0, 8), target.remote(0, 8), 5), Succeeds());
@@ -101,6 +107,24 @@ TEST_P(RdmaAfterTheEnd, WhoHasLeftIsWrittenToNoMoreAlsoWhileItsMessagesAreReceiv
   expect_connection_event(pair.client_evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED, pair.client.get());
   EXPECT_EQ(expect_completion(pair.client_evds.request.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 5U);
   EXPECT_EQ(word(), before);
+}
+
+// Who answers a peer that has left in order has what it sent before all the same.
+TEST_P(RdmaAfterTheEnd, WhoHasLeftIsAnsweredInVain) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(client.ia)
+  const Pair pair = make_connected_pair();
+  post_recv(pair.client, client_buffers, 0);
+  post_send(pair.server, server_buffers, 0, 2);
+  for (int i = 0; i < 2; ++i) expect_completion(pair.server_evds.request.get());
+  require(dat_ep_disconnect(pair.server.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
+  expect_connection_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED, pair.server.get());
+  expect_completion(pair.client_evds.recv.get());
+  expect_no_event(pair.client_evds.connect.get());
+  post_send(pair.client, client_buffers, 2);
+  expect_completion(pair.client_evds.request.get());
+  post_recv(pair.client, client_buffers, 1);
+  EXPECT_EQ(expect_completion(pair.client_evds.recv.get()).user_cookie.as_64, 1U);
+  expect_connection_event(pair.client_evds.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED, pair.client.get());
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, RdmaAfterTheEnd, testing::ValuesIn(all_wires()), wire_name);

@@ -260,6 +260,25 @@ TEST_P(Dat2SendInvalidate, WhatIsNotThePeersOwnIsNotInvalidated) {
 }
 
 // D2-SENDINV-4: the window has been taken back by its own side when the message finds its receive.
+// D2-SENDINV-4, DTO-40
+TEST_P(Dat2SendInvalidate, WhatComesBeforeOneThatIsRefusedArrives) {
+  for (const std::size_t bytes : {std::size_t{16}, kMessageMax}) {
+    SCOPED_TRACE(bytes);
+    receive(1);
+    receive(2);
+    ASSERT_THAT(send_plain(kMessageMax), Succeeds());
+    ASSERT_THAT(send(bytes, 0x5a5a5a), Succeeds());
+    EXPECT_EQ(expect_completion(server.recv.get()).user_cookie.as_64, 1U);
+    EXPECT_EQ(expect_completion(server.recv.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 2U);
+    EXPECT_EQ(expect_completion(client.request.get()).user_cookie.as_64, 78U);
+    EXPECT_EQ(expect_event(client.request.get(), DAT_DTO_COMPLETION_EVENT)
+                  .event_data.dto_completion_event_data.user_cookie.as_64,
+              77U);
+    expect_broken();
+    connection.emplace(connect_pair(server, client));
+  }
+}
+
 TEST_P(Dat2SendInvalidate, AWindowThatIsGoneWhenItsTurnComesIsNone) {
   for (const std::size_t bytes : {std::size_t{16}, kMessageMax}) {
     Owner<dat_rmr_free> window = make();

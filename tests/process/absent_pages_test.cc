@@ -485,6 +485,15 @@ TEST_P(AbsentBuffers, ThatAreUnmappedFailTheReadOfThePeerAndNoneOfItsOwner) {
   memory_ = memory_.first(kLost);
 }
 
+// DTO-40, STAT-6
+TEST_P(AbsentBuffers, ThatAreUnmappedFailTheReadThatIsToBringThere) {
+  if (GetParam().name == "shm") GTEST_SKIP() << "within a process the post itself touches the memory";
+  ASSERT_EQ(::munmap(memory_.data(), kPage), 0);
+  post_read(1);
+  EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_LOCAL_PROTECTION).user_cookie.as_64, 1U);
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
 // Small ones are put in place by another way.
 class AbsentSmallBuffers : public AbsentBuffers {
  protected:

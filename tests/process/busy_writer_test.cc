@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "hostile_attacks.h"
+#include "nic/soft/wire/shm/transfer.h"
 #include "support/dat_fixture.h"
 
 namespace anydat::test {
@@ -24,9 +25,8 @@ class BusyWriter : public testing::Test {
   void SetUp() override {
     post_buffer();
     const DAT_CONN_QUAL qualifier = server_.listen();
-    std::uint32_t name = 0;
     auto writer = std::async(std::launch::async,
-                             [&] { return begin_writing_into(raw_service_name(qualifier), qualifier, name); });
+                             [&] { return begin_writing_into(raw_service_name(qualifier), qualifier, name_); });
     const auto request = wait_event(server_.requests.get());
     ASSERT_TRUE(request);
     ASSERT_THAT(dat_cr_accept(request->event_data.cr_arrival_event_data.cr_handle, ep_.get(), 0, nullptr), Succeeds());
@@ -89,6 +89,7 @@ class BusyWriter : public testing::Test {
   Ep ep_{server_};
   std::optional<Connection> others_;
   std::optional<RawPeer> writer_;
+  std::uint32_t name_ = 0;  // of the connection, as the server has it
 };
 
 // LMR-FREE-8: one that is in the middle of an RDMA, whichever slot it notes that in.
@@ -98,11 +99,11 @@ TEST_F(BusyWriter, HoldsUpTheFreeOfARegionThatItUsesByRdma) {
   for (const std::uint32_t slot : {0u, shm::kSharedRdmaSlots - 1, shm::kSharedRdmaSlots, shm::kRdmaSlots - 1}) {
     SCOPED_TRACE(slot);
     Lmr region(server_.ia, server_.pz, 64);
-    header.rdma_keys[slot].store(region.rmr_context());
+    header.rdma_uses[slot].store(region.rmr_context());
     auto result = std::async(std::launch::async, [&] { return region.free(); });
     EXPECT_EQ(result.wait_for(quiet_time()), std::future_status::timeout);
     pass_message();
-    header.rdma_keys[slot].store(0);
+    header.rdma_uses[slot].store(0);
     ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
     EXPECT_THAT(result.get(), Succeeds());
   }
@@ -110,7 +111,7 @@ TEST_F(BusyWriter, HoldsUpTheFreeOfARegionThatItUsesByRdma) {
 
 // Its link is given half a second to come out of the RDMA that it is in the middle of; others do not wait for that.
 TEST_F(BusyWriter, HoldsUpTheEndOfItsLinkOnly) {
-  writer_->outbound().header().rdma_keys[0].store(1);
+  writer_->outbound().header().rdma_uses[0].store(1);
   writer_->put({.kind = static_cast<shm::CellKind>(200)});
   const auto begun = Clock::now();
   while (Clock::now() - begun < std::chrono::milliseconds(300)) {
@@ -135,20 +136,20 @@ TEST_F(BusyWriter, HoldsUpTheRebindAndTheFreeOfAWindowThatItUsesOnly) {
   };
   bind();
   expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
-  header.rdma_keys[0].store(context);
+  header.rdma_uses[0].store(context);
   const auto begun = Clock::now();
   bind();
   EXPECT_LT(Clock::now() - begun, kInTime);
   expect_a_message_in_time();
   EXPECT_FALSE(poll_event(server_.request.get()));
-  header.rdma_keys[0].store(0);
+  header.rdma_uses[0].store(0);
   expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
 
-  header.rdma_keys[0].store(context);
+  header.rdma_uses[0].store(context);
   auto result = std::async(std::launch::async, [&] { return dat_rmr_free(window); });
   expect_a_message_in_time();
   EXPECT_EQ(result.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
-  header.rdma_keys[0].store(0);
+  header.rdma_uses[0].store(0);
   ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
   EXPECT_THAT(result.get(), Succeeds());
 }
@@ -165,7 +166,7 @@ TEST_F(BusyWriter, HoldsUpAWindowForHalfASecondAtMost) {
                        DAT_COMPLETION_DEFAULT_FLAG, &context),
           "dat_rmr_bind");
   expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
-  header.rdma_keys[0].store(context);
+  header.rdma_uses[0].store(context);
   EXPECT_THAT(dat_rmr_free(window), Succeeds());
   expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
   expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
@@ -187,19 +188,20 @@ TEST_F(BusyWriter, HoldsUpTheFreeOfItsEndpointOnly) {
 TEST_F(BusyWriter, HoldsUpTheFreeOfAnEndpointWhosePeerItIsByRdma) {
   end_writing();
   shm::SegmentHeader& header = writer_->outbound().header();
-  header.rdma_keys[0].store(1);
+  header.rdma_uses[1].store(nic::soft::shm::rdma_use(1, name_ + 1));  // by another connection
+  header.rdma_uses[0].store(nic::soft::shm::rdma_use(1, name_));
   auto result = std::async(std::launch::async, [this] { return ep_.free(); });
   EXPECT_EQ(result.wait_for(quiet_time()), std::future_status::timeout);
   expect_a_message_in_time();
   EXPECT_NE(header.rdma_gate.load(), 0U);
-  header.rdma_keys[0].store(0);
+  header.rdma_uses[0].store(0);
   ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
   EXPECT_THAT(result.get(), Succeeds());
 }
 
-TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionByRdmaForASecondAtMost) {
+TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionByRdmaForHalfASecondAtMost) {
   end_writing();
-  writer_->outbound().header().rdma_keys[0].store(1);
+  writer_->outbound().header().rdma_uses[0].store(nic::soft::shm::rdma_use(1, name_));
   ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   expect_a_message_in_time();
   EXPECT_FALSE(poll_event(server_.connect.get()));

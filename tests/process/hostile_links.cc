@@ -307,7 +307,7 @@ void fault_in_anything(HostileTarget& target, Random& random, Kept&) {
 // Says that it uses regions, for ever.
 void never_lets_go(HostileTarget& target, Random& random, Kept&) {
   Connected link = connected(target);
-  for (auto& slot : link.peer.outbound().header().rdma_keys) {
+  for (auto& slot : link.peer.outbound().header().rdma_uses) {
     slot.store(1 + random.below(8));
   }
   link.peer.put({.kind = CellKind::send, .connection = link.name, .body = random_bytes(random, 40)});

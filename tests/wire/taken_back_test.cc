@@ -175,7 +175,7 @@ TEST_P(TakenBack, TheEndOfTheConnectionWaitsForThePeer) {
 TEST_P(TakenBack, OtherPeersAreNotWaitedFor) {
   RawPeer stranger(raw_service_name(pair->service.qual()));
   ASSERT_TRUE(stranger.shake_hands());
-  stranger.outbound().header().rdma_keys[0].store(key);
+  stranger.outbound().header().rdma_uses[0].store(key);
   pair->server_nic.held([&] { pair->server->disconnect(false); });
   EXPECT_TRUE(pair->server.expect_closed(false));
   EXPECT_FALSE(notes.is_bound);

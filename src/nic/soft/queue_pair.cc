@@ -116,7 +116,7 @@ std::uint32_t SoftQueuePair::takes() const {
 std::uint32_t SoftQueuePair::peer_takes() const {
   base::Guard guard(send_lock_);
   const State now = state_.load(std::memory_order_relaxed);
-  return now == State::connected || now == State::draining || now == State::left ? peer_takes_ : 0;
+  return now == State::connected || now == State::draining ? peer_takes_ : 0;
 }
 
 // ---- life of a connection
@@ -244,9 +244,6 @@ void SoftQueuePair::disconnect(bool graceful) {
     case State::draining:
       if (graceful) return;
       break;
-    case State::left:
-      if (graceful) return finish_draining();
-      break;
     case State::connecting:
     case State::accepting:
       break;
@@ -312,7 +309,6 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
       return;
     case State::connected:
     case State::draining:
-    case State::left:
       break;
   }
   Ending ending{Ending::Report::broken};
@@ -320,10 +316,6 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
     case CloseReason::graceful:
       peer_closing_ = true;
       if (state() == State::connected && (stream_->holds_messages() || !incoming_.empty())) {
-        {
-          base::Guard guard(send_lock_);
-          state_.store(State::left);
-        }
         linger();
         return;
       }
@@ -368,7 +360,6 @@ void SoftQueuePair::peer_lost(WorkStatus why) {
       return;
     case State::connected:
     case State::draining:
-    case State::left:
       end(peer_closing_ ? Ending{Ending::Report::closed} : Ending{Ending::Report::broken, {}, why});
       return;
     case State::idle:

@@ -119,9 +119,8 @@ class SoftQueuePair final : public QueuePair {
   PostedReceives posted_receives() const override;
 
   // For whoever sets connections up. `ending`: the connection is over, but the peer is still writing into a buffer;
-  // nothing has been flushed yet. `left`: the peer has gone in order, and what it sent is still to be received; nothing
-  // is sent any more.
-  enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, left, ending, closed };
+  // nothing has been flushed yet.
+  enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, ending, closed };
   State state() const { return state_.load(std::memory_order_relaxed); }
   void begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
                     const Address& remote, std::uint64_t remote_port);
@@ -177,7 +176,7 @@ class SoftQueuePair final : public QueuePair {
   // A completion of ours found no room (EVM-54, SRQ-ACC-11).
   void completion_lost(const Completion& completion);
   std::size_t incoming_count() const { return incoming_.size(); }
-  bool stands() const { return state() == State::connected || state() == State::draining || state() == State::left; }
+  bool stands() const { return state() == State::connected || state() == State::draining; }
   bool broken() const { return state() == State::ending || state() == State::closed; }
   // What a message has ended the connection with on its own account, if one has.
   WorkStatus message_failure() const { return failed_status_; }
@@ -226,7 +225,7 @@ class SoftQueuePair final : public QueuePair {
   void read_failed(WorkStatus status);
   // The memory at that address, which the first request that is blocked may wait for, is not to be had: that request
   // fails in its turn (DTO-40). False: it does not wait for that.
-  bool fail_blocked(std::uint64_t address, WorkStatus status);
+  bool fail_blocked(std::uint64_t address, bool to_write, WorkStatus status);
   bool pump();  // hands requests that were blocked to the stream again; true if any of them got further
   // Calls f(const SendRequest&) for a pending request, with the send lock held. False if there is no such request.
   template <typename F>
@@ -278,6 +277,13 @@ class SoftQueuePair final : public QueuePair {
   bool memory_changed();
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
   void let_posts_end();
+  // Calls that while nothing is posted, with all lanes closed.
+  template <typename Action>
+  void with_posts_ended(Action&& action) {
+    base::Guard guard(send_lock_);
+    close_lanes();
+    action();
+  }
   // What is posted from now on is kept to be flushed, and what is being posted has been. The end is near.
   void stop_sending() {
     base::Guard guard(send_lock_);

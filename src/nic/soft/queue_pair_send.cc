@@ -170,7 +170,7 @@ template <typename Request>
 [[gnu::always_inline]] inline Status SoftQueuePair::post_locked(const Request& request, Aftermath& after) {
   const State now = state_.load(std::memory_order_relaxed);
   if (now != State::connected) [[unlikely]] {
-    if (now == State::ending || now == State::left) {  // it will be flushed in its turn
+    if (now == State::ending) {  // it will be flushed in its turn
       if (sends_.full()) return Status::queue_full;
       sends_.append(request);
       return Status::ok;
@@ -298,7 +298,7 @@ Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) 
       }
       return Status::ok;
     }
-    if (now != State::connected && now != State::left && now != State::ending) return Status::not_connected;
+    if (now != State::connected && now != State::ending) return Status::not_connected;
     if (sends_.full()) return Status::queue_full;
     key = adapter_.regions().reserve();
     if (key == 0) return Status::no_memory;
@@ -412,14 +412,13 @@ bool SoftQueuePair::pump() {
   return moved;
 }
 
-bool SoftQueuePair::fail_blocked(std::uint64_t address, WorkStatus status) {
+bool SoftQueuePair::fail_blocked(std::uint64_t address, bool to_write, WorkStatus status) {
   bool first = false;
   {
     base::Guard guard(send_lock_);
     if (sends_.all_sent()) return false;
     SendRing::Entry& entry = sends_.at(sends_.unsent());
-    if (entry.kind == WorkKind::bind) return false;
-    if (!lies_in(address, entry.all())) return false;
+    if (entry.kind == WorkKind::bind || is_read(entry.kind) != to_write || !lies_in(address, entry.all())) return false;
     entry.rdma.progress.failure = status;
     first = sends_.unsent() == sends_.first();
   }

@@ -30,9 +30,10 @@ class RdmaLane {
     Region region{};          // the peer, whose zone and rights have been checked, knows it by these addresses
     std::byte* at = nullptr;  // and here it is
     const std::atomic<std::uint32_t>* alive = nullptr;  // holds the key as long as the region is there
-    const std::atomic<std::uint32_t>* over = nullptr;   // not 0: the peer has ended all RDMA
-    // Holds the key during each copy; whoever ends the region or all RDMA fences this process before he looks.
-    std::atomic<std::uint32_t>* use = nullptr;
+    const std::atomic<std::uint32_t>* gate = nullptr;   // not 0: no RDMA may begin, for now or any more
+    // Holds `used` during each copy; whoever ends the region or shuts the gate fences this process before he looks.
+    std::atomic<std::uint64_t>* use = nullptr;
+    std::uint64_t used = 0;
     base::HiddenOrder order{};  // from the copies to his look
   };
 
@@ -58,9 +59,9 @@ class RdmaLane {
         !target_.region.holds(request.remote.address, request.length)) [[unlikely]] {
       return false;
     }
-    target_.use->store(target_.key, std::memory_order_relaxed);
+    target_.use->store(target_.used, std::memory_order_relaxed);
     base::compiler_fence();
-    const bool open = target_.over->load(std::memory_order_relaxed) == 0 &&
+    const bool open = target_.gate->load(std::memory_order_relaxed) == 0 &&
                       target_.alive->load(std::memory_order_acquire) == target_.key;
     if (open) [[likely]] {
       auto* const here = reinterpret_cast<std::byte*>(request.local.address);

@@ -45,7 +45,7 @@ bool TcpStream::result_there() {
 
 void TcpStream::own_pages_brought(const OwnPages::Brought& news) {
   if (closed_) return;
-  if (news.there || !queue_pair_.fail_blocked(news.address, WorkStatus::local_protection)) {
+  if (news.there || !queue_pair_.fail_blocked(news.address, false, WorkStatus::local_protection)) {
     fabric_.come_back(turn_);  // if it is not there, who wanted it is no more, or asks again
   }
 }

@@ -92,9 +92,9 @@ struct SegmentHeader {
   alignas(64) std::atomic<std::uint32_t> rdma_gate;
   // Set by the sender before it uses a slot that belongs to one connection: the maker may have to fence it then.
   std::atomic<std::uint32_t> rdma_lanes;
-  // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, or 0. See
-  // transfer.h.
-  alignas(64) std::atomic<std::uint32_t> rdma_keys[kRdmaSlots];
+  // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, and in the
+  // upper half the maker's name for the connection; or 0. See transfer.h.
+  alignas(64) std::atomic<std::uint64_t> rdma_uses[kRdmaSlots];
   // Written by the sender before it uses a slot that belongs to one connection: the only key that is noted there, of
   // the slot that many places behind the shared ones. 0: none.
   alignas(64) std::atomic<std::uint32_t> rdma_lane_keys[kRdmaSlots - kSharedRdmaSlots];

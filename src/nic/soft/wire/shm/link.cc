@@ -232,13 +232,19 @@ bool Link::peer_gone() const {
   return os::peer_has_hung_up(socket_.get(), process_.descriptor());
 }
 
-// Does the peer use the region, or with 0 any, and goes on using it for longer than a look takes?
-bool Link::uses(std::uint32_t key) const {
-  for (unsigned tries = 0; in_rdma_use(inbound_, key); ++tries) {
+// Does the peer use what is meant, and goes on using it for longer than a look takes?
+template <typename InUse>
+bool Link::persists(InUse&& in_use) const {
+  for (unsigned tries = 0; in_use(); ++tries) {
     if (tries == 100) return !peer_gone();  // one that has gone has written all it ever will
     base::cpu_relax();
   }
   return false;
+}
+
+// The region, or with 0 any.
+bool Link::uses(std::uint32_t key) const {
+  return persists([&] { return in_rdma_use(inbound_, key); });
 }
 
 std::uint32_t Link::take_rdma_lane() {
@@ -253,16 +259,25 @@ std::uint32_t Link::take_rdma_lane() {
 }
 
 void Link::shut_gate() {
-  SegmentHeader& header = inbound_.header();
-  header.rdma_gate.fetch_add(kGateStep);
-  fence_rdma_users(header, 0);
+  inbound_.header().rdma_gate.fetch_add(kGateStep);
   ++gates_shut_;
 }
 
-bool Link::past_gate(std::uint32_t number) const {
+std::uint32_t Link::gates_shut() const {
+  fence_rdma_users(inbound_.header(), 0);
+  return gates_shut_;
+}
+
+bool Link::past_gate(std::uint32_t number, const ShmStream& stream) const {
   const std::uint32_t unheard = inbound_.header().rdma_gate.load() / kGateStep;
   if (static_cast<std::int32_t>(gates_shut_ - unheard - number) >= 0) return true;
-  return dead_ ? let_go() : !uses(0);
+  return dead_ ? let_go() : !persists([&] { return connection_in_rdma_use(inbound_, stream.name()); });
+}
+
+void Link::never_past_gate() {
+  if (dead_) return;
+  out_of_patience_ = true;
+  fail("it does not let go of memory");
 }
 
 // The peer's word of an end has been dealt with, so that nothing is under way that it was meant for.
@@ -537,7 +552,7 @@ void Link::fail(const char* why) {
   inbound_.header().rdma_gate.fetch_or(kGateLinkOver);
   fence_rdma_users(inbound_.header(), 0);
   end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
-  end_at_ = pressed_ != 0 ? pressed_until_ : base::now_ns() + kStretchPatience;
+  end_at_ = out_of_patience_ ? base::now_ns() : pressed_ != 0 ? pressed_until_ : base::now_ns() + kStretchPatience;
   Engine& engine = fabric_.engine();
   engine.unwatch(socket_.get(), *this);
   if (process_.descriptor() >= 0) engine.unwatch(process_.descriptor(), death_watch_);

@@ -157,10 +157,11 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // Both in one, for what nobody else can be using.
   bool lets_go_of(std::uint32_t key);
   // A `close` shuts the gate for RDMA of the peer: none begins on the link until it has heard of that. How many have
-  // been sent; and whether all RDMA has ended that the peer began before so many.
-  std::uint32_t gates_shut() const { return gates_shut_; }
-  bool past_gate(std::uint32_t number) const;
-  void never_past_gate() { fail("it does not let go of memory"); }
+  // been sent, of which this is the last for now; and whether the RDMA of that connection has ended which the peer
+  // began before.
+  std::uint32_t gates_shut() const;
+  bool past_gate(std::uint32_t number, const ShmStream& stream) const;
+  void never_past_gate();  // although it had its half second
   // The peer has shut its gate for RDMA of this side, which goes on when it is open again. False: it is.
   bool wait_at_gate();
   bool needs_fence(std::uint32_t key) const { return shm::needs_fence(inbound_.header(), key); }
@@ -224,6 +225,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void call_attention();
   void something_is_to_go();
   void hang_up();
+  template <typename InUse>
+  bool persists(InUse&& in_use) const;
   bool uses(std::uint32_t key) const;
   void shut_gate();
   void open_gate();
@@ -258,6 +261,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   const bool fences_;
   bool dead_ = false;
   bool warned_ = false;
+  bool out_of_patience_ = false;               // the peer has had its half second
   bool starved_ = false;                       // a message to the peer is lost for want of memory
   std::uint32_t gates_shut_ = 0;               // how often this side has
   std::atomic<bool> somebody_at_gate_{false};  // of this side

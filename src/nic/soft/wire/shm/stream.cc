@@ -64,17 +64,17 @@ bool ShmStream::fail_read(std::uint64_t address) {
     finish(entry, WorkStatus::local_protection);
     return true;
   }
-  return queue_pair_.fail_blocked(address, WorkStatus::local_protection) || fail_served(address, false);
+  return queue_pair_.fail_blocked(address, false, WorkStatus::local_protection) || fail_served(address, false);
 }
 
-// The same of what writes.
+// The same of what is to write there.
 bool ShmStream::fail_written(std::uint64_t address) {
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
     queue_pair_.fail_message(*large.message, WorkStatus::local_protection);
     return true;
   }
-  return fail_served(address, true);
+  return queue_pair_.fail_blocked(address, true, WorkStatus::local_protection) || fail_served(address, true);
 }
 
 // Of Reads and atomic operations of the peer; those behind the first have not been looked at.
@@ -208,7 +208,7 @@ bool ShmStream::accept_arrived(const CellView& view) {
   set_remote(body.connection, body.rdma);
   request_.reset();
   link_->send_control(CellKind::ready, remote_, 0);
-  word_waits_ = link_->controls_wait();
+  rdma_waits_ = link_->controls_wait();
   queue_pair_.set_reached({body.at.qual, body.at.scope});
   queue_pair_.established({body.private_data, body.private_data_bytes});
   return true;
@@ -298,8 +298,7 @@ bool ShmStream::let_go() {
   retired_.store(end);
   served_reads_.clear();
   std::erase_if(large_, [&](const Large& large) { return withdraw(large); });
-  const bool past = past_gate();
-  if (large_.empty() && past) return true;
+  if (large_.empty() && past_gate()) return true;
   // A stopped peer may stay stopped for long, and others must not wait for it with us.
   let_go_delay_ = std::clamp(2 * let_go_delay_, kLetGoDelayMin, kLetGoDelayMax);
   fabric_.engine().set_timer(let_go_timer_, base::now_ns() + let_go_delay_);
@@ -308,13 +307,14 @@ bool ShmStream::let_go() {
 
 // The peer may be stopped in the middle of RDMA. It has half a second to let go, as where a region is freed.
 bool ShmStream::past_gate() {
-  if (!gate_ || link_->past_gate(*gate_)) return true;
-  if (base::now_ns() >= gate_patience_) link_->never_past_gate();
-  return false;
+  return !gate_ || link_->past_gate(*gate_, *this);
 }
 
 void ShmStream::let_go_again() {
-  if (!let_go()) return;
+  if (!let_go()) {
+    if (!past_gate() && base::now_ns() >= gate_patience_) link_->never_past_gate();
+    return;
+  }
   fabric_.engine().cancel_timer(let_go_timer_);
   queue_pair_.let_go_finished();
 }
@@ -387,6 +387,8 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
   if (reason != CloseReason::graceful) {
     closed_ = true;
     parked_.clear();
+  } else {
+    queue_pair_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
   }
   queue_pair_.peer_closed(reason);
 }

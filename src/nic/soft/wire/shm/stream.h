@@ -162,6 +162,9 @@ class ShmStream final : public Stream {
   SendOutcome write_by_peer(const SendRequest& message, Progress& progress);
   void open_put_lane(const SendRequest& message, std::uint64_t shift);
   SendOutcome later();
+  bool holds_announced() const {
+    return retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed);
+  }
   bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   bool pages_seen(const SendRequest& message, std::uint64_t shift) const;
   void ask_for_pages_now();
@@ -214,7 +217,7 @@ class ShmStream final : public Stream {
   bool announce_arrived(const CellView& view);
   bool immediate_arrived(const CellView& view);
   bool deliver_invalidating(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key);
-  bool may_begin(std::uint64_t length);
+  bool may_begin(std::uint64_t length, std::uint32_t invalidates);
   bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
   Incoming* begin(std::uint64_t length, bool solicited, std::uint32_t invalidates);
   Large::Way choose_way(const AnnounceBody& body, Large& large);
@@ -232,8 +235,7 @@ class ShmStream final : public Stream {
   void let_go_again();
   bool connected() const {
     const SoftQueuePair::State state = queue_pair_.state();
-    return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining ||
-           state == SoftQueuePair::State::left;
+    return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
   }
   bool deliver_straight(const CellView& view) {
     if (!queue_pair_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0)) return false;
@@ -306,8 +308,12 @@ class ShmStream final : public Stream {
   std::uint32_t lane_key_ = 0;                   // the key that the own one is for
   std::uint32_t last_key_ = 0;                   // of a region of the peer
   std::uint32_t uses_of_key_ = 0;                // in a row
-  bool word_waits_ = false;  // that the connection stands, for room in the ring: no RDMA may overtake it
-  bool by_peer_ = false;     // the oldest Write has been sent in part; with the send lock
+  // For room in the ring for the word that the connection stands, which no RDMA may overtake; or for ever, since the
+  // peer has left in order while messages of its are still to be received. With the send lock once the connection
+  // stands.
+  bool rdma_waits_ = false;
+  bool peer_left_ = false;
+  bool by_peer_ = false;  // the oldest Write has been sent in part; with the send lock
   std::atomic<std::uint32_t> atomics_under_way_{0};
   std::uint64_t window_used_ = 0;           // cells ever sent that count
   std::atomic<std::uint64_t> credited_{0};  // of them delivered

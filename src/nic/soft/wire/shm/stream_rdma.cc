@@ -78,9 +78,10 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
     return fail(progress, WorkStatus::local_protection);
   if (reads && remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);  // RDR-12
   // RDW-9: who sees the bytes shall find the connection established when he looks.
-  if (word_waits_) [[unlikely]] {
+  if (rdma_waits_) [[unlikely]] {
+    if (peer_left_) return SendOutcome::blocked;
     if (link_->controls_wait()) return later();
-    word_waits_ = false;
+    rdma_waits_ = false;
   }
   // The peer carries them out in order (D2-ATOM-4).
   if (reads && atomics_under_way_.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -91,7 +92,7 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
-    const RdmaUse use(link.outbound(), remote.key, own_slot ? rdma_slot_ : shared_slot_);
+    const RdmaUse use(link.outbound(), rdma_use(remote.key, remote_), own_slot ? rdma_slot_ : shared_slot_);
     if (!use || link.outbound_header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return use && link_->wait_at_gate() ? SendOutcome::blocked : later();
     // What the peer is still to put in place comes first, also the rest of this one.
@@ -201,8 +202,9 @@ void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mappe
   if (key != lane_key_ || std::exchange(last_key_, key) != key) return;
   const Segment& peer = link_->outbound();
   SegmentHeader& header = peer.header();
-  queue_pair_.open_lane<kind>(
-      message, {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_keys[rdma_slot_], peer.order()});
+  queue_pair_.open_lane<kind>(message,
+                              {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_uses[rdma_slot_],
+                               rdma_use(message.remote.key, remote_), peer.order()});
 }
 
 // As in open_lane(), and not for Writes whose peer is the only one who can do them.
@@ -275,7 +277,7 @@ bool ShmStream::faulted_in_arrived(std::uint32_t outcome) {
 // Whether the peer is seen to poll, so that a short Write is sooner in place if it is put there by its owner. Nothing
 // depends on it: who stops polling looks within a millisecond, as for any message.
 bool ShmStream::peer_is_faster(const SendRequest& message, std::uint64_t shift) {
-  if (message.segments.size() != 1) return false;
+  if (message.segments.size() != 1 || holds_announced()) return false;
   PeerMemory& peer = link_->peer_memory();
   if (!link_->peer_polls() || peer.ready() != CopyOutcome::copied) return false;
   if (!link_->peer_expects()) {
@@ -326,7 +328,9 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std
 
 // ---- by the other side
 
+// What the peer refuses ends the connection, and messages before it are not to end with that.
 SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progress) {
+  if (holds_announced()) return SendOutcome::blocked;  // finish() asks again
   queue_pair_.close_lanes();
   if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
     return write_by_peer(message, progress);
@@ -366,6 +370,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
 
 // A short one, in one message.
 SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progress) {
+  if (holds_announced()) return SendOutcome::blocked;  // as in rdma_by_peer()
   const bool seen = message.segments.size() == 1 &&
                     seen_pages_.hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
   if (!seen && !own_pages_.there(message.segments, {0, message.length}, message.length, false))
@@ -397,7 +402,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
 // looked at by the peer alone.
 bool ShmStream::put_again(const SingleRdma& request) {
   if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || by_peer_ ||
-      word_waits_ || !link_->peer_polls() || !link_->peer_expects() ||
+      rdma_waits_ || holds_announced() || !link_->peer_polls() || !link_->peer_expects() ||
       !seen_pages_.hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
                         request.length, false)) {
     return false;
@@ -444,6 +449,7 @@ SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& pro
 SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) return fail(progress, WorkStatus::local_protection);
   if (remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);
+  if (holds_announced()) return SendOutcome::blocked;  // as in rdma_by_peer()
   const AtomicBody body{
       message.remote.address, message.operand, message.compare, message.remote.key,
       message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};

@@ -86,7 +86,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
     return false;
   }
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && may_begin(body.length);
+  const bool next = parked_.empty() && may_begin(body.length, body.invalidates);
   if (next && accept_announced(body, view.aux, solicited)) {
     delivered(view.cells);
     return true;
@@ -98,9 +98,10 @@ bool ShmStream::announce_arrived(const CellView& view) {
 }
 
 // What will end the connection comes after those before it (DTO-40).
-bool ShmStream::may_begin(std::uint64_t length) {
+bool ShmStream::may_begin(std::uint64_t length, std::uint32_t invalidates) {
   const std::size_t busy = queue_pair_.incoming_count();
-  return busy == 0 || (busy < kAnnouncedMax && queue_pair_.next_takes(length));
+  const bool harmless = invalidates == 0 || queue_pair_.may_invalidate(invalidates);
+  return busy == 0 || (busy < kAnnouncedMax && harmless && queue_pair_.next_takes(length));
 }
 
 bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
@@ -354,7 +355,10 @@ void ShmStream::resume_receiving() {
 void ShmStream::deliver_parked() {
   while (!closed_ && !parked_.empty()) {
     Parked& message = parked_.front();
-    if (message.announcement ? !may_begin(message.length) : queue_pair_.incoming_count() > 0) return;
+    if (message.announcement ? !may_begin(message.length, message.announcement->invalidates)
+                             : queue_pair_.incoming_count() > 0) {
+      return;
+    }
     const auto deliver = [&] {
       if (message.immediate) return queue_pair_.deliver_immediate(message.length, message.value, message.solicited);
       if (message.invalidates != 0) {

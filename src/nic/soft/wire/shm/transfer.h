@@ -8,11 +8,12 @@
 // mark to go. Nothing is read or written through a leave after its withdrawal has returned that anybody would notice.
 //
 // RDMA needs no leave: the peer checks the region table of the memory's owner, which it has mapped to read. For each
-// stretch it copies it first notes the region's key in a slot of the owner's segment, then checks, copies, and clears
-// the slot. The owner takes the key out of the table first, then waits until no slot holds it: whoever noted it later
-// finds it gone. Noting must not be overtaken by the check. A slot that a connection has for itself is written by a
-// plain store, since RDMAs are many and regions that go are few: the owner fences all peers before it looks. Such a
-// slot is for one region, whose key is announced before, so that the end of all others costs no fence.
+// stretch it copies it first notes the region's key, and by which connection, in a slot of the owner's segment, then
+// checks, copies, and clears the slot. The owner takes the key out of the table first, then waits until no slot holds
+// it: whoever noted it later finds it gone. Noting must not be overtaken by the check. A slot that a connection has for
+// itself is written by a plain store, since RDMAs are many and regions that go are few: the owner fences all peers
+// before it looks. Such a slot is for one region, whose key is announced before, so that the end of all others costs no
+// fence.
 #pragma once
 
 #include <algorithm>
@@ -102,18 +103,24 @@ class RdmaLanes {
   std::bitset<kCount> taken_;
 };
 
+// What a slot holds meanwhile.
+constexpr std::uint64_t rdma_use(std::uint32_t key, std::uint32_t connection) {
+  return static_cast<std::uint64_t>(connection) << 32 | key;
+}
+
 // A stretch of RDMA on memory of a peer; null if others occupy all shared slots.
 class RdmaUse {
  public:
-  // `slot`: the connection's own, which has been announced for the key, or the shared one that is tried first.
-  RdmaUse(const Segment& segment, std::uint32_t key, std::uint32_t slot) : order_(segment.order()) {
+  // `use`: rdma_use(). `slot`: the connection's own, which has been announced for the key, or the shared one that is
+  // tried first.
+  RdmaUse(const Segment& segment, std::uint64_t use, std::uint32_t slot) : order_(segment.order()) {
     SegmentHeader& header = segment.header();
     if (slot >= kSharedRdmaSlots) [[likely]] {
-      slot_ = &header.rdma_keys[slot];
-      slot_->store(key, std::memory_order_relaxed);
+      slot_ = &header.rdma_uses[slot];
+      slot_->store(use, std::memory_order_relaxed);
       base::compiler_fence();
     } else {
-      share(header, key, slot);
+      share(header, use, slot);
     }
   }
   ~RdmaUse() {
@@ -126,19 +133,19 @@ class RdmaUse {
   explicit operator bool() const { return slot_ != nullptr; }
 
  private:
-  void share(SegmentHeader& header, std::uint32_t key, std::uint32_t first) {
+  void share(SegmentHeader& header, std::uint64_t use, std::uint32_t first) {
     for (std::uint32_t i = 0; i < kSharedRdmaSlots; ++i) {
-      std::atomic<std::uint32_t>& slot = header.rdma_keys[(first + i) % kSharedRdmaSlots];
-      std::uint32_t free = 0;
+      std::atomic<std::uint64_t>& slot = header.rdma_uses[(first + i) % kSharedRdmaSlots];
+      std::uint64_t free = 0;
       // Sequentially consistent: the check of the table comes after it.
-      if (slot.compare_exchange_strong(free, key)) {
+      if (slot.compare_exchange_strong(free, use)) {
         slot_ = &slot;
         return;
       }
     }
   }
 
-  std::atomic<std::uint32_t>* slot_ = nullptr;
+  std::atomic<std::uint64_t>* slot_ = nullptr;
   base::HiddenOrder order_;
 };
 
@@ -148,8 +155,8 @@ inline void announce_lane(SegmentHeader& header, std::uint32_t slot, std::uint32
   header.rdma_lane_keys[slot - kSharedRdmaSlots].store(key);
 }
 
-// The owner's side. Whether peers have to be fenced after the key has gone, or with 0 when RDMA is over, and before the
-// look at who uses it.
+// The owner's side. Whether peers have to be fenced after the key has gone, or with 0 when RDMA of a connection or of
+// the link is over, and before the look at who uses it.
 inline bool needs_fence(const SegmentHeader& header, std::uint32_t key) {
   if (header.rdma_lanes.load() == 0) return false;
   return key == 0 ||
@@ -159,17 +166,26 @@ inline bool needs_fence(const SegmentHeader& header, std::uint32_t key) {
 inline void fence_rdma_users(const SegmentHeader& header, std::uint32_t key) {
   if (needs_fence(header, key)) base::remote_fence();
 }
-// Does anybody use the region? Key 0: any region.
-inline bool in_rdma_use(const Segment& segment, std::uint32_t key) {
+// Is any slot in use by what is meant?
+template <typename Meant>
+bool in_rdma_use_by(const Segment& segment, Meant&& meant) {
   const SegmentHeader& header = segment.header();
   const std::size_t slots = header.rdma_lanes.load() != 0 ? kRdmaSlots : kSharedRdmaSlots;
   const bool used =
-      std::any_of(header.rdma_keys, header.rdma_keys + slots, [key](const std::atomic<std::uint32_t>& slot) {
-        const std::uint32_t noted = slot.load();
-        return noted != 0 && (key == 0 || noted == key);
+      std::any_of(header.rdma_uses, header.rdma_uses + slots, [&](const std::atomic<std::uint64_t>& slot) {
+        const std::uint64_t use = slot.load();
+        return use != 0 && meant(static_cast<std::uint32_t>(use), static_cast<std::uint32_t>(use >> 32));
       });
   if (!used) segment.order().seen();
   return used;
+}
+// Does anybody use the region? Key 0: any region.
+inline bool in_rdma_use(const Segment& segment, std::uint32_t key) {
+  return in_rdma_use_by(segment, [key](std::uint32_t used, std::uint32_t) { return key == 0 || used == key; });
+}
+// Does the connection that the owner has by this name use any?
+inline bool connection_in_rdma_use(const Segment& segment, std::uint32_t name) {
+  return in_rdma_use_by(segment, [name](std::uint32_t, std::uint32_t connection) { return connection == name; });
 }
 
 }  // namespace anydat::nic::soft::shm
