@@ -156,10 +156,10 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool press(std::uint32_t key);
   // Both in one, for what nobody else can be using.
   bool lets_go_of(std::uint32_t key);
-  // A `close` shuts the gate for RDMA of the peer: none begins on the link until it has heard of that. How many have
-  // been sent, of which this is the last for now; and whether the RDMA of that connection has ended which the peer
-  // began before.
-  std::uint32_t gates_shut() const;
+  // A `close` shuts the gate for RDMA of the peer: none begins on the link until it has heard of that. After one has
+  // been sent: what of the peer has found the gate open can be seen from here on. The number of that `close`.
+  std::uint32_t fence_at_gate() const;
+  // Whether the RDMA of that connection has ended which the peer began before so many had been sent.
   bool past_gate(std::uint32_t number, const ShmStream& stream) const;
   void never_past_gate();  // although it had its half second
   // The peer has shut its gate for RDMA of this side, which goes on when it is open again. False: it is.
@@ -188,6 +188,10 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void ready(std::uint32_t events) override;
 
  private:
+  // A stretch of a peer's RDMA takes a tenth of a millisecond. This is far more, but for a peer that is stopped in the
+  // middle of one.
+  static constexpr base::Nanoseconds kStretchPatience = base::kNsPerSecond / 2;
+  static constexpr base::Nanoseconds kStretchLook = 500'000;
   // In one row, which others of the link wait for.
   static constexpr std::uint64_t kRowBytesMax = 16 << 10;
 

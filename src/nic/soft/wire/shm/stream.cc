@@ -336,7 +336,7 @@ void ShmStream::close(CloseReason reason) {
     const std::size_t bodies = refused_.what == Refused::the_oldest ? 0 : 1;
     link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(told),
                         std::as_bytes(std::span(&refused_, bodies)));
-    gate_ = link_->gates_shut();
+    gate_ = link_->fence_at_gate();
     gate_patience_ = base::now_ns() + kGatePatience;
   }
   parked_.clear();
