@@ -485,6 +485,36 @@ TEST_P(AbsentBuffers, ThatAreUnmappedFailTheReadOfThePeerAndNoneOfItsOwner) {
   memory_ = memory_.first(kLost);
 }
 
+// RECV-10, DTO-40: nor does one that finds no buffer in time end the connection before those that have theirs are in.
+TEST_P(AbsentBuffers, AMessageThatIsArrivingIsWaitedForByOneWithoutABuffer) {
+  constexpr std::size_t kMessage = 5 * kPage;
+  Wire impatient = GetParam();
+  impatient.env["DAT_RNR_TIMEOUT_MS"] = "20";
+  Side peer(impatient);
+  const Lmr memory(peer.ia, peer.pz, kBytes);
+  const Connection connection = connect_pair(*side_, peer);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.bytes().data());
+  const std::size_t offset = (begin + kPage - 1) / kPage * kPage - begin;
+  fill_message(here_->bytes(), 1, 1);
+  AbsentMemory absent(memory.bytes().subspan(offset, kPage));
+  DAT_LMR_TRIPLET buffer = memory.triplet(offset, kMessage);
+  require(dat_ep_post_recv(connection.client.get(), 1, &buffer, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  DAT_LMR_TRIPLET source = here_->triplet(0, kMessage);
+  for (const std::uint64_t number : {1U, 2U}) {
+    DAT_DTO_COOKIE cookie;
+    cookie.as_64 = number;
+    require(dat_ep_post_send(connection.server.get(), 1, &source, cookie, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_send");
+  }
+  for (int i = 0; i < 5; ++i) expect_no_event(peer.recv.get());  // longer than a message waits for a buffer
+  absent.fill(here_->bytes().first(kPage));
+  expect_completion(peer.recv.get());
+  EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(offset, kMessage), here_->bytes().first(kMessage)));
+  EXPECT_EQ(expect_completion(side_->request.get()).user_cookie.as_64, 1U);
+  EXPECT_EQ(expect_completion(side_->request.get(), DAT_DTO_ERR_RECEIVER_NOT_READY).user_cookie.as_64, 2U);
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
 // DTO-40, STAT-6
 TEST_P(AbsentBuffers, ThatAreUnmappedFailTheReadThatIsToBringThere) {
   if (GetParam().name == "shm") GTEST_SKIP() << "within a process the post itself touches the memory";

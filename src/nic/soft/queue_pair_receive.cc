@@ -13,6 +13,8 @@ namespace anydat::nic::soft {
 namespace {
 
 constexpr base::Nanoseconds kNotReadyWarning = base::kNsPerSecond;
+// From one look to the next whether messages are still arriving that one without a buffer has to wait for.
+constexpr base::Nanoseconds kOthersLook = 10'000'000;
 
 }  // namespace
 
@@ -335,7 +337,7 @@ void SoftQueuePair::wait_for_receive() {
   if (waits_for_receive_) return;
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
   counters_.buffer_waits.add();
-  if (limit == 0) {
+  if (limit == 0 && incoming_.empty()) {
     break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
     return;
   }
@@ -368,6 +370,10 @@ void SoftQueuePair::not_ready_timed_out() {
     return;
   }
   if (limit != base::kForever && waited >= limit) {
+    if (!incoming_.empty()) {  // those that have buffers are not to end with it
+      adapter_.engine().set_timer(not_ready_timer_, base::now_ns() + kOthersLook);
+      return;
+    }
     base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
               limit / 1'000'000);
     break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
