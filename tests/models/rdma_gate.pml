@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a connection against RDMA of the peer (src/nic/soft/wire/shm/link.cc, rdma_gate) under x86-TSO. The owner of
+// The end of a connection against RDMA of the peer (src/nic/soft/wire/shm/link_memory.cc, rdma_gate) under x86-TSO. The owner of
 // the memory ends connection 0 of two that share a link; the peer has a thread that posts to each, with a slot of its own,
 // and an engine that hears of the end. Stores of those that post lie in a buffer until they reach memory, in their order;
 // membarrier(2) asks them to have had it empty at some moment. scripts/check-models.sh says what each of these has to show:
 //   NO_FENCE, NO_WAIT, OPEN_FIRST, NO_SECOND_LOOK, NO_WAKE   faults
 #define CAP 3
-#define SLOT(c) (c)       /* SegmentHeader::rdma_keys */
+#define SLOT(c) (c)       /* SegmentHeader::rdma_uses */
 #define LOCK(c) (2 + (c)) /* SoftQueuePair::send_lock_ */
 #define ROUNDS 2
 
@@ -84,11 +84,11 @@ active proctype engine() {
 
 active proctype owner() {
   gate++;
+  told = true;
 #ifndef NO_FENCE
   d_step { b[0].asked = true; b[1].asked = true };
   d_step { !b[0].asked && !b[1].asked };
 #endif
-  told = true;
 #ifndef NO_WAIT
   if :: gate == 0 -> skip :: mem[SLOT(0)] == 0 -> skip fi;
 #endif

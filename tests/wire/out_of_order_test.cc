@@ -29,6 +29,7 @@ using iwarp::SegmentHeader;
 
 class OutOfOrder : public SimTest {
  protected:
+  explicit OutOfOrder(const Wire& wire_of_server = local_wire()) : SimTest(wire_of_server) {}
   static auto is_message(std::set<std::uint32_t> numbers) {
     return [numbers = std::move(numbers)](const SegmentHeader& header) { return numbers.contains(header.sequence); };
   }
@@ -53,6 +54,34 @@ class OutOfOrder : public SimTest {
     EXPECT_FALSE(poll_event(server.recv.get()));
   }
 };
+
+// A message waits for a buffer there for a moment only.
+class ImpatientOutOfOrder : public OutOfOrder {
+ protected:
+  ImpatientOutOfOrder() : OutOfOrder(impatient()) {}
+  static Wire impatient() {
+    Wire wire = local_wire();
+    wire.env["DAT_RNR_TIMEOUT_MS"] = "20";
+    return wire;
+  }
+};
+
+// RECV-10: a later one, which has the last buffer, cannot complete before it, and is not waited for.
+TEST_F(ImpatientOutOfOrder, AMessageWithoutABufferEndsTheConnectionAlsoWhereALaterOneHasIt) {
+  begin(9);
+  make_buffers(1);
+  const Srq srq(server.ia, server.pz, 1);
+  post_to_srq(srq, 0);
+  const Connection pair = connect(srq);
+  for (int number = 1; number <= 2; ++number) send(pair, 0, number, 40);
+  network->deliver_where(is_message({2}));
+  EXPECT_EQ(recv_query(pair.server), (RecvInfo{1, 2}));
+  network->deliver_where(is_message({1}));
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_completion(server.recv.get(), DAT_DTO_ERR_FLUSHED);
+  network->run();
+  EXPECT_TRUE(wait_event(client.connect.get()));
+}
 
 // EP-RQ-6, EP-RQ-7, EP-RQ-9: the example that the standard gives.
 TEST_F(OutOfOrder, MessagesNineteenTwentyTwoAndTwentyThree) {

@@ -25,6 +25,8 @@ class SimTest : public testing::Test {
  protected:
   static constexpr std::size_t kBytes = 1024;  // of a receive buffer, and at most of a message
 
+  explicit SimTest(const Wire& wire_of_server = local_wire()) : server(wire_of_server) {}
+
   // What the test is about is decided by chance from here on, and by where messages are cut.
   void begin(std::uint64_t seed, std::size_t payload_max = 8);
   // Receives are posted to `srq`, or to endpoints, from one heap of memory.
@@ -51,7 +53,7 @@ class SimTest : public testing::Test {
   void disconnect(const Connection& connection);
 
   std::unique_ptr<nic::soft::sim::Network> network;
-  Side server{local_wire()};
+  Side server;
   Side client{local_wire()};
   std::unique_ptr<Lmr> memory;
   Lmr outgoing{client.ia, client.pz, kBytes};

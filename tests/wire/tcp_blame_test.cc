@@ -112,8 +112,8 @@ TEST_F(TcpBlame, IsOfTheWriteThatIsNamed) {
   expect_statuses({DAT_DTO_ERR_FLUSHED, DAT_DTO_ERR_FLUSHED, DAT_DTO_ERR_REMOTE_ACCESS});
 }
 
-// The Read of length 0 behind a Write is nobody's; what it was to tell of is not known to be done.
-TEST_F(TcpBlame, IsOfTheOldestIfAReadOfTheLibraryIsNamed) {
+// The Read of length 0 behind a Write is none of the program's; what it was to tell of is not known to be done.
+TEST_F(TcpBlame, IsOfNobodyIfAReadOfTheLibraryIsNamed) {
   begin();
   write(1);
   const auto own = hear(Opcode::read_request);
@@ -122,7 +122,7 @@ TEST_F(TcpBlame, IsOfTheOldestIfAReadOfTheLibraryIsNamed) {
   hear(Opcode::read_request);
   ASSERT_TRUE(own);
   refuse(*own);
-  expect_statuses({DAT_DTO_ERR_REMOTE_ACCESS, DAT_DTO_ERR_FLUSHED, DAT_DTO_ERR_FLUSHED});
+  expect_statuses({DAT_DTO_ERR_FLUSHED, DAT_DTO_ERR_FLUSHED, DAT_DTO_ERR_FLUSHED});
 }
 
 TEST_F(TcpBlame, IsOfTheOldestIfNothingIsNamedThatThereIs) {

@@ -167,7 +167,7 @@ class SoftQueuePair final : public QueuePair {
   }
   // The same if it is as nearly all are: false may also mean that nothing has happened.
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited);
-  // The next receive, if there is one, is no reason to end the connection.
+  // Whether a message of this length fits the next receive; true also if there is none yet.
   bool next_takes(std::uint64_t length);
   // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
@@ -180,7 +180,9 @@ class SoftQueuePair final : public QueuePair {
   bool broken() const { return state() == State::ending || state() == State::closed; }
   // What a message has ended the connection with on its own account, if one has.
   WorkStatus message_failure() const { return failed_status_; }
-  const Incoming* failed_message() const { return failed_message_; }  // null also where it has left no trace
+  const Incoming* failed_message() const {
+    return failed_message_;
+  }  // null also if it was delivered straight, without one
   bool peer_closing() const { return peer_closing_; }
   // Puts the queue pair in line for receive buffers; receives_available() will come.
   void wait_for_receive();
@@ -410,6 +412,9 @@ class SoftQueuePair final : public QueuePair {
   void finish_draining();
   void test_watermarks();
   void not_ready_timed_out();
+  // The next message to complete has its buffer.
+  bool arrives_in_turn() const { return !incoming_.empty() && incoming_.front()->number == finished_ + 1; }
+  bool others_come_first();
   void stop_waiting();
 
   bool usable_still(const SendRequest& message) const;
@@ -464,7 +469,9 @@ class SoftQueuePair final : public QueuePair {
   OwnWindows windows_;
   std::vector<std::unique_ptr<Incoming>> incoming_;  // by number
   std::vector<std::unique_ptr<Incoming>> spare_incoming_;
-  std::uint64_t finished_ = 0;  // the number of the last message that has completed
+  std::uint64_t finished_ = 0;                               // the number of the last message that has completed
+  std::pair<std::uint64_t, std::uint64_t> arriving_seen_{};  // others_come_first(): the next one, and how far it was
+  base::Nanoseconds arriving_since_ = 0;
   Address local_address_{};
   Address remote_address_{};
   std::uint64_t local_port_ = 0;

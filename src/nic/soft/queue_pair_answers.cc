@@ -161,10 +161,11 @@ void SoftQueuePair::request_refused(std::uint64_t number, WorkStatus status) {
 
 bool SoftQueuePair::request_refused(bool (*wanted)(WorkKind), std::size_t before_it, WorkStatus status) {
   base::Guard guard(send_lock_);
-  // Or the next to be sent, if it has only asked for the peer's pages yet.
+  // Or the next to be sent, if it has only asked for the peer's pages yet. Of Reads the peer counts also those that
+  // have failed here.
   for (std::uint64_t number = sends_.first(); number != sends_.next() && number <= sends_.unsent(); ++number) {
     SendRing::Entry& entry = sends_.at(number);
-    if (!is_held(entry, wanted) || before_it-- != 0) continue;
+    if (entry.finished || !wanted(entry.kind) || before_it-- != 0) continue;
     note_failure(entry, status);
     return true;
   }

@@ -13,8 +13,10 @@ namespace anydat::nic::soft {
 namespace {
 
 constexpr base::Nanoseconds kNotReadyWarning = base::kNsPerSecond;
-// From one look to the next whether messages are still arriving that one without a buffer has to wait for.
+// From one look to the next whether messages are still arriving that one without a buffer has to wait for; and how long
+// they may arrive without progress.
 constexpr base::Nanoseconds kOthersLook = 10'000'000;
+constexpr base::Nanoseconds kOthersPatience = 2 * base::kNsPerSecond;
 
 }  // namespace
 
@@ -337,7 +339,7 @@ void SoftQueuePair::wait_for_receive() {
   if (waits_for_receive_) return;
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
   counters_.buffer_waits.add();
-  if (limit == 0 && incoming_.empty()) {
+  if (limit == 0 && !arrives_in_turn()) {
     break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
     return;
   }
@@ -347,6 +349,17 @@ void SoftQueuePair::wait_for_receive() {
     adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
   }
   pool().wait_for_receive(asker_);
+}
+
+// A message that has its buffer is not to end with a later one that has none, as long as there is progress.
+bool SoftQueuePair::others_come_first() {
+  if (!arrives_in_turn()) return false;
+  const std::pair<std::uint64_t, std::uint64_t> now{incoming_.front()->number, incoming_.front()->placed};
+  if (now != arriving_seen_) {
+    arriving_seen_ = now;
+    arriving_since_ = base::now_ns();
+  }
+  return base::now_ns() - arriving_since_ < kOthersPatience;
 }
 
 void SoftQueuePair::stop_waiting() {
@@ -370,7 +383,7 @@ void SoftQueuePair::not_ready_timed_out() {
     return;
   }
   if (limit != base::kForever && waited >= limit) {
-    if (!incoming_.empty()) {  // those that have buffers are not to end with it
+    if (others_come_first()) {
       adapter_.engine().set_timer(not_ready_timer_, base::now_ns() + kOthersLook);
       return;
     }

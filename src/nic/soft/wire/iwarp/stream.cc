@@ -221,11 +221,12 @@ void TcpStream::refuse(TerminateCode code, CloseReason reason) {
 }
 
 // The segments of that message may have gone by; what is known of them makes a header.
-void TcpStream::prepare_last_words_on_message(TerminateCode code, std::uint32_t invalidates) {
+void TcpStream::prepare_last_words_on_message(TerminateCode code) {
   if (parked_.empty() && (whole_ || (into_ == Into::message && step_ != Step::front))) {
     prepare_last_words(code);
     return;
   }
+  const std::uint32_t invalidates = parked_.empty() ? 0 : parked_.oldest().invalidates;
   SegmentHeader header;
   header.opcode = invalidates != 0 ? Opcode::send_invalidate : Opcode::send;
   header.last = true;
@@ -239,8 +240,8 @@ void TcpStream::prepare_last_words_on_message(TerminateCode code, std::uint32_t 
   last_words_bytes_ = write_terminate(message, last_words_);
 }
 
-void TcpStream::refuse_parked(TerminateCode code, CloseReason reason, std::uint32_t invalidates) {
-  prepare_last_words_on_message(code, invalidates);
+void TcpStream::refuse_parked(TerminateCode code, CloseReason reason) {
+  prepare_last_words_on_message(code);
   refuse_in_words(code, reason);
 }
 
@@ -292,8 +293,9 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
     } else if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
       // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
-      const std::optional<std::size_t> before = reads_asked_before(offender.sequence);
-      found = before && queue_pair_.read_refused(*before, SoftQueuePair::status_of(reason));
+      if (const std::optional<NamedRead> read = find_asked(offender.sequence)) {
+        found = read->ours || queue_pair_.read_refused(read->before, SoftQueuePair::status_of(reason));
+      }
     } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
       const auto sent = [&] {
         base::Guard guard(tx_lock_);
@@ -317,16 +319,14 @@ bool TcpStream::writes_complete_early() {
   return !terms_.reads_known || terms_.reads_out == 0;
 }
 
-// Requests of the program that are answered before that one, which the peer names. Nothing: it is none of the program's
-// that is under way.
-std::optional<std::size_t> TcpStream::reads_asked_before(std::uint32_t sequence) {
+// Nothing: none that is under way has this number.
+std::optional<TcpStream::NamedRead> TcpStream::find_asked(std::uint32_t sequence) {
   base::Guard guard(tx_lock_);
   const std::size_t from_it_on = request_sequence_ - sequence;
   if (from_it_on == 0 || from_it_on > asked_.size()) return std::nullopt;
   const std::span<const Asked> before = std::span(asked_).first(asked_.size() - from_it_on);
-  if (asked_[before.size()].ours) return std::nullopt;
-  return static_cast<std::size_t>(
-      std::count_if(before.begin(), before.end(), [](const Asked& asked) { return !asked.ours; }));
+  const auto programs = std::count_if(before.begin(), before.end(), [](const Asked& asked) { return !asked.ours; });
+  return NamedRead{static_cast<std::size_t>(programs), asked_[before.size()].ours};
 }
 
 void TcpStream::end_of_stream() {

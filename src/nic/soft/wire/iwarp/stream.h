@@ -140,13 +140,17 @@ class TcpStream final : public Stream {
   void hang_up();
   void terminated(std::span<const std::byte> payload);
   bool writes_complete_early();
-  std::optional<std::size_t> reads_asked_before(std::uint32_t sequence);
+  struct NamedRead {
+    std::size_t before;  // of the program's, that are answered before it
+    bool ours;           // it is none of the program's, and none of those is to blame
+  };
+  std::optional<NamedRead> find_asked(std::uint32_t sequence);
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
-  void refuse_parked(TerminateCode code, CloseReason reason, std::uint32_t invalidates);
+  void refuse_parked(TerminateCode code, CloseReason reason);
   void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
   void prepare_last_words(TerminateCode code);                   // on the segment that is arriving
   // On the message that would be delivered next: all before it have been.
-  void prepare_last_words_on_message(TerminateCode code, std::uint32_t invalidates = 0);
+  void prepare_last_words_on_message(TerminateCode code);
   void prepare_last_words_for(CloseReason reason);
   template <typename Action>
   void or_break(Action&& action) {

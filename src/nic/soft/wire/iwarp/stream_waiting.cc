@@ -141,7 +141,7 @@ bool TcpStream::deliver_invalidating(const Parked::Message& message) {
   if (queue_pair_.make_ready(*incoming) == SoftQueuePair::Readiness::yes) {
     queue_pair_.finish(*incoming);
   } else {
-    refuse_parked(rdmap_error::kCannotInvalidate, CloseReason::remote_access, message.invalidates);
+    refuse_parked(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
   }
   return true;
 }

@@ -86,9 +86,8 @@ struct SegmentHeader {
   // Leaves to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
   alignas(64) std::atomic<std::uint64_t> leaves[kLeafCount];
 
-  // 0: RDMA may begin. The maker sets the lowest bit when the link is over. The bits above it count connections that
-  // the maker has ended and of which the sender has not heard: the maker adds one before it sends `close`, and the
-  // sender takes one away when it has dealt with that.
+  // 0: RDMA may begin. The maker sets the lowest bit when the link is over. The bits above it count the `close`
+  // messages that the maker has sent and the sender has not dealt with yet.
   alignas(64) std::atomic<std::uint32_t> rdma_gate;
   // Set by the sender before it uses a slot that belongs to one connection: the maker may have to fence it then.
   std::atomic<std::uint32_t> rdma_lanes;

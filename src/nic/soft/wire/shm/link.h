@@ -42,6 +42,10 @@ using NodeId = std::array<std::uint8_t, 16>;
 // Thread safety: the sending half from any thread, under tx_lock_; all else with the engine held.
 class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
  public:
+  // A stretch of a peer's RDMA takes a tenth of a millisecond. This is far more, but for a peer that is stopped in the
+  // middle of one.
+  static constexpr base::Nanoseconds kStretchPatience = base::kNsPerSecond / 2;
+
   // What both sides have shown each other before the link exists.
   struct Parts {
     base::UniqueFd socket;
@@ -156,13 +160,15 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool press(std::uint32_t key);
   // Both in one, for what nobody else can be using.
   bool lets_go_of(std::uint32_t key);
-  // A `close` shuts the gate for RDMA of the peer: none begins on the link until it has heard of that. After one has
-  // been sent: what of the peer has found the gate open can be seen from here on. The number of that `close`.
+  // Each `close` that is sent shuts the gate: the peer begins no RDMA on this link, of any connection, until it has
+  // dealt with that. To be called after sending one: from then on all RDMA that has begun before can be seen in its
+  // slot. How many have been sent so far.
   std::uint32_t fence_at_gate() const;
-  // Whether the RDMA of that connection has ended which the peer began before so many had been sent.
+  // Whether the peer has dealt with so many, or no slot names this connection.
   bool past_gate(std::uint32_t number, const ShmStream& stream) const;
-  void never_past_gate();  // although it had its half second
-  // The peer has shut its gate for RDMA of this side, which goes on when it is open again. False: it is.
+  void never_past_gate();  // the half second has gone by in vain: cuts the link
+  // For this side's RDMA at the peer's gate. True: it is shut, and the stream comes back when it opens. False: it has
+  // opened meanwhile.
   bool wait_at_gate();
   bool needs_fence(std::uint32_t key) const { return shm::needs_fence(inbound_.header(), key); }
   // For a connection's RDMA on the peer's memory: a slot (transfer.h) until remove(). From any thread.
@@ -188,9 +194,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void ready(std::uint32_t events) override;
 
  private:
-  // A stretch of a peer's RDMA takes a tenth of a millisecond. This is far more, but for a peer that is stopped in the
-  // middle of one.
-  static constexpr base::Nanoseconds kStretchPatience = base::kNsPerSecond / 2;
   static constexpr base::Nanoseconds kStretchLook = 500'000;
   // In one row, which others of the link wait for.
   static constexpr std::uint64_t kRowBytesMax = 16 << 10;

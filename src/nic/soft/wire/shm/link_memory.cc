@@ -51,9 +51,11 @@ std::uint32_t Link::fence_at_gate() const {
 }
 
 bool Link::past_gate(std::uint32_t number, const ShmStream& stream) const {
+  // Nothing is heard by a link that is dead; but no RDMA begins on it.
   const std::uint32_t unheard = inbound_.header().rdma_gate.load() / kGateStep;
-  if (static_cast<std::int32_t>(gates_shut_ - unheard - number) >= 0) return true;
-  return dead_ ? let_go() : !persists([&] { return connection_in_rdma_use(inbound_, stream.name()); });
+  if (!dead_ && static_cast<std::int32_t>(gates_shut_ - unheard - number) >= 0) return true;
+  if (!persists([&] { return connection_in_rdma_use(inbound_, stream.name()); })) return true;
+  return dead_ && base::now_ns() >= end_at_;
 }
 
 void Link::never_past_gate() {

@@ -17,8 +17,6 @@ namespace {
 // for microseconds, unless it has been stopped.
 constexpr base::Nanoseconds kLetGoDelayMin = 20'000;
 constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
-// A stretch of RDMA takes a tenth of a millisecond (link.cc).
-constexpr base::Nanoseconds kGatePatience = base::kNsPerSecond / 2;
 
 }  // namespace
 
@@ -45,13 +43,13 @@ ShmStream::~ShmStream() {
 
 void ShmStream::own_pages_brought(const OwnPages::Brought& news) {
   if (closed_) return;
-  const auto fail = [&] { return news.to_write ? fail_written(news.address) : fail_read(news.address); };
-  // If nobody is found, who wanted it is no more.
-  if (news.there || !fail()) link_->come_back(*this);
+  if (!news.there) news.to_write ? fail_written(news.address) : fail_read(news.address);
+  // Others may have wanted memory meanwhile.
+  if (!closed_) link_->come_back(*this);
 }
 
-// DTO-40: what reads memory there, for this side or the peer. False: nothing does.
-bool ShmStream::fail_read(std::uint64_t address) {
+// DTO-40: what reads memory there, for this side or the peer.
+void ShmStream::fail_read(std::uint64_t address) {
   const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
   for (std::uint32_t sequence = retired_.load(std::memory_order_relaxed); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
@@ -62,35 +60,33 @@ bool ShmStream::fail_read(std::uint64_t address) {
                              [&](const SendRequest& message) { is_it = lies_in(address, message.segments); });
     if (!is_it) continue;
     finish(entry, WorkStatus::local_protection);
-    return true;
+    return;
   }
-  return queue_pair_.fail_blocked(address, false, WorkStatus::local_protection) || fail_served(address, false);
+  if (!queue_pair_.fail_blocked(address, false, WorkStatus::local_protection)) fail_served(address, false);
 }
 
 // The same of what is to write there.
-bool ShmStream::fail_written(std::uint64_t address) {
+void ShmStream::fail_written(std::uint64_t address) {
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
     queue_pair_.fail_message(*large.message, WorkStatus::local_protection);
-    return true;
+    return;
   }
-  return queue_pair_.fail_blocked(address, true, WorkStatus::local_protection) || fail_served(address, true);
+  if (!queue_pair_.fail_blocked(address, true, WorkStatus::local_protection)) fail_served(address, true);
 }
 
 // Of Reads and atomic operations of the peer; those behind the first have not been looked at.
-bool ShmStream::fail_served(std::uint64_t address, bool writes) {
-  if (served_reads_.empty() || served_reads_.front().atomic.has_value() != writes) return false;
+void ShmStream::fail_served(std::uint64_t address, bool writes) {
+  if (served_reads_.empty() || served_reads_.front().atomic.has_value() != writes) return;
   const Served& read = served_reads_.front();
   const std::uint64_t length = read.atomic ? kAtomicBytes : read.request.length;
   std::uint64_t where = 0;
   if (!opens(read.atomic ? read.atomic->key : read.request.key,
              read.atomic ? read.atomic->address : read.request.address, length,
              read.atomic ? access::kRemoteAtomic : access::kRemoteRead, where)) {
-    return true;
+    return;
   }
-  if (address - where >= length) return false;
-  refuse({Refused::a_read, 0}, CloseReason::remote_access);
-  return true;
+  if (address - where < length) refuse({Refused::a_read, 0}, CloseReason::remote_access);
 }
 
 void ShmStream::attach(std::shared_ptr<Link> link) {
@@ -337,7 +333,7 @@ void ShmStream::close(CloseReason reason) {
     link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(told),
                         std::as_bytes(std::span(&refused_, bodies)));
     gate_ = link_->fence_at_gate();
-    gate_patience_ = base::now_ns() + kGatePatience;
+    gate_patience_ = base::now_ns() + Link::kStretchPatience;
   }
   parked_.clear();
 }
@@ -406,7 +402,7 @@ bool ShmStream::close_arrived(const CellView& view) {
 }
 
 void ShmStream::link_lost(WorkStatus why) {
-  if (!large_.empty() && closed_) {
+  if (closed_ && queue_pair_.state() == SoftQueuePair::State::ending && (!large_.empty() || gate_)) {
     let_go_again();
     return;
   }

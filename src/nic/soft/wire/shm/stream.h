@@ -145,9 +145,9 @@ class ShmStream final : public Stream {
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
   void own_pages_brought(const OwnPages::Brought& news);
-  bool fail_read(std::uint64_t address);
-  bool fail_written(std::uint64_t address);
-  bool fail_served(std::uint64_t address, bool writes);
+  void fail_read(std::uint64_t address);
+  void fail_written(std::uint64_t address);
+  void fail_served(std::uint64_t address, bool writes);
   bool close_arrived(const CellView& view);
   // Ends the connection for something that the peer has asked for, and says for what.
   void refuse(const CloseBody& what, CloseReason reason);
@@ -308,9 +308,9 @@ class ShmStream final : public Stream {
   std::uint32_t lane_key_ = 0;                   // the key that the own one is for
   std::uint32_t last_key_ = 0;                   // of a region of the peer
   std::uint32_t uses_of_key_ = 0;                // in a row
-  // For room in the ring for the word that the connection stands, which no RDMA may overtake; or for ever, since the
-  // peer has left in order while messages of its are still to be received. With the send lock once the connection
-  // stands.
+  // No RDMA may begin now: the word that the connection stands still waits for room in the ring, and RDMA must not
+  // overtake it; or (peer_left_) the peer has closed in order, and none begins again while its last messages are
+  // delivered. Written with the engine and, once the connection stands, the send lock.
   bool rdma_waits_ = false;
   bool peer_left_ = false;
   bool by_peer_ = false;  // the oldest Write has been sent in part; with the send lock

@@ -423,6 +423,7 @@ bool ShmStream::put_again(const SingleRdma& request) {
 
 // What a Write is followed by: in the ring, which is in order behind all ways that its bytes may have gone.
 SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& progress) {
+  if (peer_left_) return SendOutcome::blocked;
   if (progress.bytes < message.length) {
     const SendOutcome outcome = rdma<WorkKind::rdma_write>(message, progress);
     if (outcome == SendOutcome::blocked || outcome == SendOutcome::failed) return outcome;
@@ -449,7 +450,7 @@ SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& pro
 SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress) {
   if (!queue_pair_.usable(message)) return fail(progress, WorkStatus::local_protection);
   if (remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);
-  if (holds_announced()) return SendOutcome::blocked;  // as in rdma_by_peer()
+  if (peer_left_ || holds_announced()) return SendOutcome::blocked;  // as in rdma() and rdma_by_peer()
   const AtomicBody body{
       message.remote.address, message.operand, message.compare, message.remote.key,
       message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};

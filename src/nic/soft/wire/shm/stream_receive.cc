@@ -97,7 +97,9 @@ bool ShmStream::announce_arrived(const CellView& view) {
   return true;
 }
 
-// What will end the connection comes after those before it (DTO-40).
+// A message that would end the connection, because it does not fit the next receive or names a key that it may not
+// invalidate, begins only when all before it are in, so that they still complete (DTO-40). Whatever finishes the last
+// of them calls deliver_parked().
 bool ShmStream::may_begin(std::uint64_t length, std::uint32_t invalidates) {
   const std::size_t busy = queue_pair_.incoming_count();
   const bool harmless = invalidates == 0 || queue_pair_.may_invalidate(invalidates);
