@@ -19,8 +19,10 @@ class PassWatchTest : public testing::Test {
   // In time, which is some microseconds unless the machine is busy.
   bool comes_to(bool polls) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (watch_.polls(table_) != polls && std::chrono::steady_clock::now() < end) continue;
-    return watch_.polls(table_) == polls;
+    do {
+      if (watch_.polls(table_) == polls) return true;  // by the next look, whoever polls may have been interrupted
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
   }
 
   base::UniqueFd fd_;
