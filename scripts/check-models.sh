@@ -33,5 +33,7 @@ expect 0 biased_lock -DT=3 -DROUNDS=1
 for fault in NO_FENCE NO_SECOND_LOOK ONE_MARK; do expect 1 biased_lock -DT=2 "-D$fault"; done
 for fault in NO_LOOK NO_TRY_AGAIN TWO_LOOKS; do expect 1 biased_lock -DT=2 -DMUTEX -DTASKS "-D$fault"; done
 expect 0 rdma_gate
+expect 0 rdma_gate -DPEER_ENDS
+expect 1 rdma_gate -DPEER_ENDS -DCLOSE_FIRST
 for fault in NO_FENCE NO_WAIT OPEN_FIRST NO_SECOND_LOOK NO_WAKE; do expect 1 rdma_gate "-D$fault"; done
 say "models: as they should be, and so with each of their faults"

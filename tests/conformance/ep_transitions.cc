@@ -12,8 +12,8 @@ namespace {
 constexpr int kPosted = 3;
 
 // The environment of the next IA to be opened: a message waits only this long for a receive buffer.
-Wire impatient(Wire wire) {
-  wire.env["DAT_RNR_TIMEOUT_MS"] = "50";
+Wire impatient(Wire wire, const char* milliseconds = "50") {
+  wire.env["DAT_RNR_TIMEOUT_MS"] = milliseconds;
   return wire;
 }
 
@@ -270,22 +270,25 @@ TEST_P(EpTransition, AHardWatermarkBreaksTheConnection) {
 
 TEST_P(EpTransition, WithoutAReceiveBufferInTimeTheConnectionBreaks) {
   // EP-SM-19, RECV-10, STAT-11
-  const Wire wire = impatient(GetParam());
-  Side receiver(wire);
-  const OwnEvds evds(receiver);
-  const Ep ep(receiver.ia, receiver.pz, evds, default_ep_attr());
-  const OwnEvds sender_evds(client);
-  const Ep sender(client.ia, client.pz, sender_evds, default_ep_attr());
-  connect_pair(receiver, ep.get(), sender.get());
-  const Lmr large(client.ia, client.pz, kLarge);
-  post_large_send(sender, large, 1);
-  post_large_send(sender, large, 2);
-  expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_BROKEN, ep.get());
-  EXPECT_EQ(ep.state(), DAT_EP_STATE_DISCONNECTED);
-  EXPECT_EQ(expect_completion(sender_evds.request.get(), DAT_DTO_ERR_RECEIVER_NOT_READY).user_cookie.as_64, 1u);
-  EXPECT_EQ(expect_completion(sender_evds.request.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 2u);
-  expect_terminal_event(sender_evds.connect.get(), sender.get());
-  EXPECT_EQ(sender.state(), DAT_EP_STATE_DISCONNECTED);
+  for (const char* const limit : {"50", "0"}) {
+    SCOPED_TRACE(limit);
+    const Wire wire = impatient(GetParam(), limit);
+    Side receiver(wire);
+    const OwnEvds evds(receiver);
+    const Ep ep(receiver.ia, receiver.pz, evds, default_ep_attr());
+    const OwnEvds sender_evds(client);
+    const Ep sender(client.ia, client.pz, sender_evds, default_ep_attr());
+    connect_pair(receiver, ep.get(), sender.get());
+    const Lmr large(client.ia, client.pz, kLarge);
+    post_large_send(sender, large, 1);
+    post_large_send(sender, large, 2);
+    expect_connection_event(evds.connect.get(), DAT_CONNECTION_EVENT_BROKEN, ep.get());
+    EXPECT_EQ(ep.state(), DAT_EP_STATE_DISCONNECTED);
+    EXPECT_EQ(expect_completion(sender_evds.request.get(), DAT_DTO_ERR_RECEIVER_NOT_READY).user_cookie.as_64, 1u);
+    EXPECT_EQ(expect_completion(sender_evds.request.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 2u);
+    expect_terminal_event(sender_evds.connect.get(), sender.get());
+    EXPECT_EQ(sender.state(), DAT_EP_STATE_DISCONNECTED);
+  }
 }
 
 TEST_P(EpTransition, ADrainedEndpointDisconnects) {

@@ -3,7 +3,8 @@
 // the memory ends connection 0 of two that share a link; the peer has a thread that posts to each, with a slot of its own,
 // and an engine that hears of the end. Stores of those that post lie in a buffer until they reach memory, in their order;
 // membarrier(2) asks them to have had it empty at some moment. scripts/check-models.sh says what each of these has to show:
-//   NO_FENCE, NO_WAIT, OPEN_FIRST, NO_SECOND_LOOK, NO_WAKE   faults
+//   PEER_ENDS   it is the peer that ends connection 0, and the owner hears of that
+//   NO_FENCE, NO_WAIT, OPEN_FIRST, NO_SECOND_LOOK, NO_WAKE; CLOSE_FIRST with PEER_ENDS   faults
 #define CAP 3
 #define SLOT(c) (c)       /* SegmentHeader::rdma_uses */
 #define LOCK(c) (2 + (c)) /* SoftQueuePair::send_lock_ */
@@ -70,6 +71,17 @@ active [2] proctype poster() {
   od
 }
 
+#ifdef PEER_ENDS
+active proctype engine() {
+#ifdef CLOSE_FIRST
+  told = true;
+#endif
+  d_step { mem[LOCK(0)] == 0 -> connected0 = false };  // SoftQueuePair::stop_sending()
+  told = true
+}
+
+active proctype owner() { told; reported = true }
+#else
 active proctype engine() {
   bool seen;
   told;
@@ -94,3 +106,4 @@ active proctype owner() {
 #endif
   reported = true
 }
+#endif

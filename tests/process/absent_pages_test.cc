@@ -469,11 +469,13 @@ TEST_P(AbsentBuffers, AReadThatWaitsIsNotToBlameForAMessageThatFails) {
   }
 }
 
-// DTO-40, STAT-9: nor is the message that is sent, in memory that is there, to blame for a Read of the peer's.
+// DTO-40, STAT-9: nor is a message that is under way, from memory that is there, to blame for a Read of the peer's.
 TEST_P(AbsentBuffers, ThatAreUnmappedFailTheReadOfThePeerAndNoneOfItsOwner) {
   if (GetParam().name == "shm") GTEST_SKIP() << "within a process the post itself touches the memory";
   constexpr std::size_t kLost = kBytes / 2;
   ASSERT_EQ(::munmap(memory_.data() + kLost, kBytes - kLost), 0);
+  DAT_LMR_TRIPLET waiting = here_->triplet(0, 5 * kPage);  // for a receive, on all wires
+  require(dat_ep_post_send(good_->server.get(), 1, &waiting, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
   DAT_LMR_TRIPLET sink = there_->triplet(0, kPage);
   const DAT_RMR_TRIPLET lost = here_->remote(kLost, kPage);
   DAT_DTO_COOKIE number;
@@ -481,6 +483,7 @@ TEST_P(AbsentBuffers, ThatAreUnmappedFailTheReadOfThePeerAndNoneOfItsOwner) {
   require(dat_ep_post_rdma_read(good_->client.get(), 1, &sink, number, &lost, DAT_COMPLETION_DEFAULT_FLAG),
           "dat_ep_post_rdma_read");
   EXPECT_EQ(expect_completion(other_side_->request.get(), DAT_DTO_ERR_REMOTE_ACCESS).user_cookie.as_64, 7U);
+  expect_completion(side_->request.get(), DAT_DTO_ERR_FLUSHED);
   expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
   memory_ = memory_.first(kLost);
 }

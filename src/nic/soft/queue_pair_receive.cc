@@ -339,10 +339,6 @@ void SoftQueuePair::wait_for_receive() {
   if (waits_for_receive_) return;
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
   counters_.buffer_waits.add();
-  if (limit == 0 && !arrives_in_turn()) {
-    break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
-    return;
-  }
   waits_for_receive_ = true;
   waits_since_ = base::now_ns();
   if (!not_ready_timer_.pending()) {

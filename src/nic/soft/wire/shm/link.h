@@ -166,7 +166,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   std::uint32_t fence_at_gate() const;
   // Whether the peer has dealt with so many, or no slot names this connection.
   bool past_gate(std::uint32_t number, const ShmStream& stream) const;
-  void never_past_gate();  // the half second has gone by in vain: cuts the link
+  void never_lets_go();  // the half second has gone by in vain: cuts the link
   // For this side's RDMA at the peer's gate. True: it is shut, and the stream comes back when it opens. False: it has
   // opened meanwhile.
   bool wait_at_gate();

@@ -58,8 +58,12 @@ bool Link::past_gate(std::uint32_t number, const ShmStream& stream) const {
   return dead_ && base::now_ns() >= end_at_;
 }
 
-void Link::never_past_gate() {
+void Link::never_lets_go() {
   if (dead_) return;
+  base::log(
+      base::LogLevel::warn,
+      "process {} was stopped while it used memory that is not its any more; what it still does cannot be prevented",
+      process_.pid());
   out_of_patience_ = true;
   fail("it does not let go of memory");
 }
@@ -100,10 +104,7 @@ void Link::look_whether_pressed() {
   } else if (now < pressed_until_) {
     fabric_.engine().set_timer(press_timer_, now + kStretchLook);
   } else {
-    base::log(base::LogLevel::warn,
-              "process {} was stopped while it used memory that is being freed; what it still does cannot be prevented",
-              process_.pid());
-    fail("it does not let go of memory");
+    never_lets_go();
   }
 }
 

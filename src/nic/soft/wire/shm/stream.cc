@@ -301,14 +301,14 @@ bool ShmStream::let_go() {
   return false;
 }
 
-// The peer may be stopped in the middle of RDMA. It has half a second to let go, as where a region is freed.
 bool ShmStream::past_gate() {
   return !gate_ || link_->past_gate(*gate_, *this);
 }
 
+// A peer that is stopped in the middle of RDMA has half a second to let go, as where a window is taken back.
 void ShmStream::let_go_again() {
   if (!let_go()) {
-    if (!past_gate() && base::now_ns() >= gate_patience_) link_->never_past_gate();
+    if (!past_gate() && base::now_ns() >= gate_patience_) link_->never_lets_go();
     return;
   }
   fabric_.engine().cancel_timer(let_go_timer_);
