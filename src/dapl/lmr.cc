@@ -26,8 +26,9 @@ constexpr std::uint32_t kRemote = nic::access::kRemoteRead | nic::access::kRemot
 
 enum class Memory { usable, absent, read_only };
 
-// LMR-CREATE-3: nobody shall meet absent memory. Populating tells, and first touches are slow on the data path; very
-// large ranges are only checked for being mapped, since a sparse one may be larger than memory.
+// LMR-CREATE-3: nobody shall meet absent memory. Populating tells, and first touches are slow on the data path; a page
+// that takes long to come is waited for here, by the thread that registers it. Very large ranges are only checked for
+// being mapped, since a sparse one may be larger than memory.
 Memory inspect(std::uint64_t address, std::uint64_t length, bool written) {
   constexpr std::uint64_t kPopulatedMax = std::uint64_t{1} << 30;
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -35,7 +36,11 @@ Memory inspect(std::uint64_t address, std::uint64_t length, bool written) {
   const std::uint64_t size = (address + length - start + page - 1) / page * page;
   void* const pages = reinterpret_cast<void*>(start);
   if (msync(pages, size, MS_ASYNC) != 0 && errno == ENOMEM) return Memory::absent;
-  if (!written || size > kPopulatedMax || madvise(pages, size, MADV_POPULATE_WRITE) == 0) return Memory::usable;
+  if (size > kPopulatedMax) return Memory::usable;
+  if (!written) {
+    return madvise(pages, size, MADV_POPULATE_READ) == 0 || errno != EFAULT ? Memory::usable : Memory::absent;
+  }
+  if (madvise(pages, size, MADV_POPULATE_WRITE) == 0) return Memory::usable;
   if (errno == EFAULT || errno == ENOMEM) return Memory::absent;
   // EINVAL: not writable, or special memory, or a kernel that does not know the advice. Only in the first case does
   // populating for reading work.

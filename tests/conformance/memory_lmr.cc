@@ -2,6 +2,7 @@
 // Registered memory of the process itself: sections 6.2 and 6.3 of the rules. The other types of memory are in
 // memory_lmr_types.cc, sync calls in memory_lmr_sync.cc, what peers may do with it in rdma_protection.cc.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <limits>
@@ -93,6 +94,26 @@ TEST_P(LmrTest, MemoryNeedNotBePresent) {
     EXPECT_TRUE(has_pattern(fresh.bytes().subspan(kSize / 2, kBytes), 1));
   }
   ::munmap(pages, kSize);
+}
+
+TEST_P(LmrTest, MemoryBehindTheEndOfItsFileIsNone) {
+  // LMR-CREATE-3: whatever it is for.
+  constexpr std::size_t kPage = 4096;
+  const int file = ::memfd_create("anydat-test", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(file, kPage), 0);
+  void* const pages = ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  ASSERT_NE(pages, MAP_FAILED);
+  for (const int privileges : {DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_MEM_PRIV_LOCAL_WRITE_FLAG}) {
+    Arguments args = good();
+    args.address = pages;
+    args.privileges = privileges;
+    args.length = kPage;
+    EXPECT_THAT(create(args), Succeeds());
+    args.length = 2 * kPage;
+    EXPECT_THAT(create(args), HasType(DAT_INVALID_PARAMETER));
+  }
+  ::munmap(pages, 2 * kPage);
 }
 
 TEST_P(LmrTest, RemoteContextIsGivenForRemoteRights) {
