@@ -189,6 +189,7 @@ void Ia::destroy_everything() {
     // The program may use the memory of its buffers for other things as soon as we return.
     bool quiet = true;
     for (auto& object : of(HandleType::ep)) quiet &= static_cast<Ep&>(*object).cut();
+    for (auto& object : of(HandleType::rmr)) quiet &= static_cast<Rmr&>(*object).cut();
     if (!quiet) continue;
     for (const HandleType type : {HandleType::ep, HandleType::srq, HandleType::rmr, HandleType::lmr, HandleType::pz,
                                   HandleType::evd, HandleType::cno}) {

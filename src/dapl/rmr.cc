@@ -50,24 +50,23 @@ RmrParameters Rmr::query() const {
   return {ia().handle(), pz_.handle(), triplet_, rights_, context_, zero_based_, of_endpoint()};
 }
 
-Error Rmr::bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& ep, std::uint64_t cookie,
-                CompletionFlags flags, std::uint32_t* context) {
+Error Rmr::plan_bind(const Wanted& wanted, Plan& plan) const {
   const char* call = "dat_rmr_bind";
-  if (!triplet) return fail(Argument::lmr_triplet, "{}: lmr_triplet is NULL", call);
-  if ((rights & ~ia().privileges()) != 0) {
-    return fail(Argument::mem_priv, "{}: privileges {:#x} have bits outside {:#x}", call, rights, ia().privileges());
+  if (!wanted.triplet) return fail(Argument::lmr_triplet, "{}: lmr_triplet is NULL", call);
+  if ((wanted.rights & ~ia().privileges()) != 0) {
+    return fail(Argument::mem_priv, "{}: privileges {:#x} have bits outside {:#x}", call, wanted.rights,
+                ia().privileges());
   }
-  const Segment part = *triplet;
-  const std::uint32_t remote = rights & kRemote;
-  Lmr* lmr = nullptr;
+  const Segment part = *wanted.triplet;
+  plan.remote = wanted.rights & kRemote;
   std::uint64_t where = part.address;
   if (part.length > 0) {
-    lmr = ia().find_lmr(part.key);
-    if (!lmr) {
+    plan.lmr = ia().find_lmr(part.key);
+    if (!plan.lmr) {
       return fail(Argument::lmr_triplet, "{}: no live LMR has the context {:#x}", call, part.key);
     }
     // The table of regions may grant more than the LMR was registered with (Habits::sends_without_local_read).
-    const bool lent = (local_rights_for(remote) & ~lmr->rights()) == 0;
+    const bool lent = (local_rights_for(plan.remote) & ~plan.lmr->rights()) == 0;
     switch (lent ? locate(ia().nic().regions(), part, pz_.zone(), 0, where) : nic::RegionCheck::no_right) {
       case nic::RegionCheck::ok:
         break;
@@ -77,29 +76,59 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& 
       case nic::RegionCheck::no_right:
         return fail(Code::privileges_violation, Detail::none,
                     "{}: remote privileges {:#x} need local ones that the LMR with context {:#x} does not have", call,
-                    remote, part.key);
+                    plan.remote, part.key);
       default:
         return fail(Argument::lmr_triplet, "{}: {} bytes at {:#x} reach outside the LMR with context {:#x}", call,
                     part.length, part.address, part.key);
     }
   }
-  if (lmr && zero_based && (remote & nic::access::kRemoteAtomic) != 0 && where % kAtomicWordBytes != 0) {
+  const bool zero_based = wanted.zero_based && plan.lmr;  // an unbind has no type (D2-RMR-5)
+  if (zero_based && (plan.remote & nic::access::kRemoteAtomic) != 0 && where % kAtomicWordBytes != 0) {
     return fail(Argument::lmr_triplet,
                 "{}: REMOTE_ATOMIC is asked for, but the zero-based window begins at {:#x}, no multiple of {}", call,
                 where, kAtomicWordBytes);
   }
-  const std::uint64_t tag = ++last_tag_;
-  pending_.push_back({tag, lmr ? part.key : 0, 0});
+  plan.part = {part.key, 0, where, part.length};
+  plan.shown = plan.remote | (zero_based ? nic::access::kZeroBased : 0);
+  return kSuccess;
+}
+
+Error Rmr::bind(const Wanted& wanted, Ep& ep, std::uint64_t cookie, CompletionFlags flags, std::uint32_t* context) {
+  nic::Adapter& nic = ia().nic();
+  const Handle endpoint = ep.handle();
+  std::unique_ptr<nic::PreparedBind> prepared;
+  if (nic.prepares_binds()) {
+    Plan sketch;
+    {
+      base::Guard guard(ia().engine());
+      if (const Error error = plan_bind(wanted, sketch)) return error;
+    }
+    // If it cannot be had, the post says so, once it has found nothing else.
+    if (sketch.lmr) prepared = nic.prepare_bind(pz_.zone(), sketch.part, sketch.shown);
+  }
+  base::Guard guard(ia().engine());
+  if (freed_ || lookup<Ep>(endpoint) != &ep) {
+    return fail(Code::invalid_handle, freed_ ? Detail::handle_rmr : Detail::handle_ep,
+                "dat_rmr_bind: the {} was freed meanwhile", freed_ ? "RMR" : "endpoint");
+  }
+  Plan plan;
+  if (const Error error = plan_bind(wanted, plan)) return error;
+  return post(wanted, plan, ep,
+              {cookie, handle(), ++last_tag_, window_.get(), plan.part, plan.shown, {}, prepared.get()}, flags,
+              context);
+}
+
+Error Rmr::post(const Wanted& wanted, const Plan& plan, Ep& ep, nic::BindRequest request, CompletionFlags flags,
+                std::uint32_t* context) {
+  const std::uint64_t tag = request.tag;
+  pending_.push_back({tag, plan.lmr ? plan.part.key : 0, 0});
   std::uint32_t key = 0;
-  const Segment segment{part.key, 0, where, part.length};
-  zero_based = zero_based && lmr;  // an unbind has no type (D2-RMR-5)
-  const std::uint32_t shown = remote | (zero_based ? nic::access::kZeroBased : 0);
-  const Error error = ep.post_bind({cookie, handle(), tag, window_.get(), segment, shown, {}}, flags, pz_, key);
+  const Error error = ep.post_bind(request, flags, pz_, key);
   if (error || key == 0) {
     on_bind(tag, false);  // refused, or flushed already (RMR-BIND-13)
     return error;
   }
-  if (context) *context = lmr ? key : 0;
+  if (context) *context = plan.lmr ? key : 0;
   const bool pending = !pending_.empty() && pending_.back().tag == tag;
   if (pending) {
     pending_.back().key = key;
@@ -110,10 +139,10 @@ Error Rmr::bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& 
     return kSuccess;  // it has ended already, or was flushed
   }
   shown_by_ = tag;
-  triplet_ = lmr ? part : Segment{};
-  rights_ = lmr ? remote : 0;
-  context_ = lmr ? key : 0;
-  zero_based_ = zero_based;
+  triplet_ = plan.lmr ? *wanted.triplet : Segment{};
+  rights_ = plan.lmr ? plan.remote : 0;
+  context_ = plan.lmr ? key : 0;
+  zero_based_ = (plan.shown & nic::access::kZeroBased) != 0;
   return kSuccess;
 }
 
@@ -154,7 +183,7 @@ void Rmr::show_nothing() {
 
 std::optional<Error> Rmr::free() {
   freed_ = true;
-  window_->close();
+  if (!window_->close()) return std::nullopt;
   if (bound_ != 0 && !ia().nic().quiesce(bound_)) return std::nullopt;
   ia().retire(*this);
   return kSuccess;
@@ -162,7 +191,7 @@ std::optional<Error> Rmr::free() {
 
 void Rmr::shut_down() {
   freed_ = true;
-  window_->close();
+  static_cast<void>(window_->close());
   forget_lmr();
   pz_.release();
 }

@@ -16,7 +16,7 @@ class Ep;
 class Lmr;
 class Pz;
 
-// A remote memory region: a window onto a part of an LMR. All with the engine held.
+// A remote memory region: a window onto a part of an LMR. All with the engine held, but for bind().
 //
 // One of an endpoint is what 1.2 has not: it opens its part to the peer of that endpoint alone by which it is bound,
 // and its binding ends with the connection, or when the peer gives it back (D2-RMR-2 to D2-RMR-4, D2-RMR-9).
@@ -28,10 +28,16 @@ class Rmr final : public Object, public nic::WindowEvents {
 
   static Error create(const char* call, Pz& pz, nic::WindowScope scope, Handle* handle);
   RmrParameters query() const;
-  // `zero_based`: peers name its bytes by their offset (D2-RMR-7).
-  Error bind(const Segment* triplet, Privileges rights, bool zero_based, Ep& ep, std::uint64_t cookie,
-             CompletionFlags flags, std::uint32_t* context);
+  struct Wanted {
+    const Segment* triplet;
+    Privileges rights;
+    bool zero_based;  // peers name its bytes by their offset (D2-RMR-7)
+  };
+  // Without the engine, since it may take long.
+  Error bind(const Wanted& wanted, Ep& ep, std::uint64_t cookie, CompletionFlags flags, std::uint32_t* context);
   std::optional<Error> free();  // as Lmr::free()
+  // Before the instance that it is of goes. False: ask again, as for an endpoint.
+  bool cut() { return window_->close(); }
   void shut_down();
   bool in_use() const override { return !pending_.empty(); }  // binds of it are still to be reported (RMR-FREE-3)
 
@@ -46,6 +52,16 @@ class Rmr final : public Object, public nic::WindowEvents {
     std::uint32_t key;  // what peers are to know it by; 0 until post_bind() has returned
   };
 
+  // A bind that may be posted.
+  struct Plan {
+    Segment part{};  // where it lies, by its address
+    Lmr* lmr = nullptr;
+    std::uint32_t remote = 0;
+    std::uint32_t shown = 0;
+  };
+  Error plan_bind(const Wanted& wanted, Plan& plan) const;
+  Error post(const Wanted& wanted, const Plan& plan, Ep& ep, nic::BindRequest request, CompletionFlags flags,
+             std::uint32_t* context);
   void forget_lmr();
   void show_nothing();
   bool of_endpoint() const { return scope_ == nic::WindowScope::queue_pair; }

@@ -80,8 +80,7 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const
   }
   if (const dapl::Error error = check_privileges(call, rmr->ia(), rights, 4)) return error;
   ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
-  base::Guard guard(rmr->ia().engine());
-  return rmr->bind(Segments(triplet, 1, [] { return 1; }).get(), rights, va_type == DAT_VA_TYPE_ZB, *ep, cookie.as_64,
+  return rmr->bind({Segments(triplet, 1, [] { return 1; }).get(), rights, va_type == DAT_VA_TYPE_ZB}, *ep, cookie.as_64,
                    flags, context);
 }
 

@@ -47,8 +47,14 @@ enum class WindowScope : std::uint8_t { zone, queue_pair };
 class Window {
  public:
   virtual ~Window() = default;
-  // Nothing can be reached through it when this returns; binds still pending will have no effect, and succeed.
-  virtual void close() = 0;
+  // Binds still pending will have no effect, and succeed. True: nothing can be reached through it any more, but by who
+  // is in the middle of that (Adapter::quiesce()). False: something still can; ask again, as there.
+  virtual bool close() = 0;
+};
+
+// What a bind needs and takes long to make. It may take as long to go, so it goes without the engine.
+struct PreparedBind {
+  virtual ~PreparedBind() = default;
 };
 
 struct BindRequest {
@@ -59,6 +65,9 @@ struct BindRequest {
   Segment part;  // of a region, whose key it names; of length 0: nothing shall be reachable
   std::uint32_t rights;
   WorkFlags flags;
+  // By an adapter that prepares binds, for this part and these rights; it is used up. Null: the part is empty, or there
+  // is no memory for it.
+  PreparedBind* prepared = nullptr;
 };
 
 class QueuePairEvents {
@@ -417,6 +426,13 @@ class Adapter {
   // For a call that quiesce() or cut() has told to ask again, without the engine: comes back when the answer may be
   // another.
   virtual void await_quiet() { engine().pause(); }
+
+  // Whether binds take what takes long, and is to be done before them, without the engine.
+  virtual bool prepares_binds() const { return false; }
+  // That, for a part that is not empty; null if it cannot be had.
+  virtual std::unique_ptr<PreparedBind> prepare_bind(ZoneId, const Segment&, std::uint32_t /*rights*/) {
+    return nullptr;
+  }
   // Posted Reads put what they read into windows, from now on. By any thread, before it looks up the window; posts that
   // began earlier need not be waited for when a window is taken back.
   virtual void expect_reads_into_windows() {}

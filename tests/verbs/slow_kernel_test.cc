@@ -50,6 +50,123 @@ TEST_P(SlowKernel, ADeregistrationHoldsUpNobody) {
   goes_on_while(edge::Call::deregistering, [&] { memory.reset(); });
 }
 
+class Window : public Owner<dat_rmr_free> {
+ public:
+  explicit Window(const Side& side) { require(dat_rmr_create(side.pz.get(), out()), "dat_rmr_create"); }
+  void bind(const Ep& ep, const Lmr& memory, std::size_t offset = 0) const {
+    DAT_LMR_TRIPLET part = memory.triplet(offset, 16);
+    DAT_RMR_CONTEXT key = 0;
+    require(dat_rmr_bind(get(), &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, ep.get(), {}, DAT_COMPLETION_DEFAULT_FLAG, &key),
+            "dat_rmr_bind");
+  }
+};
+
+void expect_bound(const Side& side, DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS) {
+  const DAT_EVENT event = expect_event(side.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  EXPECT_EQ(event.event_data.rmr_completion_event_data.status, status);
+}
+
+TEST_P(SlowKernel, TheRegistrationOfABindHoldsUpNobody) {
+  const Connection connection = connect_pair(server, client);
+  const Window window(client);
+  goes_on_while(edge::Call::registering, [&] { window.bind(connection.client, from); });
+  expect_bound(client);
+}
+
+TEST_P(SlowKernel, ABindWaitsForWhatItsWindowShowedAndHoldsUpWhatIsBehindItOnly) {
+  // RMR-BIND-3, RMR-BIND-6
+  const Connection connection = connect_pair(server, client);
+  const Connection other = connect_pair(server, client);
+  const Window window(client);
+  window.bind(connection.client, from);
+  expect_bound(client);
+  receive(connection.server, to, 1);
+  {
+    const edge::Gate gate(edge::Call::deregistering);
+    window.bind(connection.client, from, 16);
+    send(connection.client);
+    ASSERT_TRUE(eventually([&] { return gate.reached(); }));
+    ASSERT_NO_THROW(exchange(other));
+    EXPECT_FALSE(poll_event(client.request.get()));
+    EXPECT_FALSE(poll_event(server.recv.get()));
+  }
+  expect_bound(client);
+  expect_completion(client.request.get());
+  EXPECT_EQ(expect_completion(server.recv.get()).ep_handle, connection.server.get());
+  for (int i = 0; i < 2; ++i) ASSERT_NO_THROW(exchange(connection));
+}
+
+TEST_P(SlowKernel, ABindInFrontOfAnotherLetsThatOneHoldBackWhatIsBehindIt) {
+  // RMR-BIND-3
+  const Connection connection = connect_pair(server, client);
+  const Window first(client), second(client);
+  for (const Window* window : {&first, &second}) {
+    window->bind(connection.client, from);
+    expect_bound(client);
+  }
+  for (DAT_UINT64 i = 1; i <= 2; ++i) receive(connection.server, to, i);
+  {
+    const edge::Gate gate(edge::Call::deregistering);
+    for (const Window* window : {&first, &second}) {
+      window->bind(connection.client, from, 16);
+      send(connection.client);
+    }
+    ASSERT_TRUE(eventually([&] { return gate.reached(); }));
+    EXPECT_FALSE(poll_event(server.recv.get()));
+  }
+  for (DAT_UINT64 i = 1; i <= 2; ++i) {
+    expect_bound(client);
+    expect_completion(client.request.get());
+    EXPECT_EQ(expect_completion(server.recv.get()).user_cookie.as_64, i);
+  }
+}
+
+TEST_P(SlowKernel, ABindThatHasBegunIsDoneThoughItsConnectionEnds) {
+  // RMR-BIND-13: what is flushed changes nothing, and this one has.
+  Connection connection = connect_pair(server, client);
+  const Window window(client);
+  window.bind(connection.client, from);
+  expect_bound(client);
+  {
+    const edge::Gate gate(edge::Call::deregistering);
+    window.bind(connection.client, from, 16);
+    send(connection.client);
+    ASSERT_TRUE(eventually([&] { return gate.reached(); }));
+    ASSERT_THAT(dat_ep_disconnect(connection.client.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  }
+  expect_bound(client);
+  expect_completion(client.request.get(), DAT_DTO_ERR_FLUSHED);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  wait_event(server.connect.get());
+}
+
+TEST_P(SlowKernel, FreeingAWindowHoldsUpNobody) {
+  // RMR-FREE-2: it is over when the call returns.
+  const Connection connection = connect_pair(server, client);
+  Window window(client);
+  window.bind(connection.client, from);
+  expect_bound(client);
+  goes_on_while(edge::Call::deregistering, [&] { window.reset(); });
+}
+
+TEST_P(SlowKernel, MemoryThatAWindowShowedIsFreeWhenItsRegionIs) {
+  // LMR-FREE-8: also what a window has shown of it under a key of its own.
+  const Connection connection = connect_pair(server, client);
+  Window window(client);
+  Lmr memory(client.ia, client.pz, 4096);
+  window.bind(connection.client, memory);
+  expect_bound(client);
+  std::future<void> freed;
+  {
+    const edge::Gate gate(edge::Call::deregistering);
+    freed = std::async(std::launch::async, [&] { window.reset(); });
+    ASSERT_TRUE(eventually([&] { return gate.reached(); }));
+    EXPECT_THAT(dat_lmr_free(memory.get()), HasType(DAT_INVALID_STATE)) << "it is bound until that is over";
+  }
+  freed.get();
+  EXPECT_THAT(dat_lmr_free(memory.release()), Succeeds());
+}
+
 TEST_P(SlowKernel, FreeingAConnectedEndpointHoldsUpNobody) {
   Connection connection = connect_pair(server, client);
   receive(connection.client, from, 1);

@@ -30,9 +30,10 @@ bool SoftWindow::taken_back() {
   return true;
 }
 
-void SoftWindow::close() {
+bool SoftWindow::close() {
   closed_ = true;
   withdrawn();
+  return true;
 }
 
 bool SoftWindow::can_bind(const Segment& part) const {

@@ -20,7 +20,7 @@ class SoftWindow final : public Window {
       : adapter_(adapter), zone_(zone), scope_(scope), events_(events) {}
   ~SoftWindow() override;
 
-  void close() override;
+  bool close() override;
 
   bool can_bind(const Segment& part) const;  // false: its region has gone meanwhile
   // Takes away what peers use now. False while one of them is in the middle of using it: ask again (RMR-BIND-6).

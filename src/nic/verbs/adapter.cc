@@ -193,8 +193,30 @@ void VerbsAdapter::remove_region(std::uint32_t key) {
 bool VerbsAdapter::quiesce(std::uint32_t key) {
   // When it has been deregistered, the device has let go of the memory; posts that checked it before look at their
   // segments under the locks of their queues, and what they gave the device is refused there.
+  // A window may have shown the memory under a key of its own.
   reaper_.call_done();
-  return !leaving_.contains(key);
+  return parts_leaving_ == 0 && !leaving_.contains(key);
+}
+
+std::unique_ptr<PreparedBind> VerbsAdapter::prepare_bind(ZoneId zone, const Segment& part, std::uint32_t rights) {
+  if (!descriptors_are_ours()) return nullptr;
+  MemoryRegion memory = device_->register_memory(zone, part.address, part.length, rights);
+  return memory ? std::make_unique<RegisteredPart>(std::move(memory)) : nullptr;
+}
+
+void VerbsAdapter::drop_part(MemoryRegion memory, VerbsWindow& window) {
+  Reaper::Job job;
+  job.memory = std::move(memory);
+  ++parts_leaving_;
+  job.done = [this, &window] {  // small enough to need no memory
+    --parts_leaving_;
+    window.part_gone();
+  };
+  reaper_.give(std::move(job));
+}
+
+void VerbsAdapter::go_on(std::uint32_t tag) {
+  if (VerbsQueuePair* const queue_pair = tagged(tag)) queue_pair->go_on();
 }
 
 void VerbsAdapter::await_quiet() {
@@ -204,7 +226,7 @@ void VerbsAdapter::await_quiet() {
 }
 
 std::unique_ptr<Window> VerbsAdapter::create_window(ZoneId zone, WindowScope, WindowEvents& events) {
-  return std::unique_ptr<Window>(new (std::nothrow) VerbsWindow(*device_, zone, events));
+  return std::unique_ptr<Window>(new (std::nothrow) VerbsWindow(*this, zone, events));
 }
 
 std::unique_ptr<QueuePair> VerbsAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
@@ -251,6 +273,11 @@ std::uint32_t VerbsAdapter::add(VerbsQueuePair& queue_pair) {
   Tagged& entry = by_tag_[index];
   entry.queue_pair = &queue_pair;
   return entry.tag;
+}
+
+VerbsQueuePair* VerbsAdapter::tagged(std::uint32_t tag) const {
+  const std::size_t index = tag & kTagIndexMask;
+  return index < by_tag_.size() && by_tag_[index].tag == tag ? by_tag_[index].queue_pair : nullptr;
 }
 
 void VerbsAdapter::remove(VerbsQueuePair&, std::uint32_t tag) {
@@ -325,9 +352,7 @@ void VerbsAdapter::dispatch(Cq& cq, const ibv_wc& wc) {
     if (found == by_number_.end()) return shared.reaped();  // SRQ-ACC-12
     return found->second->completed_shared(wc, *done);
   }
-  const std::size_t index = id.tag & kTagIndexMask;
-  if (index >= by_tag_.size() || by_tag_[index].tag != id.tag || !by_tag_[index].queue_pair) return;
-  by_tag_[index].queue_pair->completed(wc, id);
+  if (VerbsQueuePair* const queue_pair = tagged(id.tag)) queue_pair->completed(wc, id);
 }
 
 void VerbsAdapter::cm_events() {

@@ -21,6 +21,7 @@
 namespace anydat::nic::verbs {
 
 class VerbsQueuePair;
+class VerbsWindow;
 class SharedQueue;
 
 // What belongs to an attempt to connect that nobody waits for any more, and that the other side has not answered.
@@ -67,6 +68,8 @@ class VerbsAdapter final : public Adapter, public PollSource {
   void remove_region(std::uint32_t key) override;
   bool quiesce(std::uint32_t key) override;
   void await_quiet() override;
+  bool prepares_binds() const override { return true; }
+  std::unique_ptr<PreparedBind> prepare_bind(ZoneId zone, const Segment& part, std::uint32_t rights) override;
   std::unique_ptr<Window> create_window(ZoneId zone, WindowScope scope, WindowEvents& events) override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,
                                                QueuePairEvents& events) override;
@@ -94,6 +97,10 @@ class VerbsAdapter final : public Adapter, public PollSource {
   rdma_event_channel* cm_channel() const { return cm_channel_.get(); }
   std::uint32_t add(VerbsQueuePair& queue_pair);  // answers with its tag
   void remove(VerbsQueuePair& queue_pair, std::uint32_t tag);
+  // What the queue pair with this tag has finished is to be looked at, if it is still there.
+  void go_on(std::uint32_t tag);
+  // Of a window, which is told when the device has let go of it.
+  void drop_part(MemoryRegion memory, VerbsWindow& window);
   void note_number(std::uint32_t number, VerbsQueuePair& queue_pair) {
     // Who had it before has just gone, and perhaps not all that it gave back has been seen.
     if (by_number_.contains(number)) drain();
@@ -143,6 +150,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, AdapterInfo info,
                std::vector<DeviceAddress> addresses);
   Status start();
+  VerbsQueuePair* tagged(std::uint32_t tag) const;
   int handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
   void dispatch(Cq& cq, const ibv_wc& wc);
   void completion_notices() { completion_queues_.take_notices(); }
@@ -167,6 +175,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Reaper reaper_{engine_};
   KernelCalls kernel_calls_{engine_};
   std::unordered_set<std::uint32_t> leaving_;  // local keys of regions that the device still has
+  unsigned parts_leaving_ = 0;                 // of windows, likewise
   CompletionQueues completion_queues_;
   CompletionBatch batch_;
   struct Tagged {

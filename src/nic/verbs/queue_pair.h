@@ -84,6 +84,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   // May throw std::bad_alloc; nothing has changed then but that the offer may be gone. `gone`: the requester is.
   void accept(Offer& offer, bool gone, std::span<const std::byte> private_data);
   void completed(const ibv_wc& wc, const WorkId& id);
+  // A window has let go of what it showed.
+  void go_on();
   void completed_shared(const ibv_wc& wc, const ReceivePool::Done& done);
   void completion_lost(const Completion& completion);
   void device_event(ibv_event_type type);
@@ -160,6 +162,11 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void complete_send(SendRing::Entry& entry, WorkStatus status);
   void complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
   void retire_finished();
+  std::optional<WorkStatus> carry_out(SendRing::Bind& bind);
+  static void give_up(SendRing::Bind& bind);
+  void go_on_behind_bind();
+  void end_bind_that_has_begun();
+  bool begin(const SendRequest& request, std::uint64_t number, SendRing::Entry& entry) ANYDAT_REQUIRES(send_lock_);
   Status hand_over(const SendRequest& request, std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
   void spread_read(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
 
@@ -175,8 +182,9 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::atomic<CompletionQueue*> send_queue_{nullptr};
 
   mutable base::SpinLock send_lock_;
-  SendRing sends_;                    // posters hold send_lock_, the taker the engine
-  std::atomic<bool> blocked_{false};  // a request cannot be done, so none behind it is begun
+  SendRing sends_;                                    // posters hold send_lock_, the taker the engine
+  std::atomic<bool> blocked_{false};                  // a request cannot be done, so none behind it is begun
+  unsigned binds_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // that are not done, and that what is posted waits for
   std::vector<ibv_sge> gather_ ANYDAT_GUARDED_BY(send_lock_);
   std::vector<ibv_send_wr> chain_ ANYDAT_GUARDED_BY(send_lock_);
   // Over iWARP: the segments of requests, posted_most_ of each, at the low bits of their numbers. Soft-iWARP says one

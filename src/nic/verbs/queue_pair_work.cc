@@ -139,6 +139,25 @@ void VerbsQueuePair::spread_read(const SendRequest& request) {
   }
 }
 
+// Gives it to the device. False: that does not take it, and nothing is begun behind it.
+inline bool VerbsQueuePair::begin(const SendRequest& request, std::uint64_t number, SendRing::Entry& entry) {
+  if (!posted_segments_.empty()) {
+    const std::size_t places = posted_segments_.size() / posted_most_;
+    Segment* const place = &posted_segments_[(number & (places - 1)) * posted_most_];
+    std::fill(std::copy(request.segments.begin(), request.segments.end(), place), place + posted_most_, Segment{});
+  }
+  if (request.kind == WorkKind::rdma_read && reads_agreed_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
+    // The device would wait for ever to begin it.
+    entry.finish(limits_.reads_out == 0 ? WorkStatus::local_ep : WorkStatus::remote_access);
+  } else if (hand_over(request, number) != Status::ok) [[unlikely]] {
+    entry.finish(WorkStatus::local_ep);
+  } else {
+    return true;
+  }
+  blocked_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
 Status VerbsQueuePair::post_send(const SendRequest& request) {
   bool refused = false;
   {
@@ -166,24 +185,14 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
     } else {
       counters_.count_rdma(request.kind, request.length);
     }
+    if (binds_ > 0) [[unlikely]] {  // RMR-BIND-3
+      sends_.append(request, SendRing::Stage::waits).later = std::make_unique<SendRing::Later>(
+          std::vector<Segment>(request.segments.begin(), request.segments.end()), request.remote);
+      return Status::ok;
+    }
     // In the ring before it is handed over: it may complete before the device's driver returns.
     const std::uint64_t number = sends_.next();
-    if (!posted_segments_.empty()) {
-      const std::size_t places = posted_segments_.size() / posted_most_;
-      Segment* const place = &posted_segments_[(number & (places - 1)) * posted_most_];
-      std::fill(std::copy(request.segments.begin(), request.segments.end(), place), place + posted_most_, Segment{});
-    }
-    SendRing::Entry& entry = sends_.append(request, SendRing::Stage::at_device);
-    if (request.kind == WorkKind::rdma_read && reads_agreed_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
-      // The device would wait for ever to begin it.
-      entry.finish(limits_.reads_out == 0 ? WorkStatus::local_ep : WorkStatus::remote_access);
-      refused = true;
-    } else if (hand_over(request, number) != Status::ok) [[unlikely]] {
-      entry.finish(WorkStatus::local_ep);
-      refused = true;
-    }
-    if (refused) [[unlikely]]
-      blocked_.store(true, std::memory_order_relaxed);
+    refused = !begin(request, number, sends_.append(request, SendRing::Stage::at_device));
   }
   if (refused) [[unlikely]]
     adapter_.engine().schedule(retire_task_);  // if it is the oldest, that is reported now
@@ -193,8 +202,9 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
 
 Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) {
   key = 0;
-  auto& window = static_cast<VerbsWindow&>(*request.window);
+  auto* const part = static_cast<RegisteredPart*>(request.prepared);
   {
+    auto bind = std::make_unique<SendRing::Bind>();
     base::Guard guard(send_lock_);
     const State now = state_.load(std::memory_order_relaxed);
     if (now == State::closed) {
@@ -207,28 +217,57 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
     }
     if (now != State::connected && now != State::ending) return Status::not_connected;
     if (sends_.full()) return Status::queue_full;
-  }
-  auto bind = std::make_unique<SendRing::Bind>();
-  if (request.part.length > 0) {
-    bind->memory = window.register_part(request.part, request.rights);
-    if (!bind->memory) return Status::no_memory;
-  }
-  // Memory that peers have no right to may have no key.
-  key = bind->memory && bind->memory->rkey != 0 ? bind->memory->rkey : kKeyToNothing;
-  bind->window = &window;
-  bind->owner = request.owner;
-  bind->tag = request.tag;
-  bind->part = request.part;
-  {
-    base::Guard guard(send_lock_);
+    if (request.part.length > 0 && !part) return Status::no_memory;
+    if (part) bind->memory = std::move(part->memory);
+    // Memory that peers have no right to may have no key.
+    key = bind->memory && bind->memory->rkey != 0 ? bind->memory->rkey : kKeyToNothing;
+    bind->window = static_cast<VerbsWindow*>(request.window);
+    bind->owner = request.owner;
+    bind->tag = request.tag;
+    bind->part = request.part;
     counters_.binds.add();
-    const bool goes_on = state() == State::connected && !blocked_.load(std::memory_order_relaxed);
+    const bool goes_on = now == State::connected && !blocked_.load(std::memory_order_relaxed);
+    if (goes_on) ++binds_;
     sends_.append({request.cookie, {}, 0, request.flags, WorkKind::bind, {}},
                   goes_on ? SendRing::Stage::finished : SendRing::Stage::kept, std::move(bind));
   }
   retire_finished();
   adapter_.batch().flush();
   return Status::ok;
+}
+
+// Nothing: it is still to come, and go_on() does when the device has let go of what its window shows.
+std::optional<WorkStatus> VerbsQueuePair::carry_out(SendRing::Bind& bind) {
+  if (!bind.window->can_bind(bind.part)) return WorkStatus::bind_failed;
+  bind.begun = true;
+  if (!bind.window->withdrawn(tag_)) return std::nullopt;
+  bind.window->bind(std::move(bind.memory), bind.tag);
+  go_on_behind_bind();
+  return WorkStatus::success;
+}
+
+// The device gets what has waited for the bind in front, which is done.
+void VerbsQueuePair::go_on_behind_bind() {
+  bool refused = false;
+  {
+    base::Guard guard(send_lock_);
+    --binds_;
+    const State now = state();
+    // Else what waits is flushed in its turn.
+    const bool goes_on = (now == State::connected || now == State::draining) &&
+                         !blocked_.load(std::memory_order_relaxed) && adapter_.descriptors_are_ours();
+    const std::uint64_t end = goes_on ? sends_.next() : 0;
+    for (std::uint64_t number = sends_.first() + 1; number < end && !refused; ++number) {
+      SendRing::Entry& entry = sends_.at(number);
+      if (entry.kind == WorkKind::bind) break;
+      if (entry.stage.load(std::memory_order_relaxed) != SendRing::Stage::waits) continue;
+      entry.stage.store(SendRing::Stage::at_device, std::memory_order_relaxed);
+      refused =
+          !begin({entry.cookie, entry.later->segments, entry.length, entry.flags, entry.kind, entry.later->remote},
+                 number, entry);
+    }
+  }
+  if (refused) adapter_.engine().add_task(retire_task_);
 }
 
 void VerbsQueuePair::complete_send(SendRing::Entry& entry, WorkStatus status) {
@@ -252,18 +291,15 @@ void VerbsQueuePair::retire_finished() {
     if (status == WorkStatus::success && one_failed_) [[unlikely]]
       status = WorkStatus::flushed;
     if (entry.kind == WorkKind::bind && status == WorkStatus::success) [[unlikely]] {
-      if (entry.bind->window->can_bind(entry.bind->part)) {
-        entry.bind->window->bind(std::move(entry.bind->memory), entry.bind->tag);
-      } else {
-        status = WorkStatus::bind_failed;
-        entry.bind->window->give_up(entry.bind->tag);
-      }
+      const std::optional<WorkStatus> done = carry_out(*entry.bind);
+      if (!done) return;
+      status = *done;
     }
     if (status == WorkStatus::flushed) {
       // Somebody knows better what the first of them came to.
       status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
     }
-    if (entry.kind == WorkKind::bind && status == WorkStatus::flushed) entry.bind->window->give_up(entry.bind->tag);
+    if (entry.kind == WorkKind::bind && status != WorkStatus::success) give_up(*entry.bind);
     complete_send(entry, status);
     sends_.drop_first();
     if (status != WorkStatus::success) one_failed_ = true;
@@ -276,13 +312,35 @@ void VerbsQueuePair::retire_finished() {
   if (state() == State::draining && sends_.empty()) adapter_.engine().add_task(quiet_task_);
 }
 
+void VerbsQueuePair::go_on() {
+  adapter_.engine().add_task(retire_task_);
+}
+
+void VerbsQueuePair::give_up(SendRing::Bind& bind) {
+  bind.window->give_up(std::move(bind.memory), bind.tag);
+}
+
+// A bind whose turn has come changes its window, and so it is not flushed (RMR-BIND-13).
+void VerbsQueuePair::end_bind_that_has_begun() {
+  const auto begun = [this] {
+    const SendRing::Entry* const entry = sends_.finished_front();
+    return entry && entry->bind && entry->bind->begun;
+  };
+  while (begun()) {
+    retire_finished();
+    if (begun()) adapter_.reaper().finish();  // the reaper is at it, as a rule it is done
+  }
+}
+
 // Whatever is posted from now on is flushed by whoever posts it.
 void VerbsQueuePair::flush_sends() {
+  end_bind_that_has_begun();
   base::Guard guard(send_lock_);
   state_.store(State::closed);
+  binds_ = 0;
   WorkStatus status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
   while (SendRing::Entry* const entry = sends_.front()) {
-    if (entry->kind == WorkKind::bind) entry->bind->window->give_up(entry->bind->tag);
+    if (entry->kind == WorkKind::bind) give_up(*entry->bind);
     complete_send(*entry, status);
     sends_.drop_first();
     status = WorkStatus::flushed;

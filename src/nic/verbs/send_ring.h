@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "nic/types.h"
 #include "nic/verbs/resources.h"
@@ -28,8 +29,15 @@ class SendRing {
     std::uint64_t tag = 0;
     Segment part{};
     MemoryRegion memory;  // what the window shows once the bind is done; none: nothing
+    bool begun = false;   // what it showed before is being taken back
   };
-  enum class Stage : std::uint8_t { kept, at_device, finished };
+  // What is kept will be flushed in its turn; what waits goes to the device when the binds before it are done.
+  enum class Stage : std::uint8_t { kept, waits, at_device, finished };
+  // What the device is to be told later.
+  struct Later {
+    std::vector<Segment> segments;
+    RemoteSegment remote{};
+  };
   struct Entry {
     std::uint64_t cookie = 0;
     std::uint64_t length = 0;
@@ -38,6 +46,7 @@ class SendRing {
     std::atomic<WorkStatus> status{WorkStatus::success};  // of what is finished
     std::atomic<Stage> stage{Stage::kept};
     std::unique_ptr<Bind> bind;
+    std::unique_ptr<Later> later;  // of what waits
 
     // By whoever hands it to the device, if that refuses; then by the taker.
     void finish(WorkStatus with) {
@@ -63,6 +72,8 @@ class SendRing {
   // For posters.
   bool full() const { return next_.load(std::memory_order_relaxed) - first_.load(std::memory_order_acquire) >= depth_; }
   std::uint64_t next() const { return next_.load(std::memory_order_relaxed); }  // the number of the entry to come
+  // Requires: it is in the ring.
+  Entry& at(std::uint64_t number) { return ring_[number & mask_]; }
   // Requires: not full.
   Entry& append(const SendRequest& request, Stage stage, std::unique_ptr<Bind> bind = nullptr) {
     const std::uint64_t number = next();
@@ -94,6 +105,7 @@ class SendRing {
     }
     return false;
   }
+  std::uint64_t first() const { return first_.load(std::memory_order_relaxed); }
   // The oldest, null if there is none.
   Entry* front() { return empty() ? nullptr : &ring_[first_.load(std::memory_order_relaxed) & mask_]; }
   // The oldest, null unless it is finished.
@@ -104,6 +116,7 @@ class SendRing {
   void drop_first() {
     const std::uint64_t first = first_.load(std::memory_order_relaxed);
     ring_[first & mask_].bind.reset();
+    ring_[first & mask_].later.reset();
     first_.store(first + 1, std::memory_order_release);
   }
 

@@ -1,45 +1,55 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "nic/verbs/device.h"
+#include <utility>
+#include <vector>
+
+#include "nic/adapter.h"
+#include "nic/verbs/resources.h"
 
 namespace anydat::nic::verbs {
 
+class VerbsAdapter;
+
+// What a bind will show: memory that has been registered for it.
+struct RegisteredPart final : PreparedBind {
+  explicit RegisteredPart(MemoryRegion region) : memory(std::move(region)) {}
+  MemoryRegion memory;
+};
+
 // A memory window, made of regions: each bind registers its part of memory anew, with the rights of the bind and a key
 // of its own, and drops what the window showed before. So it needs nothing of the device, and the rules of binding hold
-// everywhere; a bind costs as much as a registration. Windows of devices do not keep these rules: docs/verbs.md. With
-// the engine held.
+// everywhere; a bind costs as much as a registration. Windows of devices do not keep these rules: docs/verbs.md.
+//
+// Thread safety: with the engine held, also to make and to destroy it. What the kernel does not do at once is done
+// without: a part is registered before its bind is posted, and dropped by the reaper.
 class VerbsWindow final : public Window {
  public:
-  VerbsWindow(Device& device, ZoneId zone, WindowEvents& events) : device_(device), zone_(zone), events_(events) {}
+  VerbsWindow(VerbsAdapter& adapter, ZoneId zone, WindowEvents& events)
+      : adapter_(adapter), zone_(zone), events_(events) {}
+  ~VerbsWindow() override;
 
-  void close() override {
-    closed_ = true;
-    memory_ = {};
-  }
-
-  // What a bind will show; empty if the device refuses.
-  MemoryRegion register_part(const Segment& part, std::uint32_t rights) {
-    return device_.register_memory(zone_, part.address, part.length, rights);
-  }
+  bool close() override;
   // False: the region has gone meanwhile.
-  bool can_bind(const Segment& part) const {
-    if (closed_ || part.length == 0) return true;
-    return device_.regions().check(part.key, part.address, part.length, zone_, 0) == RegionCheck::ok;
-  }
-  // Carries out a bind, or gives it up.
-  void bind(MemoryRegion memory, std::uint64_t tag) {
-    memory_ = {};  // RMR-BIND-6
-    if (!closed_) memory_ = std::move(memory);
-    events_.on_bind(tag, true);
-  }
-  void give_up(std::uint64_t tag) { events_.on_bind(tag, false); }
+  bool can_bind(const Segment& part) const;
+  // Takes back what the window shows. True: nothing can be reached through it. False: the device still has it; the
+  // queue pair with this tag goes on when it has not (RMR-BIND-6).
+  bool withdrawn(std::uint32_t tag);
+  // Carries out a bind, or gives it up; the former once nothing is shown.
+  void bind(MemoryRegion memory, std::uint64_t tag);
+  void give_up(MemoryRegion memory, std::uint64_t tag);
+  // For the adapter: the device has let go of a part.
+  void part_gone();
 
  private:
-  Device& device_;
+  void drop(MemoryRegion memory);
+
+  VerbsAdapter& adapter_;
   const ZoneId zone_;
   WindowEvents& events_;
   MemoryRegion memory_;
+  unsigned leaving_ = 0;                // parts that the device still has
+  std::vector<std::uint32_t> waiting_;  // tags of queue pairs whose bind waits for that
   bool closed_ = false;
 };
 
