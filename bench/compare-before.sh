@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# This tree beside an earlier build of itself: the product's own figures of compare-shm.sh and compare-tcp.sh, both builds
-# in turn. For a change that must not cost speed.
+# The library of this tree beside that of an earlier build: the product's own figures of compare-shm.sh and compare-tcp.sh,
+# both in turn, and both measured by the earlier program, which may do less for each message than this tree's. For a
+# change that must not cost speed.
 set -euo pipefail
 
 help() {
   cat <<END
 Usage: bench/compare-before.sh BEFORE [--only PATTERN] [OPTIONS]
-  BEFORE          the build folder of the earlier version; its bin/datperf is what is run
+  BEFORE          the build folder of the earlier version; its bin/datperf is run with both libraries
   --only PATTERN  only the rows whose text matches this regular expression
 Further OPTIONS:
 END
@@ -28,15 +29,15 @@ esac
 . "$(dirname "$0")/compare-lib.sh"
 have_programs datperf
 
-# note_both KEY METRIC WIRE ARGUMENT...: one run of each build, next to each other.
+# note_both KEY METRIC WIRE ARGUMENT...: one run with each library, next to each other.
 note_both() {
   local name=$1 key=$2 metric=$3 now=$build
   # shellcheck disable=SC2034  # used by product()
   wire=$4
   shift 4
-  note "$name" "$(product "$metric" "$key" "$@")"
   build=$before
-  note "before_$name" "$(product "$metric" "$key" "$@")"
+  note "$name" "$(LD_LIBRARY_PATH=$now/src product "$metric" "$key" "$@")"
+  note "before_$name" "$(LD_LIBRARY_PATH=$before/src product "$metric" "$key" "$@")"
   build=$now
 }
 

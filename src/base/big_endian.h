@@ -2,26 +2,41 @@
 // Numbers in network byte order, wherever they lie.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace anydat::base {
 
+// From network byte order to this machine's, and back. Compilers make one instruction of it, which they do not of a loop
+// over the bytes.
 template <std::unsigned_integral Number>
-constexpr Number load_big(const std::byte* from) {
-  Number value = 0;
-  for (std::size_t i = 0; i < sizeof(Number); ++i) {
-    value = static_cast<Number>(static_cast<std::uint64_t>(value) << 8 | std::to_integer<std::uint64_t>(from[i]));
+constexpr Number swap_big(Number value) {
+  if constexpr (std::endian::native == std::endian::big || sizeof(Number) == 1) {
+    return value;
+  } else if constexpr (sizeof(Number) == 2) {
+    return __builtin_bswap16(value);
+  } else if constexpr (sizeof(Number) == 4) {
+    return __builtin_bswap32(value);
+  } else {
+    static_assert(sizeof(Number) == 8);
+    return __builtin_bswap64(value);
   }
-  return value;
 }
 
 template <std::unsigned_integral Number>
-constexpr void store_big(std::byte* to, Number value) {
-  for (std::size_t i = 0; i < sizeof(Number); ++i) {
-    to[i] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> 8 * (sizeof(Number) - 1 - i) & 0xff);
-  }
+Number load_big(const std::byte* from) {
+  Number value = 0;
+  std::memcpy(&value, from, sizeof value);
+  return swap_big(value);
+}
+
+template <std::unsigned_integral Number>
+void store_big(std::byte* to, Number value) {
+  value = swap_big(value);
+  std::memcpy(to, &value, sizeof value);
 }
 
 }  // namespace anydat::base

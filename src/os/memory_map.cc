@@ -164,15 +164,16 @@ void AccessMap::open() {
   if (file_ && !query(file_.get(), reinterpret_cast<std::uint64_t>(&found), 0, found)) file_.reset();
 }
 
-bool AccessMap::allows(std::uint64_t address, std::uint64_t length, bool to_write) const {
+std::uint64_t AccessMap::allowed_until(std::uint64_t address, std::uint64_t length, bool to_write) const {
   const std::uint64_t wanted = to_write ? kWritable : kReadable;
-  for (const std::uint64_t end = address + length; file_ && address < end;) {
+  const std::uint64_t end = address + length;
+  while (file_ && address < end) {
     Query found;
-    if (!query(file_.get(), address, 0, found)) return errno != ENOENT;
-    if ((found.mapping_flags & wanted) == 0) return false;
+    if (!query(file_.get(), address, 0, found)) return errno == ENOENT ? address : end;
+    if ((found.mapping_flags & wanted) == 0) return address;
     address = found.end;
   }
-  return true;
+  return end;
 }
 
 }  // namespace anydat::os

@@ -32,8 +32,9 @@ std::optional<FileRange> shared_file_of(std::uint64_t address, std::uint64_t len
 class AccessMap {
  public:
   void open();
-  // Whether the whole range may be read, or written. Where the kernel does not tell, it may. From any thread.
-  bool allows(std::uint64_t address, std::uint64_t length, bool to_write) const;
+  // How far the range may be read, or written, from its first byte on: an address in it, or its end. Where the kernel
+  // does not tell, all of it may. From any thread.
+  std::uint64_t allowed_until(std::uint64_t address, std::uint64_t length, bool to_write) const;
 
  private:
   base::UniqueFd file_;  // none: the kernel does not tell

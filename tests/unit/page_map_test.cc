@@ -83,17 +83,22 @@ TEST(AccessMapTest, TellsWhatMayBeDone) {
   os::AccessMap map;
   map.open();
   const Memory memory;
-  EXPECT_TRUE(map.allows(memory.address(0), 3 * os::kPageBytes, true));
+  // How many bytes of these pages.
+  const auto allowed = [&](int page, int count, bool to_write) {
+    return map.allowed_until(memory.address(page), static_cast<std::uint64_t>(count) * os::kPageBytes, to_write) -
+           memory.address(page);
+  };
+  EXPECT_EQ(allowed(0, 3, true), 3 * os::kPageBytes);
   ::mprotect(memory.at(1), os::kPageBytes, PROT_READ);
-  if (map.allows(memory.address(1), 1, true)) GTEST_SKIP() << "the kernel does not tell";
-  EXPECT_TRUE(map.allows(memory.address(0), 3 * os::kPageBytes, false));
-  EXPECT_FALSE(map.allows(memory.address(0), 3 * os::kPageBytes, true));
-  EXPECT_TRUE(map.allows(memory.address(2), os::kPageBytes, true));
+  if (allowed(1, 1, true) != 0) GTEST_SKIP() << "the kernel does not tell";
+  EXPECT_EQ(allowed(0, 3, false), 3 * os::kPageBytes);
+  EXPECT_EQ(allowed(0, 3, true), os::kPageBytes);
+  EXPECT_EQ(allowed(2, 1, true), os::kPageBytes);
   ::mprotect(memory.at(1), os::kPageBytes, PROT_NONE);
-  EXPECT_FALSE(map.allows(memory.address(1) + 8, 8, false));
+  EXPECT_EQ(map.allowed_until(memory.address(1) + 8, 8, false), memory.address(1) + 8);
   Memory gone;
   ::munmap(gone.at(0), kBytes);
-  EXPECT_FALSE(map.allows(gone.address(3), 1, false));
+  EXPECT_EQ(map.allowed_until(gone.address(3), 1, false), gone.address(3));
 }
 
 TEST_P(PageMapTest, FaultingInMakesThemResident) {

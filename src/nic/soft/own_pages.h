@@ -53,7 +53,7 @@ class OwnPages {
   // brought is to be asked for again when that has come. `now`: of Engine::ticks(), a moment ago.
   bool there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write, std::uint64_t now,
              CopiedBy by = CopiedBy::us) {
-    if (segments.size() == 1 && known(segments[0].address + range.offset, range.count, to_write, now)) [[likely]]
+    if (segments.size() == 1 && surely_there(segments[0].address + range.offset, range.count, to_write, now)) [[likely]]
       return true;
     return all_there(segments, range, left, to_write, now, by);
   }
@@ -61,11 +61,16 @@ class OwnPages {
              CopiedBy by = CopiedBy::us);  // now
   // The same for pieces that are to be written.
   bool there(std::span<const iovec> pieces, std::uint64_t now) {
-    if (pieces.size() == 1 && known(reinterpret_cast<std::uint64_t>(pieces[0].iov_base), pieces[0].iov_len, true, now))
-        [[likely]] {
+    if (pieces.size() == 1 &&
+        surely_there(reinterpret_cast<std::uint64_t>(pieces[0].iov_base), pieces[0].iov_len, true, now)) [[likely]] {
       return true;
     }
     return all_there(pieces, now);
+  }
+  // Whether they can, as the last look has told; else there() is to be asked.
+  bool surely_there(std::uint64_t address, std::uint64_t length, bool to_write, std::uint64_t now) const {
+    return known_.load(std::memory_order_relaxed) == known_word(address, to_write, now) &&
+           address % os::kPageBytes + length <= os::kPageBytes;
   }
   // Has brought in what is wanted. May throw std::bad_alloc.
   void bring();
@@ -81,10 +86,6 @@ class OwnPages {
   // nothing.
   static constexpr std::uint64_t known_word(std::uint64_t address, bool to_write, std::uint64_t now) {
     return address / os::kPageBytes << 17 | (to_write ? 1 << 16 : 0) | (now >> 20 & 0xffff);
-  }
-  bool known(std::uint64_t address, std::uint64_t length, bool to_write, std::uint64_t now) const {
-    return known_.load(std::memory_order_relaxed) == known_word(address, to_write, now) &&
-           address % os::kPageBytes + length <= os::kPageBytes;
   }
 
   // What is wanted is written by the thread that finds nothing wanted.

@@ -169,6 +169,11 @@ class SoftQueuePair final : public QueuePair {
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited);
   // Whether a message of this length fits the next receive; true also if there is none yet.
   bool next_takes(std::uint64_t length);
+  // The memory of the next receive if it is in one piece; null also if there is none.
+  const Segment* next_piece() {
+    const ReceivePool::Slot* const next = pool().next();
+    return next && next->segment_count == 1 ? &next->first() : nullptr;
+  }
   // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
   // The same of immediate data, behind a Write of that length, which is in place.

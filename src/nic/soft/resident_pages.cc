@@ -81,12 +81,9 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
   const std::uint64_t ahead = range.address + std::max(kAhead, range.length);
   const std::optional<std::uint64_t> until = known->map.resident_until(address, ahead - address, to_write);
   if (!until) return true;
-  std::uint64_t seen = *until / os::kPageBytes;
+  if (*until / os::kPageBytes < end) return false;
+  const std::uint64_t seen = known->access.allowed_until(address, *until - address, to_write) / os::kPageBytes;
   if (seen < end) return false;
-  if (!known->access.allows(address, *until - address, to_write)) {
-    seen = end;
-    if (!known->access.allows(address, (end - page) * os::kPageBytes, to_write)) return false;
-  }
   for (; page < seen; ++page) {
     known->pages[page % kRemembered].store(word_of(page, to_write, time), std::memory_order_relaxed);
   }

@@ -258,7 +258,7 @@ void Fabric::fetch_ready() {
 }
 
 // Of others that only have something to send it is not told apart: they are few, and their turn is short.
-bool Fabric::others_wait(const Turn& its, bool look) {
+bool Fabric::others_than(const Turn& its, bool look) {
   if (turns_.left() > 0) return true;
   if (somebody_waits_.load(std::memory_order_relaxed) && turns_.others_than(its)) return true;
   if (look && !told_of_others(its) && streams_.size() > 1) fetch_ready();  // of itself there may be word

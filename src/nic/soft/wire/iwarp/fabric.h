@@ -72,7 +72,10 @@ class Fabric final : public PollSource, public FdHandler {
   void keep_turn(Turn& turn);          // the same before all others but those that have had word
   void forget(Turn& turn) { turns_.forget(turn); }
   // Whether any other stream waits for its turn while that one has its own. Looks at the sockets if `look`.
-  bool others_wait(const Turn& its, bool look);
+  bool others_wait(const Turn& its, bool look) {
+    const bool alone = streams_.size() <= 1 && turns_.left() == 0 && !somebody_waits_.load(std::memory_order_relaxed);
+    return !alone && others_than(its, look);
+  }
   // Whether others have had word, and no turn since, before what this one has just read has come; looks at the sockets.
   bool others_come_before(const Turn& its);
   // Streams note in which round they have had their turn, and have no other in it.
@@ -113,6 +116,7 @@ class Fabric final : public PollSource, public FdHandler {
   void hush(bool on);
   bool look_at_all();
   void fetch_ready();
+  bool others_than(const Turn& its, bool look);
   bool told_of_others(const Turn& its) const;
   void sweep();
   base::Nanoseconds silence_interval() const;

@@ -133,6 +133,7 @@ bool TcpStream::turn(bool told) {
   {
     base::Guard guard(tx_lock_);
     moved = !out_.idle() && !out_.blocked();
+    flush_comes_ = false;
     out_.flush();
     pump = may_send_ && somebody_waits_ && !out_.blocked();
     if (pump) somebody_waits_ = false;

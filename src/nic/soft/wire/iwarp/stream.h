@@ -43,6 +43,7 @@ class TcpStream final : public Stream {
 
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
+  bool send_again(const SingleSend& send) override;
   std::size_t send_row(const SendRow& row) override;
   void resume_receiving() override;
   const char* wire() const override { return "tcp"; }
@@ -173,6 +174,8 @@ class TcpStream final : public Stream {
   bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(tx_lock_);
   bool make_room() ANYDAT_REQUIRES(tx_lock_);
   void ask_for_answer() ANYDAT_REQUIRES(tx_lock_);
+  std::uint64_t line_max(std::size_t header_bytes) const ANYDAT_REQUIRES(tx_lock_);
+  bool small_source_there(std::span<const Segment> segments, std::uint64_t length) ANYDAT_REQUIRES(tx_lock_);
   void push_out() ANYDAT_REQUIRES(tx_lock_);
   std::uint64_t share_of_pass() ANYDAT_REQUIRES(tx_lock_);
   void answer_completed();
@@ -302,6 +305,7 @@ class TcpStream final : public Stream {
   Peer peer_ ANYDAT_GUARDED_BY(tx_lock_) = Peer::unknown;  // written with the engine, too, which is enough to read it
   std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(tx_lock_);
   bool may_send_ ANYDAT_GUARDED_BY(tx_lock_) = false;
+  bool flush_comes_ ANYDAT_GUARDED_BY(tx_lock_) = false;     // turn() has what is in line go out
   bool in_row_ ANYDAT_GUARDED_BY(tx_lock_) = false;          // what goes out now is pushed out together
   bool somebody_waits_ ANYDAT_GUARDED_BY(tx_lock_) = false;  // a request was told to come again
   std::uint64_t last_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which something went out at once

@@ -31,6 +31,11 @@ bool TcpStream::can_be_written(std::span<const iovec> pieces) {
 }
 
 bool TcpStream::next_buffer_there(std::size_t bytes) {
+  if (const Segment* const only = queue_pair_.next_piece();
+      only && targets_.surely_there(only->address, std::min<std::uint64_t>(bytes, only->length), true, read_at_))
+      [[likely]] {
+    return true;
+  }
   std::array<iovec, kSegmentsMax> pieces;
   const std::size_t used = queue_pair_.aim_next(bytes, pieces);
   return used == 0 || can_be_written(std::span(pieces).first(used));

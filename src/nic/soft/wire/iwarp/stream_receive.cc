@@ -202,18 +202,14 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
   if (!parked_.empty() || current_ || message_bytes_ != 0 || discards_ || peer_kind() == Peer::unknown) return 0;
-  SegmentHeader header;
-  if (parse_segment_header(bytes.subspan(kFrameLengthBytes, kUntaggedHeaderBytes), header)) return 0;
-  if (!header.last || header.offset != 0 || header.sequence != sends_expected_ ||
-      (header.opcode != Opcode::send && header.opcode != Opcode::send_solicited)) {
-    return 0;
-  }
+  bool solicited = false;
+  if (!is_whole_send(bytes.data() + kFrameLengthBytes, sends_expected_, solicited)) return 0;
   const std::size_t summed = whole - kCrcBytes;
   if (crc_ && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
   if (!next_buffer_there(segment_bytes - kUntaggedHeaderBytes)) return 0;  // it is awaited as those of others are
   whole_ = bytes.data();
   const bool taken = queue_pair_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
-                                         segment_bytes - kUntaggedHeaderBytes, is_solicited(header.opcode));
+                                         segment_bytes - kUntaggedHeaderBytes, solicited);
   whole_ = nullptr;
   if (!taken) return 0;
   ++sends_expected_;

@@ -43,9 +43,41 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
       return send_write(message, progress);
     case WorkKind::rdma_read:
       return send_read(message, progress);
-    default:
-      return send_message(number, message, progress);
+    default: {
+      const SendOutcome outcome = send_message(number, message, progress);
+      if (outcome == SendOutcome::done && message.kind == WorkKind::send) queue_pair_.open_send_lane(message);
+      return outcome;
+    }
   }
+}
+
+// How long a message may be that goes into the line whole.
+std::uint64_t TcpStream::line_max(std::size_t header_bytes) const {
+  return std::min<std::uint64_t>(kSmallMax, out_.ulpdu_max() - header_bytes);
+}
+
+// Those of a row share a look at the clock: it takes as long as all else that is done here.
+bool TcpStream::small_source_there(std::span<const Segment> segments, std::uint64_t length) {
+  if (!in_row_ && (fabric_.passes() != last_pass_ || out_.waiting() == 0)) sent_at_ = fabric_.engine().ticks();
+  return sources_.there(segments, {0, length}, length, false, sent_at_);
+}
+
+bool TcpStream::send_again(const SingleSend& send) {
+  base::Guard guard(tx_lock_);
+  const std::span<const Segment> segments{&send.segment, 1};
+  const std::uint64_t length = send.segment.length;
+  if (!may_send_ || out_.blocked() || length > line_max(kUntaggedHeaderBytes) || !small_source_there(segments, length))
+      [[unlikely]] {
+    return false;  // send() tells what is in its way
+  }
+  SegmentHeader header;
+  header.opcode = send.flags.solicited() ? Opcode::send_solicited : Opcode::send;
+  header.last = true;
+  header.sequence = send_sequence_;
+  if (!out_.append(header, segments, length)) return false;
+  ++send_sequence_;
+  push_out();
+  return true;
 }
 
 // Those that go into the line whole, and out of it together.
@@ -54,7 +86,7 @@ std::size_t TcpStream::send_row(const SendRow& row) {
     return 0;
   base::Guard guard(tx_lock_);
   if (!may_send_) return 0;
-  const std::uint64_t most = std::min<std::uint64_t>(kSmallMax, out_.ulpdu_max() - kUntaggedHeaderBytes);
+  const std::uint64_t most = line_max(kUntaggedHeaderBytes);
   std::size_t sent = 0;
   sent_at_ = fabric_.engine().ticks();
   in_row_ = true;
@@ -76,7 +108,8 @@ void TcpStream::push_out() {
   if (pass != last_pass_ || out_.waiting() >= kLineMax) {
     last_pass_ = pass;
     if (fabric_.engine().descriptors_are_ours()) out_.flush();
-  } else if (!out_.idle()) {
+  } else if (!out_.idle() && !flush_comes_) {
+    flush_comes_ = true;
     if (fabric_.engine().held()) {
       fabric_.come_back(turn_);
     } else {
@@ -98,10 +131,8 @@ std::uint64_t TcpStream::share_of_pass() {
 // Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again.
 bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
   const std::size_t payload_max = out_.ulpdu_max() - segment_header_bytes(first.opcode);
-  if (progress.bytes == 0 && message.length <= std::min<std::uint64_t>(kSmallMax, payload_max)) {
-    // Those of a row share a look at the clock: it takes as long as all else that is done here.
-    if (!in_row_ && (fabric_.passes() != last_pass_ || out_.waiting() == 0)) sent_at_ = fabric_.engine().ticks();
-    if (!sources_.there(message.segments, {0, message.length}, message.length, false, sent_at_)) {
+  if (progress.bytes == 0 && message.length <= line_max(segment_header_bytes(first.opcode))) {
+    if (!small_source_there(message.segments, message.length)) {
       somebody_waits_ = true;
       return false;
     }

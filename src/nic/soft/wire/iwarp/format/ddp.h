@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "base/big_endian.h"
 #include "nic/soft/wire/iwarp/format/terminate_code.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -97,6 +98,19 @@ constexpr std::size_t segment_header_bytes(std::byte first) {
 // it is well-formed, and only then has `header` been written.
 [[nodiscard]] std::optional<TerminateCode> parse_segment_header(std::span<const std::byte> segment,
                                                                 SegmentHeader& header);
+
+// Whether a segment is the whole of a Send, the one with that number, which invalidates nothing; as the header says that
+// it begins with. False also of one with bits that parse_segment_header() does not look at. Requires:
+// kUntaggedHeaderBytes are there.
+inline bool is_whole_send(const std::byte* segment, std::uint32_t sequence, bool& solicited) {
+  constexpr std::uint16_t kSend = 0x4140 | static_cast<std::uint16_t>(Opcode::send);  // the last, and both versions
+  constexpr std::uint16_t kSolicited = 0x4140 | static_cast<std::uint16_t>(Opcode::send_solicited);
+  const auto control = base::load_big<std::uint16_t>(segment);
+  solicited = control == kSolicited;
+  return (control == kSend || solicited) &&
+         base::load_big<std::uint64_t>(segment + 6) == (std::uint64_t{kSendQueue} << 32 | sequence) &&
+         base::load_big<std::uint32_t>(segment + 14) == 0;
+}
 
 // Writes the header and answers how long it is. Requires: room for it.
 std::size_t write_segment_header(const SegmentHeader& header, std::span<std::byte> to);
