@@ -21,13 +21,14 @@ case ${1:-} in
     set -- --help
     ;;
   *)
-    [ -x "$1/bin/datperf" ] || { echo "${0##*/}: $1 has no bin/datperf" >&2 && exit 2; }
+    [ -x "$1/bin/datperf" ] && [ -e "$1/src/libdat.so.1" ] || { echo "${0##*/}: $1 has no bin/datperf or no src/libdat.so.1" >&2 && exit 2; }
     before=$(realpath "$1") && shift
     if [ "${1:-}" = --only ]; then only=${2:?} && shift 2; fi
     ;;
 esac
 . "$(dirname "$0")/compare-lib.sh"
 have_programs datperf
+[ -e "$build/src/libdat.so.1" ] || { echo "${0##*/}: $build has no src/libdat.so.1" >&2 && exit 2; }
 
 # note_both KEY METRIC WIRE ARGUMENT...: one run with each library, next to each other.
 note_both() {

@@ -2,6 +2,7 @@
 #include "dapl/rmr.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "dapl/ep.h"
@@ -96,17 +97,23 @@ Error Rmr::plan_bind(const Wanted& wanted, Plan& plan) const {
 Error Rmr::bind(const Wanted& wanted, Ep& ep, std::uint64_t cookie, CompletionFlags flags, std::uint32_t* context) {
   nic::Adapter& nic = ia().nic();
   const Handle endpoint = ep.handle();
+  const bool prepares = nic.prepares_binds();
   std::unique_ptr<nic::PreparedBind> prepared;
-  if (nic.prepares_binds()) {
+  if (prepares) {
     Plan sketch;
     {
       base::Guard guard(ia().engine());
       if (const Error error = plan_bind(wanted, sketch)) return error;
+      ++preparing_;
     }
     // If it cannot be had, the post says so, once it has found nothing else.
-    if (sketch.lmr) prepared = nic.prepare_bind(pz_.zone(), sketch.part, sketch.shown);
+    try {
+      if (sketch.lmr) prepared = nic.prepare_bind(pz_.zone(), sketch.part, sketch.shown);
+    } catch (const std::bad_alloc&) {
+    }
   }
   base::Guard guard(ia().engine());
+  if (prepares) --preparing_;
   if (freed_ || lookup<Ep>(endpoint) != &ep) {
     return fail(Code::invalid_handle, freed_ ? Detail::handle_rmr : Detail::handle_ep,
                 "dat_rmr_bind: the {} was freed meanwhile", freed_ ? "RMR" : "endpoint");

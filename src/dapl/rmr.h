@@ -39,7 +39,8 @@ class Rmr final : public Object, public nic::WindowEvents {
   // Before the instance that it is of goes. False: ask again, as for an endpoint.
   bool cut() { return window_->close(); }
   void shut_down();
-  bool in_use() const override { return !pending_.empty(); }  // binds of it are still to be reported (RMR-FREE-3)
+  // Binds of it are still to be reported (RMR-FREE-3), or a thread is in the middle of one.
+  bool in_use() const override { return !pending_.empty() || preparing_ > 0; }
 
   // nic::WindowEvents
   void on_bind(std::uint64_t tag, bool bound) override;
@@ -74,6 +75,7 @@ class Rmr final : public Object, public nic::WindowEvents {
   std::uint32_t bound_ = 0;     // what peers know it by, or knew it by last
   std::uint64_t bound_by_ = 0;  // the tag of the bind that has made it so; 0: an unbind has, or it has ended
   std::vector<Pending> pending_;
+  unsigned preparing_ = 0;  // threads in bind(), without the engine
   std::uint64_t last_tag_ = 0;
   // Of the last bind that was posted (RMR-QUERY-3), unless that has ended.
   std::uint64_t shown_by_ = 0;

@@ -86,6 +86,24 @@ TEST_P(SendAgain, EachBringsTheBytesOfItsMoment) {
   }
 }
 
+TEST_P(SendAgain, LongOnesBetweenShortOnesOfTheirRegion) {
+  // SEND-1
+  const Pair pair = make_connected_pair();
+  const Lmr source(client.ia, client.pz, kLarge), target(server.ia, server.pz, kLarge);
+  for (const std::size_t length : {std::size_t{4096}, std::size_t{4097}, kLarge}) {
+    SCOPED_TRACE(length);
+    ASSERT_NO_FATAL_FAILURE(send_some(pair, source.triplet(0, 64), 0));
+    fill_pattern(source.bytes().first(length), length);
+    DAT_LMR_TRIPLET to = target.triplet();
+    ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 1, &to, DAT_DTO_COOKIE{.as_64 = 0}, DAT_COMPLETION_DEFAULT_FLAG),
+                Succeeds());
+    ASSERT_THAT(post(pair.client, source.triplet(0, length)), Succeeds());
+    expect_completions(pair.client_evds.request.get(), 1);
+    EXPECT_EQ(expect_completions(pair.server_evds.recv.get(), 1).front().transfered_length, length);
+    EXPECT_TRUE(has_pattern(target.bytes().first(length), length));
+  }
+}
+
 TEST_P(SendAgain, OfAnEndpointThatIsConnectedAnew) {
   // EP-RESET-1, SEND-5
   Pair pair = make_connected_pair();

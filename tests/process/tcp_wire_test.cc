@@ -276,6 +276,25 @@ TEST_F(TcpUnmapped, ASendFromThereFailsAndEndsItsConnection) {
   expect_completion(server.recv.get(), DAT_DTO_ERR_FLUSHED);
 }
 
+// Short ones are copied by the thread that posts.
+TEST_F(TcpUnmapped, AShortSendFromThereFailsAfterOthersFromItsRegion) {
+  constexpr std::size_t kShort = 64;
+  const Lmr source(client.ia, client.pz, memory_);
+  const Lmr sink(server.ia, server.pz, kBytes);
+  for (DAT_UINT64 i = 0; i < 4; ++i) post_recv(ends.server, sink.triplet(), i);
+  for (DAT_UINT64 i = 0; i < 3; ++i) {
+    post_send(ends.client, source.triplet(0, kShort), i);
+    expect_completion(client.request.get());
+    expect_completion(server.recv.get());
+  }
+  unmap();
+  expect_no_event(client.request.get());  // until what has been seen of the memory is seen anew
+  post_send(ends.client, source.triplet(0, kShort), 3);
+  expect_completion(client.request.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
 TEST_F(TcpUnmapped, AWriteFromThereFailsAndEndsItsConnection) {
   const Lmr source(client.ia, client.pz, memory_);
   const Lmr target(server.ia, server.pz, kBytes);

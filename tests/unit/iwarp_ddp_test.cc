@@ -162,6 +162,36 @@ TEST(IwarpSegmentHeader, WhatIsWrittenIsRead) {
   }
 }
 
+// The short look at a header says of a message what the whole one does.
+TEST(IwarpSegmentHeader, OfAWholeSendIsTheOneThatSaysSo) {
+  constexpr std::uint32_t kExpected = 0x80000001;
+  std::mt19937_64 random(5041);
+  int whole = 0;
+  for (int round = 0; round < 100000; ++round) {
+    SegmentHeader header;
+    header.opcode = random() % 2 == 0 ? Opcode::send : Opcode::send_solicited;
+    header.last = random() % 8 != 0;
+    header.sequence = kExpected - (random() % 8 == 0 ? 1 : 0);
+    header.offset = random() % 8 == 0 ? 1U << random() % 32 : 0;
+    Bytes bytes(kSegmentHeaderBytesMax);
+    write_segment_header(header, bytes);
+    if (random() % 4 == 0) bytes[random() % bytes.size()] ^= static_cast<std::byte>(1U << random() % 8);
+    bool solicited = false;
+    SegmentHeader parsed;
+    const bool good = !parse_segment_header(bytes, parsed);
+    const bool sure = is_whole_send(bytes.data(), kExpected, solicited);
+    const bool is_one = good && parsed.last && parsed.sequence == kExpected && parsed.offset == 0 &&
+                        (parsed.opcode == Opcode::send || parsed.opcode == Opcode::send_solicited);
+    // Bits that the whole look skips may keep the short one from being sure.
+    const bool plain = (bytes[0] & std::byte{0x3c}) == std::byte{0} && (bytes[1] & std::byte{0x30}) == std::byte{0};
+    ASSERT_EQ(sure, is_one && plain) << "round " << round;
+    if (!sure) continue;
+    ASSERT_EQ(solicited, is_solicited(parsed.opcode));
+    ++whole;
+  }
+  EXPECT_GT(whole, 10000);
+}
+
 // Whatever is accepted is what would be written, but for the bits that are not looked at.
 TEST(IwarpSegmentHeader, OfAnyBytesAreEitherRefusedOrMeanOneThing) {
   std::mt19937_64 random(5040);

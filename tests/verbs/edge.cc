@@ -49,6 +49,7 @@ thread_local bool last_was_raised = false;
 struct Door {
   bool closed = false;
   int waiting = 0;
+  int passes = 0;  // that may pass though it is closed
 };
 Door doors[3];
 std::condition_variable doors_changed;
@@ -60,7 +61,8 @@ Door& door(Call call) {
 void pass(Call call) {
   std::unique_lock held(lock);
   ++door(call).waiting;
-  doors_changed.wait(held, [&] { return !door(call).closed; });
+  doors_changed.wait(held, [&] { return !door(call).closed || door(call).passes > 0; });
+  if (door(call).closed) --door(call).passes;
   --door(call).waiting;
 }
 
@@ -81,6 +83,13 @@ Gate::Gate(Call call) : call_(call) {
 Gate::~Gate() {
   const std::lock_guard guard(lock);
   door(call_).closed = false;
+  door(call_).passes = 0;
+  doors_changed.notify_all();
+}
+
+void Gate::let_one_pass() {
+  const std::lock_guard guard(lock);
+  ++door(call_).passes;
   doors_changed.notify_all();
 }
 

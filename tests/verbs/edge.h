@@ -28,6 +28,7 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   bool reached() const;  // a call waits
+  void let_one_pass();   // of those that wait, or the next
 
  private:
   const Call call_;

@@ -70,6 +70,26 @@ TEST_F(TcpResources, APeerThatReadsNothingHoldsUpNobody) {
   target.expect_unharmed();
 }
 
+// Short messages are not kept for it without limit either: the endpoint's queue of requests fills, as the standard
+// says.
+TEST_F(TcpResources, ShortMessagesToAPeerThatReadsNothingFillTheQueue) {
+  MpaPeer peer(target.port());
+  const Ep ep = meet(peer);
+  peer.send_message(hex("'now you may send'"));
+  target.expect_message(ep);
+  const Lmr memory(target.side().ia, target.side().pz, 4096);
+  DAT_LMR_TRIPLET segment = memory.triplet();
+  constexpr int kMore = 100'000;  // than all sockets in between take
+  int posted = 0;
+  DAT_RETURN rc = DAT_SUCCESS;
+  while (rc == DAT_SUCCESS && posted < kMore) {
+    rc = dat_ep_post_send(ep.get(), 1, &segment, {}, DAT_COMPLETION_SUPPRESS_FLAG);
+    ++posted;
+  }
+  EXPECT_THAT(rc, HasType(DAT_INSUFFICIENT_RESOURCES));
+  target.expect_unharmed();
+}
+
 // Answers to Reads that a peer asks for and does not take wait in its own line.
 TEST_F(TcpResources, AnswersThatAreNotTakenHoldUpNobody) {
   const Lmr large(target.side().ia, target.side().pz, 32 << 20);

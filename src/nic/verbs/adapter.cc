@@ -178,6 +178,7 @@ Status VerbsAdapter::add_region(const Region& region, RegionKeys& keys) {
 void VerbsAdapter::remove_region(std::uint32_t key) {
   MemoryRegion memory = device_->take_region(key);
   if (!memory) return;
+  for (VerbsWindow* const window : windows_) window->drop_pending_on(key);
   Reaper::Job job;
   job.memory = std::move(memory);
   try {
@@ -193,9 +194,9 @@ void VerbsAdapter::remove_region(std::uint32_t key) {
 bool VerbsAdapter::quiesce(std::uint32_t key) {
   // When it has been deregistered, the device has let go of the memory; posts that checked it before look at their
   // segments under the locks of their queues, and what they gave the device is refused there.
-  // A window may have shown the memory under a key of its own.
+  // Windows have shown parts of it under keys of their own.
   reaper_.call_done();
-  return parts_leaving_ == 0 && !leaving_.contains(key);
+  return !leaving_.contains(key) && !parts_leaving_.contains(key);
 }
 
 std::unique_ptr<PreparedBind> VerbsAdapter::prepare_bind(ZoneId zone, const Segment& part, std::uint32_t rights) {
@@ -204,14 +205,19 @@ std::unique_ptr<PreparedBind> VerbsAdapter::prepare_bind(ZoneId zone, const Segm
   return memory ? std::make_unique<RegisteredPart>(std::move(memory)) : nullptr;
 }
 
-void VerbsAdapter::drop_part(MemoryRegion memory, VerbsWindow& window) {
+void VerbsAdapter::drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow& window) {
   Reaper::Job job;
   job.memory = std::move(memory);
-  ++parts_leaving_;
-  job.done = [this, &window] {  // small enough to need no memory
-    --parts_leaving_;
-    window.part_gone();
-  };
+  try {
+    job.done = [this, key, &window] {
+      parts_leaving_.erase(parts_leaving_.find(key));
+      window.part_gone();
+    };
+    parts_leaving_.insert(key);
+  } catch (const std::bad_alloc&) {
+    job.memory = {};
+    return window.part_gone();
+  }
   reaper_.give(std::move(job));
 }
 
@@ -226,7 +232,9 @@ void VerbsAdapter::await_quiet() {
 }
 
 std::unique_ptr<Window> VerbsAdapter::create_window(ZoneId zone, WindowScope, WindowEvents& events) {
-  return std::unique_ptr<Window>(new (std::nothrow) VerbsWindow(*this, zone, events));
+  auto window = std::make_unique<VerbsWindow>(*this, zone, events);
+  windows_.insert(window.get());
+  return window;
 }
 
 std::unique_ptr<QueuePair> VerbsAdapter::create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

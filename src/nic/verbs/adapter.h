@@ -99,8 +99,9 @@ class VerbsAdapter final : public Adapter, public PollSource {
   void remove(VerbsQueuePair& queue_pair, std::uint32_t tag);
   // What the queue pair with this tag has finished is to be looked at, if it is still there.
   void go_on(std::uint32_t tag);
-  // Of a window, which is told when the device has let go of it.
-  void drop_part(MemoryRegion memory, VerbsWindow& window);
+  // Of a window, which is told when the device has let go of it; of the region with this key.
+  void drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow& window);
+  void forget(VerbsWindow& window) { windows_.erase(&window); }
   void note_number(std::uint32_t number, VerbsQueuePair& queue_pair) {
     // Who had it before has just gone, and perhaps not all that it gave back has been seen.
     if (by_number_.contains(number)) drain();
@@ -174,8 +175,9 @@ class VerbsAdapter final : public Adapter, public PollSource {
   // With the engine held.
   Reaper reaper_{engine_};
   KernelCalls kernel_calls_{engine_};
-  std::unordered_set<std::uint32_t> leaving_;  // local keys of regions that the device still has
-  unsigned parts_leaving_ = 0;                 // of windows, likewise
+  std::unordered_set<std::uint32_t> leaving_;             // local keys of regions that the device still has
+  std::unordered_multiset<std::uint32_t> parts_leaving_;  // likewise, for each part of one that a window has shown
+  std::unordered_set<VerbsWindow*> windows_;
   CompletionQueues completion_queues_;
   CompletionBatch batch_;
   struct Tagged {

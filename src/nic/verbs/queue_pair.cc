@@ -356,7 +356,7 @@ void VerbsQueuePair::release_id() {
 // Everything posted completes, in order; then nothing is left but the state.
 void VerbsQueuePair::finish() {
   adapter_.engine().cancel_timer(quiet_timer_);
-  if (removed_number_ != 0) return;  // it will be
+  if (removed_number_ != 0 || end_waits_) return;  // it will be
   if (qp_) return remove_queue_pair();
   if (own_) own_->detach();
   if (cq_) adapter_.completion_queues().release(std::exchange(cq_, nullptr), cq_room_);
@@ -365,6 +365,8 @@ void VerbsQueuePair::finish() {
 }
 
 void VerbsQueuePair::report_end() {
+  end_waits_ = bind_has_begun();
+  if (end_waits_) return;  // go_on() comes
   flush_sends();
   // What arrived on a connection that never was; others have their buffers back in the pool.
   for (const Early& early : std::exchange(early_, {})) {
@@ -404,11 +406,11 @@ void VerbsQueuePair::reset() {
 bool VerbsQueuePair::cut() {
   set_completion_queues(nullptr, nullptr);
   ending_.report = Ending::Report::none;
-  if (removed_number_ != 0) return false;
+  if (removed_number_ != 0 || end_waits_) return false;
   if (state() == State::closed || state() == State::idle) return true;
   if (id_ && state() != State::connecting) rdma_disconnect(id_.get());
   end_now({});  // with no queues to complete to, this only releases what is held
-  return removed_number_ == 0;
+  return removed_number_ == 0 && !end_waits_;
 }
 
 void VerbsQueuePair::destroy() {

@@ -165,8 +165,10 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::optional<WorkStatus> carry_out(SendRing::Bind& bind);
   static void give_up(SendRing::Bind& bind);
   void go_on_behind_bind();
-  void end_bind_that_has_begun();
+  bool bind_has_begun();
+  void note_segments(const SendRequest& request, std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
   bool begin(const SendRequest& request, std::uint64_t number, SendRing::Entry& entry) ANYDAT_REQUIRES(send_lock_);
+  bool begin_late(std::uint64_t number, SendRing::Entry& entry) ANYDAT_REQUIRES(send_lock_);
   Status hand_over(const SendRequest& request, std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
   void spread_read(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
 
@@ -233,6 +235,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::atomic<WorkStatus> failure_{WorkStatus::success};  // why the connection is to be broken by run_breaks()
   std::atomic<bool> failed_{false};
   bool flushed_unasked_ = false;
+  bool end_waits_ = false;   // for a bind that has begun; with the engine
   bool one_failed_ = false;  // a request, so that those after it do as well
   Task retire_task_;
   Task break_task_;

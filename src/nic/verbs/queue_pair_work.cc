@@ -139,13 +139,15 @@ void VerbsQueuePair::spread_read(const SendRequest& request) {
   }
 }
 
+inline void VerbsQueuePair::note_segments(const SendRequest& request, std::uint64_t number) {
+  if (posted_segments_.empty()) return;
+  const std::size_t places = posted_segments_.size() / posted_most_;
+  Segment* const place = &posted_segments_[(number & (places - 1)) * posted_most_];
+  std::fill(std::copy(request.segments.begin(), request.segments.end(), place), place + posted_most_, Segment{});
+}
+
 // Gives it to the device. False: that does not take it, and nothing is begun behind it.
 inline bool VerbsQueuePair::begin(const SendRequest& request, std::uint64_t number, SendRing::Entry& entry) {
-  if (!posted_segments_.empty()) {
-    const std::size_t places = posted_segments_.size() / posted_most_;
-    Segment* const place = &posted_segments_[(number & (places - 1)) * posted_most_];
-    std::fill(std::copy(request.segments.begin(), request.segments.end(), place), place + posted_most_, Segment{});
-  }
   if (request.kind == WorkKind::rdma_read && reads_agreed_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
     // The device would wait for ever to begin it.
     entry.finish(limits_.reads_out == 0 ? WorkStatus::local_ep : WorkStatus::remote_access);
@@ -154,6 +156,22 @@ inline bool VerbsQueuePair::begin(const SendRequest& request, std::uint64_t numb
   } else {
     return true;
   }
+  blocked_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+// The same of what has waited. The driver copies short messages, and would not ask whether their memory is still there
+// (LMR-FREE-4). With the engine, so that no region goes meanwhile.
+bool VerbsQueuePair::begin_late(std::uint64_t number, SendRing::Entry& entry) {
+  const SendRing::Later& later = *entry.later;
+  entry.stage.store(SendRing::Stage::at_device, std::memory_order_relaxed);
+  const bool alive = std::all_of(later.segments.begin(), later.segments.end(), [&](const Segment& segment) {
+    return segment.length == 0 || adapter_.regions().alive(segment.key);
+  });
+  if (alive) {
+    return begin({entry.cookie, later.segments, entry.length, entry.flags, entry.kind, later.remote}, number, entry);
+  }
+  entry.finish(WorkStatus::local_protection);
   blocked_.store(true, std::memory_order_relaxed);
   return false;
 }
@@ -185,13 +203,14 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
     } else {
       counters_.count_rdma(request.kind, request.length);
     }
+    // In the ring before it is handed over: it may complete before the device's driver returns.
+    const std::uint64_t number = sends_.next();
+    note_segments(request, number);
     if (binds_ > 0) [[unlikely]] {  // RMR-BIND-3
       sends_.append(request, SendRing::Stage::waits).later = std::make_unique<SendRing::Later>(
           std::vector<Segment>(request.segments.begin(), request.segments.end()), request.remote);
       return Status::ok;
     }
-    // In the ring before it is handed over: it may complete before the device's driver returns.
-    const std::uint64_t number = sends_.next();
     refused = !begin(request, number, sends_.append(request, SendRing::Stage::at_device));
   }
   if (refused) [[unlikely]]
@@ -228,6 +247,7 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
     counters_.binds.add();
     const bool goes_on = now == State::connected && !blocked_.load(std::memory_order_relaxed);
     if (goes_on) ++binds_;
+    bind->window->expect(*bind);
     sends_.append({request.cookie, {}, 0, request.flags, WorkKind::bind, {}},
                   goes_on ? SendRing::Stage::finished : SendRing::Stage::kept, std::move(bind));
   }
@@ -236,12 +256,15 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
   return Status::ok;
 }
 
-// Nothing: it is still to come, and go_on() does when the device has let go of what its window shows.
+// Nothing: it is still to come, and go_on() does when the device has let go of what its window shows. What has not
+// begun when the connection ends is flushed with the rest.
 std::optional<WorkStatus> VerbsQueuePair::carry_out(SendRing::Bind& bind) {
+  const State now = state();
+  if (!bind.begun && now != State::connected && now != State::draining) return WorkStatus::flushed;
   if (!bind.window->can_bind(bind.part)) return WorkStatus::bind_failed;
   bind.begun = true;
   if (!bind.window->withdrawn(tag_)) return std::nullopt;
-  bind.window->bind(std::move(bind.memory), bind.tag);
+  bind.window->bind(bind, bind.tag);
   go_on_behind_bind();
   return WorkStatus::success;
 }
@@ -261,10 +284,7 @@ void VerbsQueuePair::go_on_behind_bind() {
       SendRing::Entry& entry = sends_.at(number);
       if (entry.kind == WorkKind::bind) break;
       if (entry.stage.load(std::memory_order_relaxed) != SendRing::Stage::waits) continue;
-      entry.stage.store(SendRing::Stage::at_device, std::memory_order_relaxed);
-      refused =
-          !begin({entry.cookie, entry.later->segments, entry.length, entry.flags, entry.kind, entry.later->remote},
-                 number, entry);
+      refused = !begin_late(number, entry);
     }
   }
   if (refused) adapter_.engine().add_task(retire_task_);
@@ -312,35 +332,36 @@ void VerbsQueuePair::retire_finished() {
   if (state() == State::draining && sends_.empty()) adapter_.engine().add_task(quiet_task_);
 }
 
+// The device has let go of what a window showed. An end that has waited for that goes on, too.
 void VerbsQueuePair::go_on() {
-  adapter_.engine().add_task(retire_task_);
+  retire_finished();
+  adapter_.batch().flush();
+  if (end_waits_ && !bind_has_begun()) report_end();
 }
 
 void VerbsQueuePair::give_up(SendRing::Bind& bind) {
-  bind.window->give_up(std::move(bind.memory), bind.tag);
+  bind.window->give_up(bind, bind.tag);
 }
 
 // A bind whose turn has come changes its window, and so it is not flushed (RMR-BIND-13).
-void VerbsQueuePair::end_bind_that_has_begun() {
-  const auto begun = [this] {
-    const SendRing::Entry* const entry = sends_.finished_front();
-    return entry && entry->bind && entry->bind->begun;
-  };
-  while (begun()) {
-    retire_finished();
-    if (begun()) adapter_.reaper().finish();  // the reaper is at it, as a rule it is done
-  }
+bool VerbsQueuePair::bind_has_begun() {
+  const SendRing::Entry* const entry = sends_.finished_front();
+  return entry && entry->bind && entry->bind->begun;
 }
 
 // Whatever is posted from now on is flushed by whoever posts it.
 void VerbsQueuePair::flush_sends() {
-  end_bind_that_has_begun();
+  // No more are posted without the engine. The kernel is asked without the lock.
+  for (std::uint64_t number = sends_.first(), end = sends_.next(); number != end; ++number) {
+    if (SendRing::Entry& entry = sends_.at(number); entry.kind == WorkKind::bind) give_up(*entry.bind);
+  }
   base::Guard guard(send_lock_);
   state_.store(State::closed);
   binds_ = 0;
   WorkStatus status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
   while (SendRing::Entry* const entry = sends_.front()) {
-    if (entry->kind == WorkKind::bind) give_up(*entry->bind);
+    // What has waited for a bind has not been begun, and so nothing has held it up on its way.
+    if (entry->stage.load(std::memory_order_relaxed) == SendRing::Stage::waits) status = WorkStatus::flushed;
     complete_send(*entry, status);
     sends_.drop_first();
     status = WorkStatus::flushed;

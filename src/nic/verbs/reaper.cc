@@ -70,8 +70,14 @@ void Reaper::call_done() {
 
 void Reaper::finish() {
   {
+    // By itself, since it may be the reaper's own thread that comes here.
     std::unique_lock held(lock_);
-    changed_.wait(held, [this] { return waiting_.empty() && working_ == 0; });
+    for (;;) {
+      while (work(held)) {
+      }
+      if (working_ == 0) break;
+      changed_.wait(held, [this] { return !waiting_.empty() || working_ == 0; });
+    }
   }
   call_done();
 }

@@ -11,25 +11,22 @@
 
 #include "nic/types.h"
 #include "nic/verbs/resources.h"
+#include "nic/verbs/window.h"
 
 namespace anydat::nic::verbs {
 
-class VerbsWindow;
-
 // The requests of one queue pair that have not completed, in posting order. The device has them all but those that
-// follow one that cannot be done, and but binds, which need nothing of it.
+// follow one that cannot be done, those that wait for a bind, and binds, which need nothing of it.
 //
 // It has two sides that share no lock: posters, one at a time, append; the holder of the engine takes from the front.
 // So whoever takes completions does not wait for a poster, who may be long in the device's driver.
 class SendRing {
  public:
-  struct Bind {
+  struct Bind : PendingBind {
     VerbsWindow* window = nullptr;
     void* owner = nullptr;
     std::uint64_t tag = 0;
-    Segment part{};
-    MemoryRegion memory;  // what the window shows once the bind is done; none: nothing
-    bool begun = false;   // what it showed before is being taken back
+    bool begun = false;  // what its window showed before is being taken back
   };
   // What is kept will be flushed in its turn; what waits goes to the device when the binds before it are done.
   enum class Stage : std::uint8_t { kept, waits, at_device, finished };

@@ -11,12 +11,26 @@ namespace anydat::nic::verbs {
 
 VerbsWindow::~VerbsWindow() {
   while (!close()) adapter_.reaper().finish();  // whoever closes it has waited, as a rule
+  adapter_.forget(*this);
 }
 
 bool VerbsWindow::close() {
   closed_ = true;
-  drop(std::exchange(memory_, {}));
+  drop_shown();
+  for (PendingBind* bind = pending_.front(); bind; bind = pending_.after(*bind)) {
+    drop(std::exchange(bind->memory, {}), bind->part.key);
+  }
   return leaving_ == 0;
+}
+
+void VerbsWindow::expect(PendingBind& bind) {
+  pending_.push_back(bind);
+}
+
+void VerbsWindow::drop_pending_on(std::uint32_t key) {
+  for (PendingBind* bind = pending_.front(); bind; bind = pending_.after(*bind)) {
+    if (bind->part.key == key) drop(std::exchange(bind->memory, {}), key);
+  }
 }
 
 bool VerbsWindow::can_bind(const Segment& part) const {
@@ -25,7 +39,7 @@ bool VerbsWindow::can_bind(const Segment& part) const {
 }
 
 bool VerbsWindow::withdrawn(std::uint32_t tag) {
-  drop(std::exchange(memory_, {}));
+  drop_shown();
   if (leaving_ == 0) return true;
   if (std::find(waiting_.begin(), waiting_.end(), tag) != waiting_.end()) return false;
   try {
@@ -37,24 +51,27 @@ bool VerbsWindow::withdrawn(std::uint32_t tag) {
   }
 }
 
-void VerbsWindow::bind(MemoryRegion memory, std::uint64_t tag) {
-  if (closed_) {
-    drop(std::move(memory));
-  } else {
-    memory_ = std::move(memory);
-  }
+void VerbsWindow::bind(PendingBind& bind, std::uint64_t tag) {
+  pending_.remove(bind);
+  shown_ = std::exchange(bind.memory, {});
+  shown_of_ = bind.part.key;
   events_.on_bind(tag, true);
 }
 
-void VerbsWindow::give_up(MemoryRegion memory, std::uint64_t tag) {
-  drop(std::move(memory));
+void VerbsWindow::give_up(PendingBind& bind, std::uint64_t tag) {
+  pending_.remove(bind);
+  drop(std::exchange(bind.memory, {}), bind.part.key);
   events_.on_bind(tag, false);
 }
 
-void VerbsWindow::drop(MemoryRegion memory) {
+void VerbsWindow::drop_shown() {
+  drop(std::exchange(shown_, {}), shown_of_);
+}
+
+void VerbsWindow::drop(MemoryRegion memory, std::uint32_t key) {
   if (!memory) return;
   ++leaving_;
-  adapter_.drop_part(std::move(memory), *this);
+  adapter_.drop_part(std::move(memory), key, *this);
 }
 
 void VerbsWindow::part_gone() {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/list.h"
 #include "nic/adapter.h"
 #include "nic/verbs/resources.h"
 
@@ -15,6 +16,15 @@ class VerbsAdapter;
 struct RegisteredPart final : PreparedBind {
   explicit RegisteredPart(MemoryRegion region) : memory(std::move(region)) {}
   MemoryRegion memory;
+};
+
+// A bind whose turn has not come. Who has its key reaches its part already, so that goes with the window and with the
+// region.
+struct PendingBind {
+  Segment part{};       // of a region, whose key it names; of length 0: nothing
+  MemoryRegion memory;  // what the window shows once the bind is done; none: nothing
+  base::ListLinks<PendingBind> links{};
+  using List = base::List<PendingBind, &PendingBind::links>;
 };
 
 // A memory window, made of regions: each bind registers its part of memory anew, with the rights of the bind and a key
@@ -30,24 +40,31 @@ class VerbsWindow final : public Window {
   ~VerbsWindow() override;
 
   bool close() override;
+  // From its post on, until bind() or give_up().
+  void expect(PendingBind& bind);
   // False: the region has gone meanwhile.
   bool can_bind(const Segment& part) const;
   // Takes back what the window shows. True: nothing can be reached through it. False: the device still has it; the
   // queue pair with this tag goes on when it has not (RMR-BIND-6).
   bool withdrawn(std::uint32_t tag);
   // Carries out a bind, or gives it up; the former once nothing is shown.
-  void bind(MemoryRegion memory, std::uint64_t tag);
-  void give_up(MemoryRegion memory, std::uint64_t tag);
+  void bind(PendingBind& bind, std::uint64_t tag);
+  void give_up(PendingBind& bind, std::uint64_t tag);
+  // The region with this key goes.
+  void drop_pending_on(std::uint32_t key);
   // For the adapter: the device has let go of a part.
   void part_gone();
 
  private:
-  void drop(MemoryRegion memory);
+  void drop(MemoryRegion memory, std::uint32_t key);
+  void drop_shown();
 
   VerbsAdapter& adapter_;
   const ZoneId zone_;
   WindowEvents& events_;
-  MemoryRegion memory_;
+  MemoryRegion shown_;
+  std::uint32_t shown_of_ = 0;  // the key of the region that it is a part of
+  PendingBind::List pending_;
   unsigned leaving_ = 0;                // parts that the device still has
   std::vector<std::uint32_t> waiting_;  // tags of queue pairs whose bind waits for that
   bool closed_ = false;

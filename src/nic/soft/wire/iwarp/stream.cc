@@ -410,6 +410,7 @@ void TcpStream::close(CloseReason reason) {
   drop_parked();
   if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting) && fabric_.engine().descriptors_are_ours()) {
     base::Guard guard(tx_lock_);
+    may_send_ = false;  // nothing follows the last words
     if (std::exchange(owes_word_, false)) say(Signal::delivered, sends_delivered_);
     if (in_order) {
       say(Signal::goodbye, static_cast<std::uint32_t>(reason));

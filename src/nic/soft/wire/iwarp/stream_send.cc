@@ -45,7 +45,10 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
       return send_read(message, progress);
     default: {
       const SendOutcome outcome = send_message(number, message, progress);
-      if (outcome == SendOutcome::done && message.kind == WorkKind::send) queue_pair_.open_send_lane(message);
+      if (outcome == SendOutcome::done && message.kind == WorkKind::send &&
+          message.length <= line_max(kUntaggedHeaderBytes)) {
+        queue_pair_.open_send_lane(message);
+      }
       return outcome;
     }
   }
@@ -63,6 +66,7 @@ bool TcpStream::small_source_there(std::span<const Segment> segments, std::uint6
 }
 
 bool TcpStream::send_again(const SingleSend& send) {
+  if (send.segment.length > kSmallMax) return false;
   base::Guard guard(tx_lock_);
   const std::span<const Segment> segments{&send.segment, 1};
   const std::uint64_t length = send.segment.length;

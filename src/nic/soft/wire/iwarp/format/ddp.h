@@ -99,8 +99,8 @@ constexpr std::size_t segment_header_bytes(std::byte first) {
 [[nodiscard]] std::optional<TerminateCode> parse_segment_header(std::span<const std::byte> segment,
                                                                 SegmentHeader& header);
 
-// Whether a segment is the whole of a Send, the one with that number, which invalidates nothing; as the header says that
-// it begins with. False also of one with bits that parse_segment_header() does not look at. Requires:
+// Whether the header at the beginning of a segment says that this is the whole of a Send, the one with that number, and
+// that it invalidates nothing. False also where a bit is set that parse_segment_header() does not look at. Requires:
 // kUntaggedHeaderBytes are there.
 inline bool is_whole_send(const std::byte* segment, std::uint32_t sequence, bool& solicited) {
   constexpr std::uint16_t kSend = 0x4140 | static_cast<std::uint16_t>(Opcode::send);  // the last, and both versions
