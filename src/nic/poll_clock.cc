@@ -18,7 +18,9 @@ PollClock::Pass PollClock::read() {
     return {looks_by_time, false, fast};
   }
   const std::uint64_t patience = per_look >> (kStretchMax - stretch_.load(std::memory_order_relaxed));
-  return {looks_by_time, now_ - vain_since_.load(std::memory_order_relaxed) > patience, fast};
+  const bool gives_way = now_ - vain_since_.load(std::memory_order_relaxed) > patience &&
+                         static_cast<std::int64_t>(now_ - keeps_until_.load(std::memory_order_relaxed)) >= 0;
+  return {looks_by_time, gives_way, fast};
 }
 
 void PollClock::looked() {
@@ -45,8 +47,11 @@ void PollClock::give_way() {
     os::step_aside();
   }
   const std::uint64_t after = os::ticks(steady_);
+  const std::uint64_t turn = after - before;
+  const std::uint64_t per_look = ticks_per_look_.load(std::memory_order_relaxed);
   // Coming back from a system call takes a fraction of a microsecond, another thread's turn more than two.
-  const bool somebody_ran = after - before > ticks_per_look_.load(std::memory_order_relaxed) / 25;
+  const bool somebody_ran = turn > per_look / 25;
+  if (turn > kLooksOfLongTurn * per_look) keeps_until_.store(after + kTurnsKept * turn, std::memory_order_relaxed);
   stretch_.store(somebody_ran ? 0 : std::min(stretch + 1, kStretchMax), std::memory_order_relaxed);
   vain_since_.store(after, std::memory_order_relaxed);
 }

@@ -2,6 +2,12 @@
 #include "nic/poll_clock.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/lock.h"
 
 namespace anydat::nic {
 namespace {
@@ -71,6 +77,59 @@ TEST(PollClock, WhoPollsInVainGivesWay) {
   poll_for_a_while(clock);
   bool gives_way = false;
   for (const base::Nanoseconds end = base::now_ns() + base::kNsPerSecond; !gives_way && base::now_ns() < end;) {
+    const PollClock::Pass pass = begin_pass(clock);
+    if (pass.looks_by_time) clock.looked();
+    gives_way = pass.gives_way;
+  }
+  EXPECT_TRUE(gives_way);
+}
+
+// Another that computes on this thread's processor for as long as it lives.
+class BusyNeighbour {
+ public:
+  BusyNeighbour() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
+    sched_setaffinity(0, sizeof here, &here);
+    thread_ = std::thread([this] {
+      while (!over_.load(std::memory_order_relaxed)) base::cpu_relax();
+    });
+  }
+  ~BusyNeighbour() {
+    over_.store(true);
+    thread_.join();
+    sched_setaffinity(0, sizeof before_, &before_);
+  }
+  BusyNeighbour(const BusyNeighbour&) = delete;
+  BusyNeighbour& operator=(const BusyNeighbour&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  std::atomic<bool> over_{false};
+  std::thread thread_;  // with this one's affinity
+};
+
+// Else it would have the processor for the small part of the time in which nobody else computes.
+TEST(PollClock, WhoHasLostTheProcessorForLongKeepsItForLonger) {
+  constexpr base::Nanoseconds kLong = 2'000'000;
+  PollClock clock;
+  poll_for_a_while(clock);
+  const BusyNeighbour neighbour;
+  base::Nanoseconds away = 0, back = 0;
+  for (const base::Nanoseconds end = base::now_ns() + 5 * base::kNsPerSecond; away < kLong && base::now_ns() < end;) {
+    const base::Nanoseconds before = base::now_ns();
+    clock.give_way();
+    back = base::now_ns();
+    away = back - before;
+  }
+  if (away < kLong) GTEST_SKIP() << "nobody is given a long turn here";
+  while (base::now_ns() < back + away) {
+    EXPECT_FALSE(begin_pass(clock).gives_way) << base::now_ns() - back << " ns after a turn of " << away;
+  }
+  bool gives_way = false;
+  for (const base::Nanoseconds end = base::now_ns() + 5 * base::kNsPerSecond; !gives_way && base::now_ns() < end;) {
     const PollClock::Pass pass = begin_pass(clock);
     if (pass.looks_by_time) clock.looked();
     gives_way = pass.gives_way;

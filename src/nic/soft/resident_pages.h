@@ -37,7 +37,7 @@ class ResidentPages {
   bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us);
 
  private:
-  static constexpr std::size_t kRemembered = 2048;  // 8 MiB
+  static constexpr std::size_t kRemembered = 8192;  // 32 MiB, which is more than a program has under way to one peer
   struct Known {
     os::PageMap map;
     os::AccessMap access;  // of this process
