@@ -208,7 +208,7 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
     note_segments(request, number);
     if (binds_ > 0) [[unlikely]] {  // RMR-BIND-3
       sends_.append(request, SendRing::Stage::waits).later = std::make_unique<SendRing::Later>(
-          std::vector<Segment>(request.segments.begin(), request.segments.end()), request.remote);
+          SendRing::Later{{request.segments.begin(), request.segments.end()}, request.remote});
       return Status::ok;
     }
     refused = !begin(request, number, sends_.append(request, SendRing::Stage::at_device));
