@@ -101,14 +101,16 @@ Error Rmr::bind(const Wanted& wanted, Ep& ep, std::uint64_t cookie, CompletionFl
   std::unique_ptr<nic::PreparedBind> prepared;
   if (prepares) {
     Plan sketch;
+    nic::ZoneId zone = nic::kNoZone;
     {
       base::Guard guard(ia().engine());
       if (const Error error = plan_bind(wanted, sketch)) return error;
+      zone = pz_.zone();
       ++preparing_;
     }
     // If it cannot be had, the post says so, once it has found nothing else.
     try {
-      if (sketch.lmr) prepared = nic.prepare_bind(pz_.zone(), sketch.part, sketch.shown);
+      if (sketch.lmr) prepared = nic.prepare_bind(zone, sketch.part, sketch.shown);
     } catch (const std::bad_alloc&) {
     }
   }
@@ -191,7 +193,8 @@ void Rmr::show_nothing() {
 std::optional<Error> Rmr::free() {
   freed_ = true;
   if (!window_->close()) return std::nullopt;
-  if (bound_ != 0 && !ia().nic().quiesce(bound_)) return std::nullopt;
+  // Where binds are prepared, keys of windows are not those of the adapter's table, and close() has said it all.
+  if (bound_ != 0 && !ia().nic().prepares_binds() && !ia().nic().quiesce(bound_)) return std::nullopt;
   ia().retire(*this);
   return kSuccess;
 }

@@ -18,9 +18,9 @@ PollClock::Pass PollClock::read() {
     return {looks_by_time, false, fast};
   }
   const std::uint64_t patience = per_look >> (kStretchMax - stretch_.load(std::memory_order_relaxed));
-  const bool gives_way = now_ - vain_since_.load(std::memory_order_relaxed) > patience &&
-                         static_cast<std::int64_t>(now_ - keeps_until_.load(std::memory_order_relaxed)) >= 0;
-  return {looks_by_time, gives_way, fast};
+  // What is longer than anybody keeps it is over, or was said before the counter jumped.
+  const bool keeps = keeps_until_.load(std::memory_order_relaxed) - now_ <= kLooksKeptMax * per_look;
+  return {looks_by_time, !keeps && now_ - vain_since_.load(std::memory_order_relaxed) > patience, fast};
 }
 
 void PollClock::looked() {
@@ -51,7 +51,9 @@ void PollClock::give_way() {
   const std::uint64_t per_look = ticks_per_look_.load(std::memory_order_relaxed);
   // Coming back from a system call takes a fraction of a microsecond, another thread's turn more than two.
   const bool somebody_ran = turn > per_look / 25;
-  if (turn > kLooksOfLongTurn * per_look) keeps_until_.store(after + kTurnsKept * turn, std::memory_order_relaxed);
+  if (turn > kLooksOfLongTurn * per_look && !os::in_real_time()) [[unlikely]] {
+    keeps_until_.store(after + std::min(turn / 2, kLooksKeptMax * per_look), std::memory_order_relaxed);
+  }
   stretch_.store(somebody_ran ? 0 : std::min(stretch + 1, kStretchMax), std::memory_order_relaxed);
   vain_since_.store(after, std::memory_order_relaxed);
 }

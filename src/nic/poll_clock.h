@@ -40,15 +40,16 @@ class PollClock {
   void looked();
 
   // Whoever else runs on this processor may be the peer that is waited for. Where nobody wants it, it is offered less
-  // often; and one who has kept it for long is not offered it again soon: a peer that waits for us gives it back, and who
-  // computes would get nearly all of it from a program that polls. Not with the engine held.
+  // often; and who has kept it for long is not offered it again for half as long: a peer that waits for us gives it
+  // back, and who computes would get nearly all of it from a program that polls. Half, so that two who keep it from
+  // each other soon do not; not at all where there are no time slices. Not with the engine held.
   void give_way();
 
  private:
   static constexpr unsigned kUnread = 3;                  // passes between two that read the clock
   static constexpr unsigned kStretchMax = 3;              // from 6 us in vain to 50
   static constexpr std::uint64_t kLooksOfLongTurn = 20;   // another's, of a millisecond
-  static constexpr std::uint64_t kTurnsKept = 3;          // as long as so many of that one
+  static constexpr std::uint64_t kLooksKeptMax = 80;      // 4 ms
   static constexpr std::uint64_t kTicksAtFirst = 40'000;  // 8 us at 5 GHz
   static constexpr std::uint64_t kTicksPerLookMin = 5'000;
   static constexpr std::uint64_t kTicksPerLookMax = 1'000'000;

@@ -178,7 +178,9 @@ Status VerbsAdapter::add_region(const Region& region, RegionKeys& keys) {
 void VerbsAdapter::remove_region(std::uint32_t key) {
   MemoryRegion memory = device_->take_region(key);
   if (!memory) return;
-  for (VerbsWindow* const window : windows_) window->drop_pending_on(key);
+  if (pending_binds_ > 0) {
+    for (VerbsWindow* const window : windows_) window->drop_pending_on(key);
+  }
   Reaper::Job job;
   job.memory = std::move(memory);
   try {

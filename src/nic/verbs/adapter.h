@@ -102,6 +102,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   // Of a window, which is told when the device has let go of it; of the region with this key.
   void drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow& window);
   void forget(VerbsWindow& window) { windows_.erase(&window); }
+  void note_pending_binds(int more) { pending_binds_ += more; }
   void note_number(std::uint32_t number, VerbsQueuePair& queue_pair) {
     // Who had it before has just gone, and perhaps not all that it gave back has been seen.
     if (by_number_.contains(number)) drain();
@@ -178,6 +179,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   std::unordered_set<std::uint32_t> leaving_;             // local keys of regions that the device still has
   std::unordered_multiset<std::uint32_t> parts_leaving_;  // likewise, for each part of one that a window has shown
   std::unordered_set<VerbsWindow*> windows_;
+  int pending_binds_ = 0;  // of all of them
   CompletionQueues completion_queues_;
   CompletionBatch batch_;
   struct Tagged {

@@ -315,7 +315,7 @@ void VerbsQueuePair::retire_finished() {
       if (!done) return;
       status = *done;
     }
-    if (status == WorkStatus::flushed) {
+    if (status == WorkStatus::flushed && entry.kind != WorkKind::bind) {
       // Somebody knows better what the first of them came to.
       status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
     }
@@ -352,7 +352,7 @@ bool VerbsQueuePair::bind_has_begun() {
 // Whatever is posted from now on is flushed by whoever posts it.
 void VerbsQueuePair::flush_sends() {
   // No more are posted without the engine. The kernel is asked without the lock.
-  for (std::uint64_t number = sends_.first(), end = sends_.next(); number != end; ++number) {
+  for (std::uint64_t number = sends_.first(), end = sends_.end(); number != end; ++number) {
     if (SendRing::Entry& entry = sends_.at(number); entry.kind == WorkKind::bind) give_up(*entry.bind);
   }
   base::Guard guard(send_lock_);
@@ -360,8 +360,10 @@ void VerbsQueuePair::flush_sends() {
   binds_ = 0;
   WorkStatus status = std::exchange(ending_.first_send_status, WorkStatus::flushed);
   while (SendRing::Entry* const entry = sends_.front()) {
-    // What has waited for a bind has not been begun, and so nothing has held it up on its way.
-    if (entry->stage.load(std::memory_order_relaxed) == SendRing::Stage::waits) status = WorkStatus::flushed;
+    // A bind, and what has waited for one, has not been begun, and so nothing has held it up on its way.
+    if (entry->kind == WorkKind::bind || entry->stage.load(std::memory_order_relaxed) == SendRing::Stage::waits) {
+      status = WorkStatus::flushed;
+    }
     complete_send(*entry, status);
     sends_.drop_first();
     status = WorkStatus::flushed;

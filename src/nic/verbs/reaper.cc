@@ -86,7 +86,7 @@ bool Reaper::help() {
   std::unique_lock held(lock_);
   if (work(held)) return true;
   if (working_ == 0) return false;
-  changed_.wait(held, [this] { return working_ == 0 || !waiting_.empty(); });
+  changed_.wait(held, [this, seen = finished_] { return finished_ != seen || !waiting_.empty(); });
   return true;
 }
 
@@ -100,6 +100,7 @@ bool Reaper::work(std::unique_lock<std::mutex>& held) {
   give_back(job);
   held.lock();
   --working_;
+  ++finished_;
   done_.push_back(std::move(job.done));
   changed_.notify_all();
   return true;

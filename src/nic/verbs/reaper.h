@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -56,6 +57,7 @@ class Reaper {
   std::deque<Job> waiting_;
   std::vector<std::function<void()>> done_;
   int working_ = 0;
+  std::uint64_t finished_ = 0;
   bool stopping_ = false;
   os::Thread thread_;
 };

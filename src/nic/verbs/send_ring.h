@@ -103,6 +103,7 @@ class SendRing {
     return false;
   }
   std::uint64_t first() const { return first_.load(std::memory_order_relaxed); }
+  std::uint64_t end() const { return next_.load(std::memory_order_acquire); }  // of what has been posted by now
   // The oldest, null if there is none.
   Entry* front() { return empty() ? nullptr : &ring_[first_.load(std::memory_order_relaxed) & mask_]; }
   // The oldest, null unless it is finished.

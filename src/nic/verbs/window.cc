@@ -25,6 +25,12 @@ bool VerbsWindow::close() {
 
 void VerbsWindow::expect(PendingBind& bind) {
   pending_.push_back(bind);
+  adapter_.note_pending_binds(1);
+}
+
+void VerbsWindow::forget(PendingBind& bind) {
+  pending_.remove(bind);
+  adapter_.note_pending_binds(-1);
 }
 
 void VerbsWindow::drop_pending_on(std::uint32_t key) {
@@ -52,14 +58,14 @@ bool VerbsWindow::withdrawn(std::uint32_t tag) {
 }
 
 void VerbsWindow::bind(PendingBind& bind, std::uint64_t tag) {
-  pending_.remove(bind);
+  forget(bind);
   shown_ = std::exchange(bind.memory, {});
   shown_of_ = bind.part.key;
   events_.on_bind(tag, true);
 }
 
 void VerbsWindow::give_up(PendingBind& bind, std::uint64_t tag) {
-  pending_.remove(bind);
+  forget(bind);
   drop(std::exchange(bind.memory, {}), bind.part.key);
   events_.on_bind(tag, false);
 }

@@ -58,6 +58,7 @@ class VerbsWindow final : public Window {
  private:
   void drop(MemoryRegion memory, std::uint32_t key);
   void drop_shown();
+  void forget(PendingBind& bind);
 
   VerbsAdapter& adapter_;
   const ZoneId zone_;
