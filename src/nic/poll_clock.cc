@@ -18,9 +18,7 @@ PollClock::Pass PollClock::read() {
     return {looks_by_time, false, fast};
   }
   const std::uint64_t patience = per_look >> (kStretchMax - stretch_.load(std::memory_order_relaxed));
-  // What is longer than anybody keeps it is over, or was said before the counter jumped.
-  const bool keeps = keeps_until_.load(std::memory_order_relaxed) - now_ <= kLooksKeptMax * per_look;
-  return {looks_by_time, !keeps && now_ - vain_since_.load(std::memory_order_relaxed) > patience, fast};
+  return {looks_by_time, now_ - vain_since_.load(std::memory_order_relaxed) > patience, fast};
 }
 
 void PollClock::looked() {
@@ -47,13 +45,8 @@ void PollClock::give_way() {
     os::step_aside();
   }
   const std::uint64_t after = os::ticks(steady_);
-  const std::uint64_t turn = after - before;
-  const std::uint64_t per_look = ticks_per_look_.load(std::memory_order_relaxed);
   // Coming back from a system call takes a fraction of a microsecond, another thread's turn more than two.
-  const bool somebody_ran = turn > per_look / 25;
-  if (turn > kLooksOfLongTurn * per_look && !os::in_real_time()) [[unlikely]] {
-    keeps_until_.store(after + std::min(turn / 2, kLooksKeptMax * per_look), std::memory_order_relaxed);
-  }
+  const bool somebody_ran = after - before > ticks_per_look_.load(std::memory_order_relaxed) / 25;
   stretch_.store(somebody_ran ? 0 : std::min(stretch + 1, kStretchMax), std::memory_order_relaxed);
   vain_since_.store(after, std::memory_order_relaxed);
 }

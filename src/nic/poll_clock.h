@@ -40,16 +40,12 @@ class PollClock {
   void looked();
 
   // Whoever else runs on this processor may be the peer that is waited for. Where nobody wants it, it is offered less
-  // often; and who has kept it for long is not offered it again for half as long: a peer that waits for us gives it
-  // back, and who computes would get nearly all of it from a program that polls. Half, so that two who keep it from
-  // each other soon do not; not at all where there are no time slices. Not with the engine held.
+  // often. Not with the engine held.
   void give_way();
 
  private:
   static constexpr unsigned kUnread = 3;                  // passes between two that read the clock
   static constexpr unsigned kStretchMax = 3;              // from 6 us in vain to 50
-  static constexpr std::uint64_t kLooksOfLongTurn = 20;   // another's, of a millisecond
-  static constexpr std::uint64_t kLooksKeptMax = 80;      // 4 ms
   static constexpr std::uint64_t kTicksAtFirst = 40'000;  // 8 us at 5 GHz
   static constexpr std::uint64_t kTicksPerLookMin = 5'000;
   static constexpr std::uint64_t kTicksPerLookMax = 1'000'000;
@@ -65,7 +61,6 @@ class PollClock {
   std::atomic<std::uint64_t> ticks_per_look_{kTicksAtFirst};
   std::atomic<std::uint64_t> vain_since_{now_};
   std::atomic<unsigned> stretch_{0};
-  std::atomic<std::uint64_t> keeps_until_{0};  // the processor, whatever the passes bring
 };
 
 }  // namespace anydat::nic

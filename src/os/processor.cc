@@ -12,12 +12,12 @@ namespace {
 // Long enough for a thread that is switched to and back to do something in between.
 constexpr base::Nanoseconds kAside = 20'000;
 
-}  // namespace
-
 bool in_real_time() {
   const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
   return policy == SCHED_FIFO || policy == SCHED_RR;
 }
+
+}  // namespace
 
 void yield() {
   sched_yield();

@@ -15,7 +15,4 @@ void step_aside();
 
 void sleep_for(base::Nanoseconds time);
 
-// Whether the calling thread has a policy under which one who does not block is not interrupted by its equals soon.
-bool in_real_time();
-
 }  // namespace anydat::os

@@ -2,14 +2,6 @@
 #include "nic/poll_clock.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-
-#include <algorithm>
-#include <atomic>
-#include <optional>
-#include <thread>
-
-#include "base/lock.h"
 
 namespace anydat::nic {
 namespace {
@@ -84,72 +76,6 @@ TEST(PollClock, WhoPollsInVainGivesWay) {
     gives_way = pass.gives_way;
   }
   EXPECT_TRUE(gives_way);
-}
-
-// Another that computes on this thread's processor for as long as it lives.
-class BusyNeighbour {
- public:
-  BusyNeighbour() {
-    sched_getaffinity(0, sizeof before_, &before_);
-    cpu_set_t here;
-    CPU_ZERO(&here);
-    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
-    sched_setaffinity(0, sizeof here, &here);
-    thread_ = std::thread([this] {
-      while (!over_.load(std::memory_order_relaxed)) base::cpu_relax();
-    });
-  }
-  ~BusyNeighbour() {
-    over_.store(true);
-    thread_.join();
-    sched_setaffinity(0, sizeof before_, &before_);
-  }
-  BusyNeighbour(const BusyNeighbour&) = delete;
-  BusyNeighbour& operator=(const BusyNeighbour&) = delete;
-
- private:
-  cpu_set_t before_{};
-  std::atomic<bool> over_{false};
-  std::thread thread_;  // with this one's affinity
-};
-
-// How long the clock kept the processor after a turn of another's that long; nothing where nobody is given such a turn.
-struct Kept {
-  base::Nanoseconds away = 0;
-  base::Nanoseconds kept = 0;
-};
-std::optional<Kept> lose_the_processor(PollClock& clock) {
-  constexpr base::Nanoseconds kLong = 2'000'000, kTooLong = 100'000'000;
-  for (const base::Nanoseconds end = base::now_ns() + base::kNsPerSecond; base::now_ns() < end;) {
-    const base::Nanoseconds before = base::now_ns();
-    clock.give_way();
-    const base::Nanoseconds back = base::now_ns();
-    if (back - before < kLong || back - before > kTooLong) continue;
-    Kept result{back - before, 0};
-    for (bool gives_way = false; !gives_way && base::now_ns() < end;) {
-      const PollClock::Pass pass = begin_pass(clock);
-      if (pass.looks_by_time) clock.looked();
-      gives_way = pass.gives_way;
-    }
-    result.kept = base::now_ns() - back;
-    return result;
-  }
-  return std::nullopt;
-}
-
-// Else it would have the processor for the small part of the time in which nobody else computes.
-TEST(PollClock, WhoHasLostTheProcessorForLongKeepsItForAWhile) {
-  PollClock clock;
-  poll_for_a_while(clock);
-  const BusyNeighbour neighbour;
-  // More than once, since the processor may also be taken away between two looks at a clock.
-  bool kept = false;
-  for (int tries = 0; !kept && tries < 5; ++tries) {
-    const std::optional<Kept> result = lose_the_processor(clock);
-    if (!result) GTEST_SKIP() << "nobody is given a long turn here";
-    kept = result->kept >= std::min<base::Nanoseconds>(result->away / 3, 3'000'000);
-  }
-  EXPECT_TRUE(kept);
 }
 
 // Passes in vain for longer than any patience, but never without progress since the clock was last read.
