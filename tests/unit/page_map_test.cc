@@ -158,7 +158,7 @@ TEST_F(ResidentPagesTest, RemembersForAMoment) {
   const std::uint64_t later = now_ + 3'000'000;
   EXPECT_TRUE(pages_.hold(0, range, false, later, CopiedBy::kernel));
   EXPECT_FALSE(pages_.hold(0, range, false, later));
-  EXPECT_FALSE(pages_.hold(0, range, false, now_ + 10'000'000, CopiedBy::kernel));
+  EXPECT_FALSE(pages_.hold(0, range, false, now_ + 18'000'000, CopiedBy::kernel));
 }
 
 // One look is enough for all that it has found, also if there is a hole behind.

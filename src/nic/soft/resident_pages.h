@@ -37,13 +37,22 @@ class ResidentPages {
   bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us);
 
  private:
-  static constexpr std::size_t kRemembered = 8192;  // 32 MiB, which is more than a program has under way to one peer
+  // A message of many pages is looked up by runs of them, which reach farther than a program has bytes under way to one
+  // peer; what is not of a whole run by its pages.
+  static constexpr std::uint64_t kPagesOfRun = 16;
+  static constexpr std::size_t kRuns = 2048;
+  static constexpr std::size_t kPages = 2048;
   struct Known {
     os::PageMap map;
     os::AccessMap access;  // of this process
     bool told = false;     // what is there
-    // Each one page, what it may be used for, and when; looked for by the page alone. 0: none.
-    std::array<std::atomic<std::uint64_t>, kRemembered> pages{};
+    // Each one run or page, what it may be used for, and when; looked for by its number alone. 0: none.
+    std::array<std::atomic<std::uint64_t>, kRuns> runs{};
+    std::array<std::atomic<std::uint64_t>, kPages> pages{};
+
+    std::uint64_t seen_until(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time,
+                             std::uint64_t units) const;
+    void note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time);
   };
   Known* known(pid_t thread, std::uint64_t now);
 
