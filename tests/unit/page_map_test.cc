@@ -170,6 +170,19 @@ TEST_F(ResidentPagesTest, RememberWhatLiesBehindAsFarAsItIsThere) {
   EXPECT_FALSE(pages_.hold(0, {memory_.address(99), os::kPageBytes + 1}, true, now_));
 }
 
+// Pages are remembered by runs of 16, but for those of a run that has not been seen as a whole.
+TEST_F(ResidentPagesTest, RememberNoPageThatHasNotBeenSeen) {
+  std::size_t run = 16;
+  while (memory_.address(run) / os::kPageBytes % 16 != 0) ++run;
+  const std::size_t first = run + 8, count = 40;  // half a run, two runs, half a run
+  std::memset(memory_.at(first), 1, count * os::kPageBytes);
+  EXPECT_TRUE(pages_.hold(0, {memory_.address(first), count * os::kPageBytes}, true, now_));
+  ::madvise(memory_.at(0), kBytes, MADV_DONTNEED);
+  EXPECT_TRUE(pages_.hold(0, {memory_.address(first), count * os::kPageBytes}, true, now_));
+  EXPECT_FALSE(pages_.hold(0, {memory_.address(first - 1), 1}, true, now_));
+  EXPECT_FALSE(pages_.hold(0, {memory_.address(first + count), 1}, true, now_));
+}
+
 // A process is then no longer found by its number.
 TEST(FaultInTest, AccessesBringPagesAfterTheFirstThreadHasEnded) {
   const pid_t child = ::fork();
