@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/delivery_batch.h"
 
-#include "nic/soft/queue_pair.h"
+#include "nic/soft/receive_side.h"
 
 namespace anydat::nic::soft {
 
@@ -33,7 +33,7 @@ void DeliveryBatch::push_one_by_one(std::size_t count) {
               events_[i].reaped};
   }
   const std::size_t kept = queue_->push(std::span(all.data(), count));
-  for (std::size_t i = kept; i < count; ++i) queue_pairs_[i]->completion_lost(all[i]);
+  for (std::size_t i = kept; i < count; ++i) receivers_[i]->completion_lost(all[i]);
 }
 
 }  // namespace anydat::nic::soft

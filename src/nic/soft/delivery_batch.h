@@ -7,17 +7,17 @@
 
 namespace anydat::nic::soft {
 
-class SoftQueuePair;
+class ReceiveSide;
 
 // Small messages that arrive in a row: their completions are pushed together, under one lock.
 //
 // With the engine held. Completions are not to be seen before flush(): whoever leaves the straight path flushes first.
 class DeliveryBatch {
  public:
-  void complete(CompletionQueue& queue, SoftQueuePair& queue_pair, const QueuedEvent& event) {
+  void complete(CompletionQueue& queue, ReceiveSide& receiver, const QueuedEvent& event) {
     if (queue_ != &queue || count_ == events_.size()) [[unlikely]]
       begin(queue);
-    queue_pairs_[count_] = &queue_pair;
+    receivers_[count_] = &receiver;
     events_[count_++] = event;
   }
   void flush() {
@@ -32,7 +32,7 @@ class DeliveryBatch {
   CompletionQueue* queue_ = nullptr;
   std::size_t count_ = 0;
   std::array<QueuedEvent, 32> events_;
-  std::array<SoftQueuePair*, 32> queue_pairs_;
+  std::array<ReceiveSide*, 32> receivers_;
 };
 
 }  // namespace anydat::nic::soft

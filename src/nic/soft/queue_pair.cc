@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The software NIC's queue pair: what it is made of, and the life of its connection. Requests and receives have files
-// of their own.
+// The software NIC's queue pair: what it is made of, and the life of its connection. Requests have files of
+// their own.
 #include "nic/soft/queue_pair.h"
 
 #include <algorithm>
@@ -21,12 +21,10 @@ constexpr base::Nanoseconds kConnectAgain = 2'000'000;
 
 SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events)
     : adapter_(adapter),
-      batch_(adapter.batch()),
       regions_(adapter.regions()),
       events_(events),
-      shared_(shared),
+      receives_(*this, adapter, shared, events, counters_),
       scope_(adapter.scopes().next()),
-      not_ready_timer_([this] { not_ready_timed_out(); }),
       window_timer_([this] { look_at_windows(); }),
       linger_timer_([this] { look_whether_to_linger(); }),
       deadline_timer_([this] {
@@ -38,18 +36,13 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
           accept_failed();
         }
       }),
-      watermark_task_{[this] { test_watermarks(); }},
       overflow_task_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }},
       pump_task_{[this] { pump(); }} {}
 
 SoftQueuePair::~SoftQueuePair() = default;
 
 Status SoftQueuePair::init(const QueuePairLimits& limits) {
-  if (!shared_) {
-    own_pool_ = ReceivePool::create(adapter_.engine(), limits.recv_depth, limits.recv_segments, kNoZone, nullptr);
-    if (!own_pool_) return Status::no_memory;
-  }
-  note_straight_way();
+  if (const Status status = receives_.init(limits); status != Status::ok) return status;
   reads_in_ = limits.reads_in;
   base::Guard guard(send_lock_);
   reads_out_ = limits.reads_out;
@@ -60,49 +53,24 @@ Status SoftQueuePair::init(const QueuePairLimits& limits) {
 
 void SoftQueuePair::set_zone(ZoneId zone) {
   zone_.store(zone, std::memory_order_relaxed);
-  note_straight_way();
+  receives_.note_straight_way();
 }
 
 void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
   {
     base::Guard guard(send_lock_);
-    recv_queue_.store(recv);
+    receives_.set_queue(recv);
     send_queue_.store(send);
   }
-  note_straight_way();
+  receives_.note_straight_way();
 }
 
 Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
-  base::Guard guard(send_lock_);  // late posts take receives, too
-  if (!shared_) {
-    if (const Status status = own_pool_->set_segments(limits.recv_segments); status != Status::ok) return status;
-    if (const Status status = own_pool_->resize(limits.recv_depth); status != Status::ok) return status;
-  }
+  base::Guard guard(send_lock_);
+  if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
   reads_in_ = limits.reads_in;
   reads_out_ = limits.reads_out;
   return sends_.reserve(limits.send_depth, limits.send_segments) ? Status::ok : Status::no_memory;
-}
-
-void SoftQueuePair::set_watermarks(std::int32_t soft, std::int32_t hard) {
-  soft_watermark_.store(soft);
-  hard_watermark_.store(hard);
-  soft_armed_ = soft != kUnlimited;
-  note_straight_way();
-  test_watermarks();  // EP-WM-6, EP-WM-8: both may happen during the call
-}
-
-void SoftQueuePair::test_watermarks() {
-  const auto allocated = static_cast<std::int64_t>(std::max(recv_info().allocated, posted_peak_.exchange(0)));
-  const std::int32_t soft = soft_watermark_.load(std::memory_order_relaxed);
-  if (soft_armed_ && soft != kUnlimited && allocated > soft) {
-    soft_armed_ = false;
-    counters_.soft_watermark_events.add();
-    events_.on_soft_watermark();
-  }
-  const std::int32_t hard = hard_watermark_.load(std::memory_order_relaxed);
-  if (hard != kUnlimited && allocated > hard && stands()) {
-    break_connection(WorkStatus::flushed, CloseReason::local_error);
-  }
 }
 
 std::uint32_t SoftQueuePair::takes_of_adapter() const {
@@ -110,7 +78,7 @@ std::uint32_t SoftQueuePair::takes_of_adapter() const {
 }
 
 std::uint32_t SoftQueuePair::takes() const {
-  return takes_of_adapter() & ~(shows_immediates_ ? 0 : ability::kImmediate);
+  return takes_of_adapter() & ~(receives_.shows_immediates() ? 0 : ability::kImmediate);
 }
 
 std::uint32_t SoftQueuePair::peer_takes() const {
@@ -177,14 +145,14 @@ void SoftQueuePair::expect_established_by(base::Nanoseconds deadline) {
 
 void SoftQueuePair::established(std::span<const std::byte> private_data) {
   adapter_.engine().cancel_timer(deadline_timer_);
-  finished_ = 0;
+  receives_.connection_begins();
   {
     base::Guard guard(send_lock_);
     close_lanes();
     state_.store(State::connected);
   }
   events_.on_established(private_data);
-  test_watermarks();  // EP-WM-11
+  receives_.test_watermarks();  // EP-WM-11
 }
 
 // The deadline keeps running.
@@ -288,6 +256,18 @@ SoftQueuePair::Owed SoftQueuePair::owed() {
   return now;
 }
 
+void SoftQueuePair::delivered_everything() {
+  if (peer_closing_ && receives_.incoming_count() == 0) finish_draining();
+}
+
+void SoftQueuePair::resume_receiving() {
+  if (stream_) stream_->resume_receiving();
+}
+
+void SoftQueuePair::completion_overflowed() {
+  adapter_.engine().add_task(overflow_task_);
+}
+
 // Ends an orderly end: all is sent, all is received, or whoever had to do his part took too long.
 void SoftQueuePair::finish_draining() {
   if (!stands()) return;
@@ -315,7 +295,7 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
   switch (reason) {
     case CloseReason::graceful:
       peer_closing_ = true;
-      if (state() == State::connected && (stream_->holds_messages() || !incoming_.empty())) {
+      if (state() == State::connected && (stream_->holds_messages() || receives_.incoming_count() > 0)) {
         linger();
         return;
       }
@@ -381,8 +361,7 @@ void SoftQueuePair::end(Ending ending) {
     state_.store(State::ending);
   }
   ending_ = ending;
-  stop_waiting();
-  adapter_.engine().cancel_timer(not_ready_timer_);
+  receives_.connection_ends();
   adapter_.engine().cancel_timer(window_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(again_timer_);
@@ -390,6 +369,18 @@ void SoftQueuePair::end(Ending ending) {
   windows_.take_back_all();  // D2-RMR-4
   // Before anybody is told that memory is his again.
   if (!stream_ || stream_->let_go()) let_go_finished();
+}
+
+SoftQueuePair::Readiness SoftQueuePair::make_ready(Incoming& message) {
+  if (message.kind != WorkKind::recv_invalidate) return Readiness::yes;
+  SoftWindow* const window = windows_.find(message.value);
+  // Found before and no more: this side has taken it back meanwhile.
+  if (!window) return message.invalidating ? Readiness::yes : Readiness::no;
+  message.invalidating = true;
+  if (window->taken_back()) return Readiness::yes;
+  invalidation_waits_ = true;
+  adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
+  return Readiness::not_yet;
 }
 
 void SoftQueuePair::look_at_windows() {
@@ -404,12 +395,9 @@ void SoftQueuePair::let_go_finished() {
     adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
     return;
   }
-  if (failed_message_) flush_incoming_to(failed_message_);
-  failed_message_ = nullptr;
+  receives_.flush_to_failed();
   flush_sends(ending_.first_send_status);
-  flush_incoming_to(nullptr);
-  spare_incoming_.clear();
-  flush_receives();
+  receives_.flush_rest();
   switch (std::exchange(ending_.report, Ending::Report::none)) {
     case Ending::Report::none:
       break;
@@ -436,7 +424,7 @@ void SoftQueuePair::reset() {
   invalidation_waits_ = false;
   peer_takes_ = 0;
   peer_closing_ = false;
-  failed_status_ = WorkStatus::success;
+  receives_.reset();
   unwanted_ = 0;
   reached_ = {};
 }
@@ -454,7 +442,7 @@ bool SoftQueuePair::cut() {
 void SoftQueuePair::destroy() {
   [[maybe_unused]] const bool quiet = cut();
   assert(quiet);
-  adapter_.engine().cancel_task(watermark_task_);
+  receives_.destroy();
   adapter_.engine().cancel_task(overflow_task_);
   adapter_.engine().cancel_task(pump_task_);
   adapter_.memory_users().remove(memory_user_);

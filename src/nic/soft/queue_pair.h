@@ -4,9 +4,7 @@
 #include <sys/uio.h>
 
 #include <atomic>
-#include <bit>
 #include <cstddef>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,13 +13,10 @@
 #include "base/biased_lock.h"
 #include "nic/adapter.h"
 #include "nic/patience.h"
-#include "nic/soft/byte_ranges.h"
-#include "nic/soft/copy_message.h"
-#include "nic/soft/delivery_batch.h"
 #include "nic/soft/local_region.h"
 #include "nic/soft/memory_users.h"
 #include "nic/soft/rdma_lane.h"
-#include "nic/soft/receive_pool.h"
+#include "nic/soft/receive_side.h"
 #include "nic/soft/scopes.h"
 #include "nic/soft/send_ring.h"
 #include "nic/soft/stream.h"
@@ -35,44 +30,8 @@ class SoftAdapter;
 // what a window has shown.
 inline constexpr base::Nanoseconds kWindowLook = 200'000;
 
-// A message that is arriving, with the buffer it took.
-struct Incoming {
-  Receive buffer;
-  std::uint64_t number = 0;  // among the peer's messages, which count from 1 in the order in which they were sent
-  std::uint64_t length = 0;  // as far as it is known
-  std::uint64_t placed = 0;  // bytes; they come in order, or `arrived` tells which
-  bool solicited = false;
-  WorkKind kind = WorkKind::recv;
-  std::uint32_t value = 0;    // as in Completion
-  bool invalidating = false;  // what it names has been found, and waits for its user
-  // Of a Send with Invalidate.
-  void invalidate(std::uint32_t key) {
-    kind = WorkKind::recv_invalidate;
-    value = key;
-  }
-  // Where segments overtake each other.
-  bool end_known = false;
-  ByteRanges arrived{};
-};
-
-// A part of a message, of a wire whose segments overtake each other.
-struct ArrivingSegment {
-  std::uint64_t number;  // as in Incoming
-  std::uint64_t offset;
-  std::span<const std::byte> bytes;
-  bool last;  // of its message
-  bool solicited;
-};
-enum class Placement : std::uint8_t {
-  done,
-  no_buffer,   // for its message, or one before it; nothing of it has been used
-  bad_number,  // of a message that is whole already, or one too far ahead
-  bad_offset,  // bytes that have come before, or lie behind the message's end
-  broken,      // the connection has just been
-};
-
-// The software NIC's queue pair: the order of its requests, its receive buffers, and its life. How bytes travel is its
-// stream's business.
+// The software NIC's queue pair: the order of its requests, and the life of its connection. Its receives are in
+// ReceiveSide; how bytes travel is its stream's business.
 //
 // Thread safety: posts and counts from any thread; everything else with the engine held. send_lock_ guards the send
 // ring and comes after the engine; under it only a stream's own lock and completion queues are taken.
@@ -88,18 +47,18 @@ class SoftQueuePair final : public QueuePair {
   Status post_sends(const SendRow& row, std::size_t& posted) override;
   Status post_extended(const ExtendedRequest& request) override;
   std::uint32_t peer_takes() const override;
-  void take_immediates(bool take) override { shows_immediates_ = take; }
+  void take_immediates(bool take) override { receives_.take_immediates(take); }
   bool write_again(const SingleRdma& request) override;
   bool read_again(const SingleRdma& request) override;
   bool send_again(const SingleSend& send) override;
-  Status post_recv(const RecvRequest& request) override;
+  Status post_recv(const RecvRequest& request) override { return receives_.post(request); }
   Status post_recvs(const RecvRow& row, std::size_t& posted) override;
   Status post_bind(const BindRequest& request, std::uint32_t& key) override;
   ZoneId scope() const override { return scope_.load(std::memory_order_relaxed); }
   void set_zone(ZoneId zone) override;
   void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
   Status set_limits(const QueuePairLimits& limits) override;
-  void set_watermarks(std::int32_t soft, std::int32_t hard) override;
+  void set_watermarks(std::int32_t soft, std::int32_t hard) override { receives_.set_watermarks(soft, hard); }
   Status connect(const ConnectParameters& parameters) override;
   void disconnect(bool graceful) override;
   void reset() override;
@@ -111,17 +70,19 @@ class SoftQueuePair final : public QueuePair {
   std::uint64_t remote_port() const override { return remote_port_; }
   const ServicePointName& reached() const override { return reached_; }
   const char* wire() const override { return stream_ ? stream_->wire() : nullptr; }
-  RecvInfo recv_info() const override;
-  std::uint32_t largest_posted_recv_segments() const override;
+  RecvInfo recv_info() const override { return receives_.info(); }
+  std::uint32_t largest_posted_recv_segments() const override { return receives_.largest_posted_segments(); }
   bool recv_idle() const override { return recv_info().allocated == 0; }
   bool send_idle() const override;
   const Counters& counters() const override { return counters_; }
-  PostedReceives posted_receives() const override;
+  PostedReceives posted_receives() const override { return receives_.posted(); }
 
   // For whoever sets connections up. `ending`: the connection is over, but the peer is still writing into a buffer;
   // nothing has been flushed yet.
   enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, ending, closed };
   State state() const { return state_.load(std::memory_order_relaxed); }
+  // In one order with what changes it, for a post that looks after it has posted.
+  State state_now() const { return state_.load(); }
   void begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
                     const Address& remote, std::uint64_t remote_port);
   void established(std::span<const std::byte> private_data);
@@ -139,18 +100,8 @@ class SoftQueuePair final : public QueuePair {
   // Passive side: how long the peer may take for its part.
   void expect_established_by(base::Nanoseconds deadline);
 
-  // For the stream. An Incoming lives until finish() or the end of the connection, and messages finish in order.
-  Incoming* begin(std::uint64_t length, bool solicited);  // null: no buffer now, or the connection has just broken
-  bool extend(Incoming& message, std::uint64_t length);   // it turns out to be longer; false: the connection has broken
-  bool place(Incoming& message, const std::byte* bytes, std::size_t count);  // likewise
-  // Where its next `count` bytes go, or the first of them, for whoever puts them there himself and adds to `placed`.
-  // 0 pieces: the connection has broken.
-  std::size_t aim(Incoming& message, std::size_t count, std::span<iovec> pieces);
-  WorkStatus check(const Incoming& message) const {
-    return check_buffer(message.buffer, message.buffer.all(), message.length);
-  }
-  void fail_message(Incoming& message, WorkStatus status);  // breaks the connection
-  bool finish(Incoming& message);                           // likewise
+  // ---- for the stream and the receiving side
+  ReceiveSide& receives() { return receives_; }
   // Whether the peer may have this key invalidated: it is of a window that is open to nobody else (D2-SENDINV-4).
   bool may_invalidate(std::uint32_t key) const { return key != 0 && windows_.find(key); }
   // Of a message that is all there: takes back what it invalidates, before it is finished (D2-SENDINV-3). not_yet: the
@@ -158,41 +109,21 @@ class SoftQueuePair final : public QueuePair {
   // stream ends the connection.
   enum class Readiness : std::uint8_t { yes, not_yet, no };
   Readiness make_ready(Incoming& message);
-  // Places it, and finishes what is whole now, in the order of the messages. Not to be mixed with the calls around.
-  Placement place_segment(const ArrivingSegment& segment);
-  // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
-  // completion may wait in the adapter's batch, which whoever calls this flushes.
-  bool deliver(const std::byte* bytes, std::size_t length, bool solicited) {
-    return deliver_straight(bytes, length, solicited) || deliver_otherwise(bytes, length, solicited);
-  }
-  // The same if it is as nearly all are: false may also mean that nothing has happened.
-  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited);
-  // Whether a message of this length fits the next receive; true also if there is none yet.
-  bool next_takes(std::uint64_t length);
-  // The memory of the next receive if it is in one piece; null also if there is none.
-  const Segment* next_piece() {
-    const ReceivePool::Slot* const next = pool().next();
-    return next && next->segment_count == 1 ? &next->first() : nullptr;
-  }
-  // Where the first bytes of the next such message would go.
-  std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
-  // The same of immediate data, behind a Write of that length, which is in place.
-  bool deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited);
-  // A completion of ours found no room (EVM-54, SRQ-ACC-11).
-  void completion_lost(const Completion& completion);
-  std::size_t incoming_count() const { return incoming_.size(); }
   bool stands() const { return state() == State::connected || state() == State::draining; }
   bool broken() const { return state() == State::ending || state() == State::closed; }
-  // What a message has ended the connection with on its own account, if one has.
-  WorkStatus message_failure() const { return failed_status_; }
-  const Incoming* failed_message() const {
-    return failed_message_;
-  }  // null also if it was delivered straight, without one
   bool peer_closing() const { return peer_closing_; }
-  // Puts the queue pair in line for receive buffers; receives_available() will come.
-  void wait_for_receive();
-  void receives_available();
   void delivered_everything();  // what was parked is all delivered
+  void resume_receiving();      // there are buffers again
+  // A completion found no room: the connection breaks when the engine is released (EVM-54).
+  void completion_overflowed();
+  // Removals of regions come by from now on.
+  void enter_memory_users();
+  // Calls that if the connection is over, and lets no late post flush meanwhile.
+  template <typename Action>
+  void if_closed(Action&& action) {
+    base::Guard guard(send_lock_);
+    if (state() == State::closed) action();
+  }
 
   // If it has failed, so that nothing can follow it, the connection breaks at once, with what is not done before it.
   void send_finished(std::uint64_t number, WorkStatus status);
@@ -306,8 +237,6 @@ class SoftQueuePair final : public QueuePair {
   };
   void end(Ending ending);
   void flush_sends(WorkStatus first_status);
-  void flush_incoming_to(const Incoming* last);
-  void flush_receives();
   // What a post leaves to be done once the send lock has been released.
   struct Aftermath {
     bool overflowed = false;  // a completion found no room
@@ -328,20 +257,6 @@ class SoftQueuePair final : public QueuePair {
       ANYDAT_REQUIRES(send_lock_);
   bool complete_at_once(std::span<const SingleSend> sends) ANYDAT_REQUIRES(send_lock_);
   void complete_send(const SendRing::Entry& entry, WorkStatus status) ANYDAT_REQUIRES(send_lock_);
-  bool deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited);
-  void note_straight_way();
-  void complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
-                     WorkKind kind = WorkKind::recv, std::uint32_t value = 0);
-  std::uint64_t next_number() const { return incoming_.empty() ? finished_ + 1 : incoming_.back()->number + 1; }
-  std::vector<std::unique_ptr<Incoming>>::iterator place_of(std::uint64_t number);
-  Incoming* begin_at(std::uint64_t number, std::uint64_t length, bool solicited);  // as begin()
-  Incoming* find_or_begin(std::uint64_t number, bool solicited);
-  std::unique_ptr<Incoming> take_front();  // of incoming_
-  void note_arriving();
-  bool watermarks_set() const {
-    return soft_watermark_.load(std::memory_order_relaxed) != kUnlimited ||
-           hard_watermark_.load(std::memory_order_relaxed) != kUnlimited;
-  }
   template <WorkKind kind>
   RdmaLane<kind>& lane() {
     if constexpr (kind == WorkKind::rdma_read) {
@@ -369,39 +284,6 @@ class SoftQueuePair final : public QueuePair {
   bool writes_done_up_to(Culprit&& culprit, WorkStatus status);
   bool is_under_way(std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
   static void note_failure(SendRing::Entry& entry, WorkStatus status);
-  bool take_buffer(Receive& out);
-  ZoneId receive_zone() const { return shared_ ? shared_->zone() : zone(); }
-  // The check at the post holds while no region has gone and the endpoint has not changed its zone.
-  bool still_checked(const PostedReceive& receive, ZoneId zone) const {
-    return receive.regions_seen == regions_.removals() && receive.zone == zone;
-  }
-  WorkStatus check_buffer(const PostedReceive& receive, std::span<const Segment> segments, std::uint64_t length) const;
-  Event arrival(const PostedReceive& receive, std::uint64_t length, bool solicited) const {
-    // What comes first in an event, in one store instead of five.
-    struct Head {
-      EventKind kind = EventKind::dto_completion;
-      WorkStatus status = WorkStatus::success;
-      WorkKind operation = WorkKind::recv;
-      std::uint8_t notice;
-      std::uint32_t detail = 0;
-    };
-    static_assert(sizeof(Head) == sizeof(std::uint64_t) && offsetof(Event, object) == sizeof(Head) &&
-                  offsetof(Event, notice) == offsetof(Head, notice) &&
-                  offsetof(Event, detail) == offsetof(Head, detail));
-    const auto head = std::bit_cast<std::uint64_t>(
-        Head{.notice = static_cast<std::uint8_t>((receive.unsignalled ? Event::kUnsignalled : 0) |
-                                                 (solicited ? Event::kSolicited : 0))});
-    Event event;
-    std::memcpy(static_cast<void*>(&event), &head, sizeof head);
-    event.object = events_.owner;
-    event.cookie = receive.cookie;
-    event.length = length;
-    return event;
-  }
-  static void scatter(std::span<const Segment> segments, std::uint64_t offset, const std::byte* bytes,
-                      std::size_t count);
-  static std::size_t pieces_of(std::span<const Segment> segments, std::uint64_t offset, std::size_t count,
-                               std::span<iovec> pieces);
   void look_at_windows();
   void linger();
   void look_whether_to_linger();
@@ -415,43 +297,24 @@ class SoftQueuePair final : public QueuePair {
   };
   Owed owed();
   void finish_draining();
-  void test_watermarks();
-  void not_ready_timed_out();
-  // The next message to complete has its buffer.
-  bool arrives_in_turn() const { return !incoming_.empty() && incoming_.front()->number == finished_ + 1; }
-  bool others_come_first();
-  void stop_waiting();
-
   bool usable_still(const SendRequest& message) const;
   // To be called before a stream uses memory on the word of a check: each removal of a region comes by from then on.
   void note_sending() ANYDAT_REQUIRES(send_lock_) {
     if (!noted_sending_) [[unlikely]]
-      enter_memory_users();
+      enter_to_send();
   }
-  [[gnu::cold, gnu::noinline]] void enter_memory_users() ANYDAT_REQUIRES(send_lock_);
+  [[gnu::cold, gnu::noinline]] void enter_to_send() ANYDAT_REQUIRES(send_lock_);
 
   SoftAdapter& adapter_;
-  DeliveryBatch& batch_;  // the adapter's, as the next
-  const RegionTable& regions_;
+  const RegionTable& regions_;  // the adapter's
   QueuePairEvents& events_;
-  ReceivePool* const shared_;  // null: own_pool_ serves
-  std::unique_ptr<ReceivePool> own_pool_;
-  ReceivePool& pool() { return shared_ ? *shared_ : *own_pool_; }
+  ReceiveSide receives_;
 
-  // What a message of the usual kind meets. With the engine.
-  struct StraightWay {
-    CompletionQueue* queue = nullptr;  // null: there is none, or more is to be looked at with each message
-    ReceivePool* pool = nullptr;
-    ReapCount* reaped = nullptr;  // of a shared pool
-    ZoneId zone = kNoZone;
-  };
-  StraightWay straight_;
-
-  // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
+  // Written with the engine and send_lock_ held, so that either is enough to read it; a post of a receive reads
+  // the state bare.
   std::atomic<State> state_{State::idle};
   std::atomic<ZoneId> zone_{kNoZone};
   std::atomic<ZoneId> scope_;
-  std::atomic<CompletionQueue*> recv_queue_{nullptr};
   std::atomic<CompletionQueue*> send_queue_{nullptr};
 
   mutable base::Biased<base::SpinLock> send_lock_;
@@ -467,31 +330,19 @@ class SoftQueuePair final : public QueuePair {
   bool noted_sending_ ANYDAT_GUARDED_BY(send_lock_) = false;
   MemoryUsers::Entry memory_user_{*this};
   std::uint32_t reads_in_ = 0;      // with the engine
-  bool shows_immediates_ = false;   // likewise
   std::unique_ptr<Stream> stream_;  // written as state_ is
 
   // With the engine held.
   OwnWindows windows_;
-  std::vector<std::unique_ptr<Incoming>> incoming_;  // by number
-  std::vector<std::unique_ptr<Incoming>> spare_incoming_;
-  std::uint64_t finished_ = 0;                               // the number of the last message that has completed
-  std::pair<std::uint64_t, std::uint64_t> arriving_seen_{};  // others_come_first(): the next one, and how far it was
-  base::Nanoseconds arriving_since_ = 0;
   Address local_address_{};
   Address remote_address_{};
   std::uint64_t local_port_ = 0;
   std::uint64_t remote_port_ = 0;
   ServicePointName reached_;
   Ending ending_;
-  std::vector<std::byte> rejection_;          // the private data that came with it, until it is reported
-  const Incoming* failed_message_ = nullptr;  // the one that ended the connection
-  std::uint64_t unwanted_ = 0;                // bytes that are still to come for a Read that has failed
-  WorkStatus failed_status_ = WorkStatus::success;
-  bool peer_closing_ = false;  // the peer closed in order; what it sent before is still to be delivered
-  ReceivePool::Asker asker_{*this};
-  bool waits_for_receive_ = false;
-  base::Nanoseconds waits_since_ = 0;
-  Timer not_ready_timer_;
+  std::vector<std::byte> rejection_;  // the private data that came with it, until it is reported
+  std::uint64_t unwanted_ = 0;        // bytes that are still to come for a Read that has failed
+  bool peer_closing_ = false;         // the peer closed in order; what it sent before is still to be delivered
   // A bind, the end, or a message that invalidates waits for a peer that uses what a window has shown.
   Timer window_timer_;
   bool invalidation_waits_ = false;
@@ -509,37 +360,10 @@ class SoftQueuePair final : public QueuePair {
   std::optional<Attempt> attempt_;
   Timer again_timer_{[this] { connect_again(); }};
 
-  std::atomic<std::uint32_t> posted_peak_{0};  // receives posted at the last post that watermarks have not seen
-  // incoming_ for others to see: how many in the low half, and in the high one how far they reach (EP-RQ-10).
-  std::atomic<std::uint64_t> arriving_{0};
-  std::atomic<std::int32_t> soft_watermark_{kUnlimited};
-  std::atomic<std::int32_t> hard_watermark_{kUnlimited};
-  bool soft_armed_ = false;
-
-  Task watermark_task_;
   Task overflow_task_;
   Task pump_task_;
   Counters counters_;
 };
-
-inline bool SoftQueuePair::deliver_straight(const std::byte* bytes, std::size_t length, bool solicited) {
-  if (!straight_.queue) [[unlikely]]
-    return false;
-  ReceivePool& pool = *straight_.pool;
-  const ReceivePool::Slot* const receive = pool.anybody_waits() ? nullptr : pool.next();
-  if (!receive || receive->segment_count != 1 || length > receive->first().length ||
-      !still_checked(*receive, straight_.zone)) [[unlikely]] {
-    return false;
-  }
-  copy_message(reinterpret_cast<std::byte*>(receive->first().address), bytes, length);
-  pool.take_next();
-  ++finished_;
-  counters_.receives.add();
-  counters_.receive_bytes.add(length);
-  batch_.complete(*straight_.queue, *this, {arrival(*receive, length, solicited), straight_.reaped});
-  if (!straight_.reaped) pool.reaped_by_taker();
-  return true;
-}
 
 template <typename F>
 bool SoftQueuePair::with_request(std::uint64_t number, F&& f) {

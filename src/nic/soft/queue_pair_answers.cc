@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "nic/soft/queue_pair.h"
+#include "nic/soft/scatter.h"
 
 namespace anydat::nic::soft {
 

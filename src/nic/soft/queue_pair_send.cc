@@ -277,6 +277,10 @@ Status SoftQueuePair::post_sends(const SendRow& row, std::size_t& posted) {
   return status;
 }
 
+Status SoftQueuePair::post_recvs(const RecvRow& row, std::size_t& posted) {
+  return receives_.counts_each_post() ? QueuePair::post_recvs(row, posted) : receives_.post_row(row, posted);
+}
+
 Status SoftQueuePair::post_send(const SendRequest& request) {
   return post(request);
 }
@@ -317,8 +321,7 @@ void SoftQueuePair::complete_send(const SendRing::Entry& entry, WorkStatus statu
   if (!queue) return;
   void* owner = entry.kind == WorkKind::bind ? entry.bind.owner : events_.owner;
   const bool kept = queue->push({owner, entry.cookie, entry.length, entry.kind, status, entry.flags.unsignalled()});
-  if (!kept && status == WorkStatus::success)
-    adapter_.engine().add_task(overflow_task_);  // runs when the engine is released
+  if (!kept && status == WorkStatus::success) completion_overflowed();
 }
 
 void SoftQueuePair::retire_finished() {
@@ -440,15 +443,19 @@ bool SoftQueuePair::send_idle() const {
 }
 
 void SoftQueuePair::enter_memory_users() {
-  noted_sending_ = true;
   adapter_.memory_users().add(memory_user_);
+}
+
+void SoftQueuePair::enter_to_send() {
+  noted_sending_ = true;
+  enter_memory_users();
 }
 
 void SoftQueuePair::let_posts_end() {
   base::Guard inside_a_post(send_lock_);
   close_lanes();
   noted_sending_ = false;
-  if (!sends_.empty() || !incoming_.empty()) enter_memory_users();
+  if (!sends_.empty() || receives_.incoming_count() > 0) enter_to_send();
 }
 
 bool SoftQueuePair::memory_changed() {

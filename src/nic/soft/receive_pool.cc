@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "nic/soft/queue_pair.h"
+#include "nic/soft/receive_side.h"
 
 namespace anydat::nic::soft {
 
@@ -227,7 +227,7 @@ void ReceivePool::serve_waiting() {
     Asker* const next = waiting_.pop_front();
     somebody_waits_.store(!waiting_.empty());
     served_ = next;
-    next->queue_pair.receives_available();
+    next->receiver.buffers_available();
     served_ = nullptr;
   }
 }

@@ -13,7 +13,7 @@
 
 namespace anydat::nic::soft {
 
-class SoftQueuePair;
+class ReceiveSide;
 
 inline constexpr std::uint32_t kSegmentsMax = 64;
 
@@ -93,8 +93,8 @@ class ReceivePool final : public ReceiveQueue {
   // A queue pair whose message found the pool empty is served in the order of asking (SRQ-ORD-5).
   // The three are called with the engine held.
   struct Asker {
-    explicit Asker(SoftQueuePair& who) : queue_pair(who) {}
-    SoftQueuePair& queue_pair;
+    explicit Asker(ReceiveSide& who) : receiver(who) {}
+    ReceiveSide& receiver;
     base::ListLinks<Asker> place;
   };
   void wait_for_receive(Asker& asker);

@@ -61,6 +61,7 @@ CloseReason reason_of(TerminateCode code) {
 TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
+      receives_(queue_pair.receives()),
       out_(fabric.chunks()),
       sinks_(unpredictable()),
       sources_(
@@ -248,7 +249,7 @@ void TcpStream::refuse_parked(TerminateCode code, CloseReason reason) {
 
 // Which of the peer's requests is at fault, if that is known.
 void TcpStream::prepare_last_words_for(CloseReason reason) {
-  const WorkStatus failure = queue_pair_.message_failure();
+  const WorkStatus failure = receives_.failure();
   if (failure == WorkStatus::local_length) {
     prepare_last_words_on_message(ddp_error::kMessageTooLong);
   } else if (failure != WorkStatus::success || reason == CloseReason::receiver_not_ready) {
@@ -442,8 +443,8 @@ std::size_t TcpStream::untaken() {
 // A region went away: what is arriving in it can go no further (LMR-FREE-8).
 bool TcpStream::memory_changed() {
   if (current_ && !closed_) {
-    if (const WorkStatus status = queue_pair_.check(*current_); status != WorkStatus::success) {
-      queue_pair_.fail_message(*current_, status);
+    if (const WorkStatus status = receives_.check(*current_); status != WorkStatus::success) {
+      receives_.fail(*current_, status);
     }
   }
   return true;

@@ -255,6 +255,7 @@ class TcpStream final : public Stream {
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
+  ReceiveSide& receives_;  // its receiving side
   Turn turn_{*this};
   base::UniqueFd socket_;
 

@@ -31,13 +31,13 @@ bool TcpStream::can_be_written(std::span<const iovec> pieces) {
 }
 
 bool TcpStream::next_buffer_there(std::size_t bytes) {
-  if (const Segment* const only = queue_pair_.next_piece();
+  if (const Segment* const only = receives_.next_piece();
       only && targets_.surely_there(only->address, std::min<std::uint64_t>(bytes, only->length), true, read_at_))
       [[likely]] {
     return true;
   }
   std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = queue_pair_.aim_next(bytes, pieces);
+  const std::size_t used = receives_.aim_next(bytes, pieces);
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 
@@ -92,7 +92,7 @@ void TcpStream::targets_brought(bool there) {
     answer_unwanted_ = true;
     queue_pair_.atomic_failed(WorkStatus::local_protection);
   } else if (current_) {
-    queue_pair_.fail_message(*current_, WorkStatus::local_protection);
+    receives_.fail(*current_, WorkStatus::local_protection);
   } else {
     // It is that of the receive for the next message, which is flushed with the others.
     prepare_last_words_on_message(rdmap_error::kStreamCatastrophic);

@@ -208,8 +208,8 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   if (crc_ && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
   if (!next_buffer_there(segment_bytes - kUntaggedHeaderBytes)) return 0;  // it is awaited as those of others are
   whole_ = bytes.data();
-  const bool taken = queue_pair_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
-                                         segment_bytes - kUntaggedHeaderBytes, solicited);
+  const bool taken = receives_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
+                                       segment_bytes - kUntaggedHeaderBytes, solicited);
   whole_ = nullptr;
   if (!taken) return 0;
   ++sends_expected_;

@@ -109,10 +109,10 @@ void TcpStream::immediate_ended() {
   const ImmediateData data = parse_immediate(payload);
   const bool solicited = is_solicited(segment_.opcode);
   if (parked_.empty()) {
-    if (queue_pair_.deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
+    if (receives_.deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
     if (closed_) return;
     if (!looks_past_ && !hung_up_) be_patient();
-    queue_pair_.wait_for_receive();
+    receives_.wait_for_buffer();
     if (closed_) return;
   }
   parked_.add(solicited);
@@ -163,9 +163,9 @@ void TcpStream::begin_send() {
   const std::uint64_t length = message_bytes_ + payload_bytes_;
   const bool solicited = is_solicited(segment_.opcode);
   if (current_) {
-    if (!queue_pair_.extend(*current_, length)) return;
+    if (!receives_.extend(*current_, length)) return;
   } else if (parked_.empty()) {
-    current_ = queue_pair_.begin(length, solicited);
+    current_ = receives_.begin(length, solicited);
     if (!current_ && !closed_) {
       wait_for_buffer(solicited);
     }
@@ -230,7 +230,7 @@ std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
   const std::size_t skipped = payload_bytes_ - payload_left_;
   switch (into_) {
     case Into::message:
-      return current_ ? queue_pair_.aim(*current_, count, pieces) : 0;
+      return current_ ? receives_.aim(*current_, count, pieces) : 0;
     case Into::read: {
       const std::optional<std::size_t> used = queue_pair_.aim_read(answer_bytes_ + skipped, count, pieces);
       if (!used) {
@@ -347,7 +347,7 @@ void TcpStream::message_ended() {
 // False: the connection has ended. Nothing that a window shows to the peer alone can be in use: this side does all that
 // the peer asks for, and nothing of it is under way now.
 bool TcpStream::finish_message(Incoming& message) {
-  if (queue_pair_.make_ready(message) == SoftQueuePair::Readiness::yes) return queue_pair_.finish(message);
+  if (queue_pair_.make_ready(message) == SoftQueuePair::Readiness::yes) return receives_.finish(message);
   refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
   return false;
 }

@@ -44,7 +44,7 @@ void TcpStream::wait_for_buffer(bool solicited) {
     stuck_ = true;
     be_patient();
   }
-  queue_pair_.wait_for_receive();
+  receives_.wait_for_buffer();
 }
 
 void TcpStream::be_patient() {
@@ -134,12 +134,12 @@ void TcpStream::resume_receiving() {
 
 // False: there is no buffer for it now.
 bool TcpStream::deliver_invalidating(const Parked::Message& message) {
-  Incoming* const incoming = queue_pair_.begin(message.bytes.size(), message.solicited);
+  Incoming* const incoming = receives_.begin(message.bytes.size(), message.solicited);
   if (!incoming) return closed_;
   incoming->invalidate(message.invalidates);
-  if (!queue_pair_.place(*incoming, message.bytes.data(), message.bytes.size())) return true;
+  if (!receives_.place(*incoming, message.bytes.data(), message.bytes.size())) return true;
   if (queue_pair_.make_ready(*incoming) == SoftQueuePair::Readiness::yes) {
-    queue_pair_.finish(*incoming);
+    receives_.finish(*incoming);
   } else {
     refuse_parked(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
   }
@@ -158,29 +158,29 @@ void TcpStream::deliver_parked() {
     if (message.whole) {
       const std::size_t length = message.immediate ? 0 : message.bytes.size();
       const ImmediateData data = message.immediate ? parse_immediate(message.bytes) : ImmediateData{};
-      const bool taken = message.immediate ? queue_pair_.deliver_immediate(data.length, data.value, message.solicited)
+      const bool taken = message.immediate ? receives_.deliver_immediate(data.length, data.value, message.solicited)
                          : message.invalidates != 0
                              ? deliver_invalidating(message)
-                             : queue_pair_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
+                             : receives_.deliver(message.bytes.data(), message.bytes.size(), message.solicited);
       // One by one: each may be the last for want of a buffer.
       fabric_.adapter().batch().flush();
       if (closed_) return;
       if (!taken) {
-        queue_pair_.wait_for_receive();
+        receives_.wait_for_buffer();
         return;
       }
       message_delivered(length);
     } else {
       // The rest of it is still arriving, and the segment that is may reach further than what is here.
       const std::uint64_t length = message_bytes_ + (into_ == Into::message ? payload_bytes_ : 0);
-      current_ = queue_pair_.begin(std::max<std::uint64_t>(length, message.bytes.size()), message.solicited);
+      current_ = receives_.begin(std::max<std::uint64_t>(length, message.bytes.size()), message.solicited);
       if (closed_) return;
       if (!current_) {
-        queue_pair_.wait_for_receive();
+        receives_.wait_for_buffer();
         return;
       }
       if (message.invalidates != 0) current_->invalidate(message.invalidates);
-      if (!queue_pair_.place(*current_, message.bytes.data(), message.bytes.size())) return;
+      if (!receives_.place(*current_, message.bytes.data(), message.bytes.size())) return;
     }
     parked_.drop_oldest();
   }

@@ -23,6 +23,7 @@ constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
 ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
+      receives_(queue_pair.receives()),
       name_(fabric.add(*this)),
       own_pages_(
           fabric.adapter(), [this] { link_->come_back(*this); },
@@ -69,7 +70,7 @@ void ShmStream::fail_read(std::uint64_t address) {
 void ShmStream::fail_written(std::uint64_t address) {
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
-    queue_pair_.fail_message(*large.message, WorkStatus::local_protection);
+    receives_.fail(*large.message, WorkStatus::local_protection);
     return;
   }
   if (!queue_pair_.fail_blocked(address, true, WorkStatus::local_protection)) fail_served(address, true);
@@ -269,12 +270,12 @@ bool ShmStream::memory_changed() {
   }
   for (std::size_t i = 0; i < large_.size() && !closed_; ++i) {
     if (large_[i].done) continue;
-    const WorkStatus status = queue_pair_.check(*large_[i].message);
-    if (status != WorkStatus::success) queue_pair_.fail_message(*large_[i].message, status);
+    const WorkStatus status = receives_.check(*large_[i].message);
+    if (status != WorkStatus::success) receives_.fail(*large_[i].message, status);
   }
   // What is left of a connection that is over is still being written.
   return !closed_ || std::all_of(large_.begin(), large_.end(), [&](const Large& large) {
-    return queue_pair_.check(*large.message) == WorkStatus::success;
+    return receives_.check(*large.message) == WorkStatus::success;
   });
 }
 
@@ -343,7 +344,7 @@ void ShmStream::close(CloseReason reason) {
 CloseReason ShmStream::blame_message(CloseReason reason) {
   if (delivers_completed_) return CloseReason::request_failed;
   const auto large = std::find_if(large_.begin(), large_.end(),
-                                  [&](const Large& it) { return it.message == queue_pair_.failed_message(); });
+                                  [&](const Large& it) { return it.message == receives_.failed_message(); });
   if (begins_announced_) {
     refused_ = {Refused::a_message, *begins_announced_};
   } else if (large != large_.end()) {
@@ -407,7 +408,7 @@ void ShmStream::link_lost(WorkStatus why) {
     return;
   }
   // A peer that closed in order may be gone before we have had buffers for all it sent: that is still to be delivered.
-  if (queue_pair_.peer_closing() && holds_messages() && queue_pair_.incoming_count() == 0) return;
+  if (queue_pair_.peer_closing() && holds_messages() && receives_.incoming_count() == 0) return;
   closed_ = true;
   parked_.clear();
   queue_pair_.peer_lost(why);

@@ -60,7 +60,7 @@ class ShmStream final : public Stream {
   bool arrived(const CellView& view);  // false: malformed, as are the others
   // The same of a small message if it is as nearly all are: false may also mean that nothing has happened.
   bool arrived_straight(const CellView& view) {
-    return connected() && !closed_ && parked_.empty() && queue_pair_.incoming_count() == 0 &&
+    return connected() && !closed_ && parked_.empty() && receives_.incoming_count() == 0 &&
            view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view);
   }
   bool accept_arrived(const CellView& view);
@@ -238,7 +238,7 @@ class ShmStream final : public Stream {
     return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
   }
   bool deliver_straight(const CellView& view) {
-    if (!queue_pair_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0)) return false;
+    if (!receives_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0)) return false;
     delivered(view.cells);
     return true;
   }
@@ -256,6 +256,7 @@ class ShmStream final : public Stream {
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
+  ReceiveSide& receives_;  // its receiving side
   std::shared_ptr<Link> link_;
   std::size_t link_index_ = 0;  // for the link, as the next
   Link::Turn turn_{*this};

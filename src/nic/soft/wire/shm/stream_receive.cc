@@ -36,10 +36,10 @@ bool ShmStream::message_arrived(const CellView& view) {
   const std::uint32_t key = view.kind == CellKind::send_invalidate ? view.aux : 0;
   if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && queue_pair_.incoming_count() == 0;
+  const bool next = parked_.empty() && receives_.incoming_count() == 0;
   const auto deliver = [&] {
     return key != 0 ? deliver_invalidating(view.body, view.length, solicited, key)
-                    : queue_pair_.deliver(view.body, view.length, solicited);
+                    : receives_.deliver(view.body, view.length, solicited);
   };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
@@ -48,7 +48,7 @@ bool ShmStream::message_arrived(const CellView& view) {
   std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
   std::memcpy(bytes.get(), view.body, view.length);
   park({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0, key});
-  if (parked_.size() == 1 && queue_pair_.incoming_count() == 0) queue_pair_.wait_for_receive();
+  if (parked_.size() == 1 && receives_.incoming_count() == 0) receives_.wait_for_buffer();
   return true;
 }
 
@@ -66,14 +66,14 @@ bool ShmStream::immediate_arrived(const CellView& view) {
   std::memcpy(&body, view.body, sizeof body);
   if ((view.flags & kFlagLast) != 0) put_done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && queue_pair_.incoming_count() == 0;
-  const auto deliver = [&] { return queue_pair_.deliver_immediate(body.length, body.value, solicited); };
+  const bool next = parked_.empty() && receives_.incoming_count() == 0;
+  const auto deliver = [&] { return receives_.deliver_immediate(body.length, body.value, solicited); };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
     return true;
   }
   park({body.length, view.cells, solicited, nullptr, nullptr, 0, true, body.value});
-  if (next) queue_pair_.wait_for_receive();
+  if (next) receives_.wait_for_buffer();
   return true;
 }
 
@@ -93,7 +93,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
   }
   if (closed_) return true;
   park({body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
-  if (next) queue_pair_.wait_for_receive();
+  if (next) receives_.wait_for_buffer();
   return true;
 }
 
@@ -101,9 +101,9 @@ bool ShmStream::announce_arrived(const CellView& view) {
 // invalidate, begins only when all before it are in, so that they still complete (DTO-40). Whatever finishes the last
 // of them calls deliver_parked().
 bool ShmStream::may_begin(std::uint64_t length, std::uint32_t invalidates) {
-  const std::size_t busy = queue_pair_.incoming_count();
+  const std::size_t busy = receives_.incoming_count();
   const bool harmless = invalidates == 0 || queue_pair_.may_invalidate(invalidates);
-  return busy == 0 || (busy < kAnnouncedMax && harmless && queue_pair_.next_takes(length));
+  return busy == 0 || (busy < kAnnouncedMax && harmless && receives_.next_takes(length));
 }
 
 bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
@@ -136,7 +136,7 @@ Incoming* ShmStream::begin(std::uint64_t length, bool solicited, std::uint32_t i
     return nullptr;
   }
   large_.reserve(kAnnouncedMax);
-  Incoming* const message = queue_pair_.begin(length, solicited);
+  Incoming* const message = receives_.begin(length, solicited);
   if (message && invalidates != 0) message->invalidate(invalidates);
   return message;
 }
@@ -147,7 +147,7 @@ bool ShmStream::deliver_invalidating(const std::byte* bytes, std::size_t length,
   fabric_.adapter().batch().flush();
   Incoming* message = begin(length, solicited, key);
   if (!message) return queue_pair_.broken();
-  if (!queue_pair_.place(*message, bytes, length)) return true;
+  if (!receives_.place(*message, bytes, length)) return true;
   large_.push_back({message, 0, Large::Way::pieces, true, true, {}});
   complete_large();
   return true;
@@ -254,7 +254,7 @@ void ShmStream::part_arrived(std::uint32_t sequence, const std::byte* bytes, std
     violated("it sent bytes that nobody asked for");
     return;
   }
-  if (!queue_pair_.place(*large->message, bytes, count)) return;
+  if (!receives_.place(*large->message, bytes, count)) return;
   if (large->message->placed < large->message->length) return;
   large->done = true;
   finish_large();
@@ -272,9 +272,9 @@ bool ShmStream::pull_some() {
     if (closed_ || left == 0 || messages == pulled.size()) break;
     if (large.way != Large::Way::pull || large.done) continue;
     Incoming& message = *large.message;
-    if (const WorkStatus status = queue_pair_.check(message); status != WorkStatus::success) {
+    if (const WorkStatus status = receives_.check(message); status != WorkStatus::success) {
       if (messages > 0) break;  // those before it first
-      queue_pair_.fail_message(message, status);
+      receives_.fail(message, status);
       return false;
     }
     const std::uint64_t count = std::min({left, kPulledOfOne, message.length - message.placed});
@@ -337,7 +337,7 @@ bool ShmStream::complete_large() {
         return false;
     }
     large_.erase(large_.begin());
-    queue_pair_.finish(*message);
+    receives_.finish(*message);
   }
   return !closed_;
 }
@@ -358,15 +358,15 @@ void ShmStream::deliver_parked() {
   while (!closed_ && !parked_.empty()) {
     Parked& message = parked_.front();
     if (message.announcement ? !may_begin(message.length, message.announcement->invalidates)
-                             : queue_pair_.incoming_count() > 0) {
+                             : receives_.incoming_count() > 0) {
       return;
     }
     const auto deliver = [&] {
-      if (message.immediate) return queue_pair_.deliver_immediate(message.length, message.value, message.solicited);
+      if (message.immediate) return receives_.deliver_immediate(message.length, message.value, message.solicited);
       if (message.invalidates != 0) {
         return deliver_invalidating(message.bytes.get(), message.length, message.solicited, message.invalidates);
       }
-      return queue_pair_.deliver(message.bytes.get(), message.length, message.solicited);
+      return receives_.deliver(message.bytes.get(), message.length, message.solicited);
     };
     const bool taken = message.announcement
                            ? accept_announced(*message.announcement, message.sequence, message.solicited)
@@ -375,7 +375,7 @@ void ShmStream::deliver_parked() {
     fabric_.adapter().batch().flush();
     if (closed_) return;
     if (!taken) {
-      queue_pair_.wait_for_receive();
+      receives_.wait_for_buffer();
       return;
     }
     const std::uint32_t cells = message.cells;

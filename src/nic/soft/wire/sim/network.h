@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 
@@ -88,7 +89,11 @@ class Network {
 class SimStream final : public Stream {
  public:
   SimStream(Network& network, std::size_t index, SoftAdapter& adapter, SoftQueuePair& queue_pair)
-      : network_(network), index_(index), adapter_(adapter), queue_pair_(queue_pair) {}
+      : network_(network),
+        index_(index),
+        adapter_(adapter),
+        queue_pair_(queue_pair),
+        receives_(queue_pair.receives()) {}
   ~SimStream() override;
 
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
@@ -112,6 +117,7 @@ class SimStream final : public Stream {
   const std::size_t index_;
   SoftAdapter& adapter_;
   SoftQueuePair& queue_pair_;
+  ReceiveSide& receives_;                                // its receiving side
   std::uint32_t next_sequence_ = iwarp::kFirstSequence;  // with the send lock
   std::uint64_t newest_ = 0;                             // the highest number that has come
   bool closed_ = false;

@@ -52,7 +52,7 @@ SendOutcome SimStream::send(std::uint64_t, const SendRequest& message, Progress&
 void SimStream::arrived(const std::vector<std::byte>& segment) {
   if (closed_ || place(segment)) return;
   held_.push_back(segment);
-  queue_pair_.wait_for_receive();
+  receives_.wait_for_buffer();
 }
 
 bool SimStream::place(const std::vector<std::byte>& segment) {
@@ -73,8 +73,7 @@ bool SimStream::place(const std::vector<std::byte>& segment) {
   // The 32 bits on the wire are those of the number that is nearest to the newest.
   const auto ahead = static_cast<std::int32_t>(header.sequence - static_cast<std::uint32_t>(newest_));
   const std::uint64_t number = newest_ + static_cast<std::uint64_t>(std::int64_t{ahead});
-  switch (
-      queue_pair_.place_segment({number, header.offset, payload, header.last, iwarp::is_solicited(header.opcode)})) {
+  switch (receives_.place_segment({number, header.offset, payload, header.last, iwarp::is_solicited(header.opcode)})) {
     case Placement::done:
       newest_ = std::max(newest_, number);
       return true;
@@ -119,7 +118,7 @@ void SimStream::resume_receiving() {
   if (held_.empty()) {
     queue_pair_.delivered_everything();
   } else {
-    queue_pair_.wait_for_receive();
+    receives_.wait_for_buffer();
   }
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The software NIC's queue pair: receives, arriving messages, and waiting for buffers.
+// The receiving side: receives, arriving messages, watermarks, and waiting for buffers.
+#include "nic/soft/receive_side.h"
+
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
+#include "nic/soft/scatter.h"
 
 namespace anydat::nic::soft {
 
@@ -20,38 +22,92 @@ constexpr base::Nanoseconds kOthersPatience = 2 * base::kNsPerSecond;
 
 }  // namespace
 
-Status SoftQueuePair::post_recv(const RecvRequest& request) {
+ReceiveSide::ReceiveSide(SoftQueuePair& queue_pair, SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events,
+                         QueuePair::Counters& counters)
+    : queue_pair_(queue_pair),
+      adapter_(adapter),
+      batch_(adapter.batch()),
+      regions_(adapter.regions()),
+      events_(events),
+      counters_(counters),
+      shared_(shared),
+      not_ready_timer_([this] { not_ready_timed_out(); }),
+      watermark_task_{[this] { test_watermarks(); }} {}
+
+Status ReceiveSide::init(const QueuePairLimits& limits) {
+  if (!shared_) {
+    own_pool_ = ReceivePool::create(adapter_.engine(), limits.recv_depth, limits.recv_segments, kNoZone, nullptr);
+    if (!own_pool_) return Status::no_memory;
+  }
+  note_straight_way();
+  return Status::ok;
+}
+
+Status ReceiveSide::set_limits(const QueuePairLimits& limits) {
+  if (shared_) return Status::ok;
+  if (const Status status = own_pool_->set_segments(limits.recv_segments); status != Status::ok) return status;
+  return own_pool_->resize(limits.recv_depth);
+}
+
+ZoneId ReceiveSide::zone() const {
+  return shared_ ? shared_->zone() : queue_pair_.zone();
+}
+
+// ---- the consumer's side
+
+Status ReceiveSide::post(const RecvRequest& request) {
   // EP-WM-16: the post counts even if a message that waited for it is gone with it at once.
-  const bool watched = watermarks_set();
+  const bool watched = counts_each_post();
   if (watched) [[unlikely]]
-    posted_peak_.store(recv_info().allocated + 1);
+    posted_peak_.store(info().allocated + 1);
   if (const Status status = own_pool_->post(request); status != Status::ok) {
     posted_peak_.store(0);
     return status;
   }
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
-  if (state_.load() == State::closed) [[unlikely]]
-    flush_receives();
-  if (watermarks_set()) [[unlikely]]
+  if (queue_pair_.state_now() == SoftQueuePair::State::closed) [[unlikely]]
+    flush_posted();
+  if (counts_each_post()) [[unlikely]]
     adapter_.engine().schedule(watermark_task_);  // EP-WM-16
   return Status::ok;
 }
 
-Status SoftQueuePair::post_recvs(const RecvRow& row, std::size_t& posted) {
-  if (watermarks_set()) [[unlikely]]
-    return QueuePair::post_recvs(row, posted);  // each counts by itself
+Status ReceiveSide::post_row(const RecvRow& row, std::size_t& posted) {
   posted = own_pool_->post_row(row);
-  if (posted > 0 && state_.load() == State::closed) [[unlikely]]
-    flush_receives();
-  if (posted > 0 && watermarks_set()) [[unlikely]]
+  if (posted > 0 && queue_pair_.state_now() == SoftQueuePair::State::closed) [[unlikely]]
+    flush_posted();
+  if (posted > 0 && counts_each_post()) [[unlikely]]
     adapter_.engine().schedule(watermark_task_);
   return posted == row.receives.size() ? Status::ok : Status::queue_full;
 }
 
-void SoftQueuePair::complete_recv(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
-                                  WorkKind kind, std::uint32_t value) {
+void ReceiveSide::set_watermarks(std::int32_t soft, std::int32_t hard) {
+  soft_watermark_.store(soft);
+  hard_watermark_.store(hard);
+  watched_.store(soft != kUnlimited || hard != kUnlimited);
+  soft_armed_ = soft != kUnlimited;
+  note_straight_way();
+  test_watermarks();  // EP-WM-6, EP-WM-8: both may happen during the call
+}
+
+void ReceiveSide::test_watermarks() {
+  const auto allocated = static_cast<std::int64_t>(std::max(info().allocated, posted_peak_.exchange(0)));
+  const std::int32_t soft = soft_watermark_.load(std::memory_order_relaxed);
+  if (soft_armed_ && soft != kUnlimited && allocated > soft) {
+    soft_armed_ = false;
+    counters_.soft_watermark_events.add();
+    events_.on_soft_watermark();
+  }
+  const std::int32_t hard = hard_watermark_.load(std::memory_order_relaxed);
+  if (hard != kUnlimited && allocated > hard && queue_pair_.stands()) {
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+  }
+}
+
+void ReceiveSide::complete(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
+                           WorkKind kind, std::uint32_t value) {
   if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot
-  CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
+  CompletionQueue* queue = queue_.load(std::memory_order_relaxed);
   if (!queue) {
     if (shared_) shared_->reaped();  // SRQ-ACC-12
     return;
@@ -63,89 +119,55 @@ void SoftQueuePair::complete_recv(const PostedReceive& receive, WorkStatus statu
     completion_lost(completion);
 }
 
-void SoftQueuePair::completion_lost(const Completion& completion) {
+void ReceiveSide::completion_lost(const Completion& completion) {
   if (completion.reaped) completion.reaped->queue.reaped();
-  if (completion.status == WorkStatus::success) adapter_.engine().add_task(overflow_task_);
+  if (completion.status == WorkStatus::success) queue_pair_.completion_overflowed();
 }
 
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
 // stay in order (DTO-40).
-void SoftQueuePair::flush_receives() {
+void ReceiveSide::flush_posted() {
   if (!own_pool_) return;
-  Receive receive;
-  base::Guard guard(send_lock_);
   // A late post that comes here when the endpoint has been reset leaves them: they are the next connection's, whose
   // messages take them with the engine held alone.
-  if (state() != State::closed) return;
-  own_pool_->let_posts_end();
-  while (own_pool_->take(receive)) complete_recv(receive, WorkStatus::flushed, 0, false);
+  queue_pair_.if_closed([this] {
+    Receive receive;
+    own_pool_->let_posts_end();
+    while (own_pool_->take(receive)) complete(receive, WorkStatus::flushed, 0, false);
+  });
 }
 
-bool SoftQueuePair::take_buffer(Receive& out) {
+bool ReceiveSide::take_buffer(Receive& out) {
   return !pool().anybody_waits_before(asker_) && pool().take(out);
 }
 
-WorkStatus SoftQueuePair::check_buffer(const PostedReceive& receive, std::span<const Segment> segments,
-                                       std::uint64_t length) const {
-  const bool checked = still_checked(receive, receive_zone());
+WorkStatus ReceiveSide::check_buffer(const PostedReceive& receive, std::span<const Segment> segments,
+                                     std::uint64_t length) const {
+  const bool checked = still_checked(receive, zone());
   std::uint64_t room = 0;
   for (const Segment& segment : segments) {
     room += segment.length;
     if (checked || segment.length == 0) continue;
     const RegionCheck check =
-        regions_.covers(segment.key, segment.address, segment.length, receive_zone(), access::kLocalWrite);
+        regions_.covers(segment.key, segment.address, segment.length, zone(), access::kLocalWrite);
     if (check != RegionCheck::ok) return WorkStatus::local_protection;
   }
   return length > room ? WorkStatus::local_length : WorkStatus::success;
 }
 
-void SoftQueuePair::scatter(std::span<const Segment> segments, std::uint64_t offset, const std::byte* bytes,
-                            std::size_t count) {
-  for (const Segment& segment : segments) {
-    if (count == 0) return;
-    if (offset >= segment.length) {
-      offset -= segment.length;
-      continue;
-    }
-    const std::size_t part = std::min<std::uint64_t>(count, segment.length - offset);
-    std::memcpy(reinterpret_cast<std::byte*>(segment.address + offset), bytes, part);
-    bytes += part;
-    count -= part;
-    offset = 0;
-  }
-}
-
-std::size_t SoftQueuePair::pieces_of(std::span<const Segment> segments, std::uint64_t offset, std::size_t count,
-                                     std::span<iovec> pieces) {
-  std::size_t used = 0;
-  for (const Segment& segment : segments) {
-    if (count == 0 || used == pieces.size()) break;
-    if (offset >= segment.length) {
-      offset -= segment.length;
-      continue;
-    }
-    const std::size_t part = std::min<std::uint64_t>(count, segment.length - offset);
-    pieces[used++] = {reinterpret_cast<void*>(segment.address + offset), part};
-    count -= part;
-    offset = 0;
-  }
-  return used;
-}
-
-void SoftQueuePair::note_straight_way() {
-  CompletionQueue* const queue = recv_queue_.load(std::memory_order_relaxed);
-  straight_ = {watermarks_set() ? nullptr : queue, &pool(), shared_ ? &shared_->reap_count(queue) : nullptr,
-               receive_zone()};
+void ReceiveSide::note_straight_way() {
+  CompletionQueue* const queue = queue_.load(std::memory_order_relaxed);
+  straight_ = {counts_each_post() ? nullptr : queue, &pool(), shared_ ? &shared_->reap_count(queue) : nullptr, zone()};
 }
 
 // Into several segments, or where the check at the post does not hold any more, or cannot be told to.
-bool SoftQueuePair::deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited) {
+bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited) {
   const bool usual = straight_.queue && !pool().anybody_waits_before(asker_);
   const ReceivePool::Slot* const receive = usual ? pool().next() : nullptr;
   if (!receive) {
     batch_.flush();
     Incoming* message = begin(length, solicited);
-    if (!message) return broken();
+    if (!message) return queue_pair_.broken();
     if (place(*message, bytes, length)) finish(*message);
     return true;
   }
@@ -154,9 +176,9 @@ bool SoftQueuePair::deliver_otherwise(const std::byte* bytes, std::size_t length
   if (const WorkStatus status = check_buffer(*receive, segments, length); status != WorkStatus::success) [[unlikely]] {
     const PostedReceive failed = *receive;
     batch_.flush();
-    complete_recv(failed, status, 0, solicited);
+    complete(failed, status, 0, solicited);
     failed_status_ = status;
-    break_connection(WorkStatus::flushed, CloseReason::local_error);
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
     return true;
   }
   scatter(segments, 0, bytes, length);
@@ -168,12 +190,12 @@ bool SoftQueuePair::deliver_otherwise(const std::byte* bytes, std::size_t length
   return true;
 }
 
-bool SoftQueuePair::next_takes(std::uint64_t length) {
+bool ReceiveSide::next_takes(std::uint64_t length) {
   const ReceivePool::Slot* const next = pool().next();
   return !next || check_buffer(*next, next->all(), length) == WorkStatus::success;
 }
 
-std::size_t SoftQueuePair::aim_next(std::size_t count, std::span<iovec> pieces) {
+std::size_t ReceiveSide::aim_next(std::size_t count, std::span<iovec> pieces) {
   const ReceivePool::Slot* const next = pool().next();
   if (!next) return 0;
   const std::span<const Segment> segments = next->all();
@@ -185,10 +207,10 @@ std::size_t SoftQueuePair::aim_next(std::size_t count, std::span<iovec> pieces) 
 }
 
 // The receive is taken as by a Send of no bytes, and told of the Write.
-bool SoftQueuePair::deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited) {
+bool ReceiveSide::deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited) {
   batch_.flush();
   Incoming* message = begin(0, solicited);
-  if (!message) return broken();
+  if (!message) return queue_pair_.broken();
   message->kind = WorkKind::recv_immediate;
   message->value = value;
   message->length = length;
@@ -196,7 +218,7 @@ bool SoftQueuePair::deliver_immediate(std::uint64_t length, std::uint32_t value,
   return true;
 }
 
-std::unique_ptr<Incoming> SoftQueuePair::take_front() {
+std::unique_ptr<Incoming> ReceiveSide::take_front() {
   std::unique_ptr<Incoming> message = std::move(incoming_.front());
   incoming_.erase(incoming_.begin());
   finished_ = message->number;
@@ -205,16 +227,16 @@ std::unique_ptr<Incoming> SoftQueuePair::take_front() {
 }
 
 // EP-RQ-6, EP-RQ-10: both numbers in one.
-void SoftQueuePair::note_arriving() {
+void ReceiveSide::note_arriving() {
   const std::uint64_t span = incoming_.empty() ? 0 : incoming_.back()->number - finished_;
   arriving_.store(span << 32 | incoming_.size());
 }
 
-Incoming* SoftQueuePair::begin(std::uint64_t length, bool solicited) {
+Incoming* ReceiveSide::begin(std::uint64_t length, bool solicited) {
   return begin_at(next_number(), length, solicited);
 }
 
-Incoming* SoftQueuePair::begin_at(std::uint64_t number, std::uint64_t length, bool solicited) {
+Incoming* ReceiveSide::begin_at(std::uint64_t number, std::uint64_t length, bool solicited) {
   std::unique_ptr<Incoming> message;
   // Whatever memory this message and its end need is there before it takes a buffer.
   incoming_.reserve(incoming_.size() + 1);
@@ -240,13 +262,13 @@ Incoming* SoftQueuePair::begin_at(std::uint64_t number, std::uint64_t length, bo
   message->arrived.clear();
   Incoming* result = message.get();
   incoming_.insert(place_of(number), std::move(message));
-  adapter_.memory_users().add(memory_user_);
+  queue_pair_.enter_memory_users();
   note_arriving();
   if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
-  if (broken()) return nullptr;
+  if (queue_pair_.broken()) return nullptr;
   if (const WorkStatus status = check_buffer(result->buffer, result->buffer.all(), length);
       status != WorkStatus::success) {
-    fail_message(*result, status);
+    fail(*result, status);
     return nullptr;
   }
   return result;
@@ -254,35 +276,35 @@ Incoming* SoftQueuePair::begin_at(std::uint64_t number, std::uint64_t length, bo
 
 // A message fails on its own account. Those before it are incomplete and will stay so; a failure is followed by
 // failures only, in order, so they are flushed first.
-void SoftQueuePair::fail_message(Incoming& message, WorkStatus status) {
+void ReceiveSide::fail(Incoming& message, WorkStatus status) {
   failed_message_ = &message;
   failed_status_ = status;
-  break_connection(WorkStatus::flushed, CloseReason::local_error);
+  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
 }
 
 // Null: all of them.
-void SoftQueuePair::flush_incoming_to(const Incoming* last) {
+void ReceiveSide::flush_incoming_to(const Incoming* last) {
   for (bool more = true; more && !incoming_.empty();) {
     const std::unique_ptr<Incoming> message = take_front();
     const WorkStatus status = message.get() == failed_message_ ? failed_status_ : WorkStatus::flushed;
-    complete_recv(message->buffer, status, 0, false);
+    complete(message->buffer, status, 0, false);
     more = message.get() != last;
   }
 }
 
-bool SoftQueuePair::extend(Incoming& message, std::uint64_t length) {
+bool ReceiveSide::extend(Incoming& message, std::uint64_t length) {
   message.length = length;
   const WorkStatus status = check(message);
-  if (status != WorkStatus::success) fail_message(message, status);
+  if (status != WorkStatus::success) fail(message, status);
   return status == WorkStatus::success;
 }
 
-std::size_t SoftQueuePair::aim(Incoming& message, std::size_t count, std::span<iovec> pieces) {
+std::size_t ReceiveSide::aim(Incoming& message, std::size_t count, std::span<iovec> pieces) {
   if (!extend(message, message.length)) return 0;
   return pieces_of(message.buffer.all(), message.placed, count, pieces);
 }
 
-bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t count) {
+bool ReceiveSide::place(Incoming& message, const std::byte* bytes, std::size_t count) {
   // The memory may have been freed since the buffer was taken (LMR-FREE-4, LMR-FREE-8).
   if (!extend(message, message.length)) return false;
   scatter(message.buffer.all(), message.placed, bytes, count);
@@ -290,29 +312,17 @@ bool SoftQueuePair::place(Incoming& message, const std::byte* bytes, std::size_t
   return true;
 }
 
-SoftQueuePair::Readiness SoftQueuePair::make_ready(Incoming& message) {
-  if (message.kind != WorkKind::recv_invalidate) return Readiness::yes;
-  SoftWindow* const window = windows_.find(message.value);
-  // Found before and no more: this side has taken it back meanwhile.
-  if (!window) return message.invalidating ? Readiness::yes : Readiness::no;
-  message.invalidating = true;
-  if (window->taken_back()) return Readiness::yes;
-  invalidation_waits_ = true;
-  adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
-  return Readiness::not_yet;
-}
-
-bool SoftQueuePair::finish(Incoming& message) {
+bool ReceiveSide::finish(Incoming& message) {
   const bool immediate = message.kind == WorkKind::recv_immediate;
   (immediate ? counters_.immediates : counters_.receives).add();
   (immediate ? counters_.immediate_bytes : counters_.receive_bytes).add(message.length);
   std::unique_ptr<Incoming> done = take_front();
-  complete_recv(done->buffer, WorkStatus::success, done->length, done->solicited, done->kind, done->value);
+  complete(done->buffer, WorkStatus::success, done->length, done->solicited, done->kind, done->value);
   spare_incoming_.push_back(std::move(done));
-  return !broken();
+  return !queue_pair_.broken();
 }
 
-QueuePair::RecvInfo SoftQueuePair::recv_info() const {
+QueuePair::RecvInfo ReceiveSide::info() const {
   // A receive posted to a queue pair of its own counts until it completes, which is when its slot is free.
   if (!shared_) {
     // Each of them belongs to one message, also where segments overtake each other (EP-RQ-9).
@@ -323,23 +333,23 @@ QueuePair::RecvInfo SoftQueuePair::recv_info() const {
   return {static_cast<std::uint32_t>(arriving), static_cast<std::uint32_t>(arriving >> 32)};
 }
 
-QueuePair::PostedReceives SoftQueuePair::posted_receives() const {
+QueuePair::PostedReceives ReceiveSide::posted() const {
   if (!own_pool_) return {0, 0};
   const ReceiveQueue::Counters& counters = own_pool_->counters();
   return {counters.posted.get(), counters.posted_bytes.get()};
 }
 
-std::uint32_t SoftQueuePair::largest_posted_recv_segments() const {
+std::uint32_t ReceiveSide::largest_posted_segments() const {
   return own_pool_ ? own_pool_->largest_segment_count() : 0;
 }
 
 // ---- waiting for receive buffers
 
-void SoftQueuePair::wait_for_receive() {
-  if (waits_for_receive_) return;
+void ReceiveSide::wait_for_buffer() {
+  if (waits_for_buffer_) return;
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
   counters_.buffer_waits.add();
-  waits_for_receive_ = true;
+  waits_for_buffer_ = true;
   waits_since_ = base::now_ns();
   if (!not_ready_timer_.pending()) {
     adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
@@ -348,7 +358,7 @@ void SoftQueuePair::wait_for_receive() {
 }
 
 // A message that has its buffer is not to end with a later one that has none, as long as there is progress.
-bool SoftQueuePair::others_come_first() {
+bool ReceiveSide::others_come_first() {
   if (!arrives_in_turn()) return false;
   const std::pair<std::uint64_t, std::uint64_t> now{incoming_.front()->number, incoming_.front()->placed};
   if (now != arriving_seen_) {
@@ -358,21 +368,21 @@ bool SoftQueuePair::others_come_first() {
   return base::now_ns() - arriving_since_ < kOthersPatience;
 }
 
-void SoftQueuePair::stop_waiting() {
-  if (!waits_for_receive_) return;
-  waits_for_receive_ = false;
+void ReceiveSide::stop_waiting() {
+  if (!waits_for_buffer_) return;
+  waits_for_buffer_ = false;
   counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
   pool().stop_waiting(asker_);
 }
 
-void SoftQueuePair::receives_available() {
+void ReceiveSide::buffers_available() {
   stop_waiting();
-  if (stream_) stream_->resume_receiving();
+  queue_pair_.resume_receiving();
 }
 
-void SoftQueuePair::not_ready_timed_out() {
+void ReceiveSide::not_ready_timed_out() {
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
-  if (!waits_for_receive_) return;
+  if (!waits_for_buffer_) return;
   const base::Nanoseconds waited = base::now_ns() - waits_since_;
   if (const base::Nanoseconds first = std::min(limit, kNotReadyWarning); waited < first) {
     adapter_.engine().set_timer(not_ready_timer_, waits_since_ + first);  // it was set for an earlier message
@@ -385,18 +395,36 @@ void SoftQueuePair::not_ready_timed_out() {
     }
     base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
               limit / 1'000'000);
-    break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
+    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
     return;
   }
   base::log(base::LogLevel::warn,
             "a message at port qualifier {} has waited {} ms for a receive buffer; post more receives, or set "
             "DAT_RNR_TIMEOUT_MS",
-            local_port_, waited / 1'000'000);
+            queue_pair_.local_port(), waited / 1'000'000);
   if (limit != base::kForever) adapter_.engine().set_timer(not_ready_timer_, waits_since_ + limit);
 }
 
-void SoftQueuePair::delivered_everything() {
-  if (peer_closing_ && incoming_.empty()) finish_draining();
+// ---- the life of a connection
+
+void ReceiveSide::connection_ends() {
+  stop_waiting();
+  adapter_.engine().cancel_timer(not_ready_timer_);
+}
+
+void ReceiveSide::flush_to_failed() {
+  if (failed_message_) flush_incoming_to(failed_message_);
+  failed_message_ = nullptr;
+}
+
+void ReceiveSide::flush_rest() {
+  flush_incoming_to(nullptr);
+  spare_incoming_.clear();
+  flush_posted();
+}
+
+void ReceiveSide::destroy() {
+  adapter_.engine().cancel_task(watermark_task_);
 }
 
 }  // namespace anydat::nic::soft

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The software NIC's queue pair: messages whose segments overtake each other on their way.
+// The receiving side: messages whose segments overtake each other on their way.
 #include <algorithm>
 
-#include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
+#include "nic/soft/receive_side.h"
+#include "nic/soft/scatter.h"
 
 namespace anydat::nic::soft {
 
@@ -16,7 +17,7 @@ constexpr std::uint64_t kAheadMax = 1024;
 }  // namespace
 
 // Where the message is, or would be.
-std::vector<std::unique_ptr<Incoming>>::iterator SoftQueuePair::place_of(std::uint64_t number) {
+std::vector<std::unique_ptr<Incoming>>::iterator ReceiveSide::place_of(std::uint64_t number) {
   return std::lower_bound(
       incoming_.begin(), incoming_.end(), number,
       [](const std::unique_ptr<Incoming>& message, std::uint64_t wanted) { return message->number < wanted; });
@@ -24,7 +25,7 @@ std::vector<std::unique_ptr<Incoming>>::iterator SoftQueuePair::place_of(std::ui
 
 // Its buffer is the next one there is, of a shared queue. Of a queue of its own each receive belongs to one message
 // from the start (EP-RQ-2), so those before it get theirs first.
-Incoming* SoftQueuePair::find_or_begin(std::uint64_t number, bool solicited) {
+Incoming* ReceiveSide::find_or_begin(std::uint64_t number, bool solicited) {
   const auto place = place_of(number);
   if (place != incoming_.end() && (*place)->number == number) return place->get();
   if (shared_) return begin_at(number, 0, solicited);
@@ -36,12 +37,12 @@ Incoming* SoftQueuePair::find_or_begin(std::uint64_t number, bool solicited) {
   return message;
 }
 
-Placement SoftQueuePair::place_segment(const ArrivingSegment& segment) {
+Placement ReceiveSide::place_segment(const ArrivingSegment& segment) {
   if (segment.number <= finished_ || segment.number - finished_ > kAheadMax) return Placement::bad_number;
   const std::uint64_t end = segment.offset + segment.bytes.size();
   if (end < segment.offset) return Placement::bad_offset;
   Incoming* message = find_or_begin(segment.number, segment.solicited);
-  if (!message) return broken() ? Placement::broken : Placement::no_buffer;
+  if (!message) return queue_pair_.broken() ? Placement::broken : Placement::no_buffer;
   // Two ends, something behind the end, or an end before what is there already.
   if (message->end_known && (segment.last || end > message->length)) return Placement::bad_offset;
   if (segment.last && end < message->length) return Placement::bad_offset;
