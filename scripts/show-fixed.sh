@@ -9,7 +9,8 @@ usage() {
   cat <<END
 Usage: scripts/show-fixed.sh [--since COMMIT] [--filter PATTERN] [--seconds N] [--table FILE]
 Builds COMMIT in build/COMMIT and this tree in build/release, and runs each test of tests/since-COMMIT.txt twice: with the
-library of COMMIT, and with that of this tree. Prints a line for each, with what came of it then and now.
+library of COMMIT, up to three times until it fails, and with that of this tree. Prints a line for each, with what came
+of it then and now.
 A test that needs a call, a program or an option that COMMIT does not have fails there, and that counts. Exit code 0 if
 every test failed then and passes now.
   --since COMMIT    compare with this commit (default: 3b47b7c)
@@ -18,7 +19,8 @@ every test failed then and passes now.
   --table FILE      write the table there, too
 Lines of the list are 'BINARY  TEST.NAME'; a # starts a comment. BINARY is a test program, or 'tools': then TEST.NAME is
 a script of tests/tools without its .sh. Test programs that hold objects of the library (unit_tests, wire_tests) are built
-once more for COMMIT, from its library and this tree's tests without the files that do not compile there.
+once more for COMMIT, from its library and this tree's tests without the files that do not compile there. Those of
+verbs_tests run on the devices of the guest (tests/guest), which is booted for each; without it they are left out.
 END
 }
 
@@ -47,7 +49,7 @@ mapfile -t binaries < <(printf '%s\n' "${tests[@]}" | cut -d' ' -f1 | grep -vx t
 say "Building this tree ..." >&2
 mkdir -p build
 quietly "$now.show-fixed.log" cmake --preset release
-quietly "$now.show-fixed.log" cmake --build --preset release --target dat datinfo datping datperf "${binaries[@]}"
+quietly "$now.show-fixed.log" cmake --build --preset release --target dat anydat_verbs datinfo datping datperf "${binaries[@]}"
 
 say "Building $since ..." >&2
 if [ ! -e "$old/.git" ]; then
@@ -55,7 +57,7 @@ if [ ! -e "$old/.git" ]; then
   quietly "$old.log" git worktree add --detach "$old" "$since"
 fi
 quietly "$old.log" cmake -S "$old" -B "$old/build" --preset release -DANYDAT_BENCH=OFF -DANYDAT_TESTS=OFF
-quietly "$old.log" cmake --build "$old/build" --target dat datinfo datping datperf
+quietly "$old.log" cmake --build "$old/build" --target dat anydat_verbs datinfo datping datperf
 
 # holds_objects PROGRAM: it is made of the library's objects and does not load the library.
 holds_objects() { ! readelf -d "$1" | grep -q 'NEEDED.*libdat\.so'; }
@@ -103,11 +105,34 @@ then_program() {
   fi
 }
 
+# The guest is given tools and a library from one folder, and the tests from another.
+guest=build/guest
+has_guest=false
+if [[ " ${binaries[*]} " == *" verbs_tests "* ]]; then
+  tests/guest/image.sh "$guest" >"$now.show-fixed.log" 2>&1 && has_guest=true || tail -n 1 "$now.show-fixed.log" >&2
+fi
+in_guest() { # TEST BUILD
+  local folder rc=0
+  # A filter that names no test is no failure to the program.
+  grep -qF "TEST_P(${1%.*}, ${1#*.})" tests/verbs/*.cc || return 1
+  folder=$(mktemp -d)
+  mkdir -p "$folder/bin/tests"
+  ln -s "$(realpath "$now/bin/tests/verbs_tests")" "$folder/bin/tests/"
+  ln -s "$(realpath "$2/src")" "$folder/src"
+  tests/guest/faults-test.sh "$guest" "$folder" "*$1*" || rc=$?
+  rm -rf "$folder"
+  return $rc
+}
+
 # once BINARY TEST PROGRAM BUILD: passed, FAILED, TIME OUT, SKIPPED, NOT BUILT or NO SUCH (test)
 once() {
   local output code=0
   if [ "$1" = tools ]; then
     output=$(timeout --kill-after=5 "$seconds" "tests/tools/$2.sh" "$4/bin" 2>&1) || code=$?
+    [ $code -ne 0 ] || output='[  PASSED  ] 1'
+  elif [ "$1" = verbs_tests ]; then
+    $has_guest || { say "NO GUEST" && return; }
+    output=$(in_guest "$2" "$4" 2>&1) || code=$?
     [ $code -ne 0 ] || output='[  PASSED  ] 1'
   elif [ -z "$3" ]; then
     say "NOT BUILT" && return
@@ -117,6 +142,7 @@ once() {
   fi
   case $code in
     0) ;;
+    77) say "SKIPPED" && return ;;
     124 | 137) say "TIME OUT" && return ;;
     *) say "FAILED" && return ;;
   esac
@@ -139,7 +165,12 @@ shown=0
       program=$(then_program "$binary")
       now_program=$(realpath "$now/bin/tests/$binary")
     fi
-    before=$(once "$binary" "$name" "$program" "$old/build")
+    before=''
+    # What fails now and then is at fault, too.
+    for _ in 1 2 3; do
+      before=$(once "$binary" "$name" "$program" "$old/build")
+      [ "$before" = passed ] || break
+    done
     after=$(once "$binary" "$name" "$now_program" "$now")
     mark='   <- not shown'
     if [ "$after" = passed ] && [[ "$before" =~ ^(FAILED|TIME OUT|NOT BUILT|NO SUCH)$ ]]; then
