@@ -17,8 +17,8 @@ FOLDER is that of the test programs. MODE is one of
   usual           as it is, to compare with
 Without --all a chosen set of conformance tests runs. With it all of conformance_tests does, in one process, and each test of
 process_tests in a process of its own, ANYDAT_TEST_JOBS of them (default 2) at once. --all=PROGRAM is one of these two.
-A test that fails is run again alone before it counts. A test that is skipped only there fails, as one that fails does, unless
-kept-out.txt beside this script names it for the mode. Exit 77: the system does not allow the mode at all.
+A test that fails, or is skipped only there, is run again alone before it counts. A test that is skipped only there fails, as one
+that fails does, unless kept-out.txt beside this script names it for the mode. Exit 77: the system does not allow the mode at all.
 USAGE
 }
 
@@ -158,8 +158,13 @@ judge() {
       names SKIPPED "$work/usual" >>"$work/usually"
     done <"$work/skipped"
     for name in $(sort -u "$work/usually" | comm -23 "$work/skipped" -); do
-      echo "$name is skipped in the mode $mode only"
-      bad=1
+      alone "$work/alone" "$1" "$name"
+      if names OK "$work/alone" | grep -qx "$name"; then
+        echo "$name was skipped among the others, and not alone"
+      else
+        echo "$name is skipped in the mode $mode only"
+        bad=1
+      fi
     done
   fi
   echo "$mode, $1: $(names OK "$2" | wc -l) passed, $(wc -l <"$work/skipped") skipped as usual, $SECONDS s"
