@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "ep_fixture.h"
+#include "support/counter.h"
 #include "support/properties.h"
 
 namespace anydat::test {
@@ -54,6 +55,32 @@ TEST_P(DtoOrder, SegmentsAreReadAndFilledInVectorOrder) {
   EXPECT_EQ(received(100, 15), part(85, 15));                                 // partly filled
   EXPECT_EQ(received(115, 45), std::vector<std::byte>(45, std::byte{0x77}));  // the rest untouched
   EXPECT_EQ(received(200, 40), std::vector<std::byte>(40, std::byte{0x77}));
+}
+
+TEST_P(DtoOrder, ReceivesOfSeveralSegmentsAreCountedAndFreeTheirPlaces) {
+  // DTO-14, DTO-15; docs/counters.md
+  constexpr int kDepth = 4, kMessages = 3 * kDepth;
+  DAT_EP_ATTR attr = default_ep_attr();
+  attr.max_recv_dtos = kDepth;
+  const Pair pair = make_connected_pair(attr);
+  const Lmr source(client.ia, client.pz, 10);
+  const Lmr sink(server.ia, server.pz, 20);
+  for (int i = 0; i < kMessages; ++i) {
+    fill_pattern(source.bytes(), static_cast<unsigned>(i));
+    DAT_LMR_TRIPLET from = source.triplet();
+    DAT_LMR_TRIPLET to[2] = {sink.triplet(10, 4), sink.triplet(0, 10)};
+    ASSERT_THAT(
+        dat_ep_post_recv(pair.server.get(), 2, to, cookie(static_cast<DAT_UINT64>(i)), DAT_COMPLETION_DEFAULT_FLAG),
+        Succeeds())
+        << "message " << i;
+    ASSERT_THAT(dat_ep_post_send(pair.client.get(), 1, &from, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+    expect_in_order(pair.server_evds.recv.get(), i, 1);
+    expect_in_order(pair.client_evds.request.get(), 0, 1);
+    EXPECT_TRUE(std::equal(sink.bytes().begin() + 10, sink.bytes().begin() + 14, source.bytes().begin()));
+    EXPECT_TRUE(std::equal(sink.bytes().begin(), sink.bytes().begin() + 6, source.bytes().begin() + 4));
+  }
+  EXPECT_EQ(counter(pair.server.get(), "receives"), static_cast<std::uint64_t>(kMessages));
+  EXPECT_EQ(counter(pair.server.get(), "receive_bytes"), 10u * kMessages);
 }
 
 TEST_P(DtoOrder, CompletionsComeInPostingOrder) {

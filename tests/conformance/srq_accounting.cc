@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The counts of an SRQ: chapter 1.2 of the rules.
-#include <anydat/anydat.h>
-
-#include <array>
-#include <string_view>
-
 #include "srq_fixture.h"
+#include "support/counter.h"
 #include "support/properties.h"
 #include "support/waiter.h"
 
@@ -52,18 +48,6 @@ TEST_P(SrqAccountingHolding, OutstandingIsTheSumOfItsThreeParts) {
   EXPECT_EQ(counts(srq), (Counts{.available = 2, .outstanding = 7})) << "2 on the SRQ, 5 unreaped";
   expect_completions(server.recv.get(), 5);
   EXPECT_EQ(counts(srq), (Counts{.available = 2, .outstanding = 2}));
-}
-
-// One of an object's counters (docs/counters.md).
-std::uint64_t counter(DAT_HANDLE object, std::string_view name) {
-  std::array<ANYDAT_COUNTER, 32> counters;
-  DAT_COUNT count = 0;
-  require(anydat_get_counters(object, static_cast<DAT_COUNT>(counters.size()), counters.data(), &count),
-          "anydat_get_counters");
-  for (const ANYDAT_COUNTER& one : std::span(counters).first(static_cast<std::size_t>(count))) {
-    if (name == one.name) return one.value;
-  }
-  throw std::runtime_error("no such counter");
 }
 
 TEST_P(SrqAccounting, CountersTellWhatHasHappened) {

@@ -56,9 +56,13 @@ TEST_P(SrqEndpoint, RefusesReceivesInEveryState) {
   DAT_LMR_TRIPLET segment = buffers.triplet(0);
   for (const DAT_EP_STATE state : reachable_states(server.ia)) {
     const EpInState ep(server, client, srq, state);
-    EXPECT_THAT(dat_ep_post_recv(ep.get().get(), 1, &segment, cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
-                HasType(DAT_INVALID_STATE))
-        << "endpoint state " << state;
+    const DAT_RETURN rc = dat_ep_post_recv(ep.get().get(), 1, &segment, cookie(1), DAT_COMPLETION_DEFAULT_FLAG);
+    EXPECT_THAT(rc, HasType(DAT_INVALID_STATE)) << "endpoint state " << state;
+    if (state == DAT_EP_STATE_UNCONNECTED) {
+      EXPECT_THAT(rc, HasSubtype(DAT_INVALID_STATE_EP_UNCONNECTED));
+    } else if (state == DAT_EP_STATE_CONNECTED) {
+      EXPECT_THAT(rc, HasSubtype(DAT_INVALID_STATE_EP_CONNECTED));
+    }
     EXPECT_TRUE(holds_none(held(ep.get())));
     EXPECT_EQ(counts(srq), (Counts{.available = 0, .outstanding = 0}));
     EXPECT_FALSE(poll_event(ep.recv_evd())) << "a refused receive completed";

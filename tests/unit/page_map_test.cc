@@ -200,6 +200,20 @@ TEST_F(ResidentPagesTest, RememberNoPageThatHasNotBeenSeen) {
   EXPECT_FALSE(pages_.hold(0, {memory_.address(first + count), 1}, true, now_));
 }
 
+// What is in memory and may not be written is not held for writing, nor taken for what may be once it has been.
+TEST_F(ResidentPagesTest, HoldNoPageThatMayNotBeWritten) {
+  os::AccessMap access;
+  access.open();
+  std::memset(memory_.at(0), 1, 8 * os::kPageBytes);
+  ::mprotect(memory_.at(2), os::kPageBytes, PROT_READ);
+  if (access.allowed_until(memory_.address(2), 1, true) != memory_.address(2))
+    GTEST_SKIP() << "the kernel does not tell";
+  EXPECT_FALSE(pages_.hold(0, {memory_.address(0), 3 * os::kPageBytes}, true, now_));
+  EXPECT_TRUE(pages_.hold(0, {memory_.address(0), 2 * os::kPageBytes}, true, now_));
+  EXPECT_FALSE(pages_.hold(0, {memory_.address(2), 1}, true, now_));
+  EXPECT_TRUE(pages_.hold(0, {memory_.address(0), 8 * os::kPageBytes}, false, now_));
+}
+
 // A process is then no longer found by its number.
 TEST(FaultInTest, AccessesBringPagesAfterTheFirstThreadHasEnded) {
   const pid_t child = ::fork();
