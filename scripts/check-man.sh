@@ -195,7 +195,8 @@ for file in man/*.3.scd man/*.7.scd; do
     rm -f "$part"
   done
 done
-awk '/^```c$/ {open = 1; next} /^```/ {open = 0} open' docs/first-program.md >"$work/whole.first-program.c"
+awk -v to="$work/whole.first-program" '/^```c$/ {open = 1; ++block; next} /^```/ {open = 0} open {print >(to "." block ".c")}' \
+  docs/first-program.md
 
 flags=(-std=gnu11 -fsyntax-only -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable -Iinclude "-I$work")
 for source in "$work/examples.c" "$work/examples2.c" "$work"/whole.*.c; do

@@ -42,8 +42,8 @@ void add_flow(CLI::App* command, Options& options) {
       ->check(CLI::Range(std::uint32_t{1}, kWindowMax));
   command
       ->add_option("--at-once", options.at_once,
-                   "Sends, receives and events that one of anydat's calls for many handles (default: those of the "
-                   "standard, one each)")
+                   "How many Sends, receives or events one call of anydat's takes (default: the standard's calls, one "
+                   "each)")
       ->check(CLI::Range(std::uint32_t{1}, kAtOnceMax));
   command->add_flag("--bidirectional", options.bidirectional, "Streams in both directions at the same time");
   command
