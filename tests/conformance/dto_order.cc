@@ -57,6 +57,27 @@ TEST_P(DtoOrder, SegmentsAreReadAndFilledInVectorOrder) {
   EXPECT_EQ(received(200, 40), std::vector<std::byte>(40, std::byte{0x77}));
 }
 
+TEST_P(DtoOrder, LongMessagesFillSegmentsOfAnySize) {
+  // DTO-15, RECV-5, SEND-1: more than comes at once, so that what comes next begins and ends amid segments
+  constexpr std::size_t kBytes = 400'000;
+  const Lmr source(client.ia, client.pz, kBytes);
+  const Lmr sink(server.ia, server.pz, kBytes);
+  const Pair pair = make_connected_pair();
+  fill_pattern(source.bytes(), 3);
+  for (const std::size_t first : {1UL, 4095UL, 70'001UL, 262'145UL}) {
+    DAT_LMR_TRIPLET from[3] = {source.triplet(0, first + 7), source.triplet(first + 7, 11),
+                               source.triplet(first + 18, kBytes - first - 18)};
+    DAT_LMR_TRIPLET to[4] = {sink.triplet(0, first), sink.triplet(first, 3), sink.triplet(first + 3, 100'000),
+                             sink.triplet(first + 100'003, kBytes - first - 100'003)};
+    std::fill(sink.bytes().begin(), sink.bytes().end(), std::byte{0x77});
+    ASSERT_THAT(dat_ep_post_recv(pair.server.get(), 4, to, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+    ASSERT_THAT(dat_ep_post_send(pair.client.get(), 3, from, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+    EXPECT_EQ(expect_completion(pair.server_evds.recv.get()).transfered_length, kBytes);
+    expect_completion(pair.client_evds.request.get());
+    EXPECT_TRUE(std::equal(sink.bytes().begin(), sink.bytes().end(), source.bytes().begin())) << first;
+  }
+}
+
 TEST_P(DtoOrder, ReceivesOfSeveralSegmentsAreCountedAndFreeTheirPlaces) {
   // DTO-14, DTO-15; docs/counters.md
   constexpr int kDepth = 4, kMessages = 3 * kDepth;
