@@ -204,6 +204,10 @@ Error Cno::wait(Microseconds timeout, Handle* evd) {
   {
     base::Guard guard(lock_);
     if (take_latched_locked(evd)) return kSuccess;
+    if (dead_) {  // as for those that its end has met waiting (CNO-WAIT-8)
+      *evd = nullptr;
+      return kSuccess;
+    }
     if (timeout == 0) {
       *evd = nullptr;
       return queue_empty();
@@ -247,6 +251,10 @@ Error Cno::free() {
 }
 
 void Cno::shut_down() {
+  {
+    base::Guard guard(lock_);
+    dead_ = true;
+  }
   release_all(true);
   for (;;) {
     {

@@ -86,6 +86,7 @@ class Cno final : public Object {
   std::vector<Triggers> kept_ ANYDAT_GUARDED_BY(lock_);
   std::list<Sleeper*> sleepers_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t inside_ ANYDAT_GUARDED_BY(lock_) = 0;  // threads in wait()
+  bool dead_ ANYDAT_GUARDED_BY(lock_) = false;         // freed, and nobody may begin to wait
   // Room for the call of the present agent, so that a trigger allocates nothing.
   std::list<AgentThread::Call> next_call_ ANYDAT_GUARDED_BY(lock_);
 };

@@ -84,15 +84,14 @@ Error Ep::create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* given
   EpAttributes attr = given ? *given : default_attributes(ia.limits(), parts.recv != nullptr, parts.request != nullptr);
   if (attr.srq_soft_hw == 0) attr.srq_soft_hw = kNoWatermark;  // EP-CSRQ-17: unset
   base::Guard guard(ia.engine());
+  if (parts.pz && !parts.pz->alive()) return freed_meanwhile(call, "protection zone", Detail::handle_pz);
+  if (srq && !srq->alive()) return freed_meanwhile(call, "SRQ", Detail::handle_srq);
   auto made = std::make_unique<Ep>(ia, srq);
   if (const Error error = made->check_parts(call, Argument::ep_attributes, parts, attr)) return error;
   const Count hard = ia.habits().srq_ep_without_watermark ? kNoWatermark : attr.max_recv_dtos;
   if (srq) {
     const nic::AdapterInfo& info = ia.nic().info();
-    if (&srq->pz() != parts.pz && !info.shared_queue_of_any_zone) {  // EP-CSRQ-9
-      return fail(Argument::pz_handle,
-                  "{}: the SRQ is of another protection zone, and srq_ep_pz_difference_supported is FALSE", call);
-    }
+    if (const Error error = made->check_zone_of_srq(call, Argument::pz_handle, parts)) return error;
     if ((attr.srq_soft_hw != kNoWatermark || hard != kNoWatermark) && !info.has_watermarks) {
       return no_watermarks(call, attr.srq_soft_hw, hard);
     }
@@ -138,6 +137,12 @@ Ep* Ep::create_tentative(Ia& ia) {
   return ep;
 }
 
+// EP-CSRQ-9, EP-CSRQ-27
+Error Ep::check_zone_of_srq(const char* call, Argument argument, const Parts& parts) const {
+  if (!srq_ || &srq_->pz() == parts.pz || ia().nic().info().shared_queue_of_any_zone) return kSuccess;
+  return fail(argument, "{}: the SRQ is of another protection zone, and srq_ep_pz_difference_supported is FALSE", call);
+}
+
 // Everything that creation and modification demand of the configuration that would result.
 Error Ep::check_parts(const char* call, Argument argument, const Parts& parts, const EpAttributes& attr) const {
   const struct {
@@ -146,13 +151,14 @@ Error Ep::check_parts(const char* call, Argument argument, const Parts& parts, c
     Detail detail;
     const char* what;
   } roles[] = {
-      {parts.recv, evd_flag::kDto, Detail::handle_evd_recv, "recv"},
-      {parts.request, evd_flag::kDto, Detail::handle_evd_request, "request"},
-      {parts.connect, evd_flag::kConnection, Detail::handle_evd_conn, "connect"},
+      {parts.recv, evd_flag::kDto, Detail::handle_evd_recv, "recv EVD"},
+      {parts.request, evd_flag::kDto, Detail::handle_evd_request, "request EVD"},
+      {parts.connect, evd_flag::kConnection, Detail::handle_evd_conn, "connect EVD"},
   };
   for (const auto& role : roles) {
+    if (role.evd && !role.evd->alive()) return freed_meanwhile(call, role.what, role.detail);
     if (role.evd && !role.evd->carries(role.flag)) {
-      return fail(Code::invalid_handle, role.detail, "{}: the {} EVD lacks flag {:#x}", call, role.what, role.flag);
+      return fail(Code::invalid_handle, role.detail, "{}: the {} lacks flag {:#x}", call, role.what, role.flag);
     }
   }
   const AttributeContext context{call,
@@ -297,16 +303,18 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
     }
   }
   merge(attr, to.ep_attr, fields);
-  if (now == EpState::tentative_connection_pending && (fields & ep_field::kParts) != 0) {
+  EpAttributes checked = attr;
+  if (now == EpState::tentative_connection_pending) {
     // A provider-made endpoint gets its parts one call after another; a direction without an EVD has no depth to
-    // contradict it until the request is accepted.
-    EpAttributes checked = attr;
-    if (!parts.recv) checked.max_recv_dtos = 0;
-    if (!parts.request) checked.max_request_dtos = 0;
-    if (const Error error = check_parts(call, Argument::ep_param, parts, checked)) return error;
-  } else if (const Error error = check_parts(call, Argument::ep_param, parts, attr)) {
-    return error;
+    // contradict it until the request is accepted, unless the call names that alone.
+    const auto leaves_out = [&](EpFields depth) { return (fields & ep_field::kParts) != 0 || (fields & depth) == 0; };
+    if (!parts.recv && leaves_out(ep_field::kMaxRecvDtos)) checked.max_recv_dtos = 0;
+    if (!parts.request && leaves_out(ep_field::kMaxRequestDtos)) checked.max_request_dtos = 0;
   }
+  // Its watermarks are no attributes to be judged again: dat_ep_set_watermark may have set what creation does not take.
+  if (srq_) checked.max_recv_dtos = checked.srq_soft_hw = kNoWatermark;
+  if (const Error error = check_parts(call, Argument::ep_param, parts, checked)) return error;
+  if (const Error error = check_zone_of_srq(call, Argument::ep_param, parts)) return error;
 
   const std::uint32_t posted = srq_ ? 0 : queue_pair_->recv_info().allocated;
   if (posted > 0) {  // EP-MODIFY-8

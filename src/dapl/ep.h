@@ -177,6 +177,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
   Error connect(const Request& request);
   // `argument`: by which the call is given the attributes.
   Error check_parts(const char* call, Argument argument, const Parts& parts, const EpAttributes& attr) const;
+  Error check_zone_of_srq(const char* call, Argument argument, const Parts& parts) const;
   void take_parts(const Parts& parts, const EpAttributes& attr);
   void set_attributes(const EpAttributes& attr);
   bool report(EventKind kind);

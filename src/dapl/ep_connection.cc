@@ -119,6 +119,7 @@ Error Ep::common_connect(const sockaddr* remote, Microseconds timeout, Count pri
 
 Error Ep::dup_connect(const Ep& dup, Microseconds timeout, Count private_data_size, const void* private_data, Qos qos) {
   const char* call = "dat_ep_dup_connect";
+  if (!dup.alive()) return freed_meanwhile(call, "endpoint to be duplicated", Detail::handle_ep);
   std::span<const std::byte> data;
   if (const Error error =
           read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))

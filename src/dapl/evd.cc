@@ -71,6 +71,7 @@ Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* hand
                 min_qlen, ia.limits().max_evd_qlen);
   }
   base::Guard guard(ia.engine());
+  if (cno && !cno->alive()) return freed_meanwhile("dat_evd_create", "CNO", Detail::handle_cno);
   auto evd = std::make_unique<Evd>(ia, flags);
   if (!evd->init(min_qlen)) {
     return fail(Code::insufficient_resources, Detail::memory, "dat_evd_create: no memory for {} events", min_qlen);
@@ -296,26 +297,32 @@ void Evd::poll() {
     Instances::get().poll_borrowers(*this);
 }
 
+// Whether a wait for so many may begin.
+Error Evd::may_wait_locked(Count threshold) const {
+  if (threshold <= 0 || static_cast<std::uint32_t>(threshold) > ring_.capacity()) {
+    return fail(Argument::threshold, "dat_evd_wait: threshold {} is not between 1 and the queue length {}", threshold,
+                ring_.capacity());
+  }
+  if (!waitable_) {
+    return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
+  }
+  if (waiter_) return busy_locked("dat_evd_wait");
+  if (threshold > 1 && configuration_ != evd_state::kConfigThreshold) {
+    const bool notify = configuration_ == evd_state::kConfigNotify;
+    return fail(Code::invalid_state, notify ? Detail::evd_config_notify : Detail::evd_config_solicited,
+                "dat_evd_wait: threshold {} on an EVD whose streams are {}; only 1 is possible", threshold,
+                notify ? "UNSIGNALLED" : "SOLICITED_WAIT");
+  }
+  return kSuccess;
+}
+
 Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
   const auto take = [&event](const Event& taken) { event = taken; };
   if (!nmore) return fail(Argument::nmore, "dat_evd_wait: nmore is NULL");
   for (bool polled = false;; polled = true) {
     {
       base::Guard guard(lock_);
-      if (threshold <= 0 || static_cast<std::uint32_t>(threshold) > ring_.capacity()) {
-        return fail(Argument::threshold, "dat_evd_wait: threshold {} is not between 1 and the queue length {}",
-                    threshold, ring_.capacity());
-      }
-      if (!waitable_) {
-        return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
-      }
-      if (waiter_) return busy_locked("dat_evd_wait");
-      if (threshold > 1 && configuration_ != evd_state::kConfigThreshold) {
-        const bool notify = configuration_ == evd_state::kConfigNotify;
-        return fail(Code::invalid_state, notify ? Detail::evd_config_notify : Detail::evd_config_solicited,
-                    "dat_evd_wait: threshold {} on an EVD whose streams are {}; only 1 is possible", threshold,
-                    notify ? "UNSIGNALLED" : "SOLICITED_WAIT");
-      }
+      if (const Error error = may_wait_locked(threshold)) return error;
       if (!polled) wait_calls_.add();
       const std::uint32_t count = ring_.queued();
       if (count >= static_cast<std::uint32_t>(threshold)) {
@@ -348,12 +355,9 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
     {
       base::Guard guard(lock_);
       if (!registered) {
-        // What changed since the caller looked.
+        // What changed since the caller looked (EVD-WAIT-10, EVD-RESIZE-10).
         if (dead_) return Error(Code::abort);
-        if (waiter_) return busy_locked("dat_evd_wait");
-        if (!waitable_) {
-          return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
-        }
+        if (const Error error = may_wait_locked(threshold)) return error;
         waiter_ = &waiter;
         note_watched_locked();
         threshold_ = wanted;
@@ -417,6 +421,14 @@ Error Evd::resize(Count min_qlen) {
   }
   ring_.take_over(std::move(ring), capacity);
   return kSuccess;
+}
+
+// What is queued counts as reaped: the EVD is about to go, and the SRQs may go before it.
+void Evd::count_as_reaped() {
+  base::Guard guard(lock_);
+  ring_.for_each([](nic::QueuedEvent& queued) {
+    if (queued.reaped) std::exchange(queued.reaped, nullptr)->add();
+  });
 }
 
 void Evd::forget(const nic::ReceiveQueue& queue) {

@@ -102,6 +102,7 @@ class Evd final : public Object, public nic::CompletionQueue {
 
   // Forgets that completions on the queue came from this shared queue; it is about to go.
   void forget(const nic::ReceiveQueue& queue);
+  void count_as_reaped();
   // (engine) Takes the waiter out and drops all events; nothing but the destructor may follow.
   void shut_down();
 
@@ -120,7 +121,8 @@ class Evd final : public Object, public nic::CompletionQueue {
   void poll();
   bool found_empty();
   Error found_nothing();
-  Error busy_locked(const char* call) ANYDAT_REQUIRES(lock_);
+  static Error busy_locked(const char* call);
+  Error may_wait_locked(Count threshold) const ANYDAT_REQUIRES(lock_);
   Error block(Microseconds timeout, Count threshold, Event& event, Count* nmore);
 
   const EvdFlags flags_;

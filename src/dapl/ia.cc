@@ -117,14 +117,14 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
     Instances& instances = Instances::get();
     base::Guard guard(instances);
     std::list<Ia*>& open = instances.open();
-    Evd* own = ia.async_evd_.load();
-    if (ia.owns_async_evd_) {
-      const bool others = std::any_of(open.begin(), open.end(),
-                                      [&](Ia* other) { return other != &ia && other->async_evd_.load() == own; });
-      if (others && flags == CloseFlags::graceful) {
-        return fail(Code::invalid_state, Detail::ia_in_use,
-                    "dat_ia_close: another open instance shares this instance's async EVD");
-      }
+    // An async EVD of this instance, its own or one that the program has made here, may serve others.
+    const auto served_by_ours = [&](const Ia* other) {
+      const Evd* const evd = other->async_evd_.load();
+      return other != &ia && evd && &evd->ia() == &ia;
+    };
+    if (flags == CloseFlags::graceful && std::any_of(open.begin(), open.end(), served_by_ours)) {
+      return fail(Code::invalid_state, Detail::ia_in_use,
+                  "dat_ia_close: another open instance shares an async EVD of this one");
     }
     if (flags == CloseFlags::graceful) {
       base::Guard engine(ia.engine());
@@ -134,16 +134,13 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
     }
     std::erase(open, &ia);
     instances.end_loans(ia);
-    if (ia.owns_async_evd_) {
-      for (Ia* other : open) {
-        if (other->async_evd_.load() != own) continue;
-        // Ruling A40. Whoever is just reporting something there has this lock.
-        base::Guard reporting(other->async_lock_);
-        other->async_evd_.store(nullptr);
-      }
-    } else {
-      borrowed = own;
+    for (Ia* other : open) {
+      if (!served_by_ours(other)) continue;
+      // Ruling A40. Whoever is just reporting something there has this lock.
+      base::Guard reporting(other->async_lock_);
+      other->async_evd_.store(nullptr);
     }
+    if (!ia.owns_async_evd_) borrowed = ia.async_evd_.load();
     if (borrowed) {
       // Under the lock: its owner cannot go meanwhile.
       base::Guard engine(borrowed->ia().engine());

@@ -36,6 +36,7 @@ void Instances::end_loans(Ia& closing) {
     if (&evd->ia() != &closing) continue;
     base::Guard guard(borrower->engine());
     borrower->give_back(*evd);
+    evd->count_as_reaped();
   }
   std::erase_if(loans_, [&](const auto& loan) { return &loan.first->ia() == &closing; });
 }

@@ -49,8 +49,8 @@ Memory inspect(std::uint64_t address, std::uint64_t length, bool written) {
 
 }  // namespace
 
-Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, std::uint64_t address, const nic::RegionKeys& keys)
-    : Object(ia, kType), pz_(pz), request_(request), address_(address), keys_(keys) {
+Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, std::uint64_t address)
+    : Object(ia, kType), pz_(pz), request_(request), address_(address) {
   pz_.use();
   if (request_.type == MemoryType::shared_virtual) {
     // LMR-CREATE-14, LMR-QUERY-1: the caller's 40 bytes are read now, and queries show the copy.
@@ -146,22 +146,43 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
                   "dat_lmr_create: write privileges are asked for, but the memory at {:#x} is read-only", address);
   }
 
-  nic::RegionKeys keys;
+  // Made before, and noted, so that nothing fails once the memory is registered that would leave it so.
+  std::unique_ptr<Lmr> made;
+  {
+    base::Guard guard(ia.engine());
+    if (!pz.alive()) return freed_meanwhile("dat_lmr_create", "protection zone", Detail::handle_pz);
+    made = std::make_unique<Lmr>(ia, pz, request, address);
+  }
   std::uint32_t rights = request.rights | (request.zero_based ? nic::access::kZeroBased : 0);
   if (ia.habits().sends_without_local_read) rights |= nic::access::kLocalRead;
-  const nic::Status status = ia.nic().add_region({address, request.length, pz.zone(), rights}, keys);
+  nic::RegionKeys& keys = made->keys_;
+  nic::Status status = nic::Status::no_memory;
+  try {
+    status = ia.nic().add_region({address, request.length, pz.zone(), rights}, keys);
+  } catch (const std::bad_alloc&) {
+    // As without room in the table.
+  }
   base::Guard guard(ia.engine());
-  Lmr* lmr = status == nic::Status::ok ? ia.adopt(std::make_unique<Lmr>(ia, pz, request, address, keys)) : nullptr;
-  if (!lmr) {
-    if (status == nic::Status::ok) {
-      ia.nic().remove_region(keys.local);
-      pz.release();
+  const std::uint32_t key = keys.local;
+  Lmr* lmr = nullptr;
+  if (status == nic::Status::ok) {
+    try {
+      ia.note_lmr(key, *made);
+      lmr = ia.adopt(std::move(made));
+    } catch (const std::bad_alloc&) {
+      // As at the adapter's limit.
     }
+    if (!lmr) {
+      ia.forget_lmr(key);
+      ia.nic().remove_region(key);
+    }
+  }
+  if (!lmr) {
+    pz.release();
     return ia.out_of("dat_lmr_create", "memory regions", Detail::memory_region);
   }
-  ia.note_lmr(keys.local, *lmr);
   *results.handle = lmr->handle();
-  if (results.lmr_context) *results.lmr_context = keys.local;
+  if (results.lmr_context) *results.lmr_context = key;
   if (results.rmr_context) *results.rmr_context = lmr->rmr_context();
   if (results.registered_size) *results.registered_size = request.length;
   if (results.registered_address) *results.registered_address = request.zero_based ? 0 : address;  // D2-LMR-3

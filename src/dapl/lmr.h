@@ -39,7 +39,7 @@ class Lmr final : public Object {
     std::uint64_t* registered_address;
   };
 
-  Lmr(Ia& ia, Pz& pz, const Request& request, std::uint64_t address, const nic::RegionKeys& keys);
+  Lmr(Ia& ia, Pz& pz, const Request& request, std::uint64_t address);
 
   static Error create(Ia& ia, Pz& pz, const Request& request, const Results& results);
   // Both calls dat_lmr_sync_rdma_read and _write, for one segment: memory is coherent, so it is checked, and that is
@@ -64,7 +64,7 @@ class Lmr final : public Object {
   Request request_;
   std::array<char, kSharedMemoryIdBytes> shared_memory_id_{};  // of type SHARED_VIRTUAL
   const std::uint64_t address_;
-  const nic::RegionKeys keys_;
+  nic::RegionKeys keys_;     // fixed before it has a handle
   std::uint32_t bound_ = 0;  // RMRs bound to it; with the engine
 };
 

@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 
+#include "dapl/error.h"
 #include "dapl/handle.h"
 
 namespace anydat::dapl {
@@ -24,6 +25,8 @@ class Object {
   Ia& ia() const { return *ia_; }
   HandleType type() const { return type_; }
   Handle handle() const { return slot_; }
+  // With the engine held: whether it has not been freed. Its handle was looked up without, so another thread may have.
+  bool alive() const { return slot_ && slot_->object.load(std::memory_order_acquire) == this; }
   // Freed, but something that is still to come refers to it.
   virtual bool in_use() const { return false; }
 
@@ -35,6 +38,11 @@ class Object {
   HandleSlot* slot_ = nullptr;
   std::list<std::unique_ptr<Object>>::iterator place_;
 };
+
+// What has been given to a call and freed before it had the engine.
+inline Error freed_meanwhile(const char* call, const char* what, Detail detail) {
+  return fail(Code::invalid_handle, detail, "{}: the {} was freed meanwhile", call, what);
+}
 
 // The live object of class T behind a handle, or null.
 template <typename T>

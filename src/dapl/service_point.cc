@@ -21,6 +21,7 @@ ServicePoint::ServicePoint(Ia& ia, HandleType type, Evd& evd) : Object(ia, type)
 }
 
 Error ServicePoint::check(const char* call, const Evd& evd) {
+  if (!evd.alive()) return freed_meanwhile(call, "EVD", Detail::handle_evd_cr);
   if (!evd.carries(evd_flag::kConnectionRequest)) {
     return fail(Code::invalid_handle, Detail::handle_evd_cr, "{}: the EVD lacks DAT_EVD_CR_FLAG", call);
   }
@@ -252,6 +253,7 @@ Error Rsp::create(Ia& ia, nic::ConnQual qual, Ep* ep, Evd& evd, Handle* handle) 
   base::Guard guard(ia.engine());
   if (const Error error = check_qualifier(call, qual, Argument::conn_qual)) return error;
   if (const Error error = check(call, evd)) return error;
+  if (ep && !ep->alive()) return freed_meanwhile(call, "endpoint", Detail::handle_ep);
   if (ep && !ep->allows(EpStep::reserve)) return ep->wrong_state(call);
   Rsp* rsp = ia.adopt(std::make_unique<Rsp>(ia, evd, ep));
   if (!rsp) return ia.out_of(call, "service points", Detail::device);

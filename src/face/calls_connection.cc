@@ -32,7 +32,7 @@ dapl::Error psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK mask, DAT_PS
 
 dapl::Error psp_free(DAT_PSP_HANDLE psp_handle) {
   ANYDAT_OBJECT(Psp, psp, psp_handle, "dat_psp_free", handle_psp);
-  base::Guard guard(psp->ia().engine());
+  ANYDAT_HOLD(psp, psp_handle, "dat_psp_free", handle_psp);
   return psp->free();
 }
 
@@ -46,36 +46,32 @@ dapl::Error rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qual, DAT_EP_HANDL
 
 dapl::Error rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param) {
   ANYDAT_OBJECT(Rsp, rsp, rsp_handle, "dat_rsp_query", handle_rsp);
-  return answer("dat_rsp_query", rsp->ia(), mask, DAT_RSP_FIELD_ALL, param, [&] {
-    base::Guard guard(rsp->ia().engine());
-    return rsp->query();
-  });
+  ANYDAT_HOLD(rsp, rsp_handle, "dat_rsp_query", handle_rsp);
+  return answer("dat_rsp_query", rsp->ia(), mask, DAT_RSP_FIELD_ALL, param, [&] { return rsp->query(); });
 }
 
 dapl::Error rsp_free(DAT_RSP_HANDLE rsp_handle) {
   ANYDAT_OBJECT(Rsp, rsp, rsp_handle, "dat_rsp_free", handle_rsp);
-  base::Guard guard(rsp->ia().engine());
+  ANYDAT_HOLD(rsp, rsp_handle, "dat_rsp_free", handle_rsp);
   return rsp->free();
 }
 
 dapl::Error cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
   ANYDAT_OBJECT(Cr, cr, cr_handle, "dat_cr_query", handle_cr);
-  return answer("dat_cr_query", cr->ia(), mask, DAT_CR_FIELD_ALL, param, [&] {
-    base::Guard guard(cr->ia().engine());
-    return cr->query();
-  });
+  ANYDAT_HOLD(cr, cr_handle, "dat_cr_query", handle_cr);
+  return answer("dat_cr_query", cr->ia(), mask, DAT_CR_FIELD_ALL, param, [&] { return cr->query(); });
 }
 
 dapl::Error cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT private_data_size,
                       const DAT_PVOID private_data) {
   ANYDAT_OBJECT(Cr, cr, cr_handle, "dat_cr_accept", handle_cr);
-  base::Guard guard(cr->ia().engine());
+  ANYDAT_HOLD(cr, cr_handle, "dat_cr_accept", handle_cr);
   return cr->accept(ep_handle, private_data_size, private_data);
 }
 
 dapl::Error cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL qual) {
   ANYDAT_OBJECT(Cr, cr, cr_handle, "dat_cr_handoff", handle_cr);
-  base::Guard guard(cr->ia().engine());
+  ANYDAT_HOLD(cr, cr_handle, "dat_cr_handoff", handle_cr);
   return cr->handoff(qual);
 }
 

@@ -57,10 +57,8 @@ dapl::Error ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 
 dapl::Error ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_query", handle_ep);
-  return answer("dat_ep_query", ep->ia(), mask, DAT_EP_FIELD_ALL, param, [&] {
-    base::Guard guard(ep->ia().engine());
-    return ep->query();
-  });
+  ANYDAT_HOLD(ep, ep_handle, "dat_ep_query", handle_ep);
+  return answer("dat_ep_query", ep->ia(), mask, DAT_EP_FIELD_ALL, param, [&] { return ep->query(); });
 }
 
 dapl::Error ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
@@ -68,7 +66,7 @@ dapl::Error ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, const DAT
   if (const dapl::Error error = check_query("dat_ep_modify", mask, DAT_EP_FIELD_ALL, param, {})) return error;
   const dapl::EpParameters to = from_dat(*param);
   const dapl::EvdsOfCall evds(ep->ia(), {to.recv_evd_handle, to.request_evd_handle, to.connect_evd_handle});
-  base::Guard guard(ep->ia().engine());
+  ANYDAT_HOLD(ep, ep_handle, "dat_ep_modify", handle_ep);
   return ep->modify(fields_of(mask), to, evds);
 }
 
@@ -77,7 +75,7 @@ dapl::Error ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_C
                        DAT_CONNECT_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_connect", handle_ep);
   if (const dapl::Error error = check_connect_flags(flags)) return error;
-  base::Guard guard(ep->ia().engine());
+  ANYDAT_HOLD(ep, ep_handle, "dat_ep_connect", handle_ep);
   return ep->connect(remote, qual, timeout, private_data_size, private_data, qos, flags);
 }
 
@@ -86,13 +84,13 @@ dapl::Error ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
   const char* call = "dat_ep_dup_connect";
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
   ANYDAT_OBJECT_OF(&ep->ia(), Ep, dup, ep_dup_handle, call, handle_ep);
-  base::Guard guard(ep->ia().engine());
+  ANYDAT_HOLD(ep, ep_handle, call, handle_ep);
   return ep->dup_connect(*dup, timeout, private_data_size, private_data, qos);
 }
 
 dapl::Error ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_disconnect", handle_ep);
-  base::Guard guard(ep->ia().engine());
+  ANYDAT_HOLD(ep, ep_handle, "dat_ep_disconnect", handle_ep);
   return ep->disconnect(static_cast<dapl::CloseFlags>(flags));
 }
 
@@ -111,7 +109,7 @@ dapl::Error ep_free(DAT_EP_HANDLE ep_handle) {
 
 dapl::Error ep_reset(DAT_EP_HANDLE ep_handle) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_reset", handle_ep);
-  base::Guard guard(ep->ia().engine());
+  ANYDAT_HOLD(ep, ep_handle, "dat_ep_reset", handle_ep);
   return ep->reset();
 }
 
@@ -125,7 +123,7 @@ dapl::Error ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* allocated, DAT_COU
 
 dapl::Error ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft, DAT_COUNT hard) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_set_watermark", handle_ep);
-  base::Guard guard(ep->ia().engine());
+  ANYDAT_HOLD(ep, ep_handle, "dat_ep_set_watermark", handle_ep);
   return ep->set_watermark(soft, hard);
 }
 

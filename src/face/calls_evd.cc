@@ -25,7 +25,10 @@ dapl::Error evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask, DAT_EV
 dapl::Error evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle) {
   ANYDAT_OBJECT(Evd, evd, evd_handle, "dat_evd_modify_cno", none);
   ANYDAT_OPTIONAL_OF(&evd->ia(), Cno, cno, cno_handle, "dat_evd_modify_cno", handle_cno);
-  base::Guard guard(evd->ia().engine());
+  ANYDAT_HOLD(evd, evd_handle, "dat_evd_modify_cno", none);
+  if (cno && !cno->alive()) {
+    return bad_handle("dat_evd_modify_cno", "cno_handle", cno_handle, dapl::Detail::handle_cno);
+  }
   evd->modify_cno(cno);
   return dapl::kSuccess;
 }
@@ -70,7 +73,7 @@ dapl::Error evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT* event) {
 dapl::Error evd_free(DAT_EVD_HANDLE evd_handle) {
   ANYDAT_OBJECT(Evd, evd, evd_handle, "dat_evd_free", none);
   base::Guard instances(dapl::Instances::get());
-  base::Guard guard(evd->ia().engine());
+  ANYDAT_HOLD(evd, evd_handle, "dat_evd_free", none);
   return evd->free();
 }
 
@@ -108,7 +111,7 @@ dapl::Error cno_free(DAT_CNO_HANDLE cno_handle) {
   const std::shared_ptr<dapl::AgentThread> agents = cno->ia().agents();
   const std::uint64_t number = cno->number();
   {
-    base::Guard guard(cno->ia().engine());
+    ANYDAT_HOLD(cno, cno_handle, "dat_cno_free", handle_cno);
     if (const dapl::Error error = cno->free()) return error;
   }
   agents->finish(number);

@@ -26,7 +26,7 @@ dapl::Error pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask, DAT_PZ_PAR
 
 dapl::Error pz_free(DAT_PZ_HANDLE pz_handle) {
   ANYDAT_OBJECT(Pz, pz, pz_handle, "dat_pz_free", handle_pz);
-  base::Guard guard(pz->ia().engine());
+  ANYDAT_HOLD(pz, pz_handle, "dat_pz_free", handle_pz);
   return pz->free();
 }
 
@@ -67,16 +67,14 @@ dapl::Error lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* 
 dapl::Error rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr) {
   const char* call = "dat_rmr_create";
   ANYDAT_OBJECT(Pz, pz, pz_handle, call, handle_pz);
-  base::Guard guard(pz->ia().engine());
+  ANYDAT_HOLD(pz, pz_handle, call, handle_pz);
   return dapl::Rmr::create(call, *pz, nic::WindowScope::zone, rmr);
 }
 
 dapl::Error rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
   ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_query", handle_rmr);
-  return answer("dat_rmr_query", rmr->ia(), mask, DAT_RMR_FIELD_ALL, param, [&] {
-    base::Guard guard(rmr->ia().engine());
-    return rmr->query();
-  });
+  ANYDAT_HOLD(rmr, rmr_handle, "dat_rmr_query", handle_rmr);
+  return answer("dat_rmr_query", rmr->ia(), mask, DAT_RMR_FIELD_ALL, param, [&] { return rmr->query(); });
 }
 
 dapl::Error rmr_free(DAT_RMR_HANDLE rmr_handle) {

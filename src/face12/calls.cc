@@ -14,7 +14,7 @@ namespace anydat::face {
 
 dapl::Error cr_reject(DAT_CR_HANDLE cr_handle) {
   ANYDAT_OBJECT(Cr, cr, cr_handle, "dat_cr_reject", handle_cr);
-  base::Guard guard(cr->ia().engine());
+  ANYDAT_HOLD(cr, cr_handle, "dat_cr_reject", handle_cr);
   return cr->reject(0, nullptr);
 }
 

@@ -43,7 +43,7 @@ dapl::Error check_privileges(const char* call, const dapl::Ia& ia, DAT_MEM_PRIV_
 dapl::Error cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT size, const DAT_PVOID data) {
   const char* call = "dat_cr_reject";
   ANYDAT_OBJECT(Cr, cr, cr_handle, call, handle_cr);
-  base::Guard guard(cr->ia().engine());
+  ANYDAT_HOLD(cr, cr_handle, call, handle_cr);
   return cr->reject(size, data);
 }
 
@@ -89,7 +89,7 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const
 dapl::Error rmr_create_for_ep(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr) {
   const char* call = "dat_rmr_create_for_ep";
   ANYDAT_OBJECT(Pz, pz, pz_handle, call, handle_pz);
-  base::Guard guard(pz->ia().engine());
+  ANYDAT_HOLD(pz, pz_handle, call, handle_pz);
   return dapl::Rmr::create(call, *pz, nic::WindowScope::queue_pair, rmr);
 }
 

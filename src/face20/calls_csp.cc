@@ -45,7 +45,7 @@ dapl::Error csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK mask, DAT_CS
 
 dapl::Error csp_free(DAT_CSP_HANDLE csp_handle) {
   ANYDAT_OBJECT(Csp, csp, csp_handle, "dat_csp_free", handle_csp);
-  base::Guard guard(csp->ia().engine());
+  ANYDAT_HOLD(csp, csp_handle, "dat_csp_free", handle_csp);
   return csp->free();
 }
 
@@ -54,7 +54,7 @@ dapl::Error ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote
   const char* call = "dat_ep_common_connect";
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
   if (!remote) return dapl::fail(at(2), "{}: remote_address is NULL", call);
-  base::Guard guard(ep->ia().engine());
+  ANYDAT_HOLD(ep, ep_handle, call, handle_ep);
   return ep->common_connect(remote, timeout, private_data_size, private_data);
 }
 

@@ -246,6 +246,26 @@ TEST_P(IaClose, OwnerOfASharedAsyncEvdClosesAbruptlyOnly) {
   EXPECT_THAT(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
 }
 
+// IA-CLOSE-4, ruling A40: the same of one that the program has made there.
+TEST_P(IaClose, AnAsyncEvdOfTheConsumersGoesWithItsInstance) {
+  const DAT_EVD_HANDLE own = make_evd(DAT_EVD_ASYNC_FLAG | DAT_EVD_SOFTWARE_FLAG);
+  DAT_EVD_HANDLE shared = own;
+  DAT_IA_HANDLE second = DAT_HANDLE_NULL;
+  ASSERT_THAT(open_ia(GetParam(), 0, &shared, &second), Succeeds());
+  expect_refused();
+  ASSERT_THAT(close(DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  EXPECT_THAT(wait_evd(own, 0).rc, HasType(DAT_INVALID_HANDLE));
+  DAT_EVD_HANDLE reported = DAT_HANDLE_NULL;
+  ASSERT_THAT(dat_ia_query(second, &reported, 0, nullptr, 0, nullptr), Succeeds());
+  EXPECT_EQ(reported, DAT_HANDLE{DAT_EVD_OUT_OF_SCOPE});
+  DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
+  DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
+  DAT_SRQ_ATTR attr{.max_recv_dtos = 1, .max_recv_iov = 1, .low_watermark = 1};
+  ASSERT_THAT(dat_pz_create(second, &pz), Succeeds());
+  ASSERT_THAT(dat_srq_create(second, pz, &attr, &srq), Succeeds()) << "its async event is lost";
+  EXPECT_THAT(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+}
+
 // Ruling A39 (IA-CLOSE-2): what the provider made does not hinder the close.
 TEST_P(IaClose, PendingRequestsAreRejectedByAGracefulClose) {
   Side client(GetParam());

@@ -404,6 +404,31 @@ TEST_P(LmrTest, FreeChecksItsHandle) {
   }
 }
 
+TEST_P(LmrTest, OfThreadsThatFreeOneAtTheSameTimeOneSucceeds) {
+  // MT-4, GEN-5
+  for (int round = 0; round < 200; ++round) {
+    Pz zone(server.ia);
+    Lmr lmr(server.ia, zone, 64);
+    const DAT_LMR_HANDLE handle = lmr.get();
+    std::atomic<int> freed = 0, refused = 0, ready = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        ++ready;
+        while (ready < 3) std::this_thread::yield();
+        const DAT_RETURN rc = dat_lmr_free(handle);
+        if (rc == DAT_SUCCESS) ++freed;
+        if (DAT_GET_TYPE(rc) == DAT_INVALID_HANDLE) ++refused;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    lmr.release();
+    ASSERT_EQ(freed, 1);
+    ASSERT_EQ(refused, 2);
+    ASSERT_THAT(zone.free(), Succeeds()) << "it is not in use any more, once";
+  }
+}
+
 TEST_P(LmrTest, CreatingIsSafeFromManyThreads) {
   // MT-1
   std::atomic<int> failures = 0;

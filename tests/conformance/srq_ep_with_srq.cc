@@ -236,12 +236,28 @@ TEST_P(SrqEndpoint, ModifyCannotTouchQueueOrWatermarks) {
   EXPECT_EQ(ep.query().ep_attr.max_recv_dtos, DAT_HW_DEFAULT);
 }
 
+TEST_P(SrqEndpoint, AWatermarkOfZeroIsNoHindranceToModify) {
+  // EP-WM-13, EP-MODIFY-2
+  Ep ep(server, srq);
+  ASSERT_THAT(dat_ep_set_watermark(ep.get(), DAT_WATERMARK_INFINITE, 0), Succeeds());
+  DAT_EP_PARAM param = ep.query();
+  param.ep_attr.max_message_size = 100;
+  EXPECT_THAT(dat_ep_modify(ep.get(), DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, &param), Succeeds());
+  EXPECT_EQ(ep.query().ep_attr.max_message_size, 100u);
+  EXPECT_EQ(ep.query().ep_attr.max_recv_dtos, 0) << "the watermark stays";
+}
+
 TEST_P(SrqEndpoint, ModifyMayGiveItAnyZone) {
   // EP-CSRQ-27, EP-CSRQ-9
   const Pz other(server.ia);
   const Ep ep(server, srq);
   DAT_EP_PARAM param = ep.query();
   param.pz_handle = other.get();
+  if (server.ia.provider().srq_ep_pz_difference_supported == DAT_FALSE) {
+    EXPECT_THAT(dat_ep_modify(ep.get(), DAT_EP_FIELD_PZ_HANDLE, &param), HasType(DAT_INVALID_PARAMETER));
+    EXPECT_EQ(ep.query().pz_handle, server.pz.get());
+    return;
+  }
   EXPECT_THAT(dat_ep_modify(ep.get(), DAT_EP_FIELD_PZ_HANDLE, &param), Succeeds());
   EXPECT_EQ(ep.query().pz_handle, other.get());
   EXPECT_EQ(srq.query().pz_handle, server.pz.get());

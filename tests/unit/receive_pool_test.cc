@@ -47,6 +47,20 @@ class ReceivePoolTest : public testing::Test {
   std::unique_ptr<ReceivePool> pool;
 };
 
+// EP-MODIFY-8, MT-4: a thread may post by a limit that another one is just lowering.
+TEST_F(ReceivePoolTest, HasNoRoomForMoreSegmentsThanItsLimit) {
+  make(4, 4);
+  ASSERT_EQ(post(1, 4), Status::ok);
+  EXPECT_EQ(pool->set_limits(4, 3), Status::queue_full);
+  EXPECT_EQ(pool->set_limits(0, 4), Status::queue_full);
+  ASSERT_TRUE(take(1));
+  pool->reaped();
+  ASSERT_EQ(pool->set_limits(2, 1), Status::ok);
+  EXPECT_EQ(post(2, 2), Status::queue_full);
+  EXPECT_EQ(post(3), Status::ok);
+  EXPECT_TRUE(take(3));
+}
+
 // SRQ-ACC-1 to SRQ-ACC-9, SRQ-LW-3, SRQ-LW-17, SRQ-RESIZE-14, SRQ-ORD-1: whatever is done in whatever order.
 TEST_F(ReceivePoolTest, IsWhatTheStandardSays) {
   struct Posted {
@@ -122,7 +136,7 @@ TEST_F(ReceivePoolTest, IsWhatTheStandardSays) {
           if (fits) depth = wanted;
           if (random() % 2 == 0) {
             ++most;
-            ASSERT_EQ(pool->set_segments(most), Status::ok);
+            ASSERT_EQ(pool->set_limits(depth, most), Status::ok);
           }
         }
       }

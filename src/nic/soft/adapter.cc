@@ -248,7 +248,7 @@ std::unique_ptr<ReceiveQueue> SoftAdapter::create_receive_queue(std::uint32_t de
 
 // The local name stands for the qualifier on either wire: it is this adapter's alone on this host, while its TCP port
 // may be shared with adapters of other devices.
-std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& events, Status& status) {
+std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& events, Status& status) try {
   for (int tries = qual == 0 ? kQualifierTries : 1; tries > 0; --tries) {
     std::unique_ptr<Listener> local = shm_->listen(qual, events, status);
     if (!local || !iwarp_) return local;
@@ -262,6 +262,9 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
     if (status != Status::in_use) return nullptr;
   }
   if (qual == 0) status = Status::none_free;
+  return nullptr;
+} catch (const std::bad_alloc&) {
+  status = Status::no_memory;
   return nullptr;
 }
 

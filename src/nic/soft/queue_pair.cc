@@ -67,10 +67,14 @@ void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue
 
 Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
   base::Guard guard(send_lock_);
+  // Both or neither: what is refused has changed nothing (EP-MODIFY-1).
+  SendRing::Storage room = sends_.room_for(limits.send_depth, limits.send_segments);
+  if (!room.ring) return Status::no_memory;
   if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
+  sends_.move_to(std::move(room));
   reads_in_ = limits.reads_in;
   reads_out_ = limits.reads_out;
-  return sends_.reserve(limits.send_depth, limits.send_segments) ? Status::ok : Status::no_memory;
+  return Status::ok;
 }
 
 std::uint32_t SoftQueuePair::takes_of_adapter() const {
@@ -90,6 +94,16 @@ std::uint32_t SoftQueuePair::peer_takes() const {
 // ---- life of a connection
 
 Status SoftQueuePair::connect(const ConnectParameters& parameters) {
+  // What may find no memory comes before anything has begun.
+  attempt_.reset();
+  if (parameters.patience > 0) {
+    Attempt& attempt = attempt_.emplace(Attempt{parameters,
+                                                {parameters.private_data.begin(), parameters.private_data.end()},
+                                                std::string(parameters.adapter),
+                                                base::now_ns() + parameters.patience});
+    attempt.parameters.private_data = attempt.private_data;
+    attempt.parameters.adapter = attempt.adapter;
+  }
   std::unique_ptr<Stream> stream;
   const Status status = adapter_.open_stream(*this, parameters, stream);
   if (status != Status::ok) return status;
@@ -101,15 +115,6 @@ Status SoftQueuePair::connect(const ConnectParameters& parameters) {
     state_.store(State::connecting);
   }
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
-  attempt_.reset();
-  if (parameters.patience > 0) {
-    Attempt& attempt = attempt_.emplace(Attempt{parameters,
-                                                {parameters.private_data.begin(), parameters.private_data.end()},
-                                                std::string(parameters.adapter),
-                                                base::now_ns() + parameters.patience});
-    attempt.parameters.private_data = attempt.private_data;
-    attempt.parameters.adapter = attempt.adapter;
-  }
   return Status::ok;
 }
 

@@ -53,15 +53,19 @@ inline std::uint64_t ReceivePool::room_locked(std::uint64_t posted, std::uint64_
   return std::min<std::uint64_t>(wanted, depth_ - std::min<std::uint64_t>(depth_, posted - reaped_seen_));
 }
 
-// Writes it into its slot, where it is not seen before posted_locked(). Returns its length.
-inline std::uint64_t ReceivePool::put_locked(std::uint64_t number, const RecvRequest& request) {
+// Writes one of a single segment into its slot, where it is not seen before posted_locked(). Returns its length.
+inline std::uint64_t ReceivePool::put_one_locked(std::uint64_t number, const RecvRequest& request) {
+  Slot& entry = slot(number);
+  static_cast<PostedReceive&>(entry) = {request.cookie, request.regions_seen, request.zone, 1, request.unsignalled};
+  *entry.segments() = request.segments.front();
+  return request.segments.front().length;
+}
+
+// The same of any.
+inline std::uint64_t ReceivePool::put_any_locked(std::uint64_t number, const RecvRequest& request) {
   Slot& entry = slot(number);
   static_cast<PostedReceive&>(entry) = {request.cookie, request.regions_seen, request.zone,
                                         static_cast<std::uint32_t>(request.segments.size()), request.unsignalled};
-  if (request.segments.size() == 1) [[likely]] {
-    *entry.segments() = request.segments.front();
-    return request.segments.front().length;
-  }
   std::uint64_t bytes = 0;
   Segment* to = entry.segments();
   for (const Segment& segment : request.segments) {
@@ -92,7 +96,15 @@ Status ReceivePool::post(const RecvRequest& request) {
     const std::uint64_t posted = counters_.posted.get();
     if (room_locked(posted, 1) == 0) [[unlikely]]
       return Status::queue_full;
-    posted_locked(posted, 1, put_locked(posted, request));
+    std::uint64_t bytes = 0;
+    if (request.segments.size() == 1) [[likely]] {
+      bytes = put_one_locked(posted, request);
+    } else {
+      // The limit that the caller has checked may be another by now.
+      if (request.segments.size() > segments_) return Status::queue_full;
+      bytes = put_any_locked(posted, request);
+    }
+    posted_locked(posted, 1, bytes);
   }
   serve_if_somebody_waits();
   return Status::ok;
@@ -107,7 +119,7 @@ std::size_t ReceivePool::post_row(const RecvRow& row) {
     if (count == 0) [[unlikely]]
       return 0;
     std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) bytes += put_locked(posted + i, row.request(i));
+    for (std::size_t i = 0; i < count; ++i) bytes += put_one_locked(posted + i, row.request(i));
     posted_locked(posted, count, bytes);
   }
   serve_if_somebody_waits();
@@ -179,15 +191,6 @@ Status ReceivePool::resize(std::uint32_t depth) {
   return rebuild(depth, segments);
 }
 
-Status ReceivePool::set_segments(std::uint32_t segments) {
-  std::uint32_t depth = 0;
-  {
-    base::Guard guard(lock_);
-    depth = depth_;
-  }
-  return rebuild(depth, segments);
-}
-
 Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   const std::size_t stride = stride_of(segments);
   const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(depth, 1));
@@ -198,6 +201,7 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   if (counters_.posted.get() - all_reaped() > depth) return Status::queue_full;
   for (std::uint64_t n = counters_.taken.get(); n != counters_.posted.get(); ++n) {
     const Slot& from = slot(n);
+    if (from.segment_count > segments) return Status::queue_full;
     std::memcpy(ring.get() + (n & (slots - 1)) * stride, &from, stride_of(from.segment_count));
   }
   ring_.swap(ring);

@@ -88,7 +88,8 @@ class ReceivePool final : public ReceiveQueue {
   void let_posts_end() { base::Guard inside_a_post(lock_); }
   ZoneId zone() const { return zone_; }
   std::uint32_t largest_segment_count() const;
-  Status set_segments(std::uint32_t segments);
+  // Of its depth, and the segments of each. queue_full: what is posted does not fit them.
+  Status set_limits(std::uint32_t depth, std::uint32_t segments) { return rebuild(depth, segments); }
 
   // A queue pair whose message found the pool empty is served in the order of asking (SRQ-ORD-5).
   // The three are called with the engine held.
@@ -116,7 +117,8 @@ class ReceivePool final : public ReceiveQueue {
   void note_watermark();
   std::uint64_t all_reaped() const;
   std::uint64_t room_locked(std::uint64_t posted, std::uint64_t wanted) ANYDAT_REQUIRES(lock_);
-  std::uint64_t put_locked(std::uint64_t number, const RecvRequest& request) ANYDAT_REQUIRES(lock_);
+  std::uint64_t put_one_locked(std::uint64_t number, const RecvRequest& request) ANYDAT_REQUIRES(lock_);
+  std::uint64_t put_any_locked(std::uint64_t number, const RecvRequest& request) ANYDAT_REQUIRES(lock_);
   void posted_locked(std::uint64_t before, std::uint64_t count, std::uint64_t bytes) ANYDAT_REQUIRES(lock_);
   void serve_if_somebody_waits();
   Status rebuild(std::uint32_t depth, std::uint32_t segments);

@@ -45,8 +45,7 @@ Status ReceiveSide::init(const QueuePairLimits& limits) {
 
 Status ReceiveSide::set_limits(const QueuePairLimits& limits) {
   if (shared_) return Status::ok;
-  if (const Status status = own_pool_->set_segments(limits.recv_segments); status != Status::ok) return status;
-  return own_pool_->resize(limits.recv_depth);
+  return own_pool_->set_limits(limits.recv_depth, limits.recv_segments);
 }
 
 ZoneId ReceiveSide::zone() const {

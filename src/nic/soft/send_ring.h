@@ -56,18 +56,34 @@ class SendRing {
     ExtendedRequest extended() const { return {request(), rdma.operand, rdma.compare}; }
   };
 
-  // Keeps what is in it. Requires: size() <= depth and no entry has more segments than `segments`.
-  bool reserve(std::uint32_t depth, std::uint32_t segments) {
+  struct Storage {
+    std::unique_ptr<std::byte[]> ring;  // null: there is no memory for it
+    std::uint32_t depth;
+    std::size_t stride;
+    std::uint64_t slots;
+  };
+  static Storage room_for(std::uint32_t depth, std::uint32_t segments) {
     const std::size_t stride = sizeof(Entry) + std::max<std::uint32_t>(segments, 1) * sizeof(Segment);
     const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(depth, 1));
-    std::unique_ptr<std::byte[]> ring(new (std::nothrow) std::byte[slots * stride]);
-    if (!ring) return false;
-    const std::size_t kept = std::min(stride, stride_);
-    for (std::uint64_t n = first_; n != next_; ++n) std::memcpy(ring.get() + (n & (slots - 1)) * stride, &at(n), kept);
-    ring_ = std::move(ring);
-    stride_ = stride;
-    depth_ = depth;
-    mask_ = slots - 1;
+    return {std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[slots * stride]), depth, stride, slots};
+  }
+  // Keeps what is in it. Requires: there is a ring, size() <= depth, and no entry has more segments than there is room
+  // for.
+  void move_to(Storage room) {
+    const std::size_t kept = std::min(room.stride, stride_);
+    for (std::uint64_t n = first_; n != next_; ++n) {
+      std::memcpy(room.ring.get() + (n & (room.slots - 1)) * room.stride, &at(n), kept);
+    }
+    ring_ = std::move(room.ring);
+    stride_ = room.stride;
+    depth_ = room.depth;
+    mask_ = room.slots - 1;
+  }
+  // Both. False: there is no memory for it.
+  bool reserve(std::uint32_t depth, std::uint32_t segments) {
+    Storage room = room_for(depth, segments);
+    if (!room.ring) return false;
+    move_to(std::move(room));
     return true;
   }
 

@@ -91,12 +91,15 @@ void VerbsQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueu
 }
 
 Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) {
-  if (own_) {
-    if (const Status status = own_->set_segments(limits.recv_segments); status != Status::ok) return status;
-    if (const Status status = own_->resize(limits.recv_depth); status != Status::ok) return status;
-  }
   base::Guard guard(send_lock_);
   if (const Status status = make_room(limits); status != Status::ok) return status;
+  if (own_) {
+    if (const Status status = own_->set_limits(limits.recv_depth, limits.recv_segments); status != Status::ok) {
+      // There was room for these before. What is refused has changed nothing (EP-MODIFY-1).
+      static_cast<void>(make_room(limits_));
+      return status;
+    }
+  }
   limits_ = limits;
   return Status::ok;
 }

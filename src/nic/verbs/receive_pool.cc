@@ -33,6 +33,7 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
     std::copy(slots_.begin(), slots_.end(), slots.begin());
     for (std::uint32_t i = 0; i < before; ++i) {
       if (!slots_[i].used) continue;
+      if (slots_[i].segment_count > std::max(segments, 1u)) return Status::queue_full;
       std::copy_n(segments_of(i), slots_[i].segment_count, &all[std::size_t{i} * std::max(segments, 1u)]);
     }
     slots_.swap(slots);
@@ -50,19 +51,12 @@ Status ReceivePool::resize(std::uint32_t depth) {
   return rebuild(depth, segments_max_);
 }
 
-Status ReceivePool::set_segments(std::uint32_t segments) {
-  std::uint32_t depth = 0;
-  {
-    base::Guard guard(lock_);
-    depth = depth_;
-  }
-  return rebuild(depth, segments);
-}
-
 Status ReceivePool::post(const RecvRequest& request) {
   base::Guard guard(lock_);
   // Acquire: what the reaper of a receive did with its buffer comes before the buffer's next use.
   if (posted_ - reaped_.load(std::memory_order_acquire) >= depth_ || free_.empty()) return Status::queue_full;
+  // The limit that the caller has checked may be another by now.
+  if (request.segments.size() > segments_max_) return Status::queue_full;
   const std::uint32_t index = free_.back();
   free_.pop_back();
   slots_[index] = {posted_, request.cookie, static_cast<std::uint32_t>(request.segments.size()), request.unsignalled,

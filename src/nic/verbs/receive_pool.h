@@ -38,7 +38,8 @@ class ReceivePool {
 
   Status post(const RecvRequest& request);
   Status resize(std::uint32_t depth);
-  Status set_segments(std::uint32_t segments);
+  // Of its depth, and the segments of each. queue_full: what is posted does not fit them.
+  Status set_limits(std::uint32_t depth, std::uint32_t segments) { return rebuild(depth, segments); }
   void arm(std::uint32_t watermark);
   ReceiveQueue::Counts counts() const;
   void reaped() { reaped_.fetch_add(1, std::memory_order_release); }
