@@ -31,4 +31,8 @@ inline constexpr std::size_t kUnheardOfStranger = 256 << 10;
 // Such sockets of peers at once; with one more the oldest is reset. Strangers have a share of the descriptors.
 inline constexpr std::size_t kPartingPeers = 4096;
 
+// Rejections and ends that a local peer has asked for and does not take: it may ask as often as it likes without one
+// connection of ours. With one more its link is cut.
+inline constexpr std::size_t kAnswersUntaken = 128 << 10;
+
 }  // namespace anydat::nic::budget

@@ -64,7 +64,11 @@ WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
     } else {
       result = follow(waiter, deadline);
     }
-    if (waiter.notified()) return WaitResult::notified;
+    if (waiter.notified()) {
+      // It may have been promoted just before that came, and goes without having led.
+      if (!leads && leader_.load() == nullptr) hand_over();
+      return WaitResult::notified;
+    }
     if (result != WaitResult::notified) return result;
   }
 }

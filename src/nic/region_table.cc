@@ -79,8 +79,9 @@ bool RegionTable::share() {
   if (!fd) return false;
   void* const written = os::map_shared_unlocked(fd.get(), RegionView::kBytes, true);
   if (!written) return false;
-  os::seal_against_other_writers(fd.get());
-  if (!os::seal_against_shrinking(fd.get()) || !os::put_shared(read_, fd.get(), 0, RegionView::kFirstBytes)) {
+  // Peers that could write there would open memory to themselves (before Linux 5.1): then all of them come over TCP.
+  if (!os::seal_against_other_writers(fd.get()) || !os::seal_against_shrinking(fd.get()) ||
+      !os::put_shared(read_, fd.get(), 0, RegionView::kFirstBytes)) {
     os::unmap(written, RegionView::kBytes);
     return false;
   }

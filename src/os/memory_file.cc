@@ -48,8 +48,8 @@ std::uint64_t size_of(int fd) {
   return fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-void seal_against_other_writers(int fd) {
-  fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+bool seal_against_other_writers(int fd) {
+  return fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) == 0;
 }
 
 // Memory files have huge pages, too, with the same seals: but there need not be one to give when the memory is touched,

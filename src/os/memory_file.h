@@ -23,7 +23,7 @@ bool grow(int fd, std::size_t bytes);
 std::uint64_t size_of(int fd);
 // From now on it is written by those alone that have it mapped for writing already. A kernel that is too old for that
 // seal leaves it to the good manners of the others.
-void seal_against_other_writers(int fd);
+bool seal_against_other_writers(int fd);
 
 // Can a peer's file be mapped safely as far as that?
 bool cannot_shrink_below(int fd, std::uint64_t bytes);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/own_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "os/numbered_entries.h"
 
@@ -17,8 +19,10 @@ int descriptor_of(dev_t device, ino_t inode) {
 }
 
 bool is_file(int descriptor, dev_t device, ino_t inode) {
-  struct stat status;
-  return fstat(descriptor, &status) == 0 && status.st_ino == inode && status.st_dev == device;
+  // What the kernel knows by itself: the file system may be one that answers when it likes, and not be the file meant.
+  struct statx status;
+  return statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &status) == 0 &&
+         status.stx_ino == inode && makedev(status.stx_dev_major, status.stx_dev_minor) == device;
 }
 
 }  // namespace anydat::os

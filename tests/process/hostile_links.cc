@@ -151,7 +151,7 @@ void unread_answers(HostileTarget& target, Random&, Kept&) {
   RawPeer peer = linked(target);
   // Each is answered at once. The ring of answers is never read, so there is no room for most of them.
   const RawCell request{.kind = CellKind::connect, .body = bytes_of(connect_body(1, kOwnName))};
-  for (std::uint64_t i = 0; i < 20'000; ++i) {
+  for (std::uint64_t i = 0; i < 400'000; ++i) {
     while (peer.produced() - peer.outbound().header().cells_consumed.load() > shm::kCellCount / 2) {
       peer.ring();
       if (peer.cut(std::chrono::milliseconds(0))) {
@@ -160,6 +160,7 @@ void unread_answers(HostileTarget& target, Random&, Kept&) {
     }
     peer.put(request);
   }
+  ADD_FAILURE() << "all is kept that it does not read";
 }
 
 void credit_unasked(HostileTarget& target, Random& random, Kept&) {

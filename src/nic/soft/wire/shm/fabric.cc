@@ -140,7 +140,8 @@ void Fabric::shut_down() {
 
 void Fabric::descriptors_lost() {
   files_.close();
-  while (!links_.empty()) links_.back()->cut();
+  // One whose peer is in the middle of using memory stays until that is over, or its time.
+  for (auto link = links_.begin(); link != links_.end();) (*link++)->cut();
   // What they hear by sockets that are none is that the other side has hung up.
   std::vector<FdHandler*> callers;
   for (const auto& attempt : attempts_) {

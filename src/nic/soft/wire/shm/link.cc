@@ -11,6 +11,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -106,20 +107,28 @@ void Link::remove(ShmRequest& request) {
 
 // ---- sending
 
+// Of what is sent whether a connection of ours is there or not. All else is bounded by what the connections owe.
+constexpr bool asked_for_by_peer(CellKind kind) {
+  return kind == CellKind::reject || kind == CellKind::close;
+}
+
 void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
   if (dead_) return;
   if (kind == CellKind::close) shut_gate();
+  bool too_many = false;
   {
     base::Guard guard(tx_lock_);
     if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
       try {
         waiting_controls_.push_back({kind, connection, aux, {body.begin(), body.end()}});
+        too_many = asked_for_by_peer(kind) && ++answers_untaken_ > budget::kAnswersUntaken;
       } catch (const std::bad_alloc&) {
         starved_ = true;
       }
       want_room();
     }
   }
+  if (too_many) return fail("it asks on and on, and takes no answers");
   attract();
 }
 
@@ -169,6 +178,7 @@ bool Link::retry_blocked() {
     while (!waiting_controls_.empty()) {
       const Control& next = waiting_controls_.front();
       if (!write_control(next.kind, next.connection, next.aux, next.body)) break;
+      if (asked_for_by_peer(next.kind)) --answers_untaken_;
       waiting_controls_.pop_front();
     }
     if (waiting_controls_.empty()) {
@@ -213,8 +223,11 @@ void Link::call_attention() {
   const std::uint8_t ring = 0;
   base::Guard guard(bell_lock_);
   if (!socket_) return;
-  // A socket that is full of bells wakes the peer all the same.
-  [[maybe_unused]] const auto sent = os::uncancelled::send(socket_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  // A socket that is full of bells wakes the peer all the same. If the system has no room for this one, the next is
+  // rung.
+  if (os::uncancelled::send(socket_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN) return;
+  auto mark = static_cast<std::uint32_t>(Attention::mark);
+  header.attention.compare_exchange_strong(mark, static_cast<std::uint32_t>(Attention::bell));
 }
 
 void Link::hang_up() {

@@ -293,6 +293,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   base::Biased<base::SpinLock> tx_lock_;
   RingWriter tx_ ANYDAT_GUARDED_BY(tx_lock_);
   std::deque<Control> waiting_controls_ ANYDAT_GUARDED_BY(tx_lock_);
+  std::size_t answers_untaken_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // of them those that budget::kAnswersUntaken is about
   base::List<Turn, &Turn::place> blocked_ ANYDAT_GUARDED_BY(tx_lock_);
   std::uint64_t sent_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
   RdmaLanes lanes_ ANYDAT_GUARDED_BY(tx_lock_);

@@ -51,9 +51,9 @@ void MappedRegions::add(const MappingBody& mapping, int fd, const PeerRegions& r
   if (!region || region->address != mapping.address || region->length != mapping.length) return;
   if (writable != ((region->rights & access::kRemoteWrite) != 0)) return;
   if (mapping.length == 0 || mapping.length > SIZE_MAX / 2 || mapping.offset > SIZE_MAX / 2) return;
+  if (!os::cannot_shrink_below(fd, mapping.offset + mapping.length)) return;
   // Its owner's program may have closed the descriptor and opened another file while it was being passed.
   if (!os::is_file(fd, mapping.device, mapping.inode)) return;
-  if (!os::cannot_shrink_below(fd, mapping.offset + mapping.length)) return;
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t lead = mapping.offset % page;
   void* pages = os::map_shared(fd, lead + mapping.length, writable, mapping.offset - lead);

@@ -24,7 +24,6 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
       receives_(queue_pair.receives()),
-      name_(fabric.add(*this)),
       own_pages_(
           fabric.adapter(), [this] { link_->come_back(*this); },
           [this](const OwnPages::Brought& news) { own_pages_brought(news); }),
@@ -32,6 +31,7 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
         if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
       }),
       let_go_timer_([this] { let_go_again(); }) {
+  name_ = fabric.add(*this);                // last: whoever finds it finds all of it
   shared_slot_ = name_ % kSharedRdmaSlots;  // spreads connections over them
 }
 

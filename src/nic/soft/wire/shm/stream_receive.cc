@@ -303,10 +303,13 @@ bool ShmStream::pull_some() {
     }
     return true;
   }
+  bool stands = true;
   for (std::size_t i = 0; i < messages; ++i) {
     Large& large = *pulled[i];
-    // What was read counts only if it was still the sender's to give; else the end of the connection is on its way.
-    if (!leave_stands(link_->outbound_header(), large.memory.leaf, large.memory.leave)) break;
+    // What was read counts only if it was still the sender's to give; else the end of the connection is on its way, and
+    // there is nothing to come back for.
+    stands = leave_stands(link_->outbound_header(), large.memory.leaf, large.memory.leave);
+    if (!stands) break;
     if (outcome == CopyOutcome::no_memory_there) {
       violated("it announced memory that it does not have");
       return false;
@@ -317,8 +320,8 @@ bool ShmStream::pull_some() {
     link_->send_control(CellKind::pulled, remote_, large.sequence);
   }
   finish_large();
-  if (!closed_) link_->come_back(*this);
-  return true;
+  if (!closed_ && stands) link_->come_back(*this);
+  return stands;
 }
 
 // Completions come in the order of the messages, however they crossed. False: the oldest has to wait, or the connection
