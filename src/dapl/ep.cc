@@ -316,16 +316,21 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
   if (const Error error = check_parts(call, Argument::ep_param, parts, checked)) return error;
   if (const Error error = check_zone_of_srq(call, Argument::ep_param, parts)) return error;
 
+  const auto does_not_fit = [&](std::uint32_t posted) {
+    return fail(Code::invalid_state, detail_of(now),
+                "dat_ep_modify: {} receives are posted, which the change does not fit", posted);
+  };
   const std::uint32_t posted = srq_ ? 0 : queue_pair_->recv_info().allocated;
   if (posted > 0) {  // EP-MODIFY-8
     if (recv_model(attr.recv_completion_flags) != recv_model(attr_.recv_completion_flags) ||
         attr.max_recv_dtos < static_cast<Count>(posted) ||
         attr.max_recv_iov < static_cast<Count>(queue_pair_->largest_posted_recv_segments())) {
-      return fail(Code::invalid_state, detail_of(now),
-                  "dat_ep_modify: {} receives are posted, which the change does not fit", posted);
+      return does_not_fit(posted);
     }
   }
-  if (queue_pair_->set_limits(queue_pair_limits(attr, srq_ != nullptr)) != nic::Status::ok) {
+  const nic::Status status = queue_pair_->set_limits(queue_pair_limits(attr, srq_ != nullptr));
+  if (status == nic::Status::queue_full) return does_not_fit(queue_pair_->recv_info().allocated);  // since we looked
+  if (status != nic::Status::ok) {
     return fail(Code::insufficient_resources, Detail::memory, "dat_ep_modify: no memory for the new queue sizes");
   }
   take_parts(parts, attr);

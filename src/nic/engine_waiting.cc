@@ -53,8 +53,13 @@ bool Engine::arm(const Waiter& waiter) {
 
 WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
   if (const WaitResult result = spin(waiter, deadline); result != WaitResult::interrupted) return result;
+  bool followed = false;
   for (;;) {
-    if (waiter.notified()) return WaitResult::notified;
+    if (waiter.notified()) {
+      // It may have been promoted just before that came, and goes without having led.
+      if (followed && leader_.load() == nullptr) hand_over();
+      return WaitResult::notified;
+    }
     Waiter* none = nullptr;
     const bool leads = leader_.compare_exchange_strong(none, &waiter);
     WaitResult result = WaitResult::notified;
@@ -62,14 +67,10 @@ WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
       const Leadership leadership(*this);
       result = lead(waiter, deadline, false);
     } else {
+      followed = true;
       result = follow(waiter, deadline);
     }
-    if (waiter.notified()) {
-      // It may have been promoted just before that came, and goes without having led.
-      if (!leads && leader_.load() == nullptr) hand_over();
-      return WaitResult::notified;
-    }
-    if (result != WaitResult::notified) return result;
+    if (result != WaitResult::notified && !waiter.notified()) return result;
   }
 }
 

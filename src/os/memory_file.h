@@ -21,8 +21,8 @@ bool seal_against_shrinking(int fd);
 bool grow(int fd, std::size_t bytes);
 // 0 if the system does not tell.
 std::uint64_t size_of(int fd);
-// From now on it is written by those alone that have it mapped for writing already. A kernel that is too old for that
-// seal leaves it to the good manners of the others.
+// From now on it is written by those alone that have it mapped for writing already. False: the kernel is too old for
+// that seal.
 bool seal_against_other_writers(int fd);
 
 // Can a peer's file be mapped safely as far as that?

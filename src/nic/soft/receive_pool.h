@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -109,7 +110,10 @@ class ReceivePool final : public ReceiveQueue {
   static constexpr std::size_t kReapCounts = 4;
 
   ReceivePool(Engine& engine, ZoneId zone, ReceiveQueueEvents* events);
-  static std::size_t stride_of(std::uint32_t segments) { return sizeof(Slot) + segments * sizeof(Segment); }
+  // With room for one segment at least: a post of one is not held against the limit again (put_one_locked()).
+  static std::size_t stride_of(std::uint32_t segments) {
+    return sizeof(Slot) + std::max<std::size_t>(segments, 1) * sizeof(Segment);
+  }
   Slot& slot(std::uint64_t number) const ANYDAT_REQUIRES(lock_) {
     return *reinterpret_cast<Slot*>(ring_.get() + (number & mask_) * stride_);
   }

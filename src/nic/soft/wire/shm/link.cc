@@ -115,20 +115,18 @@ constexpr bool asked_for_by_peer(CellKind kind) {
 void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
   if (dead_) return;
   if (kind == CellKind::close) shut_gate();
-  bool too_many = false;
   {
     base::Guard guard(tx_lock_);
     if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
       try {
         waiting_controls_.push_back({kind, connection, aux, {body.begin(), body.end()}});
-        too_many = asked_for_by_peer(kind) && ++answers_untaken_ > budget::kAnswersUntaken;
+        if (asked_for_by_peer(kind) && ++answers_untaken_ > budget::kAnswersUntaken) deaf_ = true;
       } catch (const std::bad_alloc&) {
         starved_ = true;
       }
       want_room();
     }
   }
-  if (too_many) return fail("it asks on and on, and takes no answers");
   attract();
 }
 
@@ -248,6 +246,7 @@ bool Link::poll() {
   if (something_waits_.load(std::memory_order_relaxed)) [[unlikely]] {
     progress = retry_blocked();
     if (starved_) fail("no memory is left for messages to it");
+    if (deaf_) fail("it asks on and on, and takes no answers");
   }
   progress |= receive();
   looking_ = false;

@@ -79,7 +79,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void remove(ShmRequest& request);
 
   // What finds no room is kept, in order, and goes before any later message. Never fails, unless it is by cutting the
-  // link for want of memory with the next pass.
+  // link with the next pass: for want of memory, or because the peer asks on and takes no answers.
   void send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body = {});
 
   bool controls_wait() {
@@ -270,6 +270,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool warned_ = false;
   bool out_of_patience_ = false;               // the peer has had its half second
   bool starved_ = false;                       // a message to the peer is lost for want of memory
+  bool deaf_ = false;                          // the peer takes no answers (budget::kAnswersUntaken)
   std::uint32_t gates_shut_ = 0;               // how often this side has
   std::atomic<bool> somebody_at_gate_{false};  // of this side
   bool looking_ = false;                       // within poll()
