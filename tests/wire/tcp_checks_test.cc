@@ -497,6 +497,30 @@ TEST_F(TcpChecks, ReceivesComeBackInOrderWhenAMessageHasHalfArrived) {
   EXPECT_FALSE(poll_event(recv.get()));
 }
 
+// SRQ-ARR-6: what waits for a buffer is as long as it is, also if it goes on only later.
+TEST_F(TcpChecks, AMessageThatHasHalfArrivedTakesTheBufferThatItFits) {
+  Side& side = target.side();
+  const Evd recv(side.ia, DAT_EVD_DTO_FLAG);
+  const Lmr memory(side.ia, side.pz, 30);
+  MpaPeer peer(target.port());
+  peer.greet();
+  const DAT_EVENT request = expect_event(side.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+  const Ep ep(side.ia, side.pz, {.recv = recv.get(), .request = side.request.get(), .connect = side.connect.get()},
+              default_ep_attr());
+  require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, ep.get(), 0, nullptr), "dat_cr_accept");
+  target.expect_established(ep);
+  ASSERT_TRUE(peer.hear_answer());
+  peer.send_segment(send_header(1, 0, false), repeat(20));
+  EXPECT_FALSE(wait_event(recv.get(), quiet_time()));  // it is set aside meanwhile
+  DAT_LMR_TRIPLET segment = memory.triplet();
+  require(dat_ep_post_recv(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  EXPECT_FALSE(wait_event(recv.get(), quiet_time()));
+  peer.send_segment(send_header(1, 20, true), repeat(10));
+  EXPECT_EQ(expect_completion(recv.get()).transfered_length, 30u);
+  peer.stop_sending();
+  EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
 // RFC 5042, section 6: a peer that asks for more Reads at once than it was told it may.
 TEST_F(TcpChecks, MoreReadsThanAgreedOnEndTheConnection) {
   MpaPeer peer(target.port());

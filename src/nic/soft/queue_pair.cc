@@ -422,6 +422,7 @@ void SoftQueuePair::let_go_finished() {
 }
 
 void SoftQueuePair::reset() {
+  adapter_.engine().cancel_timer(again_timer_);
   base::Guard guard(send_lock_);
   state_.store(State::idle);
   stream_.reset();
@@ -448,6 +449,7 @@ void SoftQueuePair::destroy() {
   [[maybe_unused]] const bool quiet = cut();
   assert(quiet);
   receives_.destroy();
+  adapter_.engine().cancel_timer(again_timer_);
   adapter_.engine().cancel_task(overflow_task_);
   adapter_.engine().cancel_task(pump_task_);
   adapter_.memory_users().remove(memory_user_);

@@ -118,11 +118,12 @@ void TcpStream::told() {
 }
 
 bool TcpStream::turn(bool told) {
+  if (closed_) return false;
   if (phase_ == Phase::connecting && !socket_) {
     fail(ConnectFailure::refused);
     return true;
   }
-  if (!socket_ || closed_) return false;
+  if (!socket_) return false;
   or_break([this] {
     for (OwnPages* pages : {&sources_, &read_sources_, &targets_}) pages->bring();
   });

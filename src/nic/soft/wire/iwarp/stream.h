@@ -130,7 +130,8 @@ class TcpStream final : public Stream {
   void say_hello() ANYDAT_REQUIRES(tx_lock_);
   void say_to(std::uint32_t stag, std::uint64_t offset) ANYDAT_REQUIRES(tx_lock_);
   void signalled(std::uint64_t offset);
-  void know_peer(Peer peer, ConnQual qual);
+  void note_peer(Peer peer);
+  void greeted(ConnQual qual);
 
   Peer peer_kind() const ANYDAT_NO_ANALYSIS { return peer_; }  // with the engine held
 

@@ -88,9 +88,15 @@ void TcpStream::targets_brought(bool there) {
     into_ = Into::nothing;
     answer_unwanted_ = true;
     queue_pair_.read_failed(WorkStatus::local_protection);
+    if (closed_) return;
+    more_to_read_ = true;
+    fabric_.come_back(turn_);
   } else if (step_ == Step::payload && segment_.opcode == Opcode::atomic_response) {
     answer_unwanted_ = true;
     queue_pair_.atomic_failed(WorkStatus::local_protection);
+    if (closed_) return;
+    more_to_read_ = true;
+    fabric_.come_back(turn_);
   } else if (current_) {
     receives_.fail(*current_, WorkStatus::local_protection);
   } else {

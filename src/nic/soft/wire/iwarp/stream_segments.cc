@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "nic/soft/adapter.h"
+#include "nic/soft/copy.h"
 #include "nic/soft/wire/iwarp/stream.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -269,7 +270,11 @@ bool TcpStream::place(std::span<const std::byte> bytes) {
   const std::size_t count = bytes.size();
   for (const iovec& piece : std::span(pieces).first(used)) {
     const std::size_t part = std::min(bytes.size(), piece.iov_len);
-    std::memcpy(piece.iov_base, bytes.data(), part);
+    if (into_ == Into::memory) {
+      copy_ascending(static_cast<std::byte*>(piece.iov_base), bytes.data(), part);  // RDW-11
+    } else {
+      std::memcpy(piece.iov_base, bytes.data(), part);
+    }
     bytes = bytes.subspan(part);
   }
   if (into_ == Into::message && current_) current_->placed += count;
@@ -294,12 +299,14 @@ void TcpStream::end_segment() {
       peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset) >> kHelloTakesAt;
       queue_pair_.set_peer_takes(peer_takes_);
     }
+    // Before first_frame(), after which another thread may send: our hello is the first that a peer of ours hears.
+    note_peer(of_port || of_service ? Peer::ours : Peer::other);
     if (!first_frame_seen_) first_frame();
     if (closed_) return;
-    know_peer(of_port || of_service ? Peer::ours : Peer::other, of_port      ? segment_.tagged_offset & 0xffff
-                                                                : of_service ? segment_.tagged_offset
-                                                                             : 0);
-    if (closed_) return;
+    if (phase_ == Phase::greeting) {
+      greeted(of_port ? segment_.tagged_offset & 0xffff : of_service ? segment_.tagged_offset : 0);
+      if (closed_) return;
+    }
   }
   switch (segment_.opcode) {
     case Opcode::write:

@@ -259,7 +259,8 @@ void TcpStream::answered(const StartUp& answer) {
     out_.flush();
   }
   if (!answers) {
-    know_peer(Peer::other, 0);
+    note_peer(Peer::other);
+    greeted(0);
     return;
   }
   fabric_.engine().set_timer(set_up_->impatience, base::now_ns() + set_up_->patience);
@@ -391,7 +392,7 @@ void TcpStream::say_to(std::uint32_t stag, std::uint64_t offset) {
 
 // Its first message tells: ours says hello, and the passive side which service point it is, since a request may have
 // been handed on (EP-DUP-1).
-void TcpStream::know_peer(Peer peer, ConnQual qual) {
+void TcpStream::note_peer(Peer peer) {
   {
     base::Guard guard(tx_lock_);
     peer_ = peer;
@@ -402,7 +403,10 @@ void TcpStream::know_peer(Peer peer, ConnQual qual) {
     }
   }
   if (peer == Peer::other) expect_of_any_peer();
-  if (phase_ != Phase::greeting) return;
+}
+
+// The active side has heard it.
+void TcpStream::greeted(ConnQual qual) {
   queue_pair_.set_reached({qual != 0 ? qual : service_, {}});
   established();
 }

@@ -172,7 +172,8 @@ void TcpStream::deliver_parked() {
       message_delivered(length);
     } else {
       // The rest of it is still arriving, and the segment that is may reach further than what is here.
-      const std::uint64_t length = message_bytes_ + (into_ == Into::message ? payload_bytes_ : 0);
+      const bool amid_segment = into_ == Into::message && step_ != Step::front;
+      const std::uint64_t length = message_bytes_ + (amid_segment ? payload_bytes_ : 0);
       current_ = receives_.begin(std::max<std::uint64_t>(length, message.bytes.size()), message.solicited);
       if (closed_) return;
       if (!current_) {

@@ -115,6 +115,7 @@ bool Transmitter::send_at_once(std::span<const std::byte> bytes) {
   order_.published();
   const ssize_t taken = send_now(fd_, bytes);
   if (taken == static_cast<ssize_t>(bytes.size())) return true;
+  blocked_ = true;  // the socket says when it has room for the rest
   return append_bytes(bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(taken, 0))));
 }
 
@@ -213,6 +214,11 @@ std::uint64_t Transmitter::send(const GatheredMessage& message, std::uint64_t of
   const std::size_t payload_max = ulpdu_max_ - segment_header_bytes(message.first.opcode);
   const std::uint64_t end = offset + std::min(limit, message.length - offset);
   while (offset < end && !blocked_) {
+    // Nothing goes out before all that is in line.
+    if (line_.size() > kChunksPerCall) {
+      flush();
+      if (!line_.empty()) break;
+    }
     Frames batch;
     batch.used = line_up(std::span(batch.pieces).first(kChunksPerCall));
     const std::uint64_t batch_end = crc_ ? std::min(end, offset + kSummedPerCall) : end;
