@@ -307,9 +307,12 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
   if (now == EpState::tentative_connection_pending) {
     // A provider-made endpoint gets its parts one call after another; a direction without an EVD has no depth to
     // contradict it until the request is accepted, unless the call names that alone.
-    const auto leaves_out = [&](EpFields depth) { return (fields & ep_field::kParts) != 0 || (fields & depth) == 0; };
-    if (!parts.recv && leaves_out(ep_field::kMaxRecvDtos)) checked.max_recv_dtos = 0;
-    if (!parts.request && leaves_out(ep_field::kMaxRequestDtos)) checked.max_request_dtos = 0;
+    const auto leave_out = [&](EpFields field, Count& depth) {
+      const bool possible = depth >= 0 && depth <= ia().limits().max_dto_per_ep;
+      if (possible && ((fields & ep_field::kParts) != 0 || (fields & field) == 0)) depth = 0;
+    };
+    if (!parts.recv) leave_out(ep_field::kMaxRecvDtos, checked.max_recv_dtos);
+    if (!parts.request) leave_out(ep_field::kMaxRequestDtos, checked.max_request_dtos);
   }
   // Its watermarks are no attributes to be judged again: dat_ep_set_watermark may have set what creation does not take.
   if (srq_) checked.max_recv_dtos = checked.srq_soft_hw = kNoWatermark;

@@ -11,7 +11,7 @@ namespace anydat::os {
 // descriptor for another way, it is a plain copy. Waits, as any store does, for a page that is not in memory.
 bool write_by_kernel(std::uint64_t to, const std::byte* from, std::size_t count);
 
-// That other way. not_served: there is no room for its descriptors; nothing has been written.
+// That other way. not_served: there is no room for its descriptors.
 enum class KernelWrite : std::uint8_t { done, refused, not_served };
 KernelWrite write_by_pipe(std::uint64_t to, const std::byte* from, std::size_t count);
 

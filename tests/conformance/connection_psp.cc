@@ -401,6 +401,9 @@ TEST_P(PspTest, EndpointsOfTheProviderOutliveIt) {
   param.connect_evd_handle = evds.connect.get();
   param.ep_attr.max_message_size = 100;  // PSP-CREATE-6: and before its EVDs are there
   ASSERT_THAT(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, &param), Succeeds());
+  param.ep_attr.max_recv_dtos = -5;
+  EXPECT_THAT(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param),
+              HasType(DAT_INVALID_PARAMETER));
   ASSERT_THAT(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param), Succeeds());
   ASSERT_THAT(dat_cr_accept(request, DAT_HANDLE_NULL, 0, nullptr), Succeeds());
   expect_event(evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);

@@ -95,7 +95,7 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) {
   if (const Status status = make_room(limits); status != Status::ok) return status;
   if (own_) {
     if (const Status status = own_->set_limits(limits.recv_depth, limits.recv_segments); status != Status::ok) {
-      // There was room for these before. What is refused has changed nothing (EP-MODIFY-1).
+      // What is refused has changed nothing (EP-MODIFY-1), as far as there is memory to take it back.
       static_cast<void>(make_room(limits_));
       return status;
     }
