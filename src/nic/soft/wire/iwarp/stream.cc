@@ -365,6 +365,12 @@ void TcpStream::end_of_stream() {
   }
 }
 
+// A reset is told once, to whichever of the two halves asks the socket first.
+int TcpStream::loss_told_to_sender() {
+  base::Guard guard(tx_lock_);
+  return out_.loss();
+}
+
 void TcpStream::lost(int error) {
   ended_ = true;
   if (phase_ == Phase::asking) {

@@ -138,6 +138,7 @@ class TcpStream final : public Stream {
   // ---- the end (stream.cc)
   void end_of_stream();
   void lost(int error);
+  int loss_told_to_sender();
   Transmitter take_line();
   void hang_up();
   void terminated(std::span<const std::byte> payload);

@@ -63,7 +63,11 @@ bool TcpStream::receive(bool told) {
       return any;
     }
     if (count == 0) {
-      end_of_stream();
+      if (const int error = loss_told_to_sender(); error != 0) {
+        lost(error);
+      } else {
+        end_of_stream();
+      }
       return any;
     }
     fabric_.adapter().batch().flush();

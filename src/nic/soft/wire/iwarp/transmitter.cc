@@ -52,6 +52,7 @@ Transmitter::Transmitter(Transmitter&& other) noexcept
       blocked_(std::exchange(other.blocked_, false)),
       broken_(std::exchange(other.broken_, false)),
       memory_is_gone_(std::exchange(other.memory_is_gone_, false)),
+      loss_(std::exchange(other.loss_, 0)),
       ulpdu_max_(std::exchange(other.ulpdu_max_, 0)),
       line_(std::exchange(other.line_, {})),
       last_(std::exchange(other.last_, nullptr)),
@@ -115,12 +116,31 @@ bool Transmitter::send_at_once(std::span<const std::byte> bytes) {
   order_.published();
   const ssize_t taken = send_now(fd_, bytes);
   if (taken == static_cast<ssize_t>(bytes.size())) return true;
+  if (taken < 0) note_failure(errno);
   blocked_ = true;  // the socket says when it has room for the rest
   return append_bytes(bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(taken, 0))));
 }
 
-// Gives the socket what it takes of these pieces. A dead socket takes nothing any more, which its reader finds out;
-// one that cannot take pieces because they are not there will not say that it has room.
+// A dead socket takes nothing any more, which its reader finds out; one that cannot take pieces because they are not
+// there will not say that it has room. EPIPE tells the reader nothing that it does not know: the peer's end of the
+// stream came before, or the loss has been told.
+void Transmitter::note_failure(int error) {
+  switch (error) {
+    case EFAULT:
+      broken_ = memory_is_gone_ = true;
+      return;
+    case EAGAIN:
+    case EINTR:
+    case ENOBUFS:
+    case ENOMEM:
+    case EPIPE:
+      return;
+    default:
+      loss_ = error;
+  }
+}
+
+// Gives the socket what it takes of these pieces.
 std::size_t Transmitter::give(std::span<iovec> pieces) {
   std::size_t offered = 0;
   for (const iovec& piece : pieces) offered += piece.iov_len;
@@ -130,7 +150,7 @@ std::size_t Transmitter::give(std::span<iovec> pieces) {
     taken = pieces.size() == 1 ? send_now(fd_, {static_cast<std::byte*>(pieces[0].iov_base), pieces[0].iov_len})
                                : send_now(fd_, pieces);
   } while (taken < 0 && errno == EINTR);
-  if (taken < 0 && errno == EFAULT) broken_ = memory_is_gone_ = true;
+  if (taken < 0) note_failure(errno);
   if (taken < static_cast<ssize_t>(offered)) blocked_ = true;
   return static_cast<std::size_t>(std::max<ssize_t>(taken, 0));
 }

@@ -61,6 +61,9 @@ class Transmitter {
   bool broken() const { return broken_; }
   bool memory_is_gone() const { return memory_is_gone_; }
   void give_up() { broken_ = true; }  // something could not be put in line that must be sent
+  // How the connection has ended, if the socket has told so here: it tells once, and its reader then sees the end of
+  // the stream as after an end in order. 0: it has not.
+  int loss() const { return loss_; }
   bool idle() const { return line_.empty(); }
   std::size_t waiting() const { return waiting_; }  // bytes in line
 
@@ -69,6 +72,7 @@ class Transmitter {
   std::byte* reserve(std::size_t bytes);
   std::size_t line_up(std::span<iovec> pieces);
   std::size_t give(std::span<iovec> pieces);
+  void note_failure(int error);
   std::size_t take_off_line(std::size_t bytes);
   bool keep_rest(std::span<const iovec> frame, std::size_t taken);
   void seal(std::byte* frame, std::size_t segment_bytes) const;
@@ -80,6 +84,7 @@ class Transmitter {
   bool blocked_ = false;
   bool broken_ = false;
   bool memory_is_gone_ = false;
+  int loss_ = 0;
   std::uint32_t ulpdu_max_ = 0;
   base::List<Chunk, &Chunk::place> line_;
   Chunk* last_ = nullptr;  // of the line; it may still have room
