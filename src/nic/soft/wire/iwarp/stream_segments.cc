@@ -160,6 +160,13 @@ void TcpStream::begin_send() {
     refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
     return;
   }
+  // A peer that sends before its hello is none of ours, and there is nothing left to wait for. A message has its
+  // receive with a connection that stands, which it may end (STAT-18): what it fails for would end nothing before.
+  if (phase_ == Phase::greeting) {
+    note_peer(Peer::other);
+    greeted(0);
+    if (closed_) return;
+  }
   into_ = Into::message;
   const std::uint64_t length = message_bytes_ + payload_bytes_;
   const bool solicited = is_solicited(segment_.opcode);
