@@ -101,6 +101,8 @@ class ReceiveSide {
   const Incoming* failed_message() const { return failed_message_; }  // null also if it was delivered straight
   // Puts the queue pair in line for receive buffers; Stream::resume_receiving() will come.
   void wait_for_buffer();
+  // It has got its buffer without being called: who stands in line for none would be timed out, and called in vain.
+  void stop_waiting();
 
   // ---- for the pool and the adapter's batch
   void buffers_available();
@@ -142,7 +144,6 @@ class ReceiveSide {
   // The next message to complete has its buffer.
   bool arrives_in_turn() const { return !incoming_.empty() && incoming_.front()->number == finished_ + 1; }
   bool others_come_first();
-  void stop_waiting();
 
   // What a message of the usual kind meets.
   struct StraightWay {

@@ -67,6 +67,9 @@ void TcpStream::look_past() {
   looks_past_ = true;
   if (stuck_) or_break([this] { go_on(); });
   if (closed_) return;
+  // There may have been buffers by now, and nothing may come any more that would have it said.
+  if (owes_word_) confirm();
+  looks_past_ = holds_messages();
   more_to_read_ = true;
   fabric_.come_back(turn_);
 }
@@ -87,6 +90,7 @@ void TcpStream::drop_held() {
 void TcpStream::go_on() {
   stuck_ = false;
   enter_segment();
+  if (current_) receives_.stop_waiting();
   if (!stuck_ && !closed_) take_held();
 }
 
@@ -169,6 +173,7 @@ void TcpStream::deliver_parked() {
         receives_.wait_for_buffer();
         return;
       }
+      receives_.stop_waiting();
       message_delivered(length);
     } else {
       // The rest of it is still arriving, and the segment that is may reach further than what is here.
@@ -180,6 +185,7 @@ void TcpStream::deliver_parked() {
         receives_.wait_for_buffer();
         return;
       }
+      receives_.stop_waiting();
       if (message.invalidates != 0) current_->invalidate(message.invalidates);
       if (!receives_.place(*current_, message.bytes.data(), message.bytes.size())) return;
     }
