@@ -30,6 +30,7 @@ constexpr std::uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 Fabric::Fabric(SoftAdapter& adapter)
     : adapter_(adapter),
       staging_(new std::byte[kStagingBytes]),
+      parked_(adapter.engine()),
       address_watch_(adapter.engine()),
       silence_timer_([this] { look_for_silence(); }),
       sweep_timer_([this] { sweep(); }) {}
@@ -169,6 +170,8 @@ bool Fabric::poll() {
   passes_.store(passes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (streams_.empty() && !somebody_waits_.load(std::memory_order_relaxed)) return false;
   if (!engine().descriptors_are_ours()) return false;
+  if (Turn* const next = parked_.next_for_room()) [[unlikely]]
+    next->stream.read_on();
   // A round: those that have had word since the last, in the order in which they had it, and then those in line; none
   // of them twice. So what a peer sends by several connections one after the other is delivered in that order, as
   // programs know it from devices (dapltest).

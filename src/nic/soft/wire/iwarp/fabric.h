@@ -18,6 +18,7 @@
 #include "nic/soft/finishing.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/chunk.h"
+#include "nic/soft/wire/iwarp/parked.h"
 #include "nic/soft/wire/iwarp/partings.h"
 #include "nic/soft/wire/iwarp/turns.h"
 
@@ -51,7 +52,7 @@ class Fabric final : public PollSource, public FdHandler {
   ChunkPool& chunks() { return chunks_; }
   // What has arrived is read into here, if it has no better place. One for all, since one thread reads at a time.
   std::span<std::byte> staging() { return {staging_.get(), kStagingBytes}; }
-  std::size_t& parked() { return parked_; }  // bytes of messages that wait for buffers, of all connections
+  ParkedTogether& parked() { return parked_; }
   // Memory for whoever has to keep what was in staging().
   std::vector<std::byte> take_spare();
   void give_spare(std::vector<std::byte> memory) noexcept;
@@ -132,7 +133,7 @@ class Fabric final : public PollSource, public FdHandler {
   TcpStream* last_ = nullptr;               // the one that something has come for last
   unsigned in_a_row_ = 0;                   // arrivals for that one, before it is hot
   bool hushed_ = false;                     // epoll is not told of its arrivals
-  std::size_t parked_ = 0;
+  ParkedTogether parked_;
   std::array<std::vector<std::byte>, 32> spare_;
   std::size_t spares_ = 0;
   unsigned looks_ = 0;

@@ -6,7 +6,40 @@
 #include <span>
 #include <vector>
 
+#include "base/list.h"
+#include "nic/engine.h"
+#include "nic/soft/wire/iwarp/turns.h"
+
 namespace anydat::nic::soft::iwarp {
+
+// What all connections of an adapter keep together of such messages as below, and which of them read no more because
+// that is as much as they may. With the engine held.
+class ParkedTogether {
+ public:
+  explicit ParkedTogether(Engine& engine) : engine_(engine) {}
+
+  bool full() const { return bytes_ >= kMax; }
+  void more(std::size_t bytes) { bytes_ += bytes; }
+  void less(std::size_t bytes) {
+    bytes_ -= bytes;
+    if (!waiting_.empty() && !full()) engine_.nudge();  // a pass calls them
+  }
+
+  void wait_for_room(Turn& turn) {
+    if (!turn.place_for_room.listed()) waiting_.push_back(turn);
+  }
+  void forget(Turn& turn) { waiting_.remove(turn); }
+  // Who has waited longest, if there is room; null else. One at a time: what that one reads may be all that there is
+  // room for.
+  Turn* next_for_room() { return waiting_.empty() || full() ? nullptr : waiting_.pop_front(); }
+
+ private:
+  static constexpr std::size_t kMax = 64 << 20;
+
+  Engine& engine_;
+  std::size_t bytes_ = 0;
+  base::List<Turn, &Turn::place_for_room> waiting_;
+};
 
 // Messages of one connection that were taken in before there were buffers for them, in order. The newest may still be
 // arriving. Not thread safe.
@@ -20,7 +53,7 @@ class Parked {
     std::uint32_t invalidates = 0;  // the STag that it names, or 0
   };
 
-  explicit Parked(std::size_t& all) : all_(all) {}  // `all`: of all connections; it is kept up to date
+  explicit Parked(ParkedTogether& all) : all_(all) {}
   ~Parked() { clear(); }
   Parked(const Parked&) = delete;
   Parked& operator=(const Parked&) = delete;
@@ -41,13 +74,13 @@ class Parked {
   void drop_oldest() {
     const std::size_t bytes = oldest().bytes.size() + kEach;
     cost_ -= bytes;
-    all_ -= bytes;
     oldest().bytes = {};
     // Moving up those that are left is put off until it is worth it.
     if (++first_ == messages_.size() || first_ >= kMovedUpAt) {
       messages_.erase(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(first_));
       first_ = 0;
     }
+    all_.less(bytes);
   }
   void clear() {
     while (!empty()) drop_oldest();
@@ -60,13 +93,13 @@ class Parked {
 
   void count(std::size_t bytes) {
     cost_ += bytes;
-    all_ += bytes;
+    all_.more(bytes);
   }
 
   std::vector<Message> messages_;
   std::size_t first_ = 0;
   std::size_t cost_ = 0;
-  std::size_t& all_;
+  ParkedTogether& all_;
 };
 
 }  // namespace anydat::nic::soft::iwarp

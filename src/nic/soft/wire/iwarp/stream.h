@@ -63,6 +63,7 @@ class TcpStream final : public Stream {
   bool turn(bool told = false);
   bool receive(bool told = false);  // true if anything came
   bool wants_turn() const { return more_to_read_; }
+  void read_on();  // with its next turn
   void look_for_silence(base::Nanoseconds limit);
   void descriptors_lost();
 
@@ -242,7 +243,7 @@ class TcpStream final : public Stream {
   void end_discarded();
 
   // ---- waiting for buffers (stream_waiting.cc)
-  bool reads_no_more() const;
+  bool reads_no_more();
   void wait_for_buffer(bool solicited);
   bool deliver_invalidating(const Parked::Message& message);
   void be_patient();

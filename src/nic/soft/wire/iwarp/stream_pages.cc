@@ -77,8 +77,7 @@ void TcpStream::targets_brought(bool there) {
   fabric_.engine().cancel_timer(memory_patience_);
   if (there) {
     resume_receiving();
-    more_to_read_ = true;
-    fabric_.come_back(turn_);
+    read_on();
     return;
   }
   base::log(base::LogLevel::warn, "a connection over TCP is cut: memory for what arrives cannot be written any more");
@@ -89,14 +88,12 @@ void TcpStream::targets_brought(bool there) {
     answer_unwanted_ = true;
     queue_pair_.read_failed(WorkStatus::local_protection);
     if (closed_) return;
-    more_to_read_ = true;
-    fabric_.come_back(turn_);
+    read_on();
   } else if (step_ == Step::payload && segment_.opcode == Opcode::atomic_response) {
     answer_unwanted_ = true;
     queue_pair_.atomic_failed(WorkStatus::local_protection);
     if (closed_) return;
-    more_to_read_ = true;
-    fabric_.come_back(turn_);
+    read_on();
   } else if (current_) {
     receives_.fail(*current_, WorkStatus::local_protection);
   } else {
@@ -120,8 +117,7 @@ void TcpStream::give_memory_up() {
   discards_ = true;
   into_ = Into::nothing;
   parked_.clear();
-  more_to_read_ = true;
-  fabric_.come_back(turn_);
+  read_on();
 }
 
 void TcpStream::end_discarded() {

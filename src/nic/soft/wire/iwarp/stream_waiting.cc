@@ -18,22 +18,28 @@ namespace {
 constexpr base::Nanoseconds kPatience = 1'000'000;
 // Of messages without a buffer. What has been read from the socket before that is known comes on top.
 constexpr std::size_t kParkedMax = 1 << 20;
-// The same when many do it.
+// The same when many do it, and all that they keep together is as much as they may (ParkedTogether).
 constexpr std::size_t kParkedByManyMax = 64 << 10;
-constexpr std::size_t kParkedByAllMax = 64 << 20;
 // And when the peer has hung up: the word of how it ends comes behind all that it sent, which is no more than sockets
 // hold.
 constexpr std::size_t kParkedAtEndMax = 16 << 20;
 
 }  // namespace
 
-// Nothing more is read for now.
-bool TcpStream::reads_no_more() const {
+// Nothing more is read for now. Whatever it is for, its end has the reading go on.
+bool TcpStream::reads_no_more() {
   if (stuck_ || awaits_memory_) return true;
   if (parked_.empty()) return false;
   if (hung_up_) return parked_.cost() >= kParkedAtEndMax;
   if (!looks_past_ || parked_.cost() >= kParkedMax) return true;
-  return parked_.cost() >= kParkedByManyMax && fabric_.parked() >= kParkedByAllMax;
+  if (parked_.cost() < kParkedByManyMax || !fabric_.parked().full()) return false;
+  fabric_.parked().wait_for_room(turn_);
+  return true;
+}
+
+void TcpStream::read_on() {
+  more_to_read_ = true;
+  fabric_.come_back(turn_);
 }
 
 // The segment that is arriving begins a message that there is no buffer for.
@@ -114,6 +120,7 @@ void TcpStream::drop_parked() {
   stuck_ = false;
   fabric_.engine().cancel_timer(patience_);
   drop_held();
+  fabric_.parked().forget(turn_);
   parked_.clear();
 }
 
@@ -131,9 +138,7 @@ void TcpStream::resume_receiving() {
   } else if (!stuck_) {
     be_patient();
   }
-  if (closed_ || reads_no_more()) return;
-  more_to_read_ = true;
-  fabric_.come_back(turn_);
+  if (!closed_ && !reads_no_more()) read_on();
 }
 
 // False: there is no buffer for it now.

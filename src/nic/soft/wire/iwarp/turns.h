@@ -17,7 +17,8 @@ struct Turn {
   explicit Turn(TcpStream& whose) : stream(whose) {}
   TcpStream& stream;
   base::ListLinks<Turn> place;
-  bool in_round = false;  // of those that are left of it
+  base::ListLinks<Turn> place_for_room;  // ParkedTogether
+  bool in_round = false;                 // of those that are left of it
 };
 
 // Who is to have a turn: those who stood in line when a round began have theirs in it, in that order; who comes
