@@ -175,27 +175,31 @@ void MpaPeer::ask_read(const ReadRequest& request) {
 }
 
 std::optional<MpaPeer::Segment> MpaPeer::hear_segment() {
-  while (true) {
-    if (!fill(kFrameLengthBytes)) return std::nullopt;
-    const std::size_t bytes = base::load_big<std::uint16_t>(heard_.data());
-    if (!fill(frame_bytes(bytes))) return std::nullopt;
-    const Bytes whole = take(frame_bytes(bytes));
-    if (crc_) {
-      const std::size_t summed = whole.size() - kCrcBytes;
-      EXPECT_EQ(crc32c(0, std::span(whole).first(summed)), load_crc(&whole[summed]));
-    }
-    Segment segment;
-    const auto its = std::span(whole).subspan(kFrameLengthBytes, bytes);
-    if (const auto wrong = parse_segment_header(its, segment.header)) {
-      ADD_FAILURE() << "the library sent a malformed segment: " << describe(*wrong);
-      return std::nullopt;
-    }
-    const auto payload = its.subspan(segment_header_bytes(segment.header.opcode));
-    segment.payload.assign(payload.begin(), payload.end());
+  while (std::optional<Segment> segment = hear_any_segment()) {
     // Writes of no bytes change nothing, and carry what only its like understand.
-    if (segment.header.opcode == Opcode::write && segment.payload.empty()) continue;
-    return segment;
+    if (segment->header.opcode != Opcode::write || !segment->payload.empty()) return segment;
   }
+  return std::nullopt;
+}
+
+std::optional<MpaPeer::Segment> MpaPeer::hear_any_segment() {
+  if (!fill(kFrameLengthBytes)) return std::nullopt;
+  const std::size_t bytes = base::load_big<std::uint16_t>(heard_.data());
+  if (!fill(frame_bytes(bytes))) return std::nullopt;
+  const Bytes whole = take(frame_bytes(bytes));
+  if (crc_) {
+    const std::size_t summed = whole.size() - kCrcBytes;
+    EXPECT_EQ(crc32c(0, std::span(whole).first(summed)), load_crc(&whole[summed]));
+  }
+  Segment segment;
+  const auto its = std::span(whole).subspan(kFrameLengthBytes, bytes);
+  if (const auto wrong = parse_segment_header(its, segment.header)) {
+    ADD_FAILURE() << "the library sent a malformed segment: " << describe(*wrong);
+    return std::nullopt;
+  }
+  const auto payload = its.subspan(segment_header_bytes(segment.header.opcode));
+  segment.payload.assign(payload.begin(), payload.end());
+  return segment;
 }
 
 std::optional<MpaPeer::LastWords> MpaPeer::hear_last_words() {

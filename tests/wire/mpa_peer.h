@@ -74,6 +74,7 @@ class MpaPeer {
   // The next segment that has a meaning: what the library says only to its like is passed over. Nothing if the stream
   // has ended, or none came. A CRC that is wrong fails the test.
   std::optional<Segment> hear_segment();
+  std::optional<Segment> hear_any_segment();  // also what it says to its like
   // The message that ended the stream, whatever else came before it; the stream has ended behind it.
   struct LastWords {
     nic::soft::iwarp::TerminateCode code{};

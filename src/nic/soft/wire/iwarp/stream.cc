@@ -152,6 +152,7 @@ bool TcpStream::turn(bool told) {
     out_of_memory();
     return true;
   }
+  if (owes_word_) confirm();
   or_break([&] { moved |= serve_reads(); });
   if (pump && !closed_) moved |= queue_pair_.pump();
   if (more_to_read_ && !closed_) moved |= receive(told);

@@ -371,10 +371,13 @@ void TcpStream::message_delivered(std::uint64_t length) {
   owes_word_ |= length > kConfirmedAbove && peer_kind() == Peer::ours;
 }
 
+// One word tells of all messages up to its own. While the socket takes nothing it would wait in line in vain, and a
+// peer that does not listen is owed one word, however much it sends: turn() has it said when there is room.
 void TcpStream::confirm() {
-  owes_word_ = false;
   if (closed_) return;
   base::Guard guard(tx_lock_);
+  if (out_.blocked()) return;
+  owes_word_ = false;
   say(Signal::delivered, sends_delivered_);
   push_out();
 }

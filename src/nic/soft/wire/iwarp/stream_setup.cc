@@ -271,7 +271,7 @@ void TcpStream::greet_again() {
   if (phase_ != Phase::greeting || !socket_) return;
   {
     base::Guard guard(tx_lock_);
-    say_hello();
+    if (out_.idle()) say_hello();
     out_.flush();
   }
   set_up_->patience = std::min(2 * set_up_->patience, kGreetingPatienceMax);
