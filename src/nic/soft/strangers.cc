@@ -22,6 +22,8 @@ constexpr std::size_t kShareMax = 4096;
 // An honest peer says what it wants with its first segments, and closes as soon as it is refused.
 constexpr base::Nanoseconds kTimeToTalk = base::kNsPerSecond;
 constexpr base::Nanoseconds kTimeToLeave = 100'000'000;
+// And as soon as it hears that its connection is over, unless it still has to read what came before.
+constexpr base::Nanoseconds kTimeToPart = base::kNsPerSecond;
 
 // Of the whole process.
 constinit std::atomic<std::size_t> all_in_process{0};
@@ -36,7 +38,8 @@ constinit base::AfterFork forget_all([](void* count) { static_cast<std::atomic<s
 Stranger::Stranger(Strangers& all, const Address& source, Stage stage)
     : all_(all), source_(all.number_of(source)), stage_(stage), since_(base::now_ns()) {
   all_.at(stage_).push_back(*this);
-  if (stage_ != Stage::parting) ++all_.count_of_[source_];
+  if (stage_ == Stage::parting) return;
+  ++all_.count_of_[source_];
   all_in_process.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -56,7 +59,8 @@ void Stranger::leave() {
   if (!counted_) return;
   counted_ = false;
   all_.at(stage_).remove(*this);
-  if (stage_ != Stage::parting) --all_.count_of_[source_];
+  if (stage_ == Stage::parting) return;
+  --all_.count_of_[source_];
   // A child that has started anew may see objects of its parent end.
   std::size_t count = all_in_process.load(std::memory_order_relaxed);
   while (count > 0 && !all_in_process.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
@@ -117,6 +121,19 @@ bool Strangers::make_room() {
     if (!victim) return false;
     victim->turn_out();
     victim->leave();
+  }
+  return make_room_of_parting(share);
+}
+
+// They had a descriptor each when they were connections, so no end of one is cut short for the ends of others. But who
+// comes next is to find as many as there were, and not have to wait for as long as they like to take.
+bool Strangers::make_room_of_parting(std::size_t share) {
+  const base::Nanoseconds before = base::now_ns() - kTimeToPart;
+  for (const List& parting = at(Stranger::Stage::parting); parting.size() >= share;) {
+    Stranger& oldest = *parting.front();
+    if (oldest.since_ > before) return false;
+    oldest.turn_out();
+    oldest.leave();
   }
   return true;
 }

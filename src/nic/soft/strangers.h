@@ -54,7 +54,10 @@ class Stranger {
 //
 // For a newcomer beyond the share somebody has to go: of the sources with the most sockets, who has sent nothing and
 // has been there longest; then who has not come to an end for long. An address that calls again and again so drives out
-// itself, and nobody else. With the engine held.
+// itself, and nobody else.
+//
+// Those that were connections have as much again, in each adapter: their peers decide how long they take, within
+// bounds, and are not to keep newcomers out by it. With the engine held.
 class Strangers {
  public:
   Strangers();
@@ -73,6 +76,7 @@ class Strangers {
   static constexpr std::size_t kSources = 1024;
 
   static std::size_t share();
+  bool make_room_of_parting(std::size_t share);
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
   std::uint16_t number_of(const Address& source) const;
   Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before);

@@ -47,9 +47,11 @@ void Farewell::begin() {
   fabric_.engine().set_timer(timer_, patience_.next_look(base::now_ns()));
 }
 
+// What the socket has already, the kernel goes on delivering; a peer that gets no more than that is told by a reset.
 void Farewell::turn_out() {
   if (watched_) fabric_.engine().unwatch(socket_.get(), *this);
   watched_ = false;
+  if (!rest_.idle()) reset_on_close(socket_.get());
   socket_.reset();
   finish();
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A host that calls while many connections have just ended, and their peers do not hang up.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <deque>
+#include <vector>
+
+#include "wire/tcp_test.h"
+
+namespace anydat::test {
+namespace {
+
+using NewcomerClock = std::chrono::steady_clock;
+
+class TcpNewcomer : public TcpTest {
+ protected:
+  TcpNewcomer() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = kDescriptors;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ~TcpNewcomer() override { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+  static constexpr rlim_t kDescriptors = 320;  // a quarter of them for callers
+  static constexpr std::size_t kEnding = 70;
+  static constexpr std::size_t kAsking = 10;
+
+ private:
+  rlimit before_{};
+};
+
+// RFC 5042, section 6: those that were connections have a minute if they only make a little progress, and two seconds
+// without any. Callers have a share of the descriptors of their own.
+TEST_F(TcpNewcomer, IsLetInBesidePeersThatDoNotHangUp) {
+  std::deque<MpaPeer> peers;
+  std::deque<Ep> ends;
+  for (std::size_t i = 0; i < kEnding; ++i) {
+    peers.emplace_back(target.port());
+    ends.push_back(meet(peers.back()));
+  }
+  // Requests that the program takes its time to answer.
+  std::vector<DAT_CR_HANDLE> asking;
+  const auto next_request = [&] {
+    const DAT_EVENT request = expect_event(target.side().requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+    asking.push_back(request.event_data.cr_arrival_event_data.cr_handle);
+  };
+  for (std::size_t i = 0; i < kAsking; ++i) {
+    peers.emplace_back(target.port());
+    peers.back().greet({});
+    next_request();
+  }
+  const auto start = NewcomerClock::now();
+  for (const Ep& ep : ends) {
+    require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+    target.expect_end(ep);
+  }
+  peers.emplace_back(target.port());
+  peers.back().greet({});
+  next_request();
+  EXPECT_LT(NewcomerClock::now() - start, std::chrono::milliseconds(1500)) << "it has waited until they were over";
+  for (const DAT_CR_HANDLE request : asking) require(dat_cr_reject(request), "dat_cr_reject");
+  target.expect_unharmed();
+}
+
+}  // namespace
+}  // namespace anydat::test
