@@ -176,6 +176,7 @@ class TcpStream final : public Stream {
   bool send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
   bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(tx_lock_);
   bool make_room() ANYDAT_REQUIRES(tx_lock_);
+  bool may_ask() const ANYDAT_REQUIRES(tx_lock_);
   void ask_for_answer() ANYDAT_REQUIRES(tx_lock_);
   std::uint64_t line_max(std::size_t header_bytes) const ANYDAT_REQUIRES(tx_lock_);
   bool small_source_there(std::span<const Segment> segments, std::uint64_t length) ANYDAT_REQUIRES(tx_lock_);

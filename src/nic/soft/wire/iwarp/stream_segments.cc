@@ -385,7 +385,7 @@ void TcpStream::confirm() {
 void TcpStream::read_request_ended() {
   ++requests_expected_;
   const ReadRequest request = parse_read_request(std::span(control_).first(kReadRequestBytes));
-  // RDR-11; and what we said we would take (RFC 6581, section 6).
+  // And what we said we would take (RFC 6581, section 6).
   if ((request.bytes > 0 && !serves_more()) || served_.size() > queue_pair_.reads_in()) {
     refuse(ddp_error::kNoBuffer);
     return;
@@ -394,8 +394,11 @@ void TcpStream::read_request_ended() {
   serve_reads();
 }
 
-// Whether the peer may have another Read or atomic operation under way.
+// Whether the peer may have another Read or atomic operation under way. One of our kind keeps the last of those that
+// were offered for Reads of length 0, and has as many as the endpoint takes (RDR-11). Any other may use all of them for
+// what it likes, unless the endpoint takes none (RDR-12).
 bool TcpStream::serves_more() const {
+  if (peer_kind() != Peer::ours) return queue_pair_.reads_in() > 0;
   const auto consumers =
       std::count_if(served_.begin(), served_.end(), [](const Served& read) { return read.is_consumers(); });
   return static_cast<std::size_t>(consumers) < queue_pair_.reads_in();

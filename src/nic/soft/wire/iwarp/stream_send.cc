@@ -255,6 +255,16 @@ bool TcpStream::send_immediate(const SendRequest& message) {
   return true;
 }
 
+// Another one for the program. A peer of our kind takes as many as its endpoint does, and offers one more for Reads of
+// length 0, so that unequal depths are agreed upon (RDR-11). What an endpoint that takes none is asked all the same, it
+// refuses (RDR-12).
+bool TcpStream::may_ask() const {
+  if (asked_.size() >= terms_.reads_out) return false;
+  if (peer_ != Peer::ours || !terms_.reads_known || terms_.reads_out == 1) return true;
+  const auto programs = std::count_if(asked_.begin(), asked_.end(), [](const Asked& asked) { return !asked.ours; });
+  return static_cast<std::size_t>(programs) + 1 < terms_.reads_out;
+}
+
 SendOutcome TcpStream::send_atomic(const ExtendedRequest& message, Progress& progress) {
   if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);
   const Asked asked{sinks_.next(), writes_unasked_, false, kAtomicBytes, true};
@@ -267,7 +277,7 @@ SendOutcome TcpStream::send_atomic(const ExtendedRequest& message, Progress& pro
   std::array<std::byte, kAtomicRequestBytes> payload;
   write_atomic_request(
       {operation, asked.stag, message.remote.key, message.remote.address, message.operand, message.compare}, payload);
-  const bool room = asked_.size() < terms_.reads_out;
+  const bool room = may_ask();
   if (!room || !out_.append(header, payload)) {
     somebody_waits_ = true;  // the next answer wakes it
     if (room) fabric_.come_back(turn_);
@@ -305,7 +315,7 @@ bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
 
 SendOutcome TcpStream::send_read(const SendRequest& message, Progress& progress) {
   if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);  // RDR-12
-  if (asked_.size() >= terms_.reads_out) {
+  if (!may_ask()) {
     somebody_waits_ = true;  // the next answer wakes it
     return SendOutcome::blocked;
   }
