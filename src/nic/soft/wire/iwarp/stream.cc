@@ -86,7 +86,8 @@ TcpStream::~TcpStream() {
 void TcpStream::ready(std::uint32_t events) {
   if (phase_ == Phase::connecting) {
     if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) dialled();
-    return;
+    // Who speaks first may have spoken by now, and epoll tells of it once.
+    if (phase_ != Phase::asking) return;
   }
   if ((events & EPOLLOUT) != 0) {
     bool waits = false;
