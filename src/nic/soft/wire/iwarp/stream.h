@@ -264,7 +264,6 @@ class TcpStream final : public Stream {
   base::UniqueFd socket_;
 
   // With the engine held.
-  Phase phase_ = Phase::idle;
   ConnQual service_ = 0;        // active: the service point that is being asked
   Inquiry* inquiry_ = nullptr;  // where it is
   base::UniqueFd reserved_;     // with the port that the request will come from (EP-CONN-2)
@@ -282,6 +281,7 @@ class TcpStream final : public Stream {
   bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile
   bool discards_ = false;       // which never came: what arrives is heard for how the peer ends
   bool ended_ = false;          // and there is not
+  Phase phase_ = Phase::idle;
   Address remote_{};
   std::uint32_t peer_takes_ = 0;  // as it has told
   base::HiddenOrder order_;       // of what goes through the socket
@@ -307,12 +307,12 @@ class TcpStream final : public Stream {
   base::Mutex tx_lock_;
   Transmitter out_ ANYDAT_GUARDED_BY(tx_lock_);
   Terms terms_ ANYDAT_GUARDED_BY(tx_lock_);
-  Peer peer_ ANYDAT_GUARDED_BY(tx_lock_) = Peer::unknown;  // written with the engine, too, which is enough to read it
   std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(tx_lock_);
   bool may_send_ ANYDAT_GUARDED_BY(tx_lock_) = false;
   bool flush_comes_ ANYDAT_GUARDED_BY(tx_lock_) = false;     // turn() has what is in line go out
   bool in_row_ ANYDAT_GUARDED_BY(tx_lock_) = false;          // what goes out now is pushed out together
   bool somebody_waits_ ANYDAT_GUARDED_BY(tx_lock_) = false;  // a request was told to come again
+  Peer peer_ ANYDAT_GUARDED_BY(tx_lock_) = Peer::unknown;    // written with the engine, too, which is enough to read it
   std::uint64_t last_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which something went out at once
   std::uint64_t sent_at_ ANYDAT_GUARDED_BY(tx_lock_) = 0;    // Engine::ticks()
   std::uint64_t sent_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which the engine has sent so much
@@ -336,7 +336,6 @@ class TcpStream final : public Stream {
   std::size_t payload_bytes_ = 0;
   std::size_t payload_left_ = 0;
   Into into_ = Into::nothing;
-  std::byte* memory_ = nullptr;
   std::array<std::byte, kTerminateBytesMax> control_;
   std::uint32_t sum_ = 0;
   std::array<std::byte, kFrameTrailerBytesMax> trailer_;

@@ -136,7 +136,7 @@ void Transmitter::note_failure(int error) {
     case EPIPE:
       return;
     default:
-      loss_ = error;
+      loss_ = static_cast<std::uint16_t>(error);
   }
 }
 

@@ -84,7 +84,7 @@ class Transmitter {
   bool blocked_ = false;
   bool broken_ = false;
   bool memory_is_gone_ = false;
-  int loss_ = 0;
+  std::uint16_t loss_ = 0;  // an error of errno
   std::uint32_t ulpdu_max_ = 0;
   base::List<Chunk, &Chunk::place> line_;
   Chunk* last_ = nullptr;  // of the line; it may still have room
