@@ -380,19 +380,29 @@ class Counted {
         {side.srq ? "srq_post_recvs" : "post_recvs", post_recvs_at_once}, {"dequeue_many", dequeues_at_once}, false};
   }
 
+  // Some things are looked at anew when they have not been for some milliseconds, which is not what is to be counted;
+  // so another call comes right before those that count.
   void sends(Side& side, const char* kind, int in_a_row, bool counts, const Named& call) {
     settle();
-    const std::uint32_t before = page_.received.load();
-    go({call.function, &side, in_a_row, nullptr, other_.get()}, counts, kind, call.name);
-    take_all(side.request.get(), in_a_row);
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (page_.received.load() - before != static_cast<std::uint32_t>(in_a_row)) {
-      settle();
-      if (std::chrono::steady_clock::now() > deadline) throw tools::Error("Sends do not arrive");
+    for (const bool first : {true, false}) {
+      const int count = first ? 1 : in_a_row;
+      const std::uint32_t before = page_.received.load();
+      go({call.function, &side, count, nullptr, other_.get()}, counts && !first, kind, call.name);
+      take_all(side.request.get(), count);
+      const auto deadline = std::chrono::steady_clock::now() + kPatience;
+      while (page_.received.load() - before != static_cast<std::uint32_t>(count)) {
+        settle();
+        if (std::chrono::steady_clock::now() > deadline) throw tools::Error("Sends do not arrive");
+      }
     }
   }
 
   void messages(Side& side, std::size_t index, const char* kind, int in_a_row, bool counts, const Receiving& calls) {
+    receive(side, index, kind, 1, false, calls);
+    receive(side, index, kind, in_a_row, counts, calls);
+  }
+
+  void receive(Side& side, std::size_t index, const char* kind, int in_a_row, bool counts, const Receiving& calls) {
     settle();
     for (int i = 0; i < in_a_row; ++i) *side.buffer(static_cast<std::size_t>(i)) = std::byte{0};
     go({calls.post.function, &side, in_a_row, nullptr, other_.get()}, counts, kind, calls.post.name);
@@ -415,7 +425,6 @@ class Counted {
   void rdma(Side& side, const char* name, Function* function, const DAT_RMR_TRIPLET& target, int in_a_row,
             bool counts) {
     settle();
-    // Some things are looked at anew when they have not been for some time: that is over before it counts.
     function(side, 1, &target, other_.get());
     take_all(side.request.get(), 1);
     go({function, &side, in_a_row, &target, other_.get()}, counts, "plain", name);

@@ -98,7 +98,7 @@ count() {
         else if (/^cob=/) named(substr($0, 5), objects)
         else if (/^fn=/) {
           current = named(substr($0, 4), functions)
-          by_time = current ~ /Engine::(poll_by_clock|look_by_time)|ShmStream::pages_there|(OwnPages|PeerMemory)::(all_)?there|ResidentPages::(known|hold)|(AccessMap|PageMap)::|Loop::(poll_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::(read|looked)|Poller::ready|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
+          by_time = current ~ /Engine::(poll_by_clock|look_by_time)|ShmStream::pages_there|(OwnPages|PeerMemory)::(all_)?there|ResidentPages::(Known::|known|hold|seen_around|renew_stretch)|LocalRegion::look|(AccessMap|PageMap)::|Loop::(poll_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::(read|looked)|Poller::ready|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
           inside = by_time && current !~ /Engine::poll_by_clock/  # which calls what is not by time, too
         }
         else if (/^cfn=/) callee = named(substr($0, 5), functions)

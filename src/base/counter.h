@@ -11,7 +11,7 @@ namespace anydat::base {
 class Counter {
  public:
   explicit Counter(std::uint64_t start = 0) : value_(start) {}
-  void add(std::uint64_t n = 1) { set(get() + n); }
+  [[gnu::always_inline]] void add(std::uint64_t n = 1) { set(get() + n); }
   void set(std::uint64_t v) { value_.store(v, std::memory_order_relaxed); }
   std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
   // The same where what is counted is to be seen by whoever sees the count.

@@ -130,6 +130,7 @@ void Engine::cancel_timer(Timer& timer) {
 }
 
 bool Engine::run_all(bool just_checked) {
+  clock_.note_moment();
   if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
   const bool progress = loop_.poll_sources(1);
   return look_by_time(just_checked) || progress;

@@ -46,7 +46,11 @@ bool Engine::arm(const Waiter& waiter) {
   // a fence in the peers' fast path (they register for this when they open an adapter).
   base::remote_fence();
   const bool progress = run_all();
-  if (progress) loop_.disarm();
+  if (progress) {
+    loop_.disarm();
+  } else {
+    clock_.stop();
+  }
   unlock();
   return !progress;
 }

@@ -8,6 +8,7 @@ namespace anydat::nic {
 
 PollClock::Pass PollClock::read() {
   const std::uint64_t last = std::exchange(now_, os::ticks(steady_));
+  note_moment(now_);
   const std::uint64_t per_look = ticks_per_look_.load(std::memory_order_relaxed);
   const bool fast = now_ - last < per_look / 8;
   if (fast) unread_ = kUnread;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "nic/moment.h"
 #include "os/processor.h"
 #include "os/ticks.h"
 
@@ -16,7 +17,7 @@ namespace anydat::nic {
 // Reading the clock costs a third of an empty pass, so when passes follow each other fast, the clock is read in every
 // fourth only. A pause after such passes is noticed three passes late.
 //
-// Thread safety: give_way() by any thread; all else by one thread at a time.
+// Thread safety: give_way() and moment() by any thread; all else by one thread at a time.
 class PollClock {
  public:
   // What is dear to look at is looked at that often, as long as anybody polls.
@@ -39,6 +40,20 @@ class PollClock {
   // Everything has been looked at.
   void looked();
 
+  // The time, at most a few milliseconds late, for who has none to read a clock; kNoMoment where nobody looks at one.
+  // As read() has found it, or one of these:
+  std::uint64_t moment() const { return moment_.load(std::memory_order_relaxed); }
+  std::uint64_t note_moment() {
+    const std::uint64_t now = os::ticks(steady_);
+    note_moment(now);
+    return now;
+  }
+  // Nobody polls for now. The next pass reads the clock.
+  void stop() {
+    unread_ = 0;
+    moment_.store(kNoMoment, std::memory_order_relaxed);
+  }
+
   // Whoever else runs on this processor may be the peer that is waited for. Where nobody wants it, it is offered less
   // often. Not with the engine held.
   void give_way();
@@ -49,6 +64,8 @@ class PollClock {
   static constexpr std::uint64_t kTicksAtFirst = 40'000;  // 8 us at 5 GHz
   static constexpr std::uint64_t kTicksPerLookMin = 5'000;
   static constexpr std::uint64_t kTicksPerLookMax = 1'000'000;
+
+  void note_moment(std::uint64_t now) { moment_.store(moment_of(now), std::memory_order_relaxed); }
 
   unsigned unread_ = 0;    // passes until the clock is read again
   bool progress_ = false;  // since it was read
@@ -61,6 +78,7 @@ class PollClock {
   std::atomic<std::uint64_t> ticks_per_look_{kTicksAtFirst};
   std::atomic<std::uint64_t> vain_since_{now_};
   std::atomic<unsigned> stretch_{0};
+  std::atomic<std::uint64_t> moment_{kNoMoment};
 };
 
 }  // namespace anydat::nic

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "absent_buffers.h"
 #include "absent_memory.h"
 #include "neighbour.h"
 #include "payload.h"
@@ -229,68 +230,6 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Transfer::its_send, Transfer::its_receive, Transfer::its_write, Transfer::its_read,
                                      Transfer::our_write, Transfer::our_read)),
     [](const auto& at) { return std::get<0>(at.param).name + "_" + transfer_name(std::get<1>(at.param)); });
-
-// Messages that come into memory of one adapter of this process.
-class AbsentBuffers : public testing::TestWithParam<Wire> {
- protected:
-  static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kBytes = std::size_t{1} << 20;
-
-  void SetUp() override {
-    if (!AbsentMemory::possible()) GTEST_SKIP() << "this system makes no memory absent for the kernel (userfaultfd)";
-    void* const pages = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(pages, MAP_FAILED);
-    ::madvise(pages, kBytes, MADV_NOHUGEPAGE);
-    memory_ = {static_cast<std::byte*>(pages), kBytes};
-    side_.emplace(GetParam());
-    other_side_.emplace(GetParam());
-    here_.emplace(side_->ia, side_->pz, memory_);
-    there_.emplace(other_side_->ia, other_side_->pz, kBytes);
-    fill_message(there_->bytes(), 1, 1);
-    good_.emplace(connect_pair(*side_, *other_side_));
-  }
-  void TearDown() override {
-    good_.reset();
-    here_.reset();
-    there_.reset();
-    side_.reset();
-    other_side_.reset();
-    if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
-  }
-
-  void post(const Connection& connection, DAT_LMR_TRIPLET buffer, std::size_t bytes) {
-    DAT_LMR_TRIPLET source = there_->triplet(0, bytes);
-    require(dat_ep_post_recv(connection.server.get(), 1, &buffer, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
-    require(dat_ep_post_send(connection.client.get(), 1, &source, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
-  }
-  // The first whole page of the other side's memory.
-  std::span<std::byte> page_there() {
-    const auto begin = reinterpret_cast<std::uintptr_t>(there_->bytes().data());
-    return there_->bytes().subspan((begin + kPage - 1) / kPage * kPage - begin).first(kPage);
-  }
-  // Of that.
-  void post_read(std::uint64_t cookie) {
-    DAT_LMR_TRIPLET sink = here_->triplet(0, kPage);
-    const auto offset = static_cast<std::size_t>(page_there().data() - there_->bytes().data());
-    const DAT_RMR_TRIPLET source = there_->remote(offset, kPage);
-    DAT_DTO_COOKIE number;
-    number.as_64 = cookie;
-    require(dat_ep_post_rdma_read(good_->server.get(), 1, &sink, number, &source, DAT_COMPLETION_DEFAULT_FLAG),
-            "dat_ep_post_rdma_read");
-  }
-  void expect_arrival(std::size_t offset, std::size_t bytes) {
-    expect_completion(side_->recv.get());
-    expect_completion(other_side_->request.get());
-    EXPECT_TRUE(std::ranges::equal(memory_.subspan(offset, bytes), there_->bytes().first(bytes)));
-  }
-
-  std::span<std::byte> memory_;
-  std::optional<Side> side_;
-  std::optional<Side> other_side_;
-  std::optional<Lmr> here_;
-  std::optional<Lmr> there_;
-  std::optional<Connection> good_;
-};
 
 // As a program does that tries again and again after each time-out.
 TEST_P(AbsentBuffers, OneThatNeverComesHoldsUpNoOtherHoweverOftenItIsAskedFor) {
@@ -527,70 +466,6 @@ TEST_P(AbsentBuffers, ThatAreUnmappedFailTheReadThatIsToBringThere) {
   expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
 }
 
-// Small ones are put in place by another way.
-class AbsentSmallBuffers : public AbsentBuffers {
- protected:
-  static constexpr std::size_t kSmall = 64;
-  void SetUp() override {
-    if (GetParam().name != "tcp") GTEST_SKIP() << "small messages over shared memory are copied when they come";
-    AbsentBuffers::SetUp();
-    if (!IsSkipped()) connection_.emplace(connect_pair(*side_, *other_side_));
-  }
-  void TearDown() override {
-    connection_.reset();
-    AbsentBuffers::TearDown();
-  }
-  std::optional<Connection> connection_;
-};
-
-TEST_P(AbsentSmallBuffers, AreWaitedForAndTheNextMessagesBehindThem) {
-  constexpr std::size_t kElsewhere = kBytes / 2;
-  AbsentMemory absent(memory_.first(kPage));
-  post(*connection_, here_->triplet(0, kSmall), kSmall);
-  post(*connection_, here_->triplet(kElsewhere, kSmall), kSmall);
-  for (int i = 0; i < 2; ++i) expect_completion(other_side_->request.get());
-  post(*good_, here_->triplet(2 * kElsewhere - kPage, kSmall), kSmall);
-  EXPECT_EQ(expect_completion(side_->recv.get()).ep_handle, good_->server.get());
-  expect_completion(other_side_->request.get());
-  absent.fill(there_->bytes().first(kPage));
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(expect_completion(side_->recv.get()).ep_handle, connection_->server.get());
-  }
-  for (const std::size_t offset : {std::size_t{0}, kElsewhere}) {
-    EXPECT_TRUE(std::ranges::equal(memory_.subspan(offset, kSmall), there_->bytes().first(kSmall)));
-  }
-}
-
-// The word of it comes behind what cannot be put in place.
-TEST_P(AbsentSmallBuffers, LetTheEndOfThePeerBeHeard) {
-  const AbsentMemory absent(memory_.first(kPage));
-  post(*connection_, here_->triplet(0, kSmall), kSmall);
-  expect_completion(other_side_->request.get());
-  ASSERT_THAT(connection_->client.free(), Succeeds());
-  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
-  expect_completion(side_->recv.get(), DAT_DTO_ERR_FLUSHED);
-}
-
-// It has said that all was sent, but not all of it has been delivered.
-TEST_P(AbsentSmallBuffers, BreakTheConnectionOfAPeerThatLeavesInOrder) {
-  const AbsentMemory absent(memory_.first(kPage));
-  post(*connection_, here_->triplet(0, kSmall), kSmall);
-  expect_completion(other_side_->request.get());
-  ASSERT_THAT(dat_ep_disconnect(connection_->client.get(), DAT_CLOSE_GRACEFUL_FLAG), Succeeds());
-  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
-  expect_completion(side_->recv.get(), DAT_DTO_ERR_FLUSHED);
-}
-
-TEST_P(AbsentSmallBuffers, ThatAreUnmappedEndTheirConnectionAlone) {
-  ASSERT_EQ(::munmap(memory_.data(), kPage), 0);
-  post(*connection_, here_->triplet(0, kSmall), kSmall);
-  expect_completion(side_->recv.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
-  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
-  post(*good_, here_->triplet(kBytes / 2, kSmall), kSmall);
-  expect_completion(side_->recv.get());
-}
-
-INSTANTIATE_TEST_SUITE_P(Wires, AbsentSmallBuffers, testing::ValuesIn(all_wires()), wire_name);
 INSTANTIATE_TEST_SUITE_P(Wires, AbsentBuffers, testing::ValuesIn(all_wires()), wire_name);
 
 }  // namespace

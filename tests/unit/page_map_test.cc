@@ -214,6 +214,59 @@ TEST_F(ResidentPagesTest, HoldNoPageThatMayNotBeWritten) {
   EXPECT_TRUE(pages_.hold(0, {memory_.address(0), 8 * os::kPageBytes}, false, now_));
 }
 
+// At a glance: what a look has found, and only for as long as it holds.
+TEST_F(ResidentPagesTest, AreSeenWhereTheyHaveBeenLookedAt) {
+  const std::uint64_t moment = nic::moment_of(now_);
+  nic::soft::ResidentPages::Stretch stretch;
+  const nic::soft::ResidentPages::Range range{memory_.address(0) + 100, os::kPageBytes};  // of two pages
+  EXPECT_FALSE(pages_.seen(range, true, moment, stretch));
+  std::memset(memory_.at(0), 1, 100 * os::kPageBytes);
+  EXPECT_FALSE(pages_.seen(range, true, moment, stretch));
+  ASSERT_TRUE(pages_.hold(0, range, true, now_));
+  EXPECT_TRUE(pages_.seen(range, true, moment, stretch));
+  EXPECT_TRUE(stretch.holds({memory_.address(0), 100 * os::kPageBytes}));
+  EXPECT_FALSE(stretch.holds({memory_.address(0), 100 * os::kPageBytes + 1}));
+  EXPECT_FALSE(stretch.holds({memory_.address(0) - 1, 2}));
+  EXPECT_FALSE(stretch.holds({memory_.address(0), 1}, moment + 1));
+  for (const std::uint64_t near : {moment - 1, moment + 15}) EXPECT_TRUE(pages_.seen(range, true, near, stretch));
+  for (const std::uint64_t far : {moment - 2, moment + 16, nic::kNoMoment}) {
+    EXPECT_FALSE(pages_.seen(range, true, far, stretch));
+  }
+  EXPECT_FALSE(pages_.seen({memory_.address(99), os::kPageBytes + 1}, true, moment, stretch));
+}
+
+// Reading says nothing of writing, but writing of reading.
+TEST_F(ResidentPagesTest, AreSeenForReadingAndForWriting) {
+  const std::uint64_t moment = nic::moment_of(now_);
+  const nic::soft::ResidentPages::Range range{memory_.address(0), 8};
+  nic::soft::ResidentPages::Stretch reads, writes;
+  std::memset(memory_.at(0), 1, os::kPageBytes);
+  ASSERT_TRUE(pages_.hold(0, range, false, now_));
+  EXPECT_TRUE(pages_.seen(range, false, moment, reads));
+  EXPECT_FALSE(pages_.seen(range, true, moment, writes));
+  ASSERT_TRUE(pages_.hold(0, range, true, now_));
+  EXPECT_TRUE(pages_.seen(range, true, moment, writes));
+  EXPECT_TRUE(pages_.seen(range, false, moment, reads));
+}
+
+TEST_F(ResidentPagesTest, AStretchIsRenewedOrHoldsNothing) {
+  const std::uint64_t moment = nic::moment_of(now_);
+  const nic::soft::ResidentPages::Range range{memory_.address(0), 8};
+  nic::soft::ResidentPages::Stretch stretch;
+  pages_.renew(stretch, true, moment);
+  EXPECT_FALSE(stretch.holds(range));
+  std::memset(memory_.at(0), 1, os::kPageBytes);
+  ASSERT_TRUE(pages_.hold(0, range, true, now_));
+  ASSERT_TRUE(pages_.seen(range, true, moment, stretch));
+  pages_.renew(stretch, true, moment + 3);
+  EXPECT_TRUE(stretch.holds(range));
+  pages_.renew(stretch, true, nic::kNoMoment);
+  EXPECT_FALSE(stretch.holds(range));
+  ASSERT_TRUE(pages_.seen(range, true, moment, stretch));
+  pages_.renew(stretch, true, moment + 16);
+  EXPECT_FALSE(stretch.holds(range));
+}
+
 // A process is then no longer found by its number.
 TEST(FaultInTest, AccessesBringPagesAfterTheFirstThreadHasEnded) {
   const pid_t child = ::fork();

@@ -30,6 +30,27 @@ void poll_for_a_while(PollClock& clock) {
   for (const base::Nanoseconds end = base::now_ns() + 20 * PollClock::kLookEvery; base::now_ns() < end;) pass(clock);
 }
 
+TEST(PollClock, TellsAMomentWhileAnybodyPolls) {
+  PollClock clock;
+  EXPECT_EQ(clock.moment(), kNoMoment);
+  const auto is_now = [&] {
+    const std::uint64_t now = moment_of(os::ticks(os::has_steady_counter()));
+    return ((now - clock.moment()) & kMomentMask) <= 1;
+  };
+  poll_for_a_while(clock);
+  EXPECT_TRUE(is_now());
+  pass_time(20'000'000);
+  EXPECT_FALSE(is_now());
+  clock.note_moment();
+  EXPECT_TRUE(is_now());
+  poll_for_a_while(clock);
+  clock.stop();
+  EXPECT_EQ(clock.moment(), kNoMoment);
+  EXPECT_FALSE(clock.begin_unread_pass()) << "after a pause nobody knows the time";
+  clock.read();
+  EXPECT_TRUE(is_now());
+}
+
 TEST(PollClock, WhoPollsFastLooksByTimeRarely) {
   PollClock clock;
   poll_for_a_while(clock);

@@ -83,7 +83,12 @@ class ReceiveSide {
     return deliver_straight(bytes, length, solicited) || deliver_otherwise(bytes, length, solicited);
   }
   // The same if it is as nearly all are: false may also mean that nothing has happened.
-  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited);
+  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited) {
+    return deliver_straight(bytes, length, solicited, [](const Segment&) { return true; });
+  }
+  // And if `there(piece)`, of its memory.
+  template <typename There>
+  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited, There&& there);
   // The same of immediate data, behind a Write of that length, which is in place.
   bool deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited);
   // Whether a message of this length fits the next receive; true also if there is none yet.
@@ -92,6 +97,11 @@ class ReceiveSide {
   const Segment* next_piece() {
     const ReceivePool::Slot* const next = pool().next();
     return next && next->segment_count == 1 ? &next->first() : nullptr;
+  }
+  // The memory of the next receive; empty also if there is none.
+  std::span<const Segment> next_buffer() {
+    const ReceivePool::Slot* const next = pool().next();
+    return next ? next->all() : std::span<const Segment>();
   }
   // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
@@ -211,13 +221,15 @@ inline Event ReceiveSide::arrival(const PostedReceive& receive, std::uint64_t le
   return event;
 }
 
-inline bool ReceiveSide::deliver_straight(const std::byte* bytes, std::size_t length, bool solicited) {
+template <typename There>
+[[gnu::always_inline]] inline bool ReceiveSide::deliver_straight(const std::byte* bytes, std::size_t length,
+                                                                 bool solicited, There&& there) {
   if (!straight_.queue) [[unlikely]]
     return false;
   ReceivePool& pool = *straight_.pool;
   const ReceivePool::Slot* const receive = pool.anybody_waits() ? nullptr : pool.next();
   if (!receive || receive->segment_count != 1 || length > receive->first().length ||
-      !still_checked(*receive, straight_.zone)) [[unlikely]] {
+      !still_checked(*receive, straight_.zone) || !there({0, 0, receive->first().address, length})) [[unlikely]] {
     return false;
   }
   copy_message(reinterpret_cast<std::byte*>(receive->first().address), bytes, length);

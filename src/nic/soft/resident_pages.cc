@@ -2,6 +2,7 @@
 #include "nic/soft/resident_pages.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <new>
 #include <optional>
@@ -13,30 +14,11 @@ namespace anydat::nic::soft {
 
 namespace {
 
-// Of a word: the number of a page or a run, a bit for writing, and a time in units of up to a millisecond. The time comes
-// round after a minute or more, when a page that has not been used since may pass for one that has.
-constexpr int kTimeBits = 18;
-constexpr int kUnitBits = 20;
-constexpr std::uint64_t kUnitsForUs = 1;  // so long after it has been seen, and for the rest of that unit
-constexpr std::uint64_t kUnitsForTheKernel = 15;
-constexpr std::uint64_t kTimeMask = (std::uint64_t{1} << kTimeBits) - 1;
-constexpr std::uint64_t kForWriting = std::uint64_t{1} << kTimeBits;
-
 constexpr std::uint64_t kAhead = 1 << 20;
+constexpr std::uint64_t kStretchPages = 128;
 
 // Until the next attempt where the system had no room for the descriptor.
 constexpr std::uint64_t kOpenRetry = 10'000'000;
-
-constexpr std::uint64_t time_of(std::uint64_t now) {
-  return (now >> kUnitBits) & kTimeMask;
-}
-constexpr std::uint64_t word_of(std::uint64_t number, bool to_write, std::uint64_t time) {
-  return number << (kTimeBits + 1) | (to_write ? kForWriting : 0) | time;
-}
-constexpr bool covers(std::uint64_t word, std::uint64_t number, bool to_write, std::uint64_t time, std::uint64_t units) {
-  return word >> (kTimeBits + 1) == number && (!to_write || (word & kForWriting) != 0) &&
-         ((time - word) & kTimeMask) <= units;
-}
 
 }  // namespace
 
@@ -68,27 +50,29 @@ std::uint64_t ResidentPages::Known::seen_until(std::uint64_t page, std::uint64_t
                                                std::uint64_t units) const {
   while (page < end) {
     const std::uint64_t run = page / kPagesOfRun;
-    if (covers(runs[run % kRuns].load(std::memory_order_relaxed), run, to_write, time, units)) {
-      page = (run + 1) * kPagesOfRun;
-    } else if (covers(pages[page % kPages].load(std::memory_order_relaxed), page, to_write, time, units)) {
-      ++page;
-    } else {
-      return page;
-    }
+    const std::uint64_t seen = word(run, to_write).load(std::memory_order_relaxed) ^ word_of(run, 0, 0);
+    if (seen >> kRunShift != 0 || ((time - seen) & kMomentMask) > units) return page;
+    const std::uint64_t missing = ~(seen >> kPagesShift) & kAllPages & ~std::uint64_t{0} << page % kPagesOfRun;
+    if (missing != 0) return std::min(end, run * kPagesOfRun + static_cast<std::uint64_t>(std::countr_zero(missing)));
+    page = (run + 1) * kPagesOfRun;
   }
   return end;
 }
 
 void ResidentPages::Known::note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time) {
   while (page < end) {
-    if (page % kPagesOfRun == 0 && end - page >= kPagesOfRun) {
-      const std::uint64_t run = page / kPagesOfRun;
-      runs[run % kRuns].store(word_of(run, to_write, time), std::memory_order_relaxed);
-      page += kPagesOfRun;
-    } else {
-      pages[page % kPages].store(word_of(page, to_write, time), std::memory_order_relaxed);
-      ++page;
+    const std::uint64_t run = page / kPagesOfRun;
+    const std::uint64_t next = std::min(end, (run + 1) * kPagesOfRun);
+    const std::uint64_t pages = kAllPages >> (kPagesOfRun - (next - page)) << page % kPagesOfRun;
+    // What can be written can be read.
+    for (std::size_t table = 0; table < (to_write ? words.size() : 1); ++table) {
+      std::atomic<std::uint64_t>& word = words[table][run % kRuns];
+      const std::uint64_t fresh = word_of(run, pages, time);
+      const std::uint64_t old = word.load(std::memory_order_relaxed);
+      const bool same = ((old ^ fresh) & ~(kAllPages << kPagesShift)) == 0;
+      word.store(same ? old | fresh : fresh, std::memory_order_relaxed);
     }
+    page = next;
   }
 }
 
@@ -96,8 +80,8 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
   if (range.length == 0) return true;
   Known* const known = this->known(thread, now);
   if (!known || !known->told) return true;
-  const std::uint64_t time = time_of(now);
-  const std::uint64_t units = by == CopiedBy::kernel ? kUnitsForTheKernel : kUnitsForUs;
+  const std::uint64_t time = moment_of(now);
+  const std::uint64_t units = by == CopiedBy::us ? kUnitsForUs : kUnitsForOthers;
   const std::uint64_t end = (range.address + range.length - 1) / os::kPageBytes + 1;
   const std::uint64_t page = known->seen_until(range.address / os::kPageBytes, end, to_write, time, units);
   if (page == end) return true;
@@ -111,6 +95,25 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
   if (seen < end) return false;
   known->note(page, seen, to_write, time);
   return true;
+}
+
+bool ResidentPages::seen_around(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const {
+  const Known* const known = known_.load(std::memory_order_acquire);
+  if (!known || moment == kNoMoment) return false;
+  if (!known->told) {
+    stretch = {moment, 0, ~std::uint64_t{0}};
+    return true;
+  }
+  const std::uint64_t page = range.address / os::kPageBytes;
+  // Who has looked may have read the clock a moment later.
+  const std::uint64_t until = known->seen_until(page, page + kStretchPages, to_write, moment + 1, kUnitsForOthers + 1);
+  if (until * os::kPageBytes < range.address + range.length) return false;
+  stretch = {moment, page * os::kPageBytes, (until - page) * os::kPageBytes};
+  return true;
+}
+
+void ResidentPages::renew_stretch(Stretch& stretch, bool to_write, std::uint64_t moment) const {
+  if (stretch.length == 0 || !seen_around({stretch.address, 1}, to_write, moment, stretch)) stretch = {moment, 0, 0};
 }
 
 }  // namespace anydat::nic::soft

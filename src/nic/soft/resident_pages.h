@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "nic/moment.h"
 #include "os/memory_map.h"
 #include "os/page_map.h"
 
@@ -28,33 +29,73 @@ class ResidentPages {
   };
   // Who is to touch the pages. The kernel waits for a page that has gone meanwhile, or says that it may not be used; an
   // instruction of ours would end the process. So what has been seen counts for some milliseconds with the one, and for
-  // about one with the other.
-  enum class CopiedBy : std::uint8_t { us, kernel };
+  // about one with the other, unless it is a short message: looking that often would cost more than they do.
+  enum class CopiedBy : std::uint8_t { us, us_in_short, kernel };
   // False: some of its pages are not there, or are this process's own and may not be read, or written. `thread` is one
   // of the process (os::PageMap), always the same. Where the kernel does not tell, all are taken to be there; and so
   // they are while the system has no room for the descriptors that it takes, which is tried again. `now`: of any clock
   // that takes one to some millions of steps for a millisecond, always the same.
   bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us);
 
+  // Memory that seen() has answered for, so that what is near costs next to nothing. Each for one thread at a time, and
+  // for reading or for writing.
+  struct Stretch {
+    std::uint64_t moment = ~std::uint64_t{0};
+    std::uint64_t address = 0;
+    std::uint64_t length = 0;
+    bool holds(const Range& range) const {
+      const std::uint64_t offset = range.address - address;
+      return offset <= length && range.length <= length - offset;
+    }
+    bool holds(const Range& range, std::uint64_t now) const { return moment == now && holds(range); }
+  };
+  // Whether they have been seen some milliseconds before `moment` (nic/moment.h). For short messages: without a system
+  // call, so false says nothing, and hold() is to be asked. Requires: `thread` has been 0 always.
+  bool seen(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const {
+    if (stretch.holds(range, moment)) [[likely]]
+      return true;
+    return seen_around(range, to_write, moment, stretch);
+  }
+  // What of the stretch holds at this moment; it may be nothing.
+  void renew(Stretch& stretch, bool to_write, std::uint64_t moment) const {
+    if (stretch.moment != moment) [[unlikely]]
+      renew_stretch(stretch, to_write, moment);
+  }
+
  private:
-  // A message of many pages is looked up by runs of them, which reach farther than a program has bytes under way to one
-  // peer; what is not of a whole run by its pages.
+  // Pages are remembered by runs of them, which reach farther than a program has bytes under way to one peer.
   static constexpr std::uint64_t kPagesOfRun = 16;
-  static constexpr std::size_t kRuns = 2048;
-  static constexpr std::size_t kPages = 2048;
+  static constexpr std::uint64_t kRuns = 2048;
+  static constexpr std::uint64_t kUnitsForUs = 1;  // so long after it has been seen, and for the rest of that unit
+  static constexpr std::uint64_t kUnitsForOthers = 15;
+
+  // A word for all runs with the same rest of their number by kRuns: which one it is, which of its pages have been
+  // seen, and when. That comes round after a minute or more: a run that has not been used since may pass for one that
+  // has.
+  static constexpr int kPagesShift = kMomentBits;
+  static constexpr int kRunShift = kPagesShift + kPagesOfRun;
+  static constexpr std::uint64_t kAllPages = (std::uint64_t{1} << kPagesOfRun) - 1;
+  static constexpr std::uint64_t word_of(std::uint64_t run, std::uint64_t pages, std::uint64_t when) {
+    return run / kRuns << kRunShift | pages << kPagesShift | when;
+  }
+
   struct Known {
     os::PageMap map;
     os::AccessMap access;  // of this process
     bool told = false;     // what is there
-    // Each one run or page, what it may be used for, and when; looked for by its number alone. 0: none.
-    std::array<std::atomic<std::uint64_t>, kRuns> runs{};
-    std::array<std::atomic<std::uint64_t>, kPages> pages{};
+    // For reading, and for writing.
+    std::array<std::array<std::atomic<std::uint64_t>, kRuns>, 2> words{};
 
+    const std::atomic<std::uint64_t>& word(std::uint64_t run, bool to_write) const {
+      return words[to_write ? 1 : 0][run % kRuns];
+    }
     std::uint64_t seen_until(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time,
                              std::uint64_t units) const;
     void note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time);
   };
   Known* known(pid_t thread, std::uint64_t now);
+  bool seen_around(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const;
+  void renew_stretch(Stretch& stretch, bool to_write, std::uint64_t moment) const;
 
   std::atomic<Known*> known_{nullptr};  // made when first needed
   std::atomic<std::uint64_t> open_again_{0};

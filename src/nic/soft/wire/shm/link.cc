@@ -254,6 +254,8 @@ bool Link::poll() {
 }
 
 bool Link::receive() {
+  SoftAdapter& adapter = fabric_.adapter();
+  adapter.resident_pages().renew(fabric_.arrivals_seen(), true, adapter.engine().moment());
   CellView view;
   int count = 0;
   while (count < kMessagesPerPoll && !dead_) {
@@ -281,7 +283,7 @@ bool Link::receive() {
     ++count;
     if (rx_.unpublished() >= kPublishEvery) publish_consumed();
   }
-  fabric_.adapter().batch().flush();
+  adapter.batch().flush();
   if (owing_) [[unlikely]]
     tell_done();
   if (rx_.unpublished() > 0) {

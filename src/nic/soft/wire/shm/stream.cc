@@ -24,6 +24,9 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
       receives_(queue_pair.receives()),
+      engine_(fabric.engine()),
+      resident_pages_(fabric.adapter().resident_pages()),
+      arrivals_seen_(fabric.arrivals_seen()),
       own_pages_(
           fabric.adapter(), [this] { link_->come_back(*this); },
           [this](const OwnPages::Brought& news) { own_pages_brought(news); }),
@@ -45,6 +48,8 @@ ShmStream::~ShmStream() {
 void ShmStream::own_pages_brought(const OwnPages::Brought& news) {
   if (closed_) return;
   if (!news.there) news.to_write ? fail_written(news.address) : fail_read(news.address);
+  // Also where the link has gone since, and has no turns any more.
+  if (!closed_) or_break([this] { place_held(); });
   // Others may have wanted memory meanwhile.
   if (!closed_) link_->come_back(*this);
 }
@@ -70,7 +75,11 @@ void ShmStream::fail_read(std::uint64_t address) {
 void ShmStream::fail_written(std::uint64_t address) {
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
-    receives_.fail(*large.message, WorkStatus::local_protection);
+    const auto fail = [&] {
+      receives_.fail(*large.message, WorkStatus::local_protection);
+      return true;
+    };
+    large.held ? deliver_completed(fail) : fail();
     return;
   }
   if (!queue_pair_.fail_blocked(address, true, WorkStatus::local_protection)) fail_served(address, true);
@@ -408,7 +417,8 @@ void ShmStream::link_lost(WorkStatus why) {
     return;
   }
   // A peer that closed in order may be gone before we have had buffers for all it sent: that is still to be delivered.
-  if (queue_pair_.peer_closing() && holds_messages() && receives_.incoming_count() == 0) return;
+  const bool all_here = std::all_of(large_.begin(), large_.end(), [](const Large& it) { return it.done || it.held; });
+  if (queue_pair_.peer_closing() && holds_messages() && all_here) return;
   closed_ = true;
   parked_.clear();
   queue_pair_.peer_lost(why);

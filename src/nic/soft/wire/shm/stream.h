@@ -51,15 +51,16 @@ class ShmStream final : public Stream {
   void resume_receiving() override;
   bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
-  bool holds_messages() const override { return !parked_.empty(); }
+  bool holds_messages() const override { return !parked_.empty() || !large_.empty(); }
   bool memory_changed() override;
   bool let_go() override;
   void close(CloseReason reason) override;
 
   // For the link and the fabric.
   bool arrived(const CellView& view);  // false: malformed, as are the others
-  // The same of a small message if it is as nearly all are: false may also mean that nothing has happened.
-  bool arrived_straight(const CellView& view) {
+  // The same of a small message if it is as nearly all are: false may also mean that nothing has happened. Requires:
+  // what has been seen of the memory for arrivals has been renewed.
+  [[gnu::always_inline]] bool arrived_straight(const CellView& view) {
     return connected() && !closed_ && parked_.empty() && receives_.incoming_count() == 0 &&
            view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view);
   }
@@ -105,8 +106,9 @@ class ShmStream final : public Stream {
     std::uint32_t sequence;
     Way way;
     bool done = false;
-    bool granted = false;  // when it comes in pieces
-    MemoryBody memory{};   // the sender's for a pull; ours, with our leaf, for a push
+    bool granted = false;                 // when it comes in pieces
+    MemoryBody memory{};                  // the sender's for a pull; ours, with our leaf, for a push
+    std::unique_ptr<std::byte[]> held{};  // a small one, which waits for its buffer's pages
   };
 
   // A Read of the peer that it cannot do itself, or an atomic operation, which it never does.
@@ -129,6 +131,7 @@ class ShmStream final : public Stream {
   void deliver_parked();
 
   // Sending: stream_send.cc
+  bool small_source_there(const SendRequest& message);
   template <CellKind kind>
   SendOutcome send_inline(const SendRequest& message, Progress& progress);
   SendOutcome announce(std::uint64_t number, const SendRequest& message);
@@ -216,7 +219,9 @@ class ShmStream final : public Stream {
   bool message_arrived(const CellView& view);
   bool announce_arrived(const CellView& view);
   bool immediate_arrived(const CellView& view);
-  bool deliver_invalidating(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key);
+  bool deliver_small(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key);
+  bool next_buffer_there(std::size_t length);
+  void place_held();
   bool may_begin(std::uint64_t length, std::uint32_t invalidates);
   bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
   Incoming* begin(std::uint64_t length, bool solicited, std::uint32_t invalidates);
@@ -237,8 +242,13 @@ class ShmStream final : public Stream {
     const SoftQueuePair::State state = queue_pair_.state();
     return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
   }
-  bool deliver_straight(const CellView& view) {
-    if (!receives_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0)) return false;
+  // Whether memory of this side can be touched, at a glance.
+  bool seen_lately(const nic::Segment& memory, bool to_write, ResidentPages::Stretch& stretch) const {
+    return resident_pages_.seen({memory.address, memory.length}, to_write, engine_.moment(), stretch);
+  }
+  [[gnu::always_inline]] bool deliver_straight(const CellView& view) {
+    const auto there = [this](const nic::Segment& to) { return arrivals_seen_.holds({to.address, to.length}); };
+    if (!receives_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0, there)) return false;
     delivered(view.cells);
     return true;
   }
@@ -257,6 +267,9 @@ class ShmStream final : public Stream {
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
   ReceiveSide& receives_;  // its receiving side
+  Engine& engine_;         // the adapter's, as the next
+  ResidentPages& resident_pages_;
+  ResidentPages::Stretch& arrivals_seen_;  // with the engine
   std::shared_ptr<Link> link_;
   std::size_t link_index_ = 0;  // for the link, as the next
   Link::Turn turn_{*this};
@@ -291,6 +304,7 @@ class ShmStream final : public Stream {
     }
   };
   SeenPages seen_pages_;
+  ResidentPages::Stretch sends_seen_;  // small Sends
   // The region of the peer that it has put Writes of this side into, and where it is for the peer: as rdma_unmapped().
   // Now and then one looks again whether there is a better way.
   struct PutLane {

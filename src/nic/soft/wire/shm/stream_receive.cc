@@ -37,10 +37,7 @@ bool ShmStream::message_arrived(const CellView& view) {
   if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   const bool next = parked_.empty() && receives_.incoming_count() == 0;
-  const auto deliver = [&] {
-    return key != 0 ? deliver_invalidating(view.body, view.length, solicited, key)
-                    : receives_.deliver(view.body, view.length, solicited);
-  };
+  const auto deliver = [&] { return deliver_small(view.body, view.length, solicited, key); };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
     return true;
@@ -141,16 +138,64 @@ Incoming* ShmStream::begin(std::uint64_t length, bool solicited, std::uint32_t i
   return message;
 }
 
-// A small message that takes a window back. It completes as a large one does, since it may have to wait for the peer to
-// let go of that. False: there is no buffer for it now.
-bool ShmStream::deliver_invalidating(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key) {
+// A message that is wholly here, when no other is arriving. False: there is no buffer for it now. One that takes a
+// window back completes as a large one does, since it may have to wait for the peer to let go of that; and so does one
+// whose buffer is not in memory.
+bool ShmStream::deliver_small(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key) {
+  if (key == 0 && next_buffer_there(length)) [[likely]]
+    return receives_.deliver(bytes, length, solicited);
   fabric_.adapter().batch().flush();
   Incoming* message = begin(length, solicited, key);
   if (!message) return queue_pair_.broken();
+  Large small{message, 0, Large::Way::pieces, false, true, {}};
+  if (!own_pages_.there(message->buffer.all(), {0, length}, length, true, OwnPages::CopiedBy::us_in_short)) {
+    small.held.reset(new std::byte[length]);
+    std::memcpy(small.held.get(), bytes, length);
+    large_.push_back(std::move(small));
+    own_pages_.bring();
+    return true;
+  }
   if (!receives_.place(*message, bytes, length)) return true;
-  large_.push_back({message, 0, Large::Way::pieces, true, true, {}});
+  small.done = true;
+  large_.push_back(std::move(small));
   complete_large();
   return true;
+}
+
+// Whether the next receive can be written, as far as `length` goes; true also if there is none.
+bool ShmStream::next_buffer_there(std::size_t length) {
+  const std::span<const nic::Segment> buffer = receives_.next_buffer();
+  const auto seen = [&] {
+    return buffer.size() == 1 && length <= buffer.front().length &&
+           seen_lately({0, 0, buffer.front().address, length}, true, arrivals_seen_);
+  };
+  if (seen()) [[likely]]
+    return true;
+  const std::uint64_t now = engine_.note_moment();
+  std::uint64_t left = length;
+  for (const nic::Segment& segment : buffer) {
+    const std::uint64_t part = std::min(left, segment.length);
+    if (!resident_pages_.hold(0, {segment.address, part}, true, now, ResidentPages::CopiedBy::us_in_short))
+      return false;
+    left -= part;
+  }
+  seen();  // from now on, with what is near
+  return true;
+}
+
+void ShmStream::place_held() {
+  if (large_.empty() || !large_.front().held) return;
+  Large& small = large_.front();
+  Incoming& message = *small.message;
+  if (!own_pages_.there(message.buffer.all(), {0, message.length}, message.length, true,
+                        OwnPages::CopiedBy::us_in_short)) {
+    own_pages_.bring();
+    return;
+  }
+  const std::unique_ptr<std::byte[]> bytes = std::move(small.held);
+  if (!receives_.place(message, bytes.get(), message.length)) return;
+  small.done = true;
+  finish_large();
 }
 
 ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& large) {
@@ -248,7 +293,7 @@ void ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
 
 void ShmStream::part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count) {
   const auto large = std::find_if(large_.begin(), large_.end(), [&](const Large& entry) {
-    return entry.sequence == sequence && entry.way == Large::Way::pieces && !entry.done;
+    return entry.sequence == sequence && entry.way == Large::Way::pieces && !entry.done && !entry.held;
   });
   if (large == large_.end() || !large->granted || count > large->message->length - large->message->placed) {
     violated("it sent bytes that nobody asked for");
@@ -366,10 +411,7 @@ void ShmStream::deliver_parked() {
     }
     const auto deliver = [&] {
       if (message.immediate) return receives_.deliver_immediate(message.length, message.value, message.solicited);
-      if (message.invalidates != 0) {
-        return deliver_invalidating(message.bytes.get(), message.length, message.solicited, message.invalidates);
-      }
-      return receives_.deliver(message.bytes.get(), message.length, message.solicited);
+      return deliver_small(message.bytes.get(), message.length, message.solicited, message.invalidates);
     };
     const bool taken = message.announcement
                            ? accept_announced(*message.announcement, message.sequence, message.solicited)

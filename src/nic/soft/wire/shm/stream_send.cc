@@ -18,6 +18,13 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 
 }  // namespace
 
+inline bool ShmStream::small_source_there(const SendRequest& message) {
+  if (message.segments.size() == 1 && seen_lately(message.segments.front(), false, sends_seen_)) [[likely]]
+    return true;
+  return own_pages_.there(message.segments, {0, message.length}, message.length, false,
+                          OwnPages::CopiedBy::us_in_short);
+}
+
 // Apart, so that what it needs is not in the way of RDMA.
 template <CellKind kind>
 [[gnu::noinline]] SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progress) {
@@ -27,6 +34,8 @@ template <CellKind kind>
   }
   const std::uint32_t cells = cells_for(message.length);
   if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
+  if (!small_source_there(message)) [[unlikely]]
+    return SendOutcome::blocked;  // take_turn() hands it over again
   const bool sent = link_->try_send(
       *this, kind, message.flags.solicited() ? kFlagSolicited : 0, remote_, static_cast<std::uint32_t>(message.length),
       kind == CellKind::send_invalidate ? message.remote.key : 0, [&](std::byte* body) {
@@ -74,9 +83,15 @@ std::size_t ShmStream::send_row(const SendRow& row) {
   const std::uint64_t used = window_used_ - credited_.load(std::memory_order_relaxed);
   if (used >= kWindowCells) [[unlikely]]
     return 0;  // also where the peer has given back more than there was
+  const auto unseen = std::find_if_not(row.sends.begin(), row.sends.end(), [&](const SingleSend& send) {
+    return seen_lately(send.segment, false, sends_seen_);
+  });
+  const std::span<const SingleSend> seen(row.sends.begin(), unseen);
+  if (seen.empty()) [[unlikely]]
+    return 0;
   const std::uint64_t left = kWindowCells - used;
   std::uint64_t still_left = left;
-  const std::size_t sent = link_->try_send_row(remote_, row.sends, still_left);
+  const std::size_t sent = link_->try_send_row(remote_, seen, still_left);
   window_used_ += left - still_left;
   return sent;
 }
@@ -293,6 +308,7 @@ bool ShmStream::take_turn() {
   or_break([&] {
     if (!closed_) ask_for_pages_now();
     if (!closed_) own_pages_.bring();
+    if (!closed_) place_held();
     if (!closed_) grant_pieces();
     moved = !closed_ && pull_some();
     moved |= !closed_ && push_some();
