@@ -64,6 +64,7 @@ void Engine::note_loss() {
 
 void Engine::tell_of_loss() {
   if (!on_loss_) return;
+  loop_.note_loss();
   const std::function<void()> action = std::exchange(on_loss_, nullptr);
   base::log(base::LogLevel::error, "the program has closed descriptors of this library; the adapter is of no use now");
   const os::CancelOff off;

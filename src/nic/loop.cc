@@ -23,11 +23,11 @@ bool Loop::watch(int fd, std::uint32_t events, FdHandler& handler) {
 }
 
 void Loop::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
-  poller_->change(fd, events, &handler);
+  if (!lost_) poller_->change(fd, events, &handler);
 }
 
 void Loop::unwatch(int fd, FdHandler& handler) {
-  poller_->forget(fd);
+  if (!lost_) poller_->forget(fd);
   // It may go away before its turn comes.
   for (epoll_event& event : ready_) {
     if (event.data.ptr == &handler) event.data.ptr = nullptr;

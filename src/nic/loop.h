@@ -69,8 +69,10 @@ class Loop {
   // Looks at the sources once more, as far as time decides what is looked at, at descriptors and timers. The caller
   // says whether it has just asked that the poller's descriptors are what they were.
   bool poll_by_time(bool just_checked = false);
-  // They have been found not to be: nothing is ready any more.
+  // They have been found not to be, by this or by another: nothing is ready any more, and no set is changed, which may
+  // be the program's by now, with the program's files in it by the numbers of ours.
   bool lost() const { return lost_; }
+  void note_loss() { lost_ = true; }
 
   void arm();
   void disarm();

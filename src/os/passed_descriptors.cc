@@ -18,8 +18,10 @@ constexpr std::size_t kDescriptorsMax = 4;
 
 }  // namespace
 
-bool send_with_descriptors(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
+bool send_with_descriptors(const base::UniqueFd& socket, std::span<const std::byte> bytes,
+                           std::span<const int> descriptors) {
   assert(descriptors.size() <= kDescriptorsMax);
+  if (!socket.is_ours()) return false;
   iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   msghdr message{};
   message.msg_iov = &part;
@@ -34,7 +36,8 @@ bool send_with_descriptors(int socket, std::span<const std::byte> bytes, std::sp
     header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
     std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
   }
-  return uncancelled::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  return uncancelled::sendmsg(socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(bytes.size());
 }
 
 Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<base::UniqueFd> wanted) {

@@ -10,8 +10,10 @@
 
 namespace anydat::os {
 
-// False if it has not gone as a whole. Never waits.
-bool send_with_descriptors(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors);
+// False if it has not gone as a whole; nothing goes if the program has closed the socket and has a file of its own by
+// its number. Never waits.
+bool send_with_descriptors(const base::UniqueFd& socket, std::span<const std::byte> bytes,
+                           std::span<const int> descriptors);
 
 enum class Arrival : std::uint8_t { nothing_yet, datagram, hangup };
 struct Arrived {

@@ -5,17 +5,45 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <tuple>
 
 #include "neighbour.h"
+#include "raw_peer.h"
 #include "support/dat_events.h"
+#include "support/patience.h"
 
 namespace anydat::test {
 namespace {
 
 using Case = std::tuple<Wire, std::string>;
+
+// How often threads of the process have gone to sleep, all together.
+std::size_t sleeps_of(pid_t process) {
+  std::size_t sum = 0;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process))) {
+    std::ifstream status(thread.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (constexpr std::string_view kName = "voluntary_ctxt_switches:"; line.starts_with(kName))
+        sum += std::stoul(line.substr(kName.size()));
+    }
+  }
+  return sum;
+}
+
+// None of its threads has woken up for a while.
+bool comes_to_rest(pid_t process) {
+  return eventually([process] {
+    const std::size_t before = sleeps_of(process);
+    std::this_thread::sleep_for(quiet_time());
+    return sleeps_of(process) == before;
+  });
+}
 
 class ClosedDescriptors : public testing::TestWithParam<Case> {
  protected:
@@ -47,6 +75,31 @@ TEST_P(ClosedDescriptors, EndConnectionsAndHarmNoFileOfTheProgram) {
   victim_->tell("attempt");
   expect_untouched();
   victim_->tell("begin-anew");
+  expect_untouched();
+}
+
+// The peer has been asleep since before, and cannot be woken: its bell is out, and it has not heard of the end.
+TEST_P(ClosedDescriptors, CarryNoBellToAPeerThatHasSleptSince) {
+  ASSERT_TRUE(comes_to_rest(other_->pid()));
+  other_->stop();
+  take();
+  victim_->tell("attempt");
+  expect_untouched();
+  EXPECT_EQ(victim_->connection_event(), event_name(DAT_CONNECTION_EVENT_BROKEN));
+  expect_untouched();
+  other_->resume();
+}
+
+// Somebody has called and not said yet what he wants.
+TEST_P(ClosedDescriptors, AreNotReadWhereACallerWasHeardBy) {
+  if (!wire().name.starts_with("shm")) GTEST_SKIP() << "callers of another wire are heard by other means";
+  const std::string qualifier = victim_->tell("listen");
+  RawPeer caller(raw_service_name(std::stoull(qualifier)));
+  ASSERT_TRUE(caller.greet(nic::soft::shm::GreetingKind::hello));
+  ASSERT_TRUE(caller.hear());
+  take();
+  victim_->tell("attempt");
+  EXPECT_EQ(victim_->connection_event(), event_name(DAT_CONNECTION_EVENT_BROKEN));
   expect_untouched();
 }
 

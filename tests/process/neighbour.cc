@@ -109,7 +109,7 @@ void take_address(const std::string& text) {
 class TakenDescriptors {
  public:
   // "none": 200 files, by the lowest numbers. Else each number that was open is a file's ("files"), an eventfd's
-  // ("counters"), or a socket's ("sockets").
+  // ("counters"), or a socket's that something has come for ("sockets").
   void take(const std::string& kind) {
     const std::vector<int> before = open_numbers();
     for (const int number : before) ::close(number);
@@ -140,6 +140,9 @@ class TakenDescriptors {
           return fmt::format("{} has been written", taken.fd);
         }
       } else if (S_ISSOCK(now.st_mode)) {
+        if (::recv(taken.fd, text.data(), kBytes, MSG_DONTWAIT | MSG_PEEK) != 1) {
+          return fmt::format("{} has been read", taken.fd);
+        }
         if (::recv(taken.other, text.data(), kBytes, MSG_DONTWAIT) >= 0 || errno != EAGAIN) {
           return fmt::format("something has been sent by {}, or its end", taken.fd);
         }
@@ -184,6 +187,7 @@ class TakenDescriptors {
       std::array<int, 2> pair{};
       if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0)
         throw std::runtime_error("socketpair");
+      if (::send(pair[1], "", 1, MSG_NOSIGNAL) != 1) throw std::runtime_error("send");
       other_ = ::fcntl(pair[1], F_DUPFD_CLOEXEC, 900);
       ::close(pair[1]);
       return pair[0];

@@ -73,7 +73,7 @@ bool Farewell::hear() {
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
   if (static_cast<std::size_t>(count) > unheard_) {
-    reset_on_close(socket_.get());
+    reset_on_close(socket_);
     return false;
   }
   unheard_ -= static_cast<std::size_t>(count);
@@ -106,7 +106,7 @@ void Farewell::look(base::Nanoseconds now) {
 }
 
 void Farewell::cut() {
-  if (untaken() > 0) reset_on_close(socket_.get());
+  if (untaken() > 0) reset_on_close(socket_);
   finish();
 }
 

@@ -83,7 +83,7 @@ void Inquiry::close(Asked& asked) {
   fabric_.engine().unwatch(asked.socket.get(), asked);
   // What the kernel would keep of it for a minute stands in the way of the connection itself, where both come from the
   // only port of DAT_PORT_RANGE.
-  reset_on_close(asked.socket.get());
+  reset_on_close(asked.socket);
   asked.socket.reset();
 }
 

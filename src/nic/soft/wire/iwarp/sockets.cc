@@ -122,9 +122,10 @@ std::size_t unacknowledged(int fd) {
   return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
-void reset_on_close(int fd) {
+void reset_on_close(const base::UniqueFd& socket) {
+  if (!socket.is_ours()) return;
   const linger at_once{1, 0};
-  setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 bool silent_for(int fd, base::Nanoseconds time) {

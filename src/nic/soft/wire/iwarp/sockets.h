@@ -53,7 +53,7 @@ ssize_t discard_now(int fd, std::size_t bytes);
 // What the host at the other end has not acknowledged yet, the end of the stream being one more byte.
 std::size_t unacknowledged(int fd);
 // Closing it will be a reset, which frees at once what the peer has not taken.
-void reset_on_close(int fd);
+void reset_on_close(const base::UniqueFd& socket);
 // Has the host at the other end owed an answer for that long?
 bool silent_for(int fd, base::Nanoseconds time);
 

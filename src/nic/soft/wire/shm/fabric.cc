@@ -142,13 +142,15 @@ void Fabric::descriptors_lost() {
   files_.close();
   // One whose peer is in the middle of using memory stays until that is over, or its time.
   for (auto link = links_.begin(); link != links_.end();) (*link++)->cut();
-  // What they hear by sockets that are none is that the other side has hung up.
-  std::vector<FdHandler*> callers;
+  // Nothing is read from their sockets any more, which may be the program's.
+  std::vector<Attempt*> callers;
   for (const auto& attempt : attempts_) {
     if (attempt->has_socket()) callers.push_back(attempt.get());
   }
-  for (const auto& welcome : welcomes_) callers.push_back(welcome.get());
-  for (FdHandler* caller : callers) caller->ready(0);
+  for (Attempt* caller : callers) caller->descriptors_lost();
+  std::vector<Welcome*> called;
+  for (const auto& welcome : welcomes_) called.push_back(welcome.get());
+  for (Welcome* welcome : called) finished(*welcome);
 }
 
 Engine& Fabric::engine() const {

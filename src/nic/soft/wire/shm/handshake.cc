@@ -28,7 +28,7 @@ namespace {
 constexpr base::Nanoseconds kPatience = 5 * base::kNsPerSecond;
 constexpr base::Nanoseconds kBacklogRetry = 1'000'000;
 
-bool send_greeting(int socket, Greeting greeting, std::span<const int> fds = {}) {
+bool send_greeting(const base::UniqueFd& socket, Greeting greeting, std::span<const int> fds = {}) {
   greeting.magic = kMagic;
   greeting.version = kVersion;
   return os::send_with_descriptors(socket, std::as_bytes(std::span(&greeting, 1)), fds);
@@ -126,7 +126,7 @@ void Attempt::try_next() {
       break;
     }
     state_ = State::greeting;
-    if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::hello))) break;
+    if (!send_greeting(socket_, greeting_of(fabric_, GreetingKind::hello))) break;
     return;
   }
   give_up();
@@ -179,7 +179,7 @@ void Attempt::welcomed(const Greeting& greeting) {
   inbound_ = make_segment(fabric_, fd);
   state_ = State::attaching;
   const int fds[] = {fd.get(), fabric_.adapter().regions().descriptor(), fabric_.link_set().descriptor()};
-  if (!inbound_ || !send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attach), fds)) give_up();
+  if (!inbound_ || !send_greeting(socket_, greeting_of(fabric_, GreetingKind::attach), fds)) give_up();
 }
 
 void Attempt::attached(const Greeting& greeting, const PassedDescriptors& descriptors) {
@@ -285,7 +285,7 @@ bool Welcome::step(const Greeting& greeting, const PassedDescriptors& descriptor
     greeted_ = true;
     peer_ = node_of(greeting);
     peer_wants_fences_ = greeting.wants_fences != 0;
-    return send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::welcome));
+    return send_greeting(socket_, greeting_of(fabric_, GreetingKind::welcome));
   }
   if (greeting.kind != GreetingKind::attach) return false;
   Segment outbound = Segment::attach(descriptors[0].get());
@@ -295,7 +295,7 @@ bool Welcome::step(const Greeting& greeting, const PassedDescriptors& descriptor
   Segment inbound = make_segment(fabric_, fd);
   if (!outbound || !peer_regions || !marks || !inbound) return false;
   const int fds[] = {fd.get(), fabric_.adapter().regions().descriptor(), fabric_.link_set().descriptor()};
-  if (!send_greeting(socket_.get(), greeting_of(fabric_, GreetingKind::attached), fds)) return false;
+  if (!send_greeting(socket_, greeting_of(fabric_, GreetingKind::attached), fds)) return false;
   fabric_.engine().unwatch(socket_.get(), *this);
   leave();
   fabric_.add_link({.socket = std::move(socket_),

@@ -30,6 +30,7 @@ class Attempt final : public FdHandler {
   Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names);
   ~Attempt() override;
   void begin();
+  void descriptors_lost() { give_up(); }
 
   ShmStream& stream() const { return stream_; }
   bool attaching_to(const NodeId& node) const { return state_ == State::attaching && peer_ == node; }
