@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An RDMA Write that finds the ring full, in which the word is to go that the connection stands.
+// An RDMA Write that finds the ring full, in which the word is to go that the connection stands; or all slots taken, in
+// one of which it is to be noted.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -13,6 +14,7 @@
 #include "nic/region_table.h"
 #include "support/dat_events.h"
 #include "support/dat_fixture.h"
+#include "support/waiter.h"
 
 namespace anydat::test {
 namespace {
@@ -111,6 +113,41 @@ TEST(EarlyWrite, WaitsForTheWordThatTheConnectionStands) {
   while (take()) continue;  // what is in the ring by now
   EXPECT_EQ(words, 2) << "the Write has overtaken it";
   EXPECT_EQ(target.load(), 0x5a5a5a5a5a5a5a5a);
+}
+
+// A slot comes free without a word, and everybody may be asleep by then.
+TEST(EarlyWrite, FindsASlotThatComesFreeWhileAllSleep) {
+  Random random(announced_seed());
+  FakeService service(random);
+  const Side client(wire_by_name("shm"));
+  const Ep writer(client);
+  std::atomic<std::uint64_t> target = 0;
+  const Lmr source(client.ia, client.pz, 8);
+  std::memset(source.bytes().data(), 0x5a, 8);
+  connect(writer, service.qualifier());
+  RawPeer peer = service.accept();
+  peer.offer_memory();
+  ASSERT_TRUE(welcome(peer, table_with(target)));
+  peer.put(acceptance(attempt_in(peer.take())));
+  peer.ring();
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+
+  // As threads would that are in the middle of Writes by other connections of the link.
+  auto& slots = peer.inbound().header().rdma_uses;
+  for (std::uint32_t slot = 0; slot < shm::kSharedRdmaSlots; ++slot) slots[slot].store(1);
+  DAT_LMR_TRIPLET from = source.triplet();
+  DAT_RMR_TRIPLET to{};
+  to.rmr_context = kKey;
+  to.target_address = reinterpret_cast<DAT_VADDR>(&target);
+  to.segment_length = sizeof target;
+  require(dat_ep_post_rdma_write(writer.get(), 1, &from, {}, &to, DAT_COMPLETION_DEFAULT_FLAG), "RDMA Write");
+  Waiter waiter(client.request.get());
+  EXPECT_FALSE(waiter.woken_within(quiet_time()));
+  EXPECT_EQ(target.load(), 0u);
+  slots[shm::kSharedRdmaSlots - 1].store(0);
+  EXPECT_THAT(waiter.result().rc, Succeeds());
+  EXPECT_EQ(target.load(), 0x5a5a5a5a5a5a5a5a);
+  for (std::uint32_t slot = 0; slot < shm::kSharedRdmaSlots; ++slot) slots[slot].store(0);
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ constexpr int kDatagramsPerTurn = 64;
 // How far reading may run ahead of telling the sender, in cells.
 constexpr std::uint64_t kPublishEvery = kCellCount / 8;
 constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
+constexpr base::Nanoseconds kSlotDelayMin = 50'000;
+constexpr base::Nanoseconds kSlotDelayMax = 50'000'000;
 
 }  // namespace
 
@@ -48,6 +50,7 @@ Link::Link(Fabric& fabric, Parts parts)
         if (unused()) fail(nullptr);
       }),
       end_timer_([this] { look_whether_let_go(); }),
+      slot_timer_([] {}),  // something has been done then, so the sources are looked at once more
       press_timer_([this] { look_whether_pressed(); }) {
   rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) {
@@ -189,7 +192,7 @@ bool Link::retry_blocked() {
   attract();
   bool sane = true;
   bool progress = false;
-  for (; turns > 0; --turns) {
+  for (std::size_t i = 0; i < turns; ++i) {
     Turn* next = nullptr;
     {
       base::Guard guard(tx_lock_);
@@ -203,8 +206,21 @@ bool Link::retry_blocked() {
     sane = tx_.sane();
     progress |= sent_ != before;
   }
+  if (turns > 0 && !dead_) look_for_slot();
   if (!sane) fail("it claims to have read what was never sent");
   return progress;
+}
+
+// Of those that have just had their turn: whether one of them needs another by and by. A slot is held for a tenth of a
+// millisecond, by another thread of this process that may have been preempted, or for ever, by a peer that takes its
+// own.
+void Link::look_for_slot() {
+  if (!slot_wanted_.exchange(false, std::memory_order_relaxed)) {
+    slot_delay_ = 0;
+    return;
+  }
+  slot_delay_ = std::clamp(2 * slot_delay_, kSlotDelayMin, kSlotDelayMax);
+  fabric_.engine().set_timer(slot_timer_, base::now_ns() + slot_delay_);
 }
 
 // The next pass finds it by the mark. Whoever sets it after that has marked it anew.
@@ -427,8 +443,7 @@ void Link::fail(const char* why) {
   engine.unwatch(socket_.get(), *this);
   if (process_.descriptor() >= 0) engine.unwatch(process_.descriptor(), death_watch_);
   fabric_.link_set().remove(*this);
-  engine.cancel_timer(unused_timer_);
-  engine.cancel_timer(press_timer_);
+  for (Timer* timer : {&unused_timer_, &press_timer_, &slot_timer_}) engine.cancel_timer(*timer);
   look_whether_let_go();
 }
 

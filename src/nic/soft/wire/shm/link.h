@@ -171,6 +171,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // opened meanwhile.
   bool wait_at_gate();
   bool needs_fence(std::uint32_t key) const { return shm::needs_fence(inbound_.header(), key); }
+  // For this side's RDMA, if all shared slots are taken. They come free without a word, so who comes back is asked
+  // again by time as well.
+  void wait_for_slot() { slot_wanted_.store(true, std::memory_order_relaxed); }
   // For a connection's RDMA on the peer's memory: a slot (transfer.h) until remove(). From any thread.
   std::uint32_t take_rdma_lane();
   bool fences() const { return fences_; }  // nobody can fence the other process
@@ -230,6 +233,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
       call_attention();
   }
   void call_attention();
+  void look_for_slot();
   void something_is_to_go();
   void hang_up();
   template <typename InUse>
@@ -287,6 +291,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   Timer end_timer_;
   WorkStatus end_status_ = WorkStatus::transport;
   base::Nanoseconds end_at_ = 0;
+  Timer slot_timer_;
+  base::Nanoseconds slot_delay_ = 0;
   Timer press_timer_;
   std::uint32_t pressed_ = 0;  // the first key that the peer is to let go of; others are looked at after it
   base::Nanoseconds pressed_until_ = 0;
@@ -300,6 +306,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   RdmaLanes lanes_ ANYDAT_GUARDED_BY(tx_lock_);
   LeaveBook leaves_ ANYDAT_GUARDED_BY(tx_lock_);
   std::atomic<bool> something_waits_{false};
+  std::atomic<bool> slot_wanted_{false};
 };
 
 // Publishes one message of cells. False if there is no room.
