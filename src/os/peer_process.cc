@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <span>
 #include <string_view>
@@ -52,6 +54,11 @@ struct Credentials {
 bool read_credentials(int socket, Credentials& credentials) {
   socklen_t length = sizeof credentials;
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0;
+}
+
+std::uint64_t file_number(int descriptor) {
+  struct statx status;
+  return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO, &status) == 0 ? status.stx_ino : 0;
 }
 
 // What the kernel says for users that have no number in our namespace.
@@ -114,6 +121,13 @@ bool peer_is_of_our_user(int socket) {
   Credentials peer;
   if (!read_credentials(socket, peer) || peer.user != geteuid()) return false;
   return peer.user != kNobody || all_users_have_numbers();
+}
+
+bool PeerProcess::is_same_as(const PeerProcess& other) const {
+  if (pid_ != other.pid_) return false;
+  // Descriptors of one process are one file; where they have no files of their own, all are the same.
+  const std::uint64_t own = file_number(descriptor()), others = file_number(other.descriptor());
+  return own == others || own == 0 || others == 0;
 }
 
 pid_t PeerProcess::thread(pid_t as_it_says) const {

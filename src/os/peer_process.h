@@ -20,6 +20,10 @@ class PeerProcess {
   // tells also where a child of the process still holds the other end of the socket.
   int descriptor() const { return descriptor_.get(); }
 
+  // Whether both are one process, as far as the kernel tells: by its number and, from Linux 6.9 on, by the descriptor
+  // as well. Processes without a number here count as one before that. Requires: neither has ended.
+  bool is_same_as(const PeerProcess& other) const;
+
   // One of its threads, by the number that the process itself calls it by, as it is called here. 0: it has no such
   // thread that can be named from here.
   pid_t thread(pid_t as_it_says) const;

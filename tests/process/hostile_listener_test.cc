@@ -5,12 +5,15 @@
 // ANYDAT_HOSTILE_ROUNDS: how often each is done (default 20). ANYDAT_TEST_SEED: repeats a run.
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "fake_service.h"
 #include "hostile_attacks.h"
 #include "hostile_target.h"
+#include "support/dat_events.h"
+#include "support/dat_fixture.h"
 
 namespace anydat::test {
 namespace {
@@ -226,6 +229,56 @@ std::string trick_name(const testing::TestParamInfo<Trick>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tricks, HostileListener, testing::ValuesIn(tricks()), trick_name);
+
+// A service point that says it is of another process's node, which everybody may ask for its name.
+class HostilePeerWithAName : public testing::Test {
+ protected:
+  RawPeer called_by(const Ep& ep) {
+    require(dat_ep_connect(ep.get(), loopback(), service_.qualifier(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    RawPeer peer = service_.accept();
+    peer.claim_to_be(target_name());
+    return peer;
+  }
+  void expect_to_reach_the_target() {
+    const Ep ep(client_);
+    require(dat_ep_connect(ep.get(), loopback(), target_.qualifier(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    expect_event(client_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  }
+
+  Random random_{announced_seed()};
+  FakeService service_{random_};
+  HostileTarget target_{wire_by_name("shm")};
+  Side client_{wire_by_name("shm")};
+  Ep misled_{client_};
+
+ private:
+  shm::Greeting target_name() {
+    RawPeer asking(target_.service());
+    asking.greet(GreetingKind::hello);
+    const auto welcome = asking.hear();
+    if (!welcome) throw std::runtime_error("the target does not say its name");
+    return welcome->greeting;
+  }
+};
+
+TEST_F(HostilePeerWithAName, IsNotTakenForTheOneThatHasIt) {
+  RawPeer peer = called_by(misled_);
+  peer.put(acceptance(asked(peer)));
+  peer.ring();
+  expect_event(client_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  expect_to_reach_the_target();
+}
+
+TEST_F(HostilePeerWithAName, HoldsUpNobodyWhileItIsSilent) {
+  RawPeer peer = called_by(misled_);
+  ASSERT_TRUE(peer.hear() && peer.greet(GreetingKind::welcome));
+  ASSERT_TRUE(peer.hear());
+  expect_to_reach_the_target();
+}
 
 }  // namespace
 }  // namespace anydat::test

@@ -94,9 +94,16 @@ RawSegment::~RawSegment() {
 }
 
 // Each is an adapter instance of its own.
-std::uint64_t RawPeer::new_node() {
+RawPeer::Node RawPeer::new_node() {
   static std::uint64_t last = static_cast<std::uint64_t>(::getpid()) << 32;
-  return ++last;
+  ++last;
+  Node node{};
+  std::memcpy(node.data(), &last, sizeof last);
+  return node;
+}
+
+void RawPeer::claim_to_be(const shm::Greeting& greeting) {
+  std::memcpy(node_.data(), greeting.node, node_.size());
 }
 
 RawPeer::RawPeer(const std::string& service) : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -132,7 +139,7 @@ bool RawPeer::greet(shm::GreetingKind kind, const std::vector<int>& descriptors)
   greeting.magic = shm::kMagic;
   greeting.version = shm::kVersion;
   greeting.kind = kind;
-  std::memcpy(greeting.node, &node_, sizeof node_);
+  std::memcpy(greeting.node, node_.data(), node_.size());
   return send_bytes(bytes_of(greeting), descriptors);
 }
 

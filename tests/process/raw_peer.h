@@ -5,6 +5,7 @@
 
 #include <dat/udat.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -118,6 +119,8 @@ class RawPeer {
 
   // Speaks for the same process as that one, to which there is a link already.
   void join(const RawPeer& other) { node_ = other.node_; }
+  // Says that it is the node that has greeted so.
+  void claim_to_be(const shm::Greeting& greeting);
 
   // Publishes a message where the ring has come to, whether there is room or not.
   void put(const RawCell& cell);
@@ -139,10 +142,11 @@ class RawPeer {
   std::uint64_t produced() const { return produced_; }
 
  private:
-  static std::uint64_t new_node();
+  using Node = std::array<std::uint8_t, sizeof shm::Greeting::node>;
+  static Node new_node();
 
   Fd socket_;
-  std::uint64_t node_ = new_node();
+  Node node_ = new_node();
   bool offers_memory_ = false;
   RawSegment inbound_;
   RawSegment outbound_;

@@ -117,6 +117,16 @@ TEST(PeerProcess, ThatDiedIsNoticedAlthoughAChildHoldsItsSocket) {
   EXPECT_TRUE(peer_has_hung_up(child.socket, process.descriptor()));
 }
 
+TEST(PeerProcess, IsToldFromOthers) {
+  const Child one(false), other(false);
+  ASSERT_GE(one.socket, 0);
+  ASSERT_GE(other.socket, 0);
+  const PeerProcess first(one.socket), again(one.socket), second(other.socket);
+  EXPECT_TRUE(first.is_same_as(first));
+  EXPECT_TRUE(first.is_same_as(again));
+  EXPECT_FALSE(first.is_same_as(second));
+}
+
 TEST(PeerProcess, KnowsItsOwnThreadsAndNobodyElses) {
   std::array<int, 2> pair{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair.data()), 0);

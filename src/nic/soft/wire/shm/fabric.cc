@@ -261,16 +261,16 @@ ShmStream* Fabric::find(std::uint32_t name, const Link& link) const {
   return stream && stream->name() == name && stream->link().get() == &link ? stream : nullptr;
 }
 
-std::shared_ptr<Link> Fabric::link_to(const NodeId& node) const {
+std::shared_ptr<Link> Fabric::link_to(const NodeId& node, const os::PeerProcess& process) const {
   for (const auto& link : links_) {
-    if (link->initiated() && !link->dead() && link->peer() == node) return link;
+    if (link->initiated() && !link->dead() && link->leads_to(node, process)) return link;
   }
   return nullptr;
 }
 
-Attempt* Fabric::attempt_attaching_to(const NodeId& node) const {
+Attempt* Fabric::attempt_attaching_to(const NodeId& node, const os::PeerProcess& process) const {
   for (const auto& attempt : attempts_) {
-    if (attempt->attaching_to(node)) return attempt.get();
+    if (attempt->attaching_to(node, process)) return attempt.get();
   }
   return nullptr;
 }

@@ -69,8 +69,8 @@ class Fabric {
   ShmStream* find(std::uint32_t name, const Link& link) const;
 
   // For handshakes, links and listeners.
-  std::shared_ptr<Link> link_to(const NodeId& node) const;  // one that we made
-  Attempt* attempt_attaching_to(const NodeId& node) const;
+  std::shared_ptr<Link> link_to(const NodeId& node, const os::PeerProcess& process) const;  // one that we made
+  Attempt* attempt_attaching_to(const NodeId& node, const os::PeerProcess& process) const;
   std::shared_ptr<Link> add_link(Link::Parts parts);
   void forget(Link& link);
   bool connect_arrived(Link& link, const CellView& view);

@@ -163,12 +163,13 @@ void Attempt::heard(const Greeting& greeting, const PassedDescriptors& descripto
 
 void Attempt::welcomed(const Greeting& greeting) {
   peer_ = node_of(greeting);
-  if (const auto link = fabric_.link_to(peer_)) {
+  process_ = os::PeerProcess(socket_.get());
+  if (const auto link = fabric_.link_to(peer_, process_)) {
     drop_socket();
     use(link);
     return;
   }
-  if (Attempt* other = fabric_.attempt_attaching_to(peer_)) {
+  if (Attempt* other = fabric_.attempt_attaching_to(peer_, process_)) {
     other->followers_.push_back(this);
     drop_socket();
     state_ = State::following;

@@ -15,6 +15,7 @@
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/segment.h"
+#include "os/peer_process.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -33,7 +34,9 @@ class Attempt final : public FdHandler {
   void descriptors_lost() { give_up(); }
 
   ShmStream& stream() const { return stream_; }
-  bool attaching_to(const NodeId& node) const { return state_ == State::attaching && peer_ == node; }
+  bool attaching_to(const NodeId& node, const os::PeerProcess& process) const {
+    return state_ == State::attaching && peer_ == node && process_.is_same_as(process);
+  }
   bool has_socket() const { return static_cast<bool>(socket_); }
   void ready(std::uint32_t events) override;
 
@@ -55,6 +58,7 @@ class Attempt final : public FdHandler {
   base::UniqueFd socket_;
   Segment inbound_;
   NodeId peer_{};
+  os::PeerProcess process_;  // whose name that is, once it has been heard
   std::vector<Attempt*> followers_;
   Attempt* leader_ = nullptr;
   Timer retry_timer_;

@@ -68,7 +68,10 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // Says what the peer did wrong, the first time: the log is not its to fill.
   void warn(const char* outcome, const char* offence);
 
-  const NodeId& peer() const { return peer_; }
+  // The peer is that node of that process: a name alone is only what somebody claims.
+  bool leads_to(const NodeId& node, const os::PeerProcess& process) const {
+    return peer_ == node && process_.is_same_as(process) && !peer_gone();
+  }
   bool initiated() const { return initiated_; }
   bool dead() const { return dead_; }
   bool unused() const { return streams_.empty(); }
