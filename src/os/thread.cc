@@ -6,7 +6,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
+#include <utility>
+#include <vector>
 
+#include "base/fork.h"
+#include "base/lock.h"
 #include "os/mapping.h"
 
 namespace anydat::os {
@@ -30,6 +35,34 @@ void* call(void* argument) {
   return nullptr;
 }
 
+// Threads that go on by themselves on stacks of ours. That such a thread has left its stack shows when it can be
+// joined.
+class OnTheirOwn {
+ public:
+  // May throw std::bad_alloc.
+  void add(pthread_t thread, void* stack) {
+    base::Guard guard(lock_);
+    threads_.push_back({thread, stack});
+  }
+  void give_back_stacks() {
+    base::Guard guard(lock_);
+    std::erase_if(threads_, [](const OneThread& one) {
+      if (pthread_tryjoin_np(one.thread, nullptr) != 0) return false;
+      unmap(one.stack, kOwnStackBytes);
+      return true;
+    });
+  }
+
+ private:
+  struct OneThread {
+    pthread_t thread;
+    void* stack;
+  };
+  base::Mutex lock_;
+  std::vector<OneThread> threads_ ANYDAT_GUARDED_BY(lock_);
+};
+constinit base::PerProcess<OnTheirOwn> on_their_own;
+
 }  // namespace
 
 bool Thread::create(std::size_t stack_bytes, void* argument) {
@@ -44,6 +77,7 @@ bool Thread::create(std::size_t stack_bytes, void* argument) {
 // For a process that may lock no more memory, and has asked that all be locked. The lowest page is there to be met by a
 // stack that outgrows its room.
 bool Thread::create_on_own_stack(void* argument) {
+  on_their_own->give_back_stacks();
   void* const stack = map_private_unlocked(kOwnStackBytes);
   pthread_attr_t attributes;
   if (!stack || pthread_attr_init(&attributes) != 0) {
@@ -73,15 +107,20 @@ bool Thread::start(Run run) {
 
 void Thread::join() {
   pthread_join(thread_, nullptr);
-  unmap(own_stack_, kOwnStackBytes);
-  own_stack_ = nullptr;
+  unmap(std::exchange(own_stack_, nullptr), kOwnStackBytes);
   started_ = false;
 }
 
 void Thread::detach() {
-  pthread_detach(thread_);
-  own_stack_ = nullptr;  // nobody knows when the thread has left it
   started_ = false;
+  void* const stack = std::exchange(own_stack_, nullptr);
+  try {
+    if (stack) return on_their_own->add(thread_, stack);
+  } catch (const std::bad_alloc&) {
+    // The stack stays.
+  }
+  // One of the system's is the system's again when the thread ends: it keeps some for the next, 40 MiB at most.
+  pthread_detach(thread_);
 }
 
 }  // namespace anydat::os
