@@ -45,6 +45,13 @@ class UniqueFd {
     ticket_ = ticket_of(fd);
   }
 
+  // For what may take long to close. A fork does not wait for it.
+  void reset_slowly() {
+    if (fd_ >= 0) Descriptors::close_slowly(fd_, ticket_);
+    fd_ = -1;
+    ticket_ = {};
+  }
+
   // The child of a fork keeps a copy of it: what it belongs to is there, too.
   void keep_in_child() {
     if (fd_ >= 0) Descriptors::keep_in_child(fd_, ticket_);

@@ -4,8 +4,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
@@ -15,10 +13,12 @@ namespace anydat::os {
 namespace {
 
 constexpr std::size_t kDescriptorsMax = 4;
+// Of what peers have passed, and is not closed yet: then nobody may pass more.
+constexpr std::size_t kUnclosedMax = 64;
 
 }  // namespace
 
-bool send_with_descriptors(const base::UniqueFd& socket, std::span<const std::byte> bytes,
+bool send_with_descriptors(const LocalSocket& socket, std::span<const std::byte> bytes,
                            std::span<const int> descriptors) {
   assert(descriptors.size() <= kDescriptorsMax);
   if (!socket.is_ours()) return false;
@@ -40,36 +40,38 @@ bool send_with_descriptors(const base::UniqueFd& socket, std::span<const std::by
          static_cast<ssize_t>(bytes.size());
 }
 
-Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<base::UniqueFd> wanted) {
+// Those for which there is no room the system closes here and now, and where they are closed last, that takes what it
+// takes. So the datagram is taken off the queue only when all that has come with it is known to have another
+// descriptor.
+Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<PassedFd> wanted) {
   assert(wanted.size() <= kDescriptorsMax);
+  if (closing_elsewhere() >= kUnclosedMax) [[unlikely]]
+    wanted = {};
   iovec part{room.data(), room.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))];
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  std::array<base::UniqueFd, kDescriptorsMax> surplus;  // closed when a fork is possible again
-  std::size_t spared = 0;
-  const base::ForkHeldOff held_off;  // until the descriptors have owners
-  const ssize_t count = uncancelled::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
-  // Those for which the room above is too small the kernel has closed.
-  std::size_t taken = 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
-      int number = -1;
-      std::memcpy(&number, CMSG_DATA(header) + offset, sizeof number);
-      base::UniqueFd descriptor(base::Descriptors::move_up(number));
-      if (taken < wanted.size()) {
-        wanted[taken++] = std::move(descriptor);
-      } else if (spared < surplus.size()) {
-        surplus[spared++] = std::move(descriptor);
+  message.msg_controllen = CMSG_LEN(wanted.size() * sizeof(int));  // and not one more
+  ssize_t count = 0;
+  {
+    const base::ForkHeldOff held_off;  // until the descriptors have owners
+    count = uncancelled::recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
+    std::size_t taken = 0;
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+      for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
+        int number = -1;
+        std::memcpy(&number, CMSG_DATA(header) + offset, sizeof number);
+        wanted[taken++] = PassedFd(base::UniqueFd(base::Descriptors::move_up(number)));
       }
     }
   }
-  if (count == 0) return {Arrival::hangup};
+  if (count == 0 || (message.msg_flags & MSG_CTRUNC) != 0) return {Arrival::hangup};
+  msghdr nothing{};
+  uncancelled::recvmsg(socket, &nothing, MSG_DONTWAIT);
   return {Arrival::datagram, static_cast<std::size_t>(count), (message.msg_flags & MSG_TRUNC) != 0};
 }
 

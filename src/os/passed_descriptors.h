@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <span>
 
-#include "base/unique_fd.h"
+#include "os/slow_close.h"
 
 namespace anydat::os {
 
 // False if it has not gone as a whole; nothing goes if the program has closed the socket and has a file of its own by
 // its number. Never waits.
-bool send_with_descriptors(const base::UniqueFd& socket, std::span<const std::byte> bytes,
+bool send_with_descriptors(const LocalSocket& socket, std::span<const std::byte> bytes,
                            std::span<const int> descriptors);
 
 enum class Arrival : std::uint8_t { nothing_yet, datagram, hangup };
@@ -21,8 +21,9 @@ struct Arrived {
   std::size_t bytes = 0;
   bool cut_short = false;  // it was longer than the room
 };
-// The first descriptors that came with it go to `wanted`, and the others are closed: what a peer passes along is this
-// process's from then on, whether it was asked for or not. Never waits. Requires: `wanted` is empty ones, at most four.
-Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<base::UniqueFd> wanted);
+// The descriptors that came with it go to `wanted`. Whoever passes more than that has hung up, and what he has passed
+// stays in the socket; so has whoever passes any while too many are still to be closed (os/slow_close.h). Never waits.
+// Requires: `wanted` is empty ones, at most four.
+Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<PassedFd> wanted);
 
 }  // namespace anydat::os

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -257,6 +258,11 @@ void HostileTarget::expect_back_to(const State& before, Caller caller) {
   if (!eventually([&] { return (now = state()) == before; }, 3 * patience())) {
     ADD_FAILURE_AT(caller.file, caller.line) << "now: " << now << "\nbefore: " << before;
   }
+}
+
+void HostileTarget::stop() {
+  ::kill(process_.pid(), SIGSTOP);
+  process_.wait_until_stopped();
 }
 
 void HostileTarget::connect_to(DAT_CONN_QUAL qualifier) {

@@ -49,6 +49,9 @@ class HostileTarget {
   // Makes it ask for a connection; its attempt ends in some event by itself, within the time-out of 300 ms.
   void connect_to(DAT_CONN_QUAL qualifier);
 
+  void stop();  // by SIGSTOP
+  void resume() { process_.resume(); }
+
   // The warnings it has printed so far.
   int warnings();
   void finish();  // ends it; throws unless it ends well

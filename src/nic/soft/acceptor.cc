@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "nic/budget.h"
+#include "os/slow_close.h"
 #include "os/uncancelled.h"
 
 namespace anydat::nic::soft {
@@ -43,6 +44,17 @@ base::UniqueFd accept_from(int socket, Address& source) {
   return caller;
 }
 
+// Nobody can call any longer. What local callers have brought may take long to close, which is not for the kernel to do
+// when it closes the listening socket; those of TCP get a reset from it then.
+void drop_local_callers(int socket) {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX) return;
+  Address nobody;
+  while (const os::LocalSocket caller{accept_from(socket, nobody)}) {
+  }
+}
+
 }  // namespace
 
 Acceptor::Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, Taker taker)
@@ -64,7 +76,9 @@ void Acceptor::stop() {
   listens_ = false;
   engine_.cancel_timer(pause_timer_);
   engine_.unwatch(socket_.get(), *this);
-  if (socket_.is_ours()) shutdown(socket_.get(), SHUT_RD);
+  if (!socket_.is_ours()) return;
+  shutdown(socket_.get(), SHUT_RD);
+  drop_local_callers(socket_.get());
 }
 
 void Acceptor::take_all_and_stop() {
@@ -88,9 +102,11 @@ Acceptor::Outcome Acceptor::turn_away() {
   if (!spare_) return Outcome::no_room;
   spare_.reset();
   Address source;
-  const base::UniqueFd caller = accept_from(socket_.get(), source);
+  base::UniqueFd caller = accept_from(socket_.get(), source);
   const int error = errno;
-  return caller ? Outcome::taken : error == EAGAIN ? Outcome::nobody : Outcome::no_room;
+  const bool taken = static_cast<bool>(caller);
+  if (source.generic.sa_family == AF_UNSPEC) os::LocalSocket(std::move(caller)).reset();
+  return taken ? Outcome::taken : error == EAGAIN ? Outcome::nobody : Outcome::no_room;
 }
 
 Acceptor::Outcome Acceptor::accept_one(bool room_or_not) {

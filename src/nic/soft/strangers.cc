@@ -10,6 +10,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "os/slow_close.h"
 
 namespace anydat::nic::soft {
 
@@ -106,7 +107,8 @@ Stranger* Strangers::of_busiest_source(Stranger::Stage stage, base::Nanoseconds 
 bool Strangers::make_room() {
   using Stage = Stranger::Stage;
   const std::size_t share = Strangers::share();
-  while (all_in_process.load(std::memory_order_relaxed) >= share) {
+  // What strangers have left behind is still theirs.
+  while (all_in_process.load(std::memory_order_relaxed) + os::closing_elsewhere() >= share) {
     if (!warned_) {
       base::log(base::LogLevel::warn,
                 "{} sockets are open to callers that are not connected, a quarter of RLIMIT_NOFILE: the longest silent "

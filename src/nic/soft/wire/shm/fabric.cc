@@ -75,7 +75,7 @@ class ShmListener final : public Listener {
   }
 
  private:
-  void called(base::UniqueFd caller) {
+  void called(os::LocalSocket caller) {
     // The caller finds the socket closed and goes on to TCP. The name is there for those who only ask whether it is.
     if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp || !fabric_.adapter().shares_memory()) return;
     if (!os::peer_is_of_our_user(caller.get())) {
@@ -96,7 +96,7 @@ class ShmListener final : public Listener {
     published_.clear();
   }
   Acceptor::Taker taker() {
-    return [this](base::UniqueFd caller, const Address&) { called(std::move(caller)); };
+    return [this](base::UniqueFd caller, const Address&) { called(os::LocalSocket(std::move(caller))); };
   }
 
   struct Published {
@@ -361,7 +361,7 @@ void Fabric::deliver(std::unique_ptr<ShmRequest> given, ListenerEvents& to) {
   if (!to.on_request(request) && request) static_cast<ShmRequest&>(*request).refuse(RejectReason::backlog_full);
 }
 
-void Fabric::welcome(base::UniqueFd socket) {
+void Fabric::welcome(os::LocalSocket socket) {
   if (!welcomes_.add(std::make_unique<Welcome>(*this, std::move(socket))).begin()) welcomes_.drop_newest();
 }
 

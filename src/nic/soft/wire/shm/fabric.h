@@ -77,7 +77,7 @@ class Fabric {
   ListenerEvents* listener(ConnQual qual) const;  // of this node
   ServicePointBody name_of(ConnQual qual) const;  // likewise
   void deliver(std::unique_ptr<ShmRequest> request, ListenerEvents& to);
-  void welcome(base::UniqueFd socket);
+  void welcome(os::LocalSocket socket);
   void finished(Attempt& attempt);
   void finished(Welcome& welcome);
   void add_listener(ConnQual qual, ListenerEvents& events) { listeners_[qual] = &events; }

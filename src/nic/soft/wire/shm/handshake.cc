@@ -28,7 +28,7 @@ namespace {
 constexpr base::Nanoseconds kPatience = 5 * base::kNsPerSecond;
 constexpr base::Nanoseconds kBacklogRetry = 1'000'000;
 
-bool send_greeting(const base::UniqueFd& socket, Greeting greeting, std::span<const int> fds = {}) {
+bool send_greeting(const os::LocalSocket& socket, Greeting greeting, std::span<const int> fds = {}) {
   greeting.magic = kMagic;
   greeting.version = kVersion;
   return os::send_with_descriptors(socket, std::as_bytes(std::span(&greeting, 1)), fds);
@@ -104,7 +104,7 @@ void Attempt::drop_socket() {
 void Attempt::try_next() {
   while (!names_.empty()) {
     int error = 0;
-    base::UniqueFd socket = call(names_.front(), error);
+    os::LocalSocket socket(call(names_.front(), error));
     if (!socket) {
       if (error == EMFILE || error == ENFILE) break;
       if (error == EAGAIN) {  // its backlog is full; the connection's own time-out bounds this
@@ -239,7 +239,7 @@ void Attempt::give_up() {
 
 // ---- the listening side
 
-Welcome::Welcome(Fabric& fabric, base::UniqueFd socket)
+Welcome::Welcome(Fabric& fabric, os::LocalSocket socket)
     : Stranger(fabric.adapter().strangers(), {}, Stage::silent),
       fabric_(fabric),
       socket_(std::move(socket)),

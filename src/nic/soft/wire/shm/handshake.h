@@ -16,6 +16,7 @@
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/segment.h"
 #include "os/peer_process.h"
+#include "os/slow_close.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -23,7 +24,7 @@ class Fabric;
 class ShmStream;
 
 // What travels with a greeting: the descriptors of a segment, of the region table and of the marks.
-using PassedDescriptors = std::array<base::UniqueFd, 3>;
+using PassedDescriptors = std::array<os::PassedFd, 3>;
 
 // The connecting side, on behalf of one stream. It lives until it has a link for the stream or gives up.
 class Attempt final : public FdHandler {
@@ -55,7 +56,7 @@ class Attempt final : public FdHandler {
   ShmStream& stream_;
   std::deque<std::string> names_;  // still to be tried
   State state_ = State::idle;
-  base::UniqueFd socket_;
+  os::LocalSocket socket_;
   Segment inbound_;
   NodeId peer_{};
   os::PeerProcess process_;  // whose name that is, once it has been heard
@@ -67,7 +68,7 @@ class Attempt final : public FdHandler {
 // The listening side of one socket.
 class Welcome final : public FdHandler, public Stranger {
  public:
-  Welcome(Fabric& fabric, base::UniqueFd socket);
+  Welcome(Fabric& fabric, os::LocalSocket socket);
   ~Welcome() override;
   bool begin();
   void ready(std::uint32_t events) override;
@@ -77,7 +78,7 @@ class Welcome final : public FdHandler, public Stranger {
   bool step(const Greeting& greeting, const PassedDescriptors& descriptors);
 
   Fabric& fabric_;
-  base::UniqueFd socket_;
+  os::LocalSocket socket_;
   bool greeted_ = false;
   bool peer_wants_fences_ = false;
   NodeId peer_{};

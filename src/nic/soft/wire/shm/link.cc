@@ -248,8 +248,9 @@ void Link::call_attention() {
 }
 
 void Link::hang_up() {
+  os::LocalSocket socket;  // closed without the lock
   base::Guard guard(bell_lock_);
-  socket_.reset();
+  socket = std::move(socket_);
 }
 
 bool Link::peer_gone() const {
@@ -400,7 +401,7 @@ void Link::ready(std::uint32_t) {
   std::array<std::byte, 64> datagram;
   bool rung = false;
   for (int i = 0; i < kDatagramsPerTurn; ++i) {
-    std::array<base::UniqueFd, 1> fd;
+    std::array<os::PassedFd, 1> fd;
     const os::Arrived arrived = os::receive_with_descriptors(socket_.get(), datagram, fd);
     if (arrived.what == os::Arrival::nothing_yet) break;
     if (arrived.what == os::Arrival::hangup) {

@@ -26,6 +26,7 @@
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
 #include "os/peer_process.h"
+#include "os/slow_close.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -48,7 +49,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
 
   // What both sides have shown each other before the link exists.
   struct Parts {
-    base::UniqueFd socket;
+    os::LocalSocket socket;
     Segment inbound;
     Segment outbound;
     PeerRegions regions;
@@ -259,7 +260,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
 
   Fabric& fabric_;
   base::SpinLock bell_lock_;  // who rings is still in a post when the link fails
-  base::UniqueFd socket_;     // given up under bell_lock_
+  os::LocalSocket socket_;    // given up under bell_lock_
   os::PeerProcess process_;   // fixed by the constructor
   DeathWatch death_watch_{*this};
   Segment inbound_;

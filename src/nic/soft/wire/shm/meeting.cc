@@ -13,6 +13,7 @@
 #include "os/directory_socket.h"
 #include "os/local_socket.h"
 #include "os/peer_process.h"
+#include "os/slow_close.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -55,7 +56,7 @@ base::UniqueFd call(const std::string& name, int& error) {
 
 Status probe_listener(const std::string& name) {
   int error = 0;
-  if (const base::UniqueFd socket = call(name, error)) {
+  if (const os::LocalSocket socket{call(name, error)}) {
     return os::peer_is_of_our_user(socket.get()) ? Status::ok : Status::unreachable;
   }
   if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) return Status::no_memory;
