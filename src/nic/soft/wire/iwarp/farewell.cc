@@ -51,7 +51,7 @@ void Farewell::begin() {
 void Farewell::turn_out() {
   if (watched_) fabric_.engine().unwatch(socket_.get(), *this);
   watched_ = false;
-  if (!rest_.idle()) reset_on_close(socket_.get());
+  if (!rest_.idle()) reset_on_close(socket_);
   socket_.reset();
   finish();
 }
