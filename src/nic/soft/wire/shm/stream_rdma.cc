@@ -87,16 +87,19 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   if (reads && atomics_under_way_.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return SendOutcome::blocked;
   const bool own_slot = message.remote.key == lane_key_;
+  if (!own_slot && used_often(message.remote.key)) [[unlikely]]
+    ask_for_lane(message.remote.key);
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
     const RdmaUse use(link.outbound(), rdma_use(remote.key, remote_), own_slot ? rdma_slot_ : shared_slot_);
     if (!use || link.outbound_header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-      if (!use) link_->wait_for_slot();
+      if (!use) {
+        --uses_of_key_;  // it was none
+        link_->wait_for_slot();
+      }
       return use && link_->wait_at_gate() ? SendOutcome::blocked : later();
     }
-    if (!own_slot && used_often(message.remote.key)) [[unlikely]]
-      ask_for_lane(message.remote.key);
     // What the peer is still to put in place comes first, also the rest of this one.
     const bool after_peer = puts_under_way() != 0 || by_peer_;
     const MappedRegions::Mapped* const mapped = link.mapped().find(remote.key);
