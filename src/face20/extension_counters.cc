@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdarg>
+#include <optional>
 #include <span>
 
 #include "base/print.h"
@@ -124,11 +125,13 @@ struct Chosen {
   std::array<DAT_UINT64, kMost> values{};
 };
 
-// Reads them, and makes them begin at 0 again if that is wanted (D2-CNTR-3).
+// Reads them, and makes them begin at 0 again if that is wanted (D2-CNTR-3). Nothing: another thread has freed the
+// object meanwhile (MT-4), and a reset of it would be one of whatever has its address next.
 template <typename Object>
-Chosen read_chosen(Object& object, const Chosen& chosen, bool reset) {
+std::optional<Chosen> read_chosen(Object& object, const Chosen& chosen, bool reset) {
   Chosen result = chosen;
   base::Guard guard(object.ia().engine());
+  if (!object.alive()) return std::nullopt;
   read(object, result.values);
   dapl::ResetCounts& resets = object.ia().reset_counts();
   for (std::size_t i = chosen.first; i < chosen.end; ++i) {
@@ -149,7 +152,10 @@ dapl::Error with_counters(const char* call, DAT_HANDLE handle, int counter, bool
     }
     const auto number = static_cast<std::size_t>(counter);
     const bool one = counter != all;
-    use(read_chosen(object, Chosen{type, names, one ? number : 0, one ? number + 1 : names.size()}, reset));
+    const std::optional<Chosen> chosen =
+        read_chosen(object, Chosen{type, names, one ? number : 0, one ? number + 1 : names.size()}, reset);
+    if (!chosen) return bad_handle(call, "dat_handle", handle, dapl::Detail::none);
+    use(*chosen);
     return dapl::kSuccess;
   };
   if (auto* ia = dapl::lookup<dapl::Ia>(handle)) return of(*ia, "IA", kIaCounterNames);
