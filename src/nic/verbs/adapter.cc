@@ -274,8 +274,8 @@ std::uint32_t VerbsAdapter::add(VerbsQueuePair& queue_pair) {
   std::uint32_t index = static_cast<std::uint32_t>(by_tag_.size());
   if (free_tags_.empty()) {
     if (index > kTagIndexMask) throw std::bad_alloc();
+    free_tags_.reserve(by_tag_.size() + 1);  // first, or an index would be neither used nor free if there is no memory
     by_tag_.push_back({nullptr, index});
-    free_tags_.reserve(by_tag_.size());
   } else {
     index = free_tags_.back();
     free_tags_.pop_back();

@@ -3,7 +3,6 @@
 #include "nic/verbs/queue_pair.h"
 
 #include <algorithm>
-#include <bit>
 #include <new>
 #include <utility>
 
@@ -67,21 +66,24 @@ Status VerbsQueuePair::init(const QueuePairLimits& limits) {
     own_ = std::make_unique<ReceivePool>(adapter_.device(), ReceivePool::Use::own, nullptr);
     if (const Status status = own_->init(limits.recv_depth, limits.recv_segments); status != Status::ok) return status;
   }
-  limits_ = limits;
+  RequestRoom room(limits, adapter_.device().is_iwarp());
   base::Guard guard(send_lock_);
-  return make_room(limits);
+  move_to(std::move(room));
+  limits_ = limits;
+  return Status::ok;
 }
 
-Status VerbsQueuePair::make_room(const QueuePairLimits& limits) {
-  if (!sends_.reserve(limits.send_depth)) return Status::no_memory;
-  const std::uint32_t segments = std::max(limits.send_segments, 1u);
-  gather_.resize(segments);
-  chain_.resize(segments);
-  if (adapter_.device().is_iwarp()) {
-    posted_most_ = segments;
-    posted_segments_.resize(std::bit_ceil(std::size_t{std::max(limits.send_depth, 1u)}) * segments);
-  }
-  return Status::ok;
+VerbsQueuePair::RequestRoom::RequestRoom(const QueuePairLimits& limits, bool keeps_segments)
+    : ring(limits.send_depth), gather(std::max(limits.send_segments, 1u)), chain(gather.size()) {
+  if (keeps_segments) posted_segments.resize(ring.slots * gather.size());
+}
+
+void VerbsQueuePair::move_to(RequestRoom room) {
+  sends_.move_to(std::move(room.ring));
+  gather_ = std::move(room.gather);
+  chain_ = std::move(room.chain);
+  posted_segments_ = std::move(room.posted_segments);
+  posted_most_ = gather_.size();
 }
 
 void VerbsQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
@@ -90,18 +92,20 @@ void VerbsQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueu
   send_queue_.store(send);
 }
 
-Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) {
+Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) try {
+  // All of it or nothing: what is refused has changed nothing (EP-MODIFY-1). So what may find no memory comes first,
+  // and what may not fit comes last of what can fail.
+  RequestRoom room(limits, adapter_.device().is_iwarp());
   base::Guard guard(send_lock_);
-  if (const Status status = make_room(limits); status != Status::ok) return status;
   if (own_) {
-    if (const Status status = own_->set_limits(limits.recv_depth, limits.recv_segments); status != Status::ok) {
-      // What is refused has changed nothing (EP-MODIFY-1), as far as there is memory to take it back.
-      static_cast<void>(make_room(limits_));
+    if (const Status status = own_->set_limits(limits.recv_depth, limits.recv_segments); status != Status::ok)
       return status;
-    }
   }
+  move_to(std::move(room));
   limits_ = limits;
   return Status::ok;
+} catch (const std::bad_alloc&) {
+  return Status::no_memory;
 }
 
 // ---- the device's queue pair

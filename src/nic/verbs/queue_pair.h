@@ -157,7 +157,15 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void flush_sends();
   void flush_receives();
 
-  Status make_room(const QueuePairLimits& limits) ANYDAT_REQUIRES(send_lock_);
+  // What requests need, for so many of so many segments. May throw std::bad_alloc.
+  struct RequestRoom {
+    RequestRoom(const QueuePairLimits& limits, bool keeps_segments);
+    SendRing::Storage ring;
+    std::vector<ibv_sge> gather;
+    std::vector<ibv_send_wr> chain;
+    std::vector<Segment> posted_segments;
+  };
+  void move_to(RequestRoom room) ANYDAT_REQUIRES(send_lock_);
   WorkStatus status_of(const ibv_wc& wc, std::uint32_t number) const;
   void complete_send(SendRing::Entry& entry, WorkStatus status);
   void complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
@@ -170,6 +178,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   bool begin(const SendRequest& request, std::uint64_t number, SendRing::Entry& entry) ANYDAT_REQUIRES(send_lock_);
   bool begin_late(std::uint64_t number, SendRing::Entry& entry) ANYDAT_REQUIRES(send_lock_);
   Status hand_over(const SendRequest& request, std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
+  void count(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
+  Status keep_behind_bind(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
   void spread_read(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
 
   VerbsAdapter& adapter_;

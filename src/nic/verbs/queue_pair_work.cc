@@ -176,6 +176,25 @@ bool VerbsQueuePair::begin_late(std::uint64_t number, SendRing::Entry& entry) {
   return false;
 }
 
+inline void VerbsQueuePair::count(const SendRequest& request) {
+  if (request.kind == WorkKind::send) {
+    counters_.sends.add();
+    counters_.send_bytes.add(request.length);
+  } else {
+    counters_.count_rdma(request.kind, request.length);
+  }
+}
+
+// RMR-BIND-3. What may find no memory comes first.
+Status VerbsQueuePair::keep_behind_bind(const SendRequest& request) {
+  auto later = std::make_unique<SendRing::Later>(
+      SendRing::Later{{request.segments.begin(), request.segments.end()}, request.remote});
+  count(request);
+  note_segments(request, sends_.next());
+  sends_.append(request, SendRing::Stage::waits).later = std::move(later);
+  return Status::ok;
+}
+
 Status VerbsQueuePair::post_send(const SendRequest& request) {
   bool refused = false;
   {
@@ -197,20 +216,12 @@ Status VerbsQueuePair::post_send(const SendRequest& request) {
       sends_.append(request, SendRing::Stage::kept);  // it will be flushed in its turn
       return Status::ok;
     }
-    if (request.kind == WorkKind::send) {
-      counters_.sends.add();
-      counters_.send_bytes.add(request.length);
-    } else {
-      counters_.count_rdma(request.kind, request.length);
-    }
+    if (binds_ > 0) [[unlikely]]
+      return keep_behind_bind(request);
+    count(request);
     // In the ring before it is handed over: it may complete before the device's driver returns.
     const std::uint64_t number = sends_.next();
     note_segments(request, number);
-    if (binds_ > 0) [[unlikely]] {  // RMR-BIND-3
-      sends_.append(request, SendRing::Stage::waits).later = std::make_unique<SendRing::Later>(
-          SendRing::Later{{request.segments.begin(), request.segments.end()}, request.remote});
-      return Status::ok;
-    }
     refused = !begin(request, number, sends_.append(request, SendRing::Stage::at_device));
   }
   if (refused) [[unlikely]]

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <utility>
 
 namespace anydat::nic::verbs {
 
@@ -30,6 +31,7 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
     free_.reserve(after);
     std::vector<Segment> all(std::size_t{after} * std::max(segments, 1u));
     std::vector<Slot> slots(after);
+    Row waiting(after, waiting_);
     std::copy(slots_.begin(), slots_.end(), slots.begin());
     for (std::uint32_t i = 0; i < before; ++i) {
       if (!slots_[i].used) continue;
@@ -38,6 +40,7 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
     }
     slots_.swap(slots);
     segments_.swap(all);
+    std::swap(waiting_, waiting);
     segments_max_ = std::max(segments, 1u);
     for (std::uint32_t i = after; i > before; --i) free_.push_back(i - 1);
     depth_ = depth;
@@ -136,9 +139,8 @@ void ReceivePool::detach() {
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].used) waiting_.push_back(i);
   }
-  std::sort(waiting_.begin(), waiting_.end(), [this](std::uint32_t a, std::uint32_t b) ANYDAT_NO_ANALYSIS {
-    return slots_[a].number < slots_[b].number;
-  });
+  waiting_.sort([this](std::uint32_t a, std::uint32_t b)
+                    ANYDAT_NO_ANALYSIS { return slots_[a].number < slots_[b].number; });
 }
 
 std::uint32_t ReceivePool::at_device() const {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -71,6 +72,34 @@ class ReceivePool {
     bool unsignalled;
     bool used;
   };
+  // Slots in a row, with room for all of them, so that one can always join.
+  class Row {
+   public:
+    Row() = default;
+    Row(std::size_t room, const Row& of) : ring_(room) {
+      for (std::size_t i = 0; i < of.count_; ++i) push_back(of.at(i));
+    }
+    bool empty() const { return count_ == 0; }
+    std::uint32_t front() const { return ring_[first_]; }
+    void push_back(std::uint32_t slot) { ring_[(first_ + count_++) % ring_.size()] = slot; }
+    void pop_front() {
+      first_ = (first_ + 1) % ring_.size();
+      --count_;
+    }
+    void clear() { first_ = count_ = 0; }
+    // Requires: none has left since it was empty.
+    template <typename Before>
+    void sort(Before before) {
+      std::sort(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(count_), before);
+    }
+
+   private:
+    std::uint32_t at(std::size_t place) const { return ring_[(first_ + place) % ring_.size()]; }
+
+    std::vector<std::uint32_t> ring_;
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
+  };
   Segment* segments_of(std::uint32_t slot) { return &segments_[std::size_t{slot} * segments_max_]; }
   Status rebuild(std::uint32_t depth, std::uint32_t segments);
   bool usable(std::uint32_t slot, ZoneId zone) ANYDAT_REQUIRES(lock_);
@@ -86,10 +115,10 @@ class ReceivePool {
   std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t segments_max_ = 0;  // changes while nothing is at the device, or not at all
   std::vector<Slot> slots_ ANYDAT_GUARDED_BY(lock_);
-  std::vector<Segment> segments_;                               // as lock_ guards slots_
-  std::vector<std::uint32_t> free_ ANYDAT_GUARDED_BY(lock_);    // slots
-  std::deque<std::uint32_t> waiting_ ANYDAT_GUARDED_BY(lock_);  // slots that the device has not, oldest first
-  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;           // ever, as the next two
+  std::vector<Segment> segments_;                             // as lock_ guards slots_
+  std::vector<std::uint32_t> free_ ANYDAT_GUARDED_BY(lock_);  // slots
+  Row waiting_ ANYDAT_GUARDED_BY(lock_);                      // slots that the device has not, oldest first
+  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;         // ever, as the next two
   std::uint64_t completed_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> reaped_{0};
   std::uint32_t at_device_ ANYDAT_GUARDED_BY(lock_) = 0;

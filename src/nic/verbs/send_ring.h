@@ -52,15 +52,19 @@ class SendRing {
     }
   };
 
+  // Room for so many. May throw std::bad_alloc.
+  struct Storage {
+    explicit Storage(std::uint32_t of_depth)
+        : depth(of_depth), slots(std::bit_ceil(std::max<std::uint64_t>(of_depth, 1))), ring(new Entry[slots]) {}
+    std::uint32_t depth;
+    std::uint64_t slots;
+    std::unique_ptr<Entry[]> ring;
+  };
   // With neither side at work. Requires: empty.
-  bool reserve(std::uint32_t depth) {
-    const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(depth, 1));
-    std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[slots]);
-    if (!ring) return false;
-    ring_ = std::move(ring);
-    depth_ = depth;
-    mask_ = slots - 1;
-    return true;
+  void move_to(Storage room) noexcept {
+    ring_ = std::move(room.ring);
+    depth_ = room.depth;
+    mask_ = room.slots - 1;
   }
 
   // For anybody.
