@@ -130,7 +130,7 @@ Error Rmr::bind(const Wanted& wanted, Ep& ep, std::uint64_t cookie, CompletionFl
 Error Rmr::post(const Wanted& wanted, const Plan& plan, Ep& ep, nic::BindRequest request, CompletionFlags flags,
                 std::uint32_t* context) {
   const std::uint64_t tag = request.tag;
-  pending_.push_back({tag, plan.lmr ? plan.part.key : 0, 0});
+  pending_.push_back({tag, plan.lmr ? plan.part.key : 0});
   std::uint32_t key = 0;
   const Error error = ep.post_bind(request, flags, pz_, key);
   if (error || key == 0) {
@@ -139,11 +139,7 @@ Error Rmr::post(const Wanted& wanted, const Plan& plan, Ep& ep, nic::BindRequest
   }
   if (context) *context = plan.lmr ? key : 0;
   const bool pending = !pending_.empty() && pending_.back().tag == tag;
-  if (pending) {
-    pending_.back().key = key;
-  } else if (bound_by_ == tag) {
-    bound_ = key;
-  } else if (of_endpoint()) {
+  if (!pending && bound_by_ != tag && of_endpoint()) {
     if (bound_by_ == 0) show_nothing();
     return kSuccess;  // it has ended already, or was flushed
   }
@@ -158,12 +154,10 @@ Error Rmr::post(const Wanted& wanted, const Plan& plan, Ep& ep, nic::BindRequest
 void Rmr::on_bind(std::uint64_t tag, bool bound) {
   const auto found = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) { return one.tag == tag; });
   const std::uint32_t context = found->lmr;
-  const std::uint32_t key = found->key;
   pending_.erase(found);
-  // What was flushed with its connection is not to look as if it stood for something that ended with it as well.
-  if (!bound && of_endpoint() && bound_by_ == 0 && shown_by_ == tag) show_nothing();
+  // What has come to nothing is not to look as if it stood where nothing stands any more (RMR-QUERY-2).
+  if (!bound && bound_by_ == 0 && shown_by_ == tag) show_nothing();
   if (!bound || freed_) return;
-  if (key != 0) bound_ = key;          // else bind() is about to learn it
   bound_by_ = context != 0 ? tag : 0;  // an unbind ends nowhere
   forget_lmr();
   lmr_ = context != 0 ? ia().find_lmr(context) : nullptr;  // alive, or it could not have been bound to
@@ -193,8 +187,6 @@ void Rmr::show_nothing() {
 std::optional<Error> Rmr::free() {
   freed_ = true;
   if (!window_->close()) return std::nullopt;
-  // Where binds are prepared, keys of windows are not those of the adapter's table, and close() has said it all.
-  if (bound_ != 0 && !ia().nic().prepares_binds() && !ia().nic().quiesce(bound_)) return std::nullopt;
   ia().retire(*this);
   return kSuccess;
 }

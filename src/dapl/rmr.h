@@ -50,7 +50,6 @@ class Rmr final : public Object, public nic::WindowEvents {
   struct Pending {
     std::uint64_t tag;
     std::uint32_t lmr;  // 0: an unbind
-    std::uint32_t key;  // what peers are to know it by; 0 until post_bind() has returned
   };
 
   // A bind that may be posted.
@@ -72,7 +71,6 @@ class Rmr final : public Object, public nic::WindowEvents {
   std::unique_ptr<nic::Window> window_;
   bool freed_ = false;
   Lmr* lmr_ = nullptr;          // bound to
-  std::uint32_t bound_ = 0;     // what peers know it by, or knew it by last
   std::uint64_t bound_by_ = 0;  // the tag of the bind that has made it so; 0: an unbind has, or it has ended
   std::vector<Pending> pending_;
   unsigned preparing_ = 0;  // threads in bind(), without the engine

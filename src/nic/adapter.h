@@ -34,7 +34,8 @@ class WindowEvents {
   // returns.
   virtual void on_bind(std::uint64_t tag, bool bound) = 0;
   // What that bind has shown cannot be reached any more: the connection of its queue pair has ended, or its peer has
-  // invalidated the key. Of windows of one queue pair. May come before post_bind() returns, too.
+  // invalidated the key, both of windows of one queue pair; or it was taken away for a bind that then came to nothing.
+  // May come before post_bind() returns, too.
   virtual void on_unbound(std::uint64_t tag) = 0;
 };
 
@@ -47,8 +48,8 @@ enum class WindowScope : std::uint8_t { zone, queue_pair };
 class Window {
  public:
   virtual ~Window() = default;
-  // Binds still pending will have no effect, and succeed. True: nothing can be reached through it any more, but by who
-  // is in the middle of that (Adapter::quiesce()). False: something still can; ask again, as there.
+  // Binds still pending will have no effect, and succeed. True: nothing can be reached through it any more, and nobody
+  // is in the middle of that. False: somebody is; ask again, with the engine released in between.
   virtual bool close() = 0;
 };
 

@@ -228,6 +228,7 @@ TEST_P(RmrBind, ABindThatFailsLaterBreaksTheConnection) {
   DAT_RMR_CONTEXT context = 0;
   Lmr region(server.ia, server.pz, 64);
   const Rmr rmr(server.pz);
+  const DAT_RMR_CONTEXT bound = bind(pair, rmr, memory.triplet(0, 64));
   // More than any wire has on its way at once, so that the bind waits behind them.
   constexpr int kAhead = 15;
   for (int i = 0; i < kAhead; ++i) {
@@ -246,6 +247,9 @@ TEST_P(RmrBind, ABindThatFailsLaterBreaksTheConnection) {
   expect_connection_event(pair.server_evds.connect.get(), DAT_CONNECTION_EVENT_BROKEN, pair.server.get());
   EXPECT_EQ(pair.server.state(), DAT_EP_STATE_DISCONNECTED);
   expect_terminal_event(pair.client_evds.connect.get(), pair.client.get());
+  // It has not begun, so what was bound before still is (R90).
+  expect_granted(Rdma::kRead, bound, memory.bytes().data(), 64);
+  EXPECT_THAT(dat_lmr_free(memory.get()), HasSubtype(DAT_INVALID_STATE_LMR_IN_USE));
 }
 
 TEST_P(RmrBind, UsesTheRegionWhileBound) {

@@ -151,6 +151,39 @@ TEST_P(SlowKernel, OfBindsThatTheEndOfAConnectionMeetsTheOneThatHasBegunIsDone) 
   ASSERT_NO_THROW(exchange(other));
 }
 
+TEST_P(SlowKernel, ABindThatFailsAfterItHasBegunLeavesItsWindowBoundToNothing) {
+  // RMR-BIND-14, RMR-BIND-15, RMR-QUERY-2
+  const Connection connection = connect_pair(server, client);
+  const Connection other = connect_pair(server, client);
+  Lmr before(client.ia, client.pz, kBytes), next(client.ia, client.pz, kBytes);
+  const Window window(client);
+  window.bind(connection.client, before);
+  expect_bound(client);
+  EXPECT_THAT(dat_lmr_free(before.get()), HasSubtype(DAT_INVALID_STATE_LMR_IN_USE));
+  std::future<void> freed;
+  {
+    const edge::Gate gate(edge::Call::deregistering);
+    window.bind(connection.client, next);
+    ASSERT_TRUE(eventually([&] { return gate.reached(); }));
+    const DAT_LMR_TRIPLET segment = next.triplet(0, kBytes);
+    freed = std::async(std::launch::async, [&] { next.reset(); });
+    // Its region is no more as soon as its context is refused.
+    ASSERT_TRUE(eventually([&] {
+      DAT_LMR_TRIPLET again = segment;
+      return dat_ep_post_recv(other.client.get(), 1, &again, {}, DAT_COMPLETION_DEFAULT_FLAG) != DAT_SUCCESS;
+    }));
+  }
+  expect_bound(client, DAT_RMR_OPERATION_FAILED);
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  wait_event(server.connect.get());
+  freed.get();
+  DAT_RMR_PARAM param{};
+  ASSERT_THAT(dat_rmr_query(window.get(), DAT_RMR_FIELD_ALL, &param), Succeeds());
+  EXPECT_EQ(param.rmr_context, 0U);
+  EXPECT_EQ(param.lmr_triplet.segment_length, 0U);
+  before.reset();
+}
+
 TEST_P(SlowKernel, FreeingAnEndpointWithABindThatHasBegunHoldsUpNobody) {
   Connection connection = connect_pair(server, client);
   const Window first(client), second(client);

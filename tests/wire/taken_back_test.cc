@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Windows of one queue pair that are taken back while their peer is in the middle of using them: who has to wait for
-// it, and for how long. The peer stands still at a page of its own that does not come.
+// Windows that are taken back while a peer is in the middle of using them: who has to wait for it, and for how long.
+// The peer stands still at a page of its own that does not come.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -22,22 +22,27 @@ using nic::WorkKind;
 using nic::WorkStatus;
 
 constexpr std::uint64_t kBindTag = 9;
+constexpr std::uint64_t kNextTag = 10;
 constexpr std::size_t kPageBytes = 4096;
 
 class WindowNotes final : public nic::WindowEvents {
  public:
   void on_bind(std::uint64_t tag, bool bound) override {
-    EXPECT_EQ(tag, kBindTag);
-    is_bound = bound;
+    EXPECT_TRUE(tag == kBindTag || tag == kNextTag) << tag;
+    if (bound) bound_by = tag;
   }
   void on_unbound(std::uint64_t tag) override {
-    EXPECT_EQ(tag, kBindTag);
-    is_bound = false;
+    EXPECT_EQ(tag, bound_by);
+    bound_by = 0;
   }
-  std::atomic<bool> is_bound = false;
+  bool is_bound() const { return bound_by != 0; }
+  std::atomic<std::uint64_t> bound_by = 0;
 };
 
 class TakenBack : public SeamTest {
+ public:
+  explicit TakenBack(nic::WindowScope its_scope = nic::WindowScope::queue_pair) : scope(its_scope) {}
+
  protected:
   void SetUp() override {
     // By the other ways the target copies for itself, or asks for the page first.
@@ -50,21 +55,25 @@ class TakenBack : public SeamTest {
     message.emplace(pair->client_nic, 64, kAllRights, kSeamZone);
     source.emplace(pair->client_nic, 3 * kPageBytes, kAllRights, kSeamZone);
     page = (kPageBytes - source->address() % kPageBytes) % kPageBytes;
-    key = bind();
+    key = bind(scope);
   }
   void TearDown() override {
     if (pair) pair->server_nic.held([&] { window.reset(); });
   }
-  std::uint32_t bind() {
+  std::uint32_t post_bind(std::uint64_t tag, const SeamMemory& memory) {
     std::uint32_t made = 0;
     pair->server_nic.held([&] {
-      window = pair->server_nic->create_window(kSeamZone, nic::WindowScope::queue_pair, notes);
-      const nic::BindRequest request{
-          1, nullptr, kBindTag, window.get(), opened->segment(0, 64), nic::access::kRemoteWrite, {}};
+      const nic::BindRequest request{1, nullptr, tag, window.get(), memory.segment(0, 64), nic::access::kRemoteWrite,
+                                     {}};
       EXPECT_EQ(pair->server->post_bind(request, made), nic::Status::ok);
     });
+    return made;
+  }
+  std::uint32_t bind(nic::WindowScope scope) {
+    pair->server_nic.held([&] { window = pair->server_nic->create_window(kSeamZone, scope, notes); });
+    const std::uint32_t made = post_bind(kBindTag, *opened);
     EXPECT_EQ(pair->server.sent.next().status, WorkStatus::success);
-    EXPECT_TRUE(notes.is_bound);
+    EXPECT_TRUE(notes.is_bound());
     return made;
   }
   // The peer's Write, which stops in the middle until the page comes.
@@ -82,6 +91,7 @@ class TakenBack : public SeamTest {
     return eventually([&] { return !pair->server_nic->regions().alive(key); });
   }
 
+  const nic::WindowScope scope;
   WindowNotes notes;
   std::optional<SeamPair> pair;
   std::optional<SeamMemory> opened, buffer, message, source;
@@ -144,14 +154,14 @@ TEST_P(TakenBack, AReceiveThatInvalidatesWaitsForThePeer) {
     pair->server.post_recv(buffer->segment(0, 64));
     EXPECT_TRUE(withdrawn()) << "nobody else may begin";
     EXPECT_FALSE(pair->server.received.poll());
-    EXPECT_TRUE(notes.is_bound);
+    EXPECT_TRUE(notes.is_bound());
   }
   const Completion told = pair->server.received.next();
   EXPECT_EQ(told.status, WorkStatus::success);
   EXPECT_EQ(told.kind, WorkKind::recv_invalidate);
   EXPECT_EQ(told.value, key);
   EXPECT_EQ(told.length, 32u);
-  EXPECT_FALSE(notes.is_bound);
+  EXPECT_FALSE(notes.is_bound());
   EXPECT_EQ(opened->as<std::uint8_t>(), 0x3c) << "what was under way has been done";
   EXPECT_EQ(pair->server.received.next().kind, WorkKind::recv) << "those behind it follow";
   EXPECT_EQ(pair->client.sent.next().status, WorkStatus::success);
@@ -164,11 +174,11 @@ TEST_P(TakenBack, TheEndOfTheConnectionWaitsForThePeer) {
         its_page(), [this] { write(); }, pair->client);
     pair->server_nic.held([&] { pair->server->disconnect(false); });
     EXPECT_TRUE(withdrawn());
-    EXPECT_TRUE(notes.is_bound);
+    EXPECT_TRUE(notes.is_bound());
     EXPECT_EQ(pair->server.closed, SeamEnd::Closed::no);
   }
   EXPECT_TRUE(pair->server.expect_closed(false));
-  EXPECT_FALSE(notes.is_bound);
+  EXPECT_FALSE(notes.is_bound());
 }
 
 // D2-RMR-4: it is not theirs, whatever they write.
@@ -178,10 +188,68 @@ TEST_P(TakenBack, OtherPeersAreNotWaitedFor) {
   stranger.outbound().header().rdma_uses[0].store(key);
   pair->server_nic.held([&] { pair->server->disconnect(false); });
   EXPECT_TRUE(pair->server.expect_closed(false));
-  EXPECT_FALSE(notes.is_bound);
+  EXPECT_FALSE(notes.is_bound());
   EXPECT_FALSE(stranger.cut(std::chrono::milliseconds(0))) << "it was given half a second to let go";
 }
 
+// A window of a zone: a bind that has begun to take away what it showed waits for the peer.
+class BegunBind : public TakenBack {
+ public:
+  BegunBind() : TakenBack(nic::WindowScope::zone) {}
+};
+
+// RMR-BIND-14, RMR-BIND-15: its region goes, so nothing comes in the place of what it has taken away.
+TEST_P(BegunBind, ThatFailsLeavesItsWindowBoundToNothing) {
+  SeamMemory next(pair->server_nic, 64, kAllRights, kSeamZone);
+  {
+    const StoppedWrite stopped(
+        its_page(), [this] { write(); }, pair->client);
+    post_bind(kNextTag, next);
+    EXPECT_TRUE(withdrawn());
+    pair->server_nic.held([&] { pair->server_nic->remove_region(next.key()); });
+    EXPECT_EQ(notes.bound_by, kBindTag) << "the peer still writes there";
+  }
+  EXPECT_EQ(pair->server.sent.next().status, WorkStatus::bind_failed);
+  EXPECT_TRUE(pair->server.expect_closed(true));
+  EXPECT_FALSE(notes.is_bound());
+}
+
+// RMR-BIND-13: what is flushed changes nothing, and this has.
+TEST_P(BegunBind, IsDoneThoughTheConnectionEnds) {
+  const SeamMemory next(pair->server_nic, 64, kAllRights, kSeamZone);
+  std::uint32_t made = 0;
+  {
+    const StoppedWrite stopped(
+        its_page(), [this] { write(); }, pair->client);
+    made = post_bind(kNextTag, next);
+    EXPECT_TRUE(withdrawn());
+    pair->server_nic.held([&] { pair->server->disconnect(false); });
+    EXPECT_EQ(notes.bound_by, kBindTag);
+    EXPECT_EQ(pair->server.closed, SeamEnd::Closed::no);
+  }
+  EXPECT_EQ(pair->server.sent.next().status, WorkStatus::success);
+  EXPECT_TRUE(pair->server.expect_closed(false));
+  EXPECT_EQ(notes.bound_by, kNextTag);
+  EXPECT_TRUE(pair->server_nic->regions().alive(made));
+}
+
+// RMR-FREE-2: it is closed when nobody is in the middle of using it.
+TEST_P(BegunBind, AClosedWindowHasNoUser) {
+  const auto close = [this] {
+    bool closed = false;
+    pair->server_nic.held([&] { closed = window->close(); });
+    return closed;
+  };
+  {
+    const StoppedWrite stopped(
+        its_page(), [this] { write(); }, pair->client);
+    EXPECT_FALSE(close());
+    EXPECT_FALSE(pair->server_nic->regions().alive(key));
+  }
+  EXPECT_TRUE(eventually(close));
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, BegunBind, testing::ValuesIn(seam_wires()), seam_wire_name);
 INSTANTIATE_TEST_SUITE_P(Wires, TakenBack, testing::ValuesIn(seam_wires()), seam_wire_name);
 
 }  // namespace

@@ -201,7 +201,12 @@ Status SoftAdapter::add_region(const Region& region, RegionKeys& keys) {
 bool SoftAdapter::quiesce(std::uint32_t key) {
   // Checks are acted on inside posts, by peers that copy for themselves, or with the engine held, as it is now.
   shm_->region_gone(key);
-  bool quiet = !shm_->in_use(key);
+  const bool unused = !shm_->in_use(key);
+  return queue_pairs_let_go() && unused;
+}
+
+bool SoftAdapter::queue_pairs_let_go() {
+  bool quiet = true;
   memory_users_.for_each([&](SoftQueuePair& queue_pair) { quiet &= queue_pair.memory_changed(); });
   return quiet;
 }

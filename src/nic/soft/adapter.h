@@ -96,6 +96,8 @@ class SoftAdapter final : public Adapter {
   MemoryUsers& memory_users() { return memory_users_; }
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
   void let_posts_end();
+  // True when no queue pair acts any longer on a check of memory that came before. False: ask again.
+  bool queue_pairs_let_go();
 
  private:
   SoftAdapter(AdapterInfo info, std::string scope);

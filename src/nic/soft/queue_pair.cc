@@ -396,6 +396,7 @@ void SoftQueuePair::look_at_windows() {
 
 // Everything posted completes, in order; then nothing is left but the state.
 void SoftQueuePair::let_go_finished() {
+  if (!begun_bind_is_over()) return;
   if (!windows_.take_back_all()) {
     adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
     return;

@@ -268,6 +268,8 @@ class SoftQueuePair final : public QueuePair {
   template <WorkKind kind>
   [[gnu::noinline]] bool again(const SingleRdma& request);
   [[gnu::noinline]] bool put_again(const SingleRdma& request);
+  std::optional<bool> carry_out(SendRing::Entry& entry);
+  bool begun_bind_is_over();
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
   std::uint64_t finished_plainly() ANYDAT_REQUIRES(send_lock_);
   bool complete_in_a_row(std::uint64_t count) ANYDAT_REQUIRES(send_lock_);

@@ -310,7 +310,7 @@ Status SoftQueuePair::post_bind(const BindRequest& request, std::uint32_t& key) 
     counters_.binds.add();
     SendRing::Entry& entry =
         sends_.append(SendRequest{request.cookie, {&request.part, 1}, 0, request.flags, WorkKind::bind, {}});
-    entry.bind = {static_cast<SoftWindow*>(request.window), request.owner, request.tag, key, request.rights};
+    entry.bind = {static_cast<SoftWindow*>(request.window), request.owner, request.tag, key, request.rights, false};
   }
   pump();
   return Status::ok;
@@ -355,6 +355,45 @@ bool SoftQueuePair::complete_in_a_row(std::uint64_t count) {
   return kept;
 }
 
+// A bind whose turn it is. False: its region has gone. Nothing: a peer is in the middle of using what its window
+// showed, and it is looked at again.
+std::optional<bool> SoftQueuePair::carry_out(SendRing::Entry& entry) {
+  SendRing::Entry::Bind& bind = entry.bind;
+  const Segment& part = entry.all().front();
+  if (!bind.begun && !bind.window->can_bind(part)) return false;
+  bind.begun = true;
+  if (!bind.window->withdrawn()) {
+    adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
+    return std::nullopt;
+  }
+  // The region may have gone while that took its time.
+  if (!bind.window->can_bind(part)) {
+    bind.window->shows_nothing();
+    return false;
+  }
+  bind.window->bind(bind.key, part, bind.rights, bind.tag, {scope(), windows_, *stream_});
+  return true;
+}
+
+// Of a connection that is over. One that has begun has changed its window and is not flushed (RMR-BIND-13). False: it
+// is still to come.
+bool SoftQueuePair::begun_bind_is_over() {
+  SendRing::Entry* entry = nullptr;
+  {
+    base::Guard guard(send_lock_);
+    if (sends_.all_sent()) return true;
+    entry = &sends_.at(sends_.unsent());
+  }
+  if (entry->kind != WorkKind::bind || !entry->bind.begun) return true;
+  const std::optional<bool> bound = carry_out(*entry);
+  if (bound != true) return bound == false;
+  base::Guard guard(send_lock_);
+  entry->finished = true;
+  sends_.mark_sent();
+  retire_finished();
+  return true;
+}
+
 bool SoftQueuePair::pump() {
   bool moved = false;
   bool drained = false;
@@ -367,21 +406,13 @@ bool SoftQueuePair::pump() {
       SendRing::Entry& entry = sends_.at(sends_.unsent());
       if (entry.kind == WorkKind::bind) {
         if (entry.flags.fence() && reads_held_ > 0) break;
-        if (!entry.bind.window->can_bind(entry.all().front())) {
-          if (sends_.unsent() == sends_.first()) failure = WorkStatus::bind_failed;
-          break;
-        }
         // Nobody hands over anything behind it meanwhile (RMR-BIND-3), and only this thread, which holds the engine,
         // takes entries out. The lock is not needed, and whoever uses the old key may need it.
         send_lock_.unlock();
-        if (!entry.bind.window->withdrawn()) {
-          adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
-          send_lock_.lock();
-          break;
-        }
-        entry.bind.window->bind(entry.bind.key, entry.all().front(), entry.bind.rights, entry.bind.tag,
-                                {scope(), windows_, *stream_});
+        const std::optional<bool> bound = carry_out(entry);
         send_lock_.lock();
+        if (bound == false && sends_.unsent() == sends_.first()) failure = WorkStatus::bind_failed;
+        if (bound != true) break;
         entry.finished = true;
         sends_.mark_sent();
         moved = true;

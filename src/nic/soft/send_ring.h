@@ -34,6 +34,7 @@ class SendRing {
       std::uint64_t tag;
       std::uint32_t key;
       std::uint32_t rights;
+      bool begun;  // what its window showed is being taken away, or is gone
     };
 
     std::uint64_t cookie;

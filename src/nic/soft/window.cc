@@ -8,7 +8,7 @@
 namespace anydat::nic::soft {
 
 SoftWindow::~SoftWindow() {
-  close();
+  withdrawn();
   leave_list();
 }
 
@@ -26,14 +26,19 @@ bool SoftWindow::withdrawn() {
 
 bool SoftWindow::taken_back() {
   if (!withdrawn()) return false;
-  events_.on_unbound(tag_);
+  shows_nothing();
   return true;
+}
+
+void SoftWindow::shows_nothing() {
+  if (tag_ != 0) events_.on_unbound(std::exchange(tag_, 0));
 }
 
 bool SoftWindow::close() {
   closed_ = true;
-  withdrawn();
-  return true;
+  if (!withdrawn()) return false;
+  if (known_) known_ = !adapter_.queue_pairs_let_go();
+  return !known_;
 }
 
 bool SoftWindow::can_bind(const Segment& part) const {
@@ -45,6 +50,7 @@ void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t righ
                       const Binder& by) {
   if (closed_ || part.length == 0) {
     adapter_.regions().remove(key);
+    tag_ = 0;
   } else {
     // A Read of this side may have the window for its sink (D2-READRMR-2): what peers may write, that may be put in.
     const std::uint32_t local = (rights & access::kRemoteWrite) != 0 ? access::kLocalWrite : 0;
@@ -52,6 +58,7 @@ void SoftWindow::bind(std::uint32_t key, const Segment& part, std::uint32_t righ
     adapter_.regions().publish(key,
                                {part.address, part.length, own ? by.scope : zone_, rights | local | access::kWindow});
     key_ = key;
+    known_ = true;
     tag_ = tag;
     used_by_ = own ? &by.stream : nullptr;
     if (own) {

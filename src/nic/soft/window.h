@@ -27,6 +27,8 @@ class SoftWindow final : public Window {
   bool withdrawn();
   // The same where it is not this side's program that wants it, which is told.
   bool taken_back();
+  // What was withdrawn for a bind has nothing in its place, and who has bound it is told.
+  void shows_nothing();
   // What a bind is carried out by.
   struct Binder {
     ZoneId scope;
@@ -49,8 +51,9 @@ class SoftWindow final : public Window {
   WindowEvents& events_;
   std::uint32_t key_ = 0;      // what peers use now
   std::uint32_t leaving_ = 0;  // what they may be using still
-  std::uint64_t tag_ = 0;      // of the bind that has shown it
+  std::uint64_t tag_ = 0;      // of the bind that has shown what nobody has been told the end of; 0: none
   bool closed_ = false;
+  bool known_ = false;  // queue pairs may still act on a check that found what it has shown
   // By which peers use what is of one queue pair alone: all others find in the table that it is not theirs. There as
   // long as they do. Null: any peer may.
   Stream* used_by_ = nullptr;

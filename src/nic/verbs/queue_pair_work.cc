@@ -272,9 +272,14 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
 std::optional<WorkStatus> VerbsQueuePair::carry_out(SendRing::Bind& bind) {
   const State now = state();
   if (!bind.begun && now != State::connected && now != State::draining) return WorkStatus::flushed;
-  if (!bind.window->can_bind(bind.part)) return WorkStatus::bind_failed;
+  if (!bind.begun && !bind.window->can_bind(bind.part)) return WorkStatus::bind_failed;
   bind.begun = true;
   if (!bind.window->withdrawn(tag_)) return std::nullopt;
+  // The region may have gone while that took its time.
+  if (!bind.window->can_bind(bind.part)) {
+    bind.window->shows_nothing();
+    return WorkStatus::bind_failed;
+  }
   bind.window->bind(bind, bind.tag);
   go_on_behind_bind();
   return WorkStatus::success;

@@ -61,7 +61,12 @@ void VerbsWindow::bind(PendingBind& bind, std::uint64_t tag) {
   forget(bind);
   shown_ = std::exchange(bind.memory, {});
   shown_of_ = bind.part.key;
+  tag_ = bind.part.length > 0 ? tag : 0;
   events_.on_bind(tag, true);
+}
+
+void VerbsWindow::shows_nothing() {
+  if (tag_ != 0) events_.on_unbound(std::exchange(tag_, 0));
 }
 
 void VerbsWindow::give_up(PendingBind& bind, std::uint64_t tag) {

@@ -49,6 +49,8 @@ class VerbsWindow final : public Window {
   bool withdrawn(std::uint32_t tag);
   // Carries out a bind, or gives it up; the former once nothing is shown.
   void bind(PendingBind& bind, std::uint64_t tag);
+  // What was withdrawn for a bind has nothing in its place, and who has bound it is told.
+  void shows_nothing();
   void give_up(PendingBind& bind, std::uint64_t tag);
   // The region with this key goes.
   void drop_pending_on(std::uint32_t key);
@@ -65,6 +67,7 @@ class VerbsWindow final : public Window {
   WindowEvents& events_;
   MemoryRegion shown_;
   std::uint32_t shown_of_ = 0;  // the key of the region that it is a part of
+  std::uint64_t tag_ = 0;       // of the bind that has shown what nobody has been told the end of; 0: none
   PendingBind::List pending_;
   unsigned leaving_ = 0;                // parts that the device still has
   std::vector<std::uint32_t> waiting_;  // tags of queue pairs whose bind waits for that
