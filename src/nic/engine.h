@@ -159,11 +159,6 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // The same as those who poll have read it last, which costs nothing (nic/moment.h); kNoMoment if nobody polls, and it
   // takes a few milliseconds until that is noticed. From any thread.
   std::uint64_t moment() const { return clock_.moment(); }
-  // Reads it now, with the engine held, and says what ticks() does.
-  std::uint64_t note_moment() {
-    assert_held();
-    return clock_.note_moment();
-  }
 
   std::uint64_t polls() const { return loop_.polls().get(); }  // passes over the sources
   std::uint64_t sleeps() const { return sleeps_.get(); }       // times a thread went to sleep armed

@@ -43,11 +43,7 @@ class PollClock {
   // The time, at most a few milliseconds late, for who has none to read a clock; kNoMoment where nobody looks at one.
   // As read() has found it, or one of these:
   std::uint64_t moment() const { return moment_.load(std::memory_order_relaxed); }
-  std::uint64_t note_moment() {
-    const std::uint64_t now = os::ticks(steady_);
-    note_moment(now);
-    return now;
-  }
+  void note_moment() { note_moment(os::ticks(steady_)); }
   // Nobody polls for now. The next pass reads the clock.
   void stop() {
     unread_ = 0;
@@ -65,7 +61,10 @@ class PollClock {
   static constexpr std::uint64_t kTicksPerLookMin = 5'000;
   static constexpr std::uint64_t kTicksPerLookMax = 1'000'000;
 
-  void note_moment(std::uint64_t now) { moment_.store(moment_of(now), std::memory_order_relaxed); }
+  void note_moment(std::uint64_t now) {
+    const std::uint64_t moment = moment_of(now);
+    if (moment != this->moment()) moment_.store(moment, std::memory_order_relaxed);
+  }
 
   unsigned unread_ = 0;    // passes until the clock is read again
   bool progress_ = false;  // since it was read
@@ -78,7 +77,8 @@ class PollClock {
   std::atomic<std::uint64_t> ticks_per_look_{kTicksAtFirst};
   std::atomic<std::uint64_t> vain_since_{now_};
   std::atomic<unsigned> stretch_{0};
-  std::atomic<std::uint64_t> moment_{kNoMoment};
+  // Read with each post, by threads that may poll nothing: not beside what changes with each pass.
+  alignas(64) std::atomic<std::uint64_t> moment_{kNoMoment};
 };
 
 }  // namespace anydat::nic

@@ -51,6 +51,18 @@ constexpr std::uint64_t kEntryWaits = std::uint64_t{1} << 57;  // the same, the 
 constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ and MADV_POPULATE_WRITE
 constexpr int kPopulateWrite = 23;
 
+// Memory of a device, for one, is none that the kernel copies from: it is read as a futex, which is waited for in vain.
+bool read_as_futex(std::uint64_t first, std::uint64_t end) {
+  constexpr timespec kNoTime{};
+  for (; first < end; first += kPageBytes) {
+    if (syscall(SYS_futex, first, FUTEX_WAIT_PRIVATE, 0, &kNoTime) < 0 && errno != EAGAIN && errno != ETIMEDOUT &&
+        errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Without writing: a page that cannot be read is an error here, where an instruction would end the process.
 bool read_each(std::uint64_t first, std::uint64_t end) {
   while (first < end) {
@@ -61,7 +73,8 @@ bool read_each(std::uint64_t first, std::uint64_t end) {
       there[count] = {reinterpret_cast<void*>(first), 1};
     }
     const iovec here{bytes.data(), count};
-    if (process_vm_readv(gettid(), &here, 1, there.data(), count, 0) != static_cast<ssize_t>(count)) return false;
+    if (process_vm_readv(gettid(), &here, 1, there.data(), count, 0) == static_cast<ssize_t>(count)) continue;
+    if (!read_as_futex(first - count * kPageBytes, first)) return false;
   }
   return true;
 }

@@ -55,11 +55,11 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
   message.msg_control = control;
   message.msg_controllen = CMSG_LEN(wanted.size() * sizeof(int));  // and not one more
   ssize_t count = 0;
+  std::size_t taken = 0;
   {
     const base::ForkHeldOff held_off;  // until the descriptors have owners
     count = uncancelled::recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
-    std::size_t taken = 0;
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
       for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
@@ -69,7 +69,9 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
       }
     }
   }
-  if (count == 0 || (message.msg_flags & MSG_CTRUNC) != 0) return {Arrival::hangup};
+  // Fewer than there was room for: this process may have no more, and does without, as the peer may.
+  const bool brings_too_many = (message.msg_flags & MSG_CTRUNC) != 0 && taken == wanted.size();
+  if (count == 0 || brings_too_many) return {Arrival::hangup};
   msghdr nothing{};
   uncancelled::recvmsg(socket, &nothing, MSG_DONTWAIT);
   return {Arrival::datagram, static_cast<std::size_t>(count), (message.msg_flags & MSG_TRUNC) != 0};

@@ -37,13 +37,8 @@ class Closer {
       if (threads_ == kThreadsMax) return;
       ++threads_;
     }
-    if (start_thread()) return;
-    base::Guard guard(lock_);
-    if (--threads_ > 0) return;
-    descriptor = std::move(waiting_.back());
-    waiting_.pop_back();
-    held_.fetch_sub(1, std::memory_order_relaxed);
-    throw std::bad_alloc();
+    // Where there is no room for a thread, who would have had one closes, unless another thread does.
+    if (!start_thread()) work(true);
   }
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }
 
@@ -59,12 +54,12 @@ class Closer {
       return false;  // as without room for a thread
     }
   }
-  void work() {
+  void work(bool for_want_of_a_thread = false) {
     for (;;) {
       base::UniqueFd next;
       {
         base::Guard guard(lock_);
-        if (waiting_.empty()) {
+        if (waiting_.empty() || (for_want_of_a_thread && threads_ > 1)) {
           --threads_;
           return;
         }

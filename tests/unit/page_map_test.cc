@@ -224,10 +224,11 @@ TEST_F(ResidentPagesTest, AreSeenWhereTheyHaveBeenLookedAt) {
   EXPECT_FALSE(pages_.seen(range, true, moment, stretch));
   ASSERT_TRUE(pages_.hold(0, range, true, now_));
   EXPECT_TRUE(pages_.seen(range, true, moment, stretch));
-  EXPECT_TRUE(stretch.holds({memory_.address(0), 100 * os::kPageBytes}));
-  EXPECT_FALSE(stretch.holds({memory_.address(0), 100 * os::kPageBytes + 1}));
-  EXPECT_FALSE(stretch.holds({memory_.address(0) - 1, 2}));
+  EXPECT_TRUE(stretch.holds({memory_.address(0), 32 * os::kPageBytes}, moment));
+  EXPECT_FALSE(stretch.holds({memory_.address(0), 32 * os::kPageBytes + 1}, moment));
+  EXPECT_FALSE(stretch.holds({memory_.address(0) - 1, 2}, moment));
   EXPECT_FALSE(stretch.holds({memory_.address(0), 1}, moment + 1));
+  EXPECT_TRUE(pages_.seen({memory_.address(98), 2 * os::kPageBytes}, true, moment, stretch));
   for (const std::uint64_t near : {moment - 1, moment + 15}) EXPECT_TRUE(pages_.seen(range, true, near, stretch));
   for (const std::uint64_t far : {moment - 2, moment + 16, nic::kNoMoment}) {
     EXPECT_FALSE(pages_.seen(range, true, far, stretch));
@@ -249,22 +250,42 @@ TEST_F(ResidentPagesTest, AreSeenForReadingAndForWriting) {
   EXPECT_TRUE(pages_.seen(range, false, moment, reads));
 }
 
-TEST_F(ResidentPagesTest, AStretchIsRenewedOrHoldsNothing) {
-  const std::uint64_t moment = nic::moment_of(now_);
-  const nic::soft::ResidentPages::Range range{memory_.address(0), 8};
-  nic::soft::ResidentPages::Stretch stretch;
-  pages_.renew(stretch, true, moment);
-  EXPECT_FALSE(stretch.holds(range));
-  std::memset(memory_.at(0), 1, os::kPageBytes);
-  ASSERT_TRUE(pages_.hold(0, range, true, now_));
-  ASSERT_TRUE(pages_.seen(range, true, moment, stretch));
-  pages_.renew(stretch, true, moment + 3);
-  EXPECT_TRUE(stretch.holds(range));
-  pages_.renew(stretch, true, nic::kNoMoment);
-  EXPECT_FALSE(stretch.holds(range));
-  ASSERT_TRUE(pages_.seen(range, true, moment, stretch));
-  pages_.renew(stretch, true, moment + 16);
-  EXPECT_FALSE(stretch.holds(range));
+// Such as that of a device, which the kernel never calls present.
+TEST_F(ResidentPagesTest, AreThereWhereTheyHaveBeenBroughtIn) {
+  const nic::soft::ResidentPages::Range range{memory_.address(3) + 8, os::kPageBytes};
+  EXPECT_FALSE(pages_.hold(0, range, true, now_));
+  pages_.note(range, true, now_);
+  EXPECT_TRUE(pages_.hold(0, range, true, now_));
+  EXPECT_TRUE(pages_.hold(0, range, false, now_));
+  EXPECT_FALSE(pages_.hold(0, {memory_.address(2), 1}, true, now_));
+  EXPECT_FALSE(pages_.hold(0, {memory_.address(5), 1}, true, now_));
+}
+
+// Two buffers of one run, used in turn, are not looked at each time: what is known of the one stays.
+TEST_F(ResidentPagesTest, OfARunStayWhenAnotherIsSeenLater) {
+  std::size_t run = 16;
+  while (memory_.address(run) / os::kPageBytes % 16 != 0) ++run;
+  const nic::soft::ResidentPages::Range one{memory_.address(run + 8), 8}, other{memory_.address(run + 2), 8};
+  std::memset(memory_.at(run + 8), 1, os::kPageBytes);
+  std::memset(memory_.at(run + 2), 1, os::kPageBytes);
+  ASSERT_TRUE(pages_.hold(0, one, true, now_, CopiedBy::us_in_short));
+  const std::uint64_t later = now_ + 2'200'000;
+  ASSERT_TRUE(pages_.hold(0, other, true, later, CopiedBy::us_in_short));
+  ::madvise(memory_.at(0), kBytes, MADV_DONTNEED);
+  EXPECT_TRUE(pages_.hold(0, one, true, later, CopiedBy::us_in_short));
+  EXPECT_TRUE(pages_.hold(0, other, true, later, CopiedBy::us_in_short));
+  // All of it is as old as the oldest.
+  EXPECT_FALSE(pages_.hold(0, other, true, now_ + 17'000'000, CopiedBy::us_in_short));
+}
+
+// One look is enough for what lies before, if there is no gap: who uses buffers from the last to the first pays once.
+TEST_F(ResidentPagesTest, RememberWhatLiesBefore) {
+  std::size_t first = 0;
+  while (memory_.address(first) % (1 << 20) != 0) ++first;
+  std::memset(memory_.at(first), 1, 100 * os::kPageBytes);
+  EXPECT_TRUE(pages_.hold(0, {memory_.address(first + 99), 1}, true, now_));
+  ::madvise(memory_.at(0), kBytes, MADV_DONTNEED);
+  EXPECT_TRUE(pages_.hold(0, {memory_.address(first), 100 * os::kPageBytes}, true, now_));
 }
 
 // A process is then no longer found by its number.

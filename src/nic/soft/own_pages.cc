@@ -17,6 +17,10 @@ constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
 OwnPages::OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(const Brought&)> brought)
     : adapter_(adapter), come_back_(std::move(come_back)), request_([this, brought = std::move(brought)](bool there) {
         const Brought news{there, wanted_.address, wanted_.to_write};
+        if (there) {
+          adapter_.resident_pages().note({wanted_.address, wanted_.length}, wanted_.to_write,
+                                         adapter_.engine().ticks());
+        }
         state_.store(State::nothing, std::memory_order_release);
         brought(news);
       }) {}

@@ -11,6 +11,7 @@
 #include "base/biased_lock.h"
 #include "base/list.h"
 #include "nic/adapter.h"
+#include "nic/soft/resident_pages.h"
 
 namespace anydat::nic::soft {
 
@@ -69,6 +70,9 @@ class ReceivePool final : public ReceiveQueue {
     const Segment& first() const { return *reinterpret_cast<const Segment*>(this + 1); }
     std::span<const Segment> all() const { return {reinterpret_cast<const Segment*>(this + 1), segment_count}; }
   };
+
+  // Memory of its receives that has been seen (nic/soft/resident_pages.h). With the engine.
+  ResidentPages::Stretch& seen() { return seen_; }
 
   // What would be taken next; null if there is none. It stays as it is until its receive has been reaped.
   const Slot* next() const ANYDAT_NO_ANALYSIS {
@@ -156,6 +160,7 @@ class ReceivePool final : public ReceiveQueue {
   std::array<const CompletionQueue*, kReapCounts> reapers_{};  // whose they are, from the first on; with the engine
   ReapCount any_reaper_{*this};
 
+  ResidentPages::Stretch seen_;
   base::List<Asker, &Asker::place> waiting_;  // held with the engine
   const Asker* served_ = nullptr;             // likewise; whose turn it is, no longer in waiting_
   std::atomic<bool> somebody_waits_{false};

@@ -84,9 +84,9 @@ class ReceiveSide {
   }
   // The same if it is as nearly all are: false may also mean that nothing has happened.
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited) {
-    return deliver_straight(bytes, length, solicited, [](const Segment&) { return true; });
+    return deliver_straight(bytes, length, solicited, [](const Segment&, ResidentPages::Stretch&) { return true; });
   }
-  // And if `there(piece)`, of its memory.
+  // And if `there(piece, seen)`, of its memory and what has been seen of that of its pool.
   template <typename There>
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited, There&& there);
   // The same of immediate data, behind a Write of that length, which is in place.
@@ -98,11 +98,9 @@ class ReceiveSide {
     const ReceivePool::Slot* const next = pool().next();
     return next && next->segment_count == 1 ? &next->first() : nullptr;
   }
-  // The memory of the next receive; empty also if there is none.
-  std::span<const Segment> next_buffer() {
-    const ReceivePool::Slot* const next = pool().next();
-    return next ? next->all() : std::span<const Segment>();
-  }
+  // The next receive; null if there is none. And what has been seen of the memory of its pool.
+  const ReceivePool::Slot* next_receive() { return pool().next(); }
+  ResidentPages::Stretch& seen() { return pool().seen(); }
   // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
   std::size_t incoming_count() const { return incoming_.size(); }
@@ -229,7 +227,8 @@ template <typename There>
   ReceivePool& pool = *straight_.pool;
   const ReceivePool::Slot* const receive = pool.anybody_waits() ? nullptr : pool.next();
   if (!receive || receive->segment_count != 1 || length > receive->first().length ||
-      !still_checked(*receive, straight_.zone) || !there({0, 0, receive->first().address, length})) [[unlikely]] {
+      !still_checked(*receive, straight_.zone) || !there({0, 0, receive->first().address, length}, pool.seen()))
+      [[unlikely]] {
     return false;
   }
   copy_message(reinterpret_cast<std::byte*>(receive->first().address), bytes, length);

@@ -15,7 +15,7 @@ namespace anydat::nic::soft {
 namespace {
 
 constexpr std::uint64_t kAhead = 1 << 20;
-constexpr std::uint64_t kStretchPages = 128;
+constexpr std::uint64_t kStretchPages = 32;  // each message that leaves the last one pays for it
 
 // Until the next attempt where the system had no room for the descriptor.
 constexpr std::uint64_t kOpenRetry = 10'000'000;
@@ -59,18 +59,22 @@ std::uint64_t ResidentPages::Known::seen_until(std::uint64_t page, std::uint64_t
   return end;
 }
 
-void ResidentPages::Known::note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time) {
+// For who goes by what was seen long ago, what is known of the run already stays, and all of it is as old as that: two
+// buffers in one run would have each other looked at with each message.
+void ResidentPages::Known::note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time,
+                                std::uint64_t units) {
   while (page < end) {
     const std::uint64_t run = page / kPagesOfRun;
     const std::uint64_t next = std::min(end, (run + 1) * kPagesOfRun);
     const std::uint64_t pages = kAllPages >> (kPagesOfRun - (next - page)) << page % kPagesOfRun;
     // What can be written can be read.
     for (std::size_t table = 0; table < (to_write ? words.size() : 1); ++table) {
-      std::atomic<std::uint64_t>& word = words[table][run % kRuns];
+      std::atomic<std::uint64_t>& word = words[table][place_of(run)];
       const std::uint64_t fresh = word_of(run, pages, time);
       const std::uint64_t old = word.load(std::memory_order_relaxed);
-      const bool same = ((old ^ fresh) & ~(kAllPages << kPagesShift)) == 0;
-      word.store(same ? old | fresh : fresh, std::memory_order_relaxed);
+      const std::uint64_t age = (time - old) & kMomentMask;
+      const bool stays = (old ^ fresh) >> kRunShift == 0 && (age == 0 || (units > kUnitsForUs && age <= units / 2));
+      word.store(stays ? old | pages << kPagesShift : fresh, std::memory_order_relaxed);
     }
     page = next;
   }
@@ -85,16 +89,22 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
   const std::uint64_t end = (range.address + range.length - 1) / os::kPageBytes + 1;
   const std::uint64_t page = known->seen_until(range.address / os::kPageBytes, end, to_write, time, units);
   if (page == end) return true;
-  // Looking at many at once costs little more than looking at few, and tells how far they are there.
-  const std::uint64_t address = page * os::kPageBytes;
+  // Looking at many at once costs little more than looking at few, and tells how far they are there; also from where
+  // others may be used that lie before, unless there is a gap.
   const std::uint64_t ahead = range.address + std::max(kAhead, range.length);
-  const std::optional<std::uint64_t> until = known->map.resident_until(address, ahead - address, to_write);
-  if (!until) return true;
-  if (*until / os::kPageBytes < end) return false;
-  const std::uint64_t seen = known->access.allowed_until(address, *until - address, to_write) / os::kPageBytes;
-  if (seen < end) return false;
-  known->note(page, seen, to_write, time);
-  return true;
+  const std::uint64_t before = range.address / kAhead * (kAhead / os::kPageBytes);
+  for (std::uint64_t first = before;; first = page) {
+    const std::uint64_t address = first * os::kPageBytes;
+    const std::optional<std::uint64_t> there = known->map.resident_until(address, ahead - address, to_write);
+    if (!there) return true;
+    const std::uint64_t until =
+        *there / os::kPageBytes < end ? *there : known->access.allowed_until(address, *there - address, to_write);
+    if (until / os::kPageBytes >= end) {
+      known->note(first, until / os::kPageBytes, to_write, time, units);
+      return true;
+    }
+    if (first == page) return false;
+  }
 }
 
 bool ResidentPages::seen_around(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const {
@@ -112,8 +122,11 @@ bool ResidentPages::seen_around(const Range& range, bool to_write, std::uint64_t
   return true;
 }
 
-void ResidentPages::renew_stretch(Stretch& stretch, bool to_write, std::uint64_t moment) const {
-  if (stretch.length == 0 || !seen_around({stretch.address, 1}, to_write, moment, stretch)) stretch = {moment, 0, 0};
+void ResidentPages::note(const Range& range, bool to_write, std::uint64_t now) {
+  Known* const known = known_.load(std::memory_order_acquire);
+  if (!known || range.length == 0) return;
+  known->note(range.address / os::kPageBytes, (range.address + range.length - 1) / os::kPageBytes + 1, to_write,
+              moment_of(now), kUnitsForUs);
 }
 
 }  // namespace anydat::nic::soft

@@ -37,17 +37,20 @@ class ResidentPages {
   // that takes one to some millions of steps for a millisecond, always the same.
   bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us);
 
+  // They are there at this moment, as who has brought them in knows: also where the kernel calls them absent, as it
+  // does those of a device.
+  void note(const Range& range, bool to_write, std::uint64_t now);
+
   // Memory that seen() has answered for, so that what is near costs next to nothing. Each for one thread at a time, and
   // for reading or for writing.
   struct Stretch {
     std::uint64_t moment = ~std::uint64_t{0};
     std::uint64_t address = 0;
     std::uint64_t length = 0;
-    bool holds(const Range& range) const {
+    bool holds(const Range& range, std::uint64_t now) const {
       const std::uint64_t offset = range.address - address;
-      return offset <= length && range.length <= length - offset;
+      return moment == now && offset <= length && range.length <= length - offset;
     }
-    bool holds(const Range& range, std::uint64_t now) const { return moment == now && holds(range); }
   };
   // Whether they have been seen some milliseconds before `moment` (nic/moment.h). For short messages: without a system
   // call, so false says nothing, and hold() is to be asked. Requires: `thread` has been 0 always.
@@ -55,11 +58,6 @@ class ResidentPages {
     if (stretch.holds(range, moment)) [[likely]]
       return true;
     return seen_around(range, to_write, moment, stretch);
-  }
-  // What of the stretch holds at this moment; it may be nothing.
-  void renew(Stretch& stretch, bool to_write, std::uint64_t moment) const {
-    if (stretch.moment != moment) [[unlikely]]
-      renew_stretch(stretch, to_write, moment);
   }
 
  private:
@@ -69,7 +67,7 @@ class ResidentPages {
   static constexpr std::uint64_t kUnitsForUs = 1;  // so long after it has been seen, and for the rest of that unit
   static constexpr std::uint64_t kUnitsForOthers = 15;
 
-  // A word for all runs with the same rest of their number by kRuns: which one it is, which of its pages have been
+  // A word for all runs that have the same place: which one it is, which of its pages have been
   // seen, and when. That comes round after a minute or more: a run that has not been used since may pass for one that
   // has.
   static constexpr int kPagesShift = kMomentBits;
@@ -86,16 +84,17 @@ class ResidentPages {
     // For reading, and for writing.
     std::array<std::array<std::atomic<std::uint64_t>, kRuns>, 2> words{};
 
+    // Arenas and regions lie at multiples of large powers of two, and are used at like offsets: those are kept apart.
+    static constexpr std::size_t place_of(std::uint64_t run) { return (run ^ run / kRuns) % kRuns; }
     const std::atomic<std::uint64_t>& word(std::uint64_t run, bool to_write) const {
-      return words[to_write ? 1 : 0][run % kRuns];
+      return words[to_write ? 1 : 0][place_of(run)];
     }
     std::uint64_t seen_until(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time,
                              std::uint64_t units) const;
-    void note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time);
+    void note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time, std::uint64_t units);
   };
   Known* known(pid_t thread, std::uint64_t now);
   bool seen_around(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const;
-  void renew_stretch(Stretch& stretch, bool to_write, std::uint64_t moment) const;
 
   std::atomic<Known*> known_{nullptr};  // made when first needed
   std::atomic<std::uint64_t> open_again_{0};

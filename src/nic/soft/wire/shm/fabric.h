@@ -40,8 +40,6 @@ class Fabric {
   const NodeId& node() const { return node_; }
   bool fences() const { return fences_; }
   LinkSet& link_set() { return link_set_; }
-  // Where short messages have gone: many connections may draw from one pool.
-  ResidentPages::Stretch& arrivals_seen() { return arrivals_seen_; }
   bool can_link() const { return static_cast<bool>(link_set_); }  // false: there was no memory for the marks of peers
 
   // Opens a way to the service point `qual` on a host address of ours. The stream reports to its queue pair.
@@ -98,7 +96,6 @@ class Fabric {
   std::vector<Name> names_{1};  // index 0 stays unused, so that no name is 0
   std::deque<std::uint32_t> free_names_;
   LinkSet link_set_;
-  ResidentPages::Stretch arrivals_seen_;
   void look_at_links(bool look);  // may throw std::bad_alloc
   bool links_looked_at_ = false;  // the set is one of the engine's sources
   std::list<std::shared_ptr<Link>> links_;

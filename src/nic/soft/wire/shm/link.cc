@@ -50,7 +50,8 @@ Link::Link(Fabric& fabric, Parts parts)
         if (unused()) fail(nullptr);
       }),
       end_timer_([this] { look_whether_let_go(); }),
-      slot_timer_([] {}),  // something has been done then, so the sources are looked at once more
+      // Something has been done then, so the sources are looked at once more.
+      slot_timer_([this] { slot_delay_ = std::min(2 * slot_delay_, kSlotDelayMax); }),
       press_timer_([this] { look_whether_pressed(); }) {
   rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) {
@@ -216,11 +217,11 @@ bool Link::retry_blocked() {
 // own.
 void Link::look_for_slot() {
   if (!slot_wanted_.exchange(false, std::memory_order_relaxed)) {
-    slot_delay_ = 0;
+    slot_delay_ = kSlotDelayMin;
     return;
   }
-  slot_delay_ = std::clamp(2 * slot_delay_, kSlotDelayMin, kSlotDelayMax);
-  fabric_.engine().set_timer(slot_timer_, base::now_ns() + slot_delay_);
+  // Who polls comes here with each pass, which is sooner.
+  if (!slot_timer_.pending()) fabric_.engine().set_timer(slot_timer_, base::now_ns() + slot_delay_);
 }
 
 // The next pass finds it by the mark. Whoever sets it after that has marked it anew.
@@ -274,8 +275,6 @@ bool Link::poll() {
 }
 
 bool Link::receive() {
-  SoftAdapter& adapter = fabric_.adapter();
-  adapter.resident_pages().renew(fabric_.arrivals_seen(), true, adapter.engine().moment());
   CellView view;
   int count = 0;
   while (count < kMessagesPerPoll && !dead_) {
@@ -303,7 +302,7 @@ bool Link::receive() {
     ++count;
     if (rx_.unpublished() >= kPublishEvery) publish_consumed();
   }
-  adapter.batch().flush();
+  fabric_.adapter().batch().flush();
   if (owing_) [[unlikely]]
     tell_done();
   if (rx_.unpublished() > 0) {

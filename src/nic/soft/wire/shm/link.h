@@ -296,7 +296,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   WorkStatus end_status_ = WorkStatus::transport;
   base::Nanoseconds end_at_ = 0;
   Timer slot_timer_;
-  base::Nanoseconds slot_delay_ = 0;
+  base::Nanoseconds slot_delay_ = 0;  // of the next look by time
   Timer press_timer_;
   std::uint32_t pressed_ = 0;  // the first key that the peer is to let go of; others are looked at after it
   base::Nanoseconds pressed_until_ = 0;

@@ -26,7 +26,6 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       receives_(queue_pair.receives()),
       engine_(fabric.engine()),
       resident_pages_(fabric.adapter().resident_pages()),
-      arrivals_seen_(fabric.arrivals_seen()),
       own_pages_(
           fabric.adapter(), [this] { link_->come_back(*this); },
           [this](const OwnPages::Brought& news) { own_pages_brought(news); }),
@@ -71,15 +70,19 @@ void ShmStream::fail_read(std::uint64_t address) {
   if (!queue_pair_.fail_blocked(address, false, WorkStatus::local_protection)) fail_served(address, false);
 }
 
+void ShmStream::fail_large(const Large& large, WorkStatus status) {
+  const auto fail = [&, message = large.message] {
+    receives_.fail(*message, status);
+    return true;
+  };
+  large.held ? deliver_completed(fail) : fail();
+}
+
 // The same of what is to write there.
 void ShmStream::fail_written(std::uint64_t address) {
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
-    const auto fail = [&] {
-      receives_.fail(*large.message, WorkStatus::local_protection);
-      return true;
-    };
-    large.held ? deliver_completed(fail) : fail();
+    fail_large(large, WorkStatus::local_protection);
     return;
   }
   if (!queue_pair_.fail_blocked(address, true, WorkStatus::local_protection)) fail_served(address, true);
@@ -280,7 +283,7 @@ bool ShmStream::memory_changed() {
   for (std::size_t i = 0; i < large_.size() && !closed_; ++i) {
     if (large_[i].done) continue;
     const WorkStatus status = receives_.check(*large_[i].message);
-    if (status != WorkStatus::success) receives_.fail(*large_[i].message, status);
+    if (status != WorkStatus::success) fail_large(large_[i], status);
   }
   // What is left of a connection that is over is still being written.
   return !closed_ || std::all_of(large_.begin(), large_.end(), [&](const Large& large) {

@@ -58,8 +58,7 @@ class ShmStream final : public Stream {
 
   // For the link and the fabric.
   bool arrived(const CellView& view);  // false: malformed, as are the others
-  // The same of a small message if it is as nearly all are: false may also mean that nothing has happened. Requires:
-  // what has been seen of the memory for arrivals has been renewed.
+  // The same of a small message if it is as nearly all are: false may also mean that nothing has happened.
   [[gnu::always_inline]] bool arrived_straight(const CellView& view) {
     return connected() && !closed_ && parked_.empty() && receives_.incoming_count() == 0 &&
            view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view);
@@ -150,6 +149,7 @@ class ShmStream final : public Stream {
   void own_pages_brought(const OwnPages::Brought& news);
   void fail_read(std::uint64_t address);
   void fail_written(std::uint64_t address);
+  void fail_large(const Large& large, WorkStatus status);
   void fail_served(std::uint64_t address, bool writes);
   bool close_arrived(const CellView& view);
   // Ends the connection for something that the peer has asked for, and says for what.
@@ -243,11 +243,14 @@ class ShmStream final : public Stream {
     return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
   }
   // Whether memory of this side can be touched, at a glance.
-  bool seen_lately(const nic::Segment& memory, bool to_write, ResidentPages::Stretch& stretch) const {
-    return resident_pages_.seen({memory.address, memory.length}, to_write, engine_.moment(), stretch);
+  bool seen_lately(const nic::Segment& memory, bool to_write, std::uint64_t moment,
+                   ResidentPages::Stretch& stretch) const {
+    return resident_pages_.seen({memory.address, memory.length}, to_write, moment, stretch);
   }
   [[gnu::always_inline]] bool deliver_straight(const CellView& view) {
-    const auto there = [this](const nic::Segment& to) { return arrivals_seen_.holds({to.address, to.length}); };
+    const auto there = [this](const nic::Segment& to, ResidentPages::Stretch& seen) {
+      return seen_lately(to, true, engine_.moment(), seen);
+    };
     if (!receives_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0, there)) return false;
     delivered(view.cells);
     return true;
@@ -267,9 +270,8 @@ class ShmStream final : public Stream {
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
   ReceiveSide& receives_;  // its receiving side
-  Engine& engine_;         // the adapter's, as the next
+  const Engine& engine_;   // the adapter's, as the next
   ResidentPages& resident_pages_;
-  ResidentPages::Stretch& arrivals_seen_;  // with the engine
   std::shared_ptr<Link> link_;
   std::size_t link_index_ = 0;  // for the link, as the next
   Link::Turn turn_{*this};

@@ -162,24 +162,19 @@ bool ShmStream::deliver_small(const std::byte* bytes, std::size_t length, bool s
   return true;
 }
 
-// Whether the next receive can be written, as far as `length` goes; true also if there is none.
+// Whether there is a next receive, and its memory can be written, as far as `length` goes. One that is posted just then
+// is none yet: it has not been looked at.
 bool ShmStream::next_buffer_there(std::size_t length) {
-  const std::span<const nic::Segment> buffer = receives_.next_buffer();
-  const auto seen = [&] {
-    return buffer.size() == 1 && length <= buffer.front().length &&
-           seen_lately({0, 0, buffer.front().address, length}, true, arrivals_seen_);
-  };
-  if (seen()) [[likely]]
-    return true;
-  const std::uint64_t now = engine_.note_moment();
+  const ReceivePool::Slot* const next = receives_.next_receive();
+  if (!next) return false;
+  const std::uint64_t now = engine_.ticks();
   std::uint64_t left = length;
-  for (const nic::Segment& segment : buffer) {
+  for (const nic::Segment& segment : next->all()) {
     const std::uint64_t part = std::min(left, segment.length);
     if (!resident_pages_.hold(0, {segment.address, part}, true, now, ResidentPages::CopiedBy::us_in_short))
       return false;
     left -= part;
   }
-  seen();  // from now on, with what is near
   return true;
 }
 
@@ -193,7 +188,8 @@ void ShmStream::place_held() {
     return;
   }
   const std::unique_ptr<std::byte[]> bytes = std::move(small.held);
-  if (!receives_.place(message, bytes.get(), message.length)) return;
+  // It has completed at its sender.
+  if (!deliver_completed([&] { return receives_.place(message, bytes.get(), message.length); })) return;
   small.done = true;
   finish_large();
 }
@@ -423,6 +419,7 @@ void ShmStream::deliver_parked() {
       receives_.wait_for_buffer();
       return;
     }
+    receives_.stop_waiting();  // where it was not called
     const std::uint32_t cells = message.cells;
     parked_.pop_front();
     parked_cells_ -= cells;

@@ -19,7 +19,8 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 }  // namespace
 
 inline bool ShmStream::small_source_there(const SendRequest& message) {
-  if (message.segments.size() == 1 && seen_lately(message.segments.front(), false, sends_seen_)) [[likely]]
+  if (message.segments.size() == 1 && seen_lately(message.segments.front(), false, engine_.moment(), sends_seen_))
+      [[likely]]
     return true;
   return own_pages_.there(message.segments, {0, message.length}, message.length, false,
                           OwnPages::CopiedBy::us_in_short);
@@ -83,8 +84,10 @@ std::size_t ShmStream::send_row(const SendRow& row) {
   const std::uint64_t used = window_used_ - credited_.load(std::memory_order_relaxed);
   if (used >= kWindowCells) [[unlikely]]
     return 0;  // also where the peer has given back more than there was
+  std::uint64_t moment = engine_.moment();
+  if (moment == kNoMoment) moment = moment_of(engine_.ticks());
   const auto unseen = std::find_if_not(row.sends.begin(), row.sends.end(), [&](const SingleSend& send) {
-    return seen_lately(send.segment, false, sends_seen_);
+    return seen_lately(send.segment, false, moment, sends_seen_);
   });
   const std::span<const SingleSend> seen(row.sends.begin(), unseen);
   if (seen.empty()) [[unlikely]]
