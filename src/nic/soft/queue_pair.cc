@@ -45,8 +45,21 @@ Status SoftQueuePair::init(const QueuePairLimits& limits) {
   if (const Status status = receives_.init(limits); status != Status::ok) return status;
   reads_in_ = limits.reads_in;
   base::Guard guard(send_lock_);
+  note_send_limits(limits);
+  return Status::ok;
+}
+
+void SoftQueuePair::note_send_limits(const QueuePairLimits& limits) {
   reads_out_ = limits.reads_out;
-  return sends_.reserve(limits.send_depth, limits.send_segments) ? Status::ok : Status::no_memory;
+  send_depth_ = limits.send_depth;
+  send_segments_ = limits.send_segments;
+}
+
+// What only a connection needs is not kept for those that have none. Those that have had one keep it.
+bool SoftQueuePair::make_room_for_requests() {
+  adapter_.engine().assert_held();
+  base::Guard guard(send_lock_);
+  return sends_.has_room() || sends_.reserve(send_depth_, send_segments_);
 }
 
 // ---- configuration
@@ -68,12 +81,13 @@ void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue
 Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
   base::Guard guard(send_lock_);
   // Both or neither: what is refused has changed nothing (EP-MODIFY-1).
-  SendRing::Storage room = sends_.room_for(limits.send_depth, limits.send_segments);
-  if (!room.ring) return Status::no_memory;
+  std::optional<SendRing::Storage> room;
+  if (sends_.has_room()) room = SendRing::room_for(limits.send_depth, limits.send_segments);
+  if (room && !room->ring) return Status::no_memory;
   if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
-  sends_.move_to(std::move(room));
+  if (room) sends_.move_to(*std::move(room));
   reads_in_ = limits.reads_in;
-  reads_out_ = limits.reads_out;
+  note_send_limits(limits);
   return Status::ok;
 }
 
@@ -95,6 +109,7 @@ std::uint32_t SoftQueuePair::peer_takes() const {
 
 Status SoftQueuePair::connect(const ConnectParameters& parameters) {
   // What may find no memory comes before anything has begun.
+  if (!make_room_for_requests()) return Status::no_memory;
   attempt_.reset();
   if (parameters.patience > 0) {
     Attempt& attempt = attempt_.emplace(Attempt{parameters,

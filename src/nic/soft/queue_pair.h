@@ -83,6 +83,8 @@ class SoftQueuePair final : public QueuePair {
   State state() const { return state_.load(std::memory_order_relaxed); }
   // In one order with what changes it, for a post that looks after it has posted.
   State state_now() const { return state_.load(); }
+  // To come before a connection. False: there is no memory for it.
+  bool make_room_for_requests();
   void begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
                     const Address& remote, std::uint64_t remote_port);
   void established(std::span<const std::byte> private_data);
@@ -270,6 +272,7 @@ class SoftQueuePair final : public QueuePair {
   [[gnu::noinline]] bool put_again(const SingleRdma& request);
   std::optional<bool> carry_out(SendRing::Entry& entry);
   bool begun_bind_is_over();
+  void note_send_limits(const QueuePairLimits& limits) ANYDAT_REQUIRES(send_lock_);
   void retire_finished() ANYDAT_REQUIRES(send_lock_);
   std::uint64_t finished_plainly() ANYDAT_REQUIRES(send_lock_);
   bool complete_in_a_row(std::uint64_t count) ANYDAT_REQUIRES(send_lock_);
@@ -331,7 +334,9 @@ class SoftQueuePair final : public QueuePair {
   // Since it was last looked at; while it is set, another look is sure to come.
   bool noted_sending_ ANYDAT_GUARDED_BY(send_lock_) = false;
   MemoryUsers::Entry memory_user_{*this};
-  std::uint32_t reads_in_ = 0;      // with the engine
+  std::uint32_t reads_in_ = 0;    // with the engine
+  std::uint32_t send_depth_ = 0;  // likewise, as the next: what sends_ gets room for when there is to be a connection
+  std::uint32_t send_segments_ = 0;
   std::unique_ptr<Stream> stream_;  // written as state_ is
 
   // With the engine held.

@@ -80,6 +80,7 @@ class SendRing {
     depth_ = room.depth;
     mask_ = room.slots - 1;
   }
+  bool has_room() const { return ring_ != nullptr; }  // of any depth
   // Both. False: there is no memory for it.
   bool reserve(std::uint32_t depth, std::uint32_t segments) {
     Storage room = room_for(depth, segments);
