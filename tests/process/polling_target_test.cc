@@ -36,7 +36,7 @@ constexpr std::size_t kRegionBytes = 64 << 10;
 constexpr std::size_t kMostOperations = 24;  // in a round
 constexpr std::size_t kSlotBytes = 40'000;
 constexpr std::uint64_t kSendCookie = 1000;
-constexpr std::size_t kRounds = 2000;
+constexpr std::size_t kWriteRounds = 2000;
 
 struct Operation {
   bool reads;
@@ -255,7 +255,7 @@ TEST_P(PollingTarget, SeesWritesReadsAndSendsInTheirOrder) {
   tell("poll");
   std::vector<std::byte> shadow(kRegionBytes);
   const std::uint64_t first = 1 + announced_seed() % 1'000'000;
-  for (std::uint64_t round = first; round < first + kRounds && !HasFailure(); ++round) {
+  for (std::uint64_t round = first; round < first + kWriteRounds && !HasFailure(); ++round) {
     const std::vector<Operation> operations = operations_of(round);
     std::vector<std::vector<std::byte>> read(operations.size());
     bool fence = false;

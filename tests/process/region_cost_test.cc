@@ -14,7 +14,7 @@ namespace anydat::test {
 namespace {
 
 constexpr int kRegions = 64;
-constexpr int kRounds = 40;
+constexpr int kCostRounds = 40;
 
 double processor_ns() {
   timespec time{};
@@ -25,7 +25,7 @@ double processor_ns() {
 // The best round's mean.
 double ns_of_a_free(const Side& side) {
   double best = std::numeric_limits<double>::max();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kCostRounds; ++round) {
     std::vector<Lmr> regions;
     for (int i = 0; i < kRegions; ++i) regions.emplace_back(side.ia, side.pz, 64);
     const double start = processor_ns();

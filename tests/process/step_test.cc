@@ -17,7 +17,7 @@ namespace anydat::test {
 namespace {
 
 constexpr int kConnections = 4;
-constexpr int kRounds = 16;
+constexpr int kStepRounds = 16;
 constexpr std::size_t kBytes = 64;
 
 // Stops itself until all rounds have been sent, and then tells how many messages came out of step: on a connection that
@@ -29,7 +29,7 @@ void play_stepping_receiver(RoleContext& context) {
   std::vector<Ep> eps;
   for (int i = 0; i < kConnections; ++i) {
     eps.emplace_back(side);
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kStepRounds; ++round) {
       DAT_LMR_TRIPLET segment = memory.triplet();
       DAT_DTO_COOKIE cookie{};
       cookie.as_64 = static_cast<DAT_UINT64>(i);
@@ -43,7 +43,7 @@ void play_stepping_receiver(RoleContext& context) {
   ::raise(SIGSTOP);
   std::array<int, kConnections> received{};
   int out_of_step = 0;
-  for (int i = 0; i < kRounds * kConnections; ++i) {
+  for (int i = 0; i < kStepRounds * kConnections; ++i) {
     ++received[expect_completion(side.recv.get()).user_cookie.as_64];
     const auto [least, most] = std::minmax_element(received.begin(), received.end());
     if (*most - *least > 1) ++out_of_step;
@@ -72,7 +72,7 @@ TEST_P(Step, IsKeptByConnectionsOfOnePeer) {
     expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
   }
   peer_.wait_until_stopped();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kStepRounds; ++round) {
     for (const Ep& ep : eps) {
       DAT_LMR_TRIPLET segment = memory_.triplet();
       require(dat_ep_post_send(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
@@ -82,7 +82,7 @@ TEST_P(Step, IsKeptByConnectionsOfOnePeer) {
     EXPECT_FALSE(poll_event(side_.request.get()));
   }
   peer_.resume();
-  EXPECT_EQ(std::stoi(peer_.channel().hear()), 0) << "of " << kRounds * kConnections << " messages";
+  EXPECT_EQ(std::stoi(peer_.channel().hear()), 0) << "of " << kStepRounds * kConnections << " messages";
   for (const Ep& ep : eps) {
     require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
     expect_event(side_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
