@@ -12,7 +12,6 @@ constexpr std::uint64_t kMomentMask = (std::uint64_t{1} << kMomentBits) - 1;
 constexpr std::uint64_t moment_of(std::uint64_t ticks) {
   return ticks >> 20 & kMomentMask;
 }
-// What is no time: nothing is a moment before it, or behind.
-constexpr std::uint64_t kNoMoment = std::uint64_t{1} << 63;
+constexpr std::uint64_t kNoMoment = std::uint64_t{1} << 31;  // what is no time
 
 }  // namespace anydat::nic

@@ -36,16 +36,35 @@ class LocalRegion {
   void close() {
     key_.store(0, std::memory_order_relaxed);
     region_.length = 0;  // for what names the key 0
-    seen_ = {};
   }
 
   // Also without the lock, and then a guess.
   bool is(std::uint32_t key) const { return key_.load(std::memory_order_relaxed) == key; }
   // Requires: the segment is not empty.
   bool holds(const Segment& segment) const { return is(segment.key) && region_.holds(segment.address, segment.length); }
-  // And its pages have been seen in memory lately, so that it can be read under a lock that others need. False may mean
-  // that this is to be found out.
-  bool holds_seen(const Segment& segment, const Engine& engine, const ResidentPages& pages) {
+
+ protected:
+  Region region_{};
+
+ private:
+  std::atomic<std::uint32_t> key_{0};  // 0: closed
+  std::uint32_t last_key_ = 0;
+};
+
+// The same where the pages have to be in memory as well, so that they can be read under a lock that others need.
+class SeenLocalRegion : private LocalRegion {
+ public:
+  using LocalRegion::is;
+  void close() {
+    LocalRegion::close();
+    seen_ = {};
+  }
+  void open(const Segment& local, const RegionTable& regions, ZoneId zone, std::uint32_t right) {
+    if (!is(local.key)) seen_ = {};
+    LocalRegion::open(local, regions, zone, right);
+  }
+  // False may mean that the pages are to be looked at.
+  bool holds(const Segment& segment, const Engine& engine, const ResidentPages& pages) {
     if (!is(segment.key)) return false;
     if (seen_.holds({segment.address, segment.length}, engine.moment())) [[likely]]
       return true;
@@ -54,19 +73,16 @@ class LocalRegion {
 
  private:
   [[gnu::noinline]] bool look(const Segment& segment, const Engine& engine, const ResidentPages& pages) {
-    if (!region_.holds(segment.address, segment.length)) return false;
+    if (!LocalRegion::holds(segment)) return false;
     std::uint64_t moment = engine.moment();
     if (moment == kNoMoment) moment = moment_of(engine.ticks());
     if (!pages.seen({segment.address, segment.length}, false, moment, seen_)) return false;
     const std::uint64_t end = std::min(seen_.address + seen_.length, region_.address + region_.length);
     seen_.address = std::max(seen_.address, region_.address);
-    seen_.length = end - seen_.address;
+    seen_.length = static_cast<std::uint32_t>(end - seen_.address);
     return true;
   }
 
-  std::atomic<std::uint32_t> key_{0};  // 0: closed
-  std::uint32_t last_key_ = 0;
-  Region region_{};
   ResidentPages::Stretch seen_;  // of the region
 };
 

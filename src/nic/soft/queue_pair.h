@@ -326,7 +326,7 @@ class SoftQueuePair final : public QueuePair {
   SendRing sends_ ANYDAT_GUARDED_BY(send_lock_);
   RdmaLane<WorkKind::rdma_write> write_lane_;  // these four likewise, but for a guess
   RdmaLane<WorkKind::rdma_read> read_lane_;
-  LocalRegion send_lane_;
+  SeenLocalRegion send_lane_;
   LocalRegion put_lane_;
   std::uint32_t reads_held_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // Reads, and atomic operations, that the stream holds
   std::uint32_t peer_takes_ ANYDAT_GUARDED_BY(send_lock_) = 0;

@@ -126,7 +126,7 @@ bool SoftQueuePair::send_again(const SingleSend& send) {
   {
     base::Guard guard(send_lock_);
     if (state_.load(std::memory_order_relaxed) != State::connected || !sends_.empty() ||
-        !send_lane_.holds_seen(send.segment, adapter_.engine(), adapter_.resident_pages()) ||
+        !send_lane_.holds(send.segment, adapter_.engine(), adapter_.resident_pages()) ||
         !stream_->send_again(send)) [[unlikely]] {
       return false;
     }

@@ -103,7 +103,7 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
       known->note(first, until / os::kPageBytes, to_write, time, units);
       return true;
     }
-    if (first == page) return false;
+    if (first == page) return by == CopiedBy::us_in_short && *there / os::kPageBytes >= end;
   }
 }
 
@@ -111,14 +111,15 @@ bool ResidentPages::seen_around(const Range& range, bool to_write, std::uint64_t
   const Known* const known = known_.load(std::memory_order_acquire);
   if (!known || moment == kNoMoment) return false;
   if (!known->told) {
-    stretch = {moment, 0, ~std::uint64_t{0}};
+    stretch = {range.address, std::uint32_t{1} << 30, static_cast<std::uint32_t>(moment)};
     return true;
   }
   const std::uint64_t page = range.address / os::kPageBytes;
   // Who has looked may have read the clock a moment later.
   const std::uint64_t until = known->seen_until(page, page + kStretchPages, to_write, moment + 1, kUnitsForOthers + 1);
   if (until * os::kPageBytes < range.address + range.length) return false;
-  stretch = {moment, page * os::kPageBytes, (until - page) * os::kPageBytes};
+  stretch = {page * os::kPageBytes, static_cast<std::uint32_t>((until - page) * os::kPageBytes),
+             static_cast<std::uint32_t>(moment)};
   return true;
 }
 

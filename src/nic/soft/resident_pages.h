@@ -29,7 +29,8 @@ class ResidentPages {
   };
   // Who is to touch the pages. The kernel waits for a page that has gone meanwhile, or says that it may not be used; an
   // instruction of ours would end the process. So what has been seen counts for some milliseconds with the one, and for
-  // about one with the other, unless it is a short message: looking that often would cost more than they do.
+  // about one with the other, unless it is a short message: looking that often would cost more than they do. And what
+  // may not be used it touches all the same, as if it were the program's own: which may be about to mend the fault.
   enum class CopiedBy : std::uint8_t { us, us_in_short, kernel };
   // False: some of its pages are not there, or are this process's own and may not be read, or written. `thread` is one
   // of the process (os::PageMap), always the same. Where the kernel does not tell, all are taken to be there; and so
@@ -44,9 +45,9 @@ class ResidentPages {
   // Memory that seen() has answered for, so that what is near costs next to nothing. Each for one thread at a time, and
   // for reading or for writing.
   struct Stretch {
-    std::uint64_t moment = ~std::uint64_t{0};
     std::uint64_t address = 0;
-    std::uint64_t length = 0;
+    std::uint32_t length = 0;
+    std::uint32_t moment = ~std::uint32_t{0};
     bool holds(const Range& range, std::uint64_t now) const {
       const std::uint64_t offset = range.address - address;
       return moment == now && offset <= length && range.length <= length - offset;
