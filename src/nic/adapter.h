@@ -344,7 +344,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual ConnQual qual() const = 0;
-  // Listens no more, but keeps the qualifier from being used by others.
+  // Listens no more, but keeps the qualifier from being used by others. Needs no memory: the request that it is stopped
+  // for has been announced.
   virtual void stop() = 0;
 };
 

@@ -2,6 +2,9 @@
 // A program that runs out of memory while it uses a device: what is refused has changed nothing.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <chrono>
 #include <stdexcept>
 
 #include "process/no_memory.h"
@@ -111,6 +114,87 @@ TEST_P(DeviceMemory, AReceiveThatIsPostedBeforeTheConnectionNeedsNone) {
   EXPECT_EQ(posted, attr.max_recv_dtos);
 }
 
+// What comes of one attempt while an allocation fails, found out without any.
+struct Attempt {
+  DAT_RETURN connect = DAT_SUCCESS;
+  DAT_RETURN accept = DAT_SUCCESS;
+  DAT_RETURN reject = DAT_SUCCESS;
+  DAT_EVENT_NUMBER active{};  // the event of either side; 0: none
+  DAT_EVENT_NUMBER passive{};
+
+  bool is_over() const {
+    if (connect != DAT_SUCCESS) return true;
+    return active != 0 && (active != DAT_CONNECTION_EVENT_ESTABLISHED || passive != 0);
+  }
+};
+
+class DeviceAttempts : public DeviceMemory {
+ protected:
+  // `given`: the endpoint that accepts, or none if the request has it.
+  Attempt play(const Ep& ep, DAT_CONN_QUAL qualifier, DAT_EP_HANDLE given, std::chrono::steady_clock::time_point end) {
+    Attempt result;
+    result.connect = dat_ep_connect(ep.get(), loopback(), qualifier, DAT_TIMEOUT_INFINITE, 0, nullptr,
+                                    DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+    DAT_EVENT event{};
+    while (!result.is_over() && std::chrono::steady_clock::now() < end) {
+      if (dat_evd_dequeue(server.requests.get(), &event) == DAT_SUCCESS) {
+        const DAT_CR_HANDLE request = event.event_data.cr_arrival_event_data.cr_handle;
+        result.accept = dat_cr_accept(request, given, 0, nullptr);
+        if (result.accept != DAT_SUCCESS) result.reject = dat_cr_reject(request);
+      }
+      if (dat_evd_dequeue(client.connect.get(), &event) == DAT_SUCCESS) result.active = event.event_number;
+      if (dat_evd_dequeue(server.connect.get(), &event) == DAT_SUCCESS) result.passive = event.event_number;
+      ::usleep(100);
+    }
+    return result;
+  }
+  void drain() {
+    DAT_EVENT event{};
+    for (const Evd* evd : {&client.connect, &server.connect, &server.requests}) {
+      while (dat_evd_dequeue(evd->get(), &event) == DAT_SUCCESS) {
+      }
+    }
+  }
+};
+
+TEST_P(DeviceAttempts, HaveTheirEnd) {
+  const DAT_CONN_QUAL reserved_at = Psp(server.ia, server.requests).qualifier();
+  for (const bool reserved : {false, true}) {
+    SCOPED_TRACE(reserved ? "RSP" : "PSP");
+    for (long working = 0;; ++working) {
+      SCOPED_TRACE(working);
+      const Ep passive(server), active(client);
+      DAT_RSP_HANDLE point = DAT_HANDLE_NULL;
+      if (reserved) {
+        ASSERT_THAT(dat_rsp_create(server.ia.get(), reserved_at, passive.get(), server.requests.get(), &point),
+                    Succeeds());
+      }
+      const DAT_CONN_QUAL qualifier = reserved ? reserved_at : server.listen();
+      const DAT_EP_HANDLE given = reserved ? DAT_HANDLE_NULL : passive.get();
+      const auto end = std::chrono::steady_clock::now() + patience();
+      Attempt attempt;
+      {
+        const NoMemory after(working, NoMemory::Failing::one);
+        attempt = play(active, qualifier, given, end);
+      }
+      ASSERT_TRUE(attempt.is_over());
+      EXPECT_THAT(attempt.reject, Succeeds());
+      for (const DAT_RETURN rc : {attempt.connect, attempt.accept}) {
+        EXPECT_TRUE(rc == DAT_SUCCESS || DAT_GET_TYPE(rc) == DAT_INSUFFICIENT_RESOURCES) << std::hex << rc;
+      }
+      if (reserved) {
+        ASSERT_THAT(dat_rsp_free(point), Succeeds());
+      }
+      drain();
+      if (NoMemory::has_failed_any()) continue;
+      EXPECT_EQ(attempt.active, DAT_CONNECTION_EVENT_ESTABLISHED);
+      break;
+    }
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceAttempts);
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceAttempts, testing::ValuesIn(device_wires()), wire_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceMemory);
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceMemory, testing::ValuesIn(device_wires()), wire_name);
 

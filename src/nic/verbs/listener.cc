@@ -20,17 +20,18 @@
 
 namespace anydat::nic::verbs {
 
+// Service points of this process that keep their ports but listen no more, by device and port: other instances cannot
+// tell them from those that listen.
+struct StoppedPoints {
+  base::Mutex lock;
+  std::set<VerbsListener::Point> all ANYDAT_GUARDED_BY(lock);
+};
+
 namespace {
 
 constexpr int kBacklog = 1024;
 constexpr int kTries = 100;  // to find a number that is free at all addresses
 constexpr std::size_t kPartsMax = 1024;
-// Service points of this process that keep their ports but listen no more, by device and port: other instances cannot
-// tell them from those that listen.
-struct StoppedPoints {
-  base::Mutex lock;
-  std::set<std::pair<std::string, ConnQual>> all ANYDAT_GUARDED_BY(lock);
-};
 base::PerProcess<StoppedPoints> stopped_points;
 
 bool is_stopped(VerbsAdapter& adapter, ConnQual qual) {
@@ -73,9 +74,9 @@ bool Parts::take(const CmParsed& last, std::vector<std::byte>& whole) {
 
 // ---- requests
 
-VerbsRequest::VerbsRequest(VerbsAdapter& adapter, const CmEvent& event, ConnQual qual)
+VerbsRequest::VerbsRequest(VerbsAdapter& adapter, const CmEvent& event, CmIdPtr id, ConnQual qual)
     : adapter_(adapter),
-      id_(event.id),
+      id_(std::move(id)),
       qual_(qual),
       local_(address_of(rdma_get_local_addr(event.id))),
       remote_(address_of(rdma_get_peer_addr(event.id))),
@@ -92,7 +93,7 @@ VerbsRequest::VerbsRequest(VerbsRequest& from, ConnQual qual)
       local_(from.local_),
       remote_(from.remote_),
       remote_port_(from.remote_port_),
-      data_(from.data_),
+      data_(std::move(from.data_)),
       has_head_(from.has_head_),
       gone_(from.gone_),
       responder_resources_(from.responder_resources_),
@@ -293,6 +294,9 @@ Status VerbsListener::listen(ConnQual qual) {
     claims_.clear();
     return status == Status::in_use && qual == 0 ? Status::none_free : status;
   }
+  std::set<Point> one{{adapter_.device().name(), qual_}};
+  stopped_point_ = one.extract(one.begin());
+  static_cast<void>(stopped_points.get());  // is made by its first use
   adapter_.listeners()[qual_] = this;
   return Status::ok;
 }
@@ -301,7 +305,7 @@ void VerbsListener::stop() {
   stopped_ = true;
   StoppedPoints& points = stopped_points.get();
   base::Guard guard(points.lock);
-  points.all.emplace(adapter_.device().name(), qual_);
+  points.all.insert(std::move(stopped_point_));
 }
 
 void VerbsListener::deliver(std::unique_ptr<ConnectionRequest> request) {
@@ -315,7 +319,8 @@ void VerbsListener::on_cm_event(const CmEvent& event) {
     return;
   }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
-  auto request = std::make_unique<VerbsRequest>(adapter_, event, qual_);
+  CmIdPtr id(event.id);  // which goes, and so refuses, if there is no memory for the request
+  auto request = std::make_unique<VerbsRequest>(adapter_, event, std::move(id), qual_);
   if (!stopped_ && request->assemble(event)) deliver(std::move(request));
 }
 

@@ -3,6 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -32,7 +35,7 @@ class Parts {
 // A request that has arrived.
 class VerbsRequest final : public ConnectionRequest, public CmHandler {
  public:
-  VerbsRequest(VerbsAdapter& adapter, const CmEvent& event, ConnQual qual);
+  VerbsRequest(VerbsAdapter& adapter, const CmEvent& event, CmIdPtr id, ConnQual qual);
   ~VerbsRequest() override;
 
   // ConnectionRequest
@@ -89,8 +92,12 @@ class VerbsListener final : public Listener, public CmHandler {
   Status listen_derived(ConnQual qual);
   Status listen_everywhere(ConnQual qual);
 
-  std::vector<CmIdPtr> ids_;            // one for each address of the device
-  std::vector<base::UniqueFd> claims_;  // of a qualifier that is no port
+  using Point = std::pair<std::string, ConnQual>;  // a service point, by device
+  friend struct StoppedPoints;
+
+  std::set<Point>::node_type stopped_point_;  // for stop(), which may not fail
+  std::vector<CmIdPtr> ids_;                  // one for each address of the device
+  std::vector<base::UniqueFd> claims_;        // of a qualifier that is no port
   ConnQual qual_ = 0;
   bool stopped_ = false;
 };

@@ -110,7 +110,7 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) try {
 
 // ---- the device's queue pair
 
-VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
+VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
   Device& device = adapter_.device();
   if (adapter_.gone()) return Made::connection_over;
   if (shared_ && !shared_->usable()) return Made::no_memory;
@@ -151,6 +151,9 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) {
   }
   if (own_) own_->attach(qp_.get(), tag_, limits_.recv_depth);
   return result;
+} catch (const std::bad_alloc&) {
+  discard_queue_pair();  // with what has been reserved for it
+  return Made::no_memory;
 }
 
 bool VerbsQueuePair::change_state(rdma_cm_id* id, ibv_qp_state state) {

@@ -310,7 +310,7 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
 
 // ---- events
 
-void VerbsQueuePair::on_cm_event(const CmEvent& event) {
+void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
   if (id_.get() != event.id) return;
   const bool connecting = state() == State::connecting;
   const bool resolved = event.type == RDMA_CM_EVENT_ADDR_RESOLVED || event.type == RDMA_CM_EVENT_ROUTE_RESOLVED;
@@ -379,6 +379,10 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
     default:
       break;
   }
+} catch (const std::bad_alloc&) {
+  // Every attempt and every accept has its end.
+  if (state() == State::connecting) end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+  if (state() == State::accepting) end_now({Ending::Report::accept_failed});
 }
 
 }  // namespace anydat::nic::verbs
