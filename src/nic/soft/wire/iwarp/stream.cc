@@ -337,7 +337,8 @@ std::optional<TcpStream::NamedRead> TcpStream::find_asked(std::uint32_t sequence
 void TcpStream::end_of_stream() {
   ended_ = true;
   if (phase_ == Phase::asking) {
-    // RFC 6581, section 7: who knows revision 1 only may hang up on the other. None of ours does.
+    // RFC 6581, section 7: who knows revision 1 only may hang up on the other. Ours does when it has no descriptor
+    // for whom it turns away.
     if (revision_ > 1 && set_up_->count == 0 && is_port(service_)) {
       revision_ = 1;
       hang_up();

@@ -296,7 +296,7 @@ void TcpStream::end_segment() {
                          segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
     const bool of_service = empty_write && segment_.stag == kServiceStag;
     // Before its hello; the sides differ in how they tell.
-    if (phase_ == Phase::greeting && empty_write && segment_.stag == kSignalStag &&
+    if (active_ && empty_write && segment_.stag == kSignalStag &&
         segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::takes)) {
       peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset);
       queue_pair_.set_peer_takes(peer_takes_);

@@ -258,8 +258,9 @@ void TcpStream::answered(const StartUp& answer) {
     answers = answers && (terms.begins_by_read || request_read({sinks_.next(), 0, true, 0}, {}));
     out_.flush();
   }
+  // What it is stays open: one of ours that was asked again in revision 1 says hello, which its first segment tells.
   if (!answers) {
-    note_peer(Peer::other);
+    expect_of_any_peer();
     greeted(0);
     return;
   }
