@@ -2,6 +2,7 @@
 // Who has to go when the descriptors for sockets that are no connection are used up.
 #include "nic/soft/strangers.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -17,13 +18,20 @@ using Stage = Stranger::Stage;
 
 class Someone final : public Stranger {
  public:
-  Someone(Strangers& all, Stage stage) : Stranger(all, {}, stage) {}
+  Someone(Strangers& all, const Address& source, Stage stage) : Stranger(all, source, stage) {}
   void turn_out() override { gone_ = true; }
   bool gone() const { return gone_; }
 
  private:
   bool gone_ = false;
 };
+
+Address host(std::uint8_t number) {
+  Address address{};
+  address.v4.sin_family = AF_INET;
+  address.v4.sin_addr.s_addr = htonl(0x0a000000u + number);
+  return address;
+}
 
 class StrangersOfAnAdapter : public testing::Test {
  protected:
@@ -36,8 +44,13 @@ class StrangersOfAnAdapter : public testing::Test {
     setrlimit(RLIMIT_NOFILE, &limit);
   }
   ~StrangersOfAnAdapter() override { setrlimit(RLIMIT_NOFILE, &before_); }
-  void add(std::size_t count, Stage stage) {
-    while (count-- > 0) everybody_.push_back(std::make_unique<Someone>(strangers_, stage));
+  void add(std::size_t count, Stage stage, const Address& source = {}) {
+    while (count-- > 0) everybody_.push_back(std::make_unique<Someone>(strangers_, source, stage));
+  }
+  // There is room before long, for one who comes then.
+  void let_one_in() {
+    EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(); }));
+    strangers_.one_has_come();
   }
   std::size_t gone() const {
     std::size_t count = 0;
@@ -66,19 +79,47 @@ TEST_F(StrangersOfAnAdapter, HaveTheirShareHoweverManyConnectionsEnd) {
 TEST_F(StrangersOfAnAdapter, WaitForEndsThatHaveJustBegunAndTakeThePlaceOfOldOnes) {
   add(kShare + 3, Stage::parting);
   EXPECT_FALSE(strangers_.make_room());
+  strangers_.one_has_come();  // he has not waited
   EXPECT_EQ(gone(), 0u);
-  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(); }));
-  // As many as it takes, the oldest first.
+  // Each the place of one, the oldest first.
+  for (std::size_t i = 0; i < 4; ++i) {
+    let_one_in();
+    EXPECT_EQ(gone(), i + 1);
+    EXPECT_TRUE(everybody_[i]->gone());
+  }
+  // Now there is room, and nobody need go for it.
+  let_one_in();
   EXPECT_EQ(gone(), 4u);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(everybody_[i]->gone());
+}
+
+// Whoever looks whether anybody has called finds nobody in the end.
+TEST_F(StrangersOfAnAdapter, CostNothingBeforeTheyCome) {
+  add(kShare, Stage::parting);
+  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(); }));
+  EXPECT_TRUE(strangers_.make_room());
+  EXPECT_EQ(gone(), 0u);
 }
 
 // Their end costs nobody else his.
 TEST_F(StrangersOfAnAdapter, AreNotTurnedOutForEndsOfConnections) {
   add(kShare + 3, Stage::parting);
   add(2, Stage::silent);
-  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(); }));
+  let_one_in();
   for (std::size_t i = kShare + 3; i < everybody_.size(); ++i) EXPECT_FALSE(everybody_[i]->gone());
+}
+
+// RFC 5042, section 6: who lets ends pile up does so at his own expense. Of how many have called he may have fewer.
+TEST_F(StrangersOfAnAdapter, TakeThePlaceOfAnEndOfTheHostWithTheMostOfThem) {
+  constexpr std::size_t kHosts = 3;
+  for (std::uint8_t i = 1; i <= kHosts; ++i) add(1, Stage::parting, host(i));
+  for (std::uint8_t i = 1; i <= kHosts; ++i) add(1, Stage::asking, host(i));
+  add(kShare, Stage::parting, host(kHosts + 1));
+  for (std::size_t i = 0; i < kHosts; ++i) let_one_in();
+  EXPECT_EQ(gone(), kHosts);
+  // One of them may happen to have the same number as the other host, but hardly all.
+  std::size_t of_others = 0;
+  for (std::size_t i = 0; i < kHosts; ++i) of_others += everybody_[i]->gone() ? 1 : 0;
+  EXPECT_LT(of_others, kHosts);
 }
 
 }  // namespace

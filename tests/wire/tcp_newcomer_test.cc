@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A host that calls while many connections have just ended, and their peers do not hang up.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <chrono>
 #include <deque>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "wire/tcp_test.h"
 
 namespace anydat::test {
@@ -18,11 +22,14 @@ class TcpNewcomer : public TcpTest {
  protected:
   TcpNewcomer() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = kDescriptors;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
+    limit_to(kDescriptors);
   }
   ~TcpNewcomer() override { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  void limit_to(rlim_t descriptors) {
+    rlimit limit = before_;
+    limit.rlim_cur = descriptors;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
 
   static constexpr rlim_t kDescriptors = 320;  // a quarter of them for callers
   static constexpr std::size_t kEnding = 70;
@@ -62,6 +69,38 @@ TEST_F(TcpNewcomer, IsLetInBesidePeersThatDoNotHangUp) {
   next_request();
   EXPECT_LT(NewcomerClock::now() - start, std::chrono::milliseconds(1500)) << "it has waited until they were over";
   for (const DAT_CR_HANDLE request : asking) require(dat_cr_reject(request), "dat_cr_reject");
+  target.expect_unharmed();
+}
+
+// Nor does the one in whose place he comes lack for being all that there is left.
+TEST_F(TcpNewcomer, IsLetInBesideThemWhereNoDescriptorIsLeft) {
+  std::deque<MpaPeer> peers;
+  std::deque<Ep> ends;
+  for (std::size_t i = 0; i < kEnding; ++i) {
+    peers.emplace_back(target.port());
+    ends.push_back(meet(peers.back()));
+  }
+  limit_to(4 * kEnding);  // they are as many as a quarter of them
+  for (const Ep& ep : ends) {
+    require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+    target.expect_end(ep);
+  }
+  std::deque<base::UniqueFd> others;
+  for (;;) {
+    base::UniqueFd other(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!other) break;
+    others.push_back(std::move(other));
+  }
+  ASSERT_FALSE(others.empty());
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // by then any of them may be cut short
+  others.pop_back();                                             // for our own socket
+  peers.emplace_back(target.port());
+  peers.back().greet({});
+  const auto request = wait_event(target.side().requests.get());
+  others.clear();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->event_number, DAT_CONNECTION_REQUEST_EVENT);
+  require(dat_cr_reject(request->event_data.cr_arrival_event_data.cr_handle), "dat_cr_reject");
   target.expect_unharmed();
 }
 

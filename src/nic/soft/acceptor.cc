@@ -103,10 +103,13 @@ Acceptor::Outcome Acceptor::turn_away() {
   spare_.reset();
   Address source;
   base::UniqueFd caller = accept_from(socket_.get(), source);
-  const int error = errno;
-  const bool taken = static_cast<bool>(caller);
-  if (source.generic.sa_family == AF_UNSPEC) os::LocalSocket(std::move(caller)).reset();
-  return taken ? Outcome::taken : error == EAGAIN ? Outcome::nobody : Outcome::no_room;
+  if (!caller) return errno == EAGAIN ? Outcome::nobody : Outcome::no_room;
+  if (strangers_.one_has_come()) {  // in whose place he comes has left another descriptor to be kept
+    taker_(std::move(caller), source);
+  } else if (source.generic.sa_family == AF_UNSPEC) {
+    os::LocalSocket(std::move(caller)).reset();
+  }
+  return Outcome::taken;
 }
 
 Acceptor::Outcome Acceptor::accept_one(bool room_or_not) {
@@ -114,6 +117,7 @@ Acceptor::Outcome Acceptor::accept_one(bool room_or_not) {
   Address source;
   base::UniqueFd caller = accept_from(socket_.get(), source);
   if (caller) {
+    strangers_.one_has_come();
     taker_(std::move(caller), source);
     return Outcome::taken;
   }

@@ -39,8 +39,8 @@ constinit base::AfterFork forget_all([](void* count) { static_cast<std::atomic<s
 Stranger::Stranger(Strangers& all, const Address& source, Stage stage)
     : all_(all), source_(all.number_of(source)), stage_(stage), since_(base::now_ns()) {
   all_.at(stage_).push_back(*this);
+  ++all_.counts(stage_)[source_];
   if (stage_ == Stage::parting) return;
-  ++all_.count_of_[source_];
   all_in_process.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -60,8 +60,8 @@ void Stranger::leave() {
   if (!counted_) return;
   counted_ = false;
   all_.at(stage_).remove(*this);
+  --all_.counts(stage_)[source_];
   if (stage_ == Stage::parting) return;
-  --all_.count_of_[source_];
   // A child that has started anew may see objects of its parent end.
   std::size_t count = all_in_process.load(std::memory_order_relaxed);
   while (count > 0 && !all_in_process.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
@@ -96,10 +96,11 @@ std::uint16_t Strangers::number_of(const Address& source) const {
 }
 
 Stranger* Strangers::of_busiest_source(Stranger::Stage stage, base::Nanoseconds before) {
-  List& list = at(stage);
+  const List& list = at(stage);
+  const Counts& count_of = counts(stage);
   Stranger* found = nullptr;
   for (Stranger* one = list.front(); one && one->since_ <= before; one = list.after(*one)) {
-    if (!found || count_of_[one->source_] > count_of_[found->source_]) found = one;
+    if (!found || count_of[one->source_] > count_of[found->source_]) found = one;
   }
   return found;
 }
@@ -124,19 +125,25 @@ bool Strangers::make_room() {
     victim->turn_out();
     victim->leave();
   }
-  return make_room_of_parting(share);
+  return !too_many_part() || may_be_cut_short();
 }
 
 // They had a descriptor each when they were connections, so no end of one is cut short for the ends of others. But who
 // comes next is to find as many as there were, and not have to wait for as long as they like to take.
-bool Strangers::make_room_of_parting(std::size_t share) {
-  const base::Nanoseconds before = base::now_ns() - kTimeToPart;
-  for (const List& parting = at(Stranger::Stage::parting); parting.size() >= share;) {
-    Stranger& oldest = *parting.front();
-    if (oldest.since_ > before) return false;
-    oldest.turn_out();
-    oldest.leave();
-  }
+bool Strangers::too_many_part() const {
+  return at(Stranger::Stage::parting).size() >= share();
+}
+
+Stranger* Strangers::may_be_cut_short() {
+  return of_busiest_source(Stranger::Stage::parting, base::now_ns() - kTimeToPart);
+}
+
+bool Strangers::one_has_come() {
+  if (!too_many_part()) return false;
+  Stranger* const victim = may_be_cut_short();
+  if (!victim) return false;
+  victim->turn_out();
+  victim->leave();
   return true;
 }
 

@@ -25,7 +25,7 @@ class Stranger {
     parting,  // was a connection, and its last words are on their way
   };
 
-  // `source`: where it comes from; nothing for this host's own.
+  // `source`: the host at the other end; nothing for this host's own.
   Stranger(Strangers& all, const Address& source, Stage stage);
   virtual ~Stranger();
   Stranger(const Stranger&) = delete;
@@ -57,7 +57,8 @@ class Stranger {
 // itself, and nobody else.
 //
 // Those that were connections have as much again, in each adapter: their peers decide how long they take, within
-// bounds, and are not to keep newcomers out by it. With the engine held.
+// bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one, of the source with
+// the most of them. With the engine held.
 class Strangers {
  public:
   Strangers();
@@ -67,6 +68,8 @@ class Strangers {
 
   // Sees to it that there is room for one more. False: there is none at the moment, and nobody can be turned out.
   bool make_room();
+  // Somebody has come, after that. True: in the place of another.
+  bool one_has_come();
 
  private:
   friend class Stranger;
@@ -74,16 +77,21 @@ class Strangers {
   static constexpr std::size_t kStages = 5;
   // Sources are told apart by a number that they cannot foresee. Two that have the same one share what they may have.
   static constexpr std::size_t kSources = 1024;
+  using Counts = std::array<std::uint32_t, kSources>;
 
   static std::size_t share();
-  bool make_room_of_parting(std::size_t share);
+  bool too_many_part() const;
+  Stranger* may_be_cut_short();
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
+  const List& at(Stranger::Stage stage) const { return stages_[static_cast<std::size_t>(stage)]; }
+  Counts& counts(Stranger::Stage stage) { return stage == Stranger::Stage::parting ? partings_of_ : strangers_of_; }
   std::uint16_t number_of(const Address& source) const;
   Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before);
 
   std::uint64_t secret_ = 0;
   std::array<List, kStages> stages_;
-  std::array<std::uint32_t, kSources> count_of_{};
+  Counts strangers_of_{};  // a source
+  Counts partings_of_{};
   bool warned_ = false;
 };
 

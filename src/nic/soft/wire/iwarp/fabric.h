@@ -97,8 +97,7 @@ class Fabric final : public PollSource, public FdHandler {
   void finished(Inquiry& inquiry);
   void deliver(std::unique_ptr<TcpRequest> request, ListenerEvents& to);
   // Sees to it that what is in line still goes out, and then closes the socket.
-  void part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage = Stranger::Stage::parting,
-            const Address& source = {});
+  void part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source);
   void finished(Farewell& farewell);
 
   // PollSource, FdHandler

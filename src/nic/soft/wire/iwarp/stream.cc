@@ -409,7 +409,7 @@ void TcpStream::hang_up() {
   if (!said_anything || (ended_ && rest.idle()) || !fabric_.engine().descriptors_are_ours()) {
     socket_.reset();
   } else {
-    fabric_.part(std::move(socket_), std::move(rest));
+    fabric_.part(std::move(socket_), std::move(rest), Stranger::Stage::parting, remote_);
   }
 }
 
