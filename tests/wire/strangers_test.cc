@@ -44,8 +44,9 @@ class StrangersOfAnAdapter : public testing::Test {
     setrlimit(RLIMIT_NOFILE, &limit);
   }
   ~StrangersOfAnAdapter() override { setrlimit(RLIMIT_NOFILE, &before_); }
-  void add(std::size_t count, Stage stage, const Address& source = {}) {
-    while (count-- > 0) everybody_.push_back(std::make_unique<Someone>(strangers_, source, stage));
+  void add(std::size_t count, Stage stage, const Address& source = {}) { add_to(strangers_, count, stage, source); }
+  void add_to(Strangers& all, std::size_t count, Stage stage, const Address& source = {}) {
+    while (count-- > 0) everybody_.push_back(std::make_unique<Someone>(all, source, stage));
   }
   // There is room before long, for one who comes then.
   void let_one_in() {
@@ -54,11 +55,12 @@ class StrangersOfAnAdapter : public testing::Test {
   }
   std::size_t gone() const {
     std::size_t count = 0;
-    for (const auto& one : everybody_) count += one->gone() ? 1 : 0;
+    for (const auto& one : everybody_) count += one && one->gone() ? 1 : 0;
     return count;
   }
 
   Strangers strangers_;
+  Strangers of_another_;  // adapter
   std::vector<std::unique_ptr<Someone>> everybody_;
 
  private:
@@ -120,6 +122,25 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfAnEndOfTheHostWithTheMostOfThem) {
   std::size_t of_others = 0;
   for (std::size_t i = 0; i < kHosts; ++i) of_others += everybody_[i]->gone() ? 1 : 0;
   EXPECT_LT(of_others, kHosts);
+}
+
+// What is left to the program and its connections does not depend on how many adapters it has open.
+TEST_F(StrangersOfAnAdapter, ShareThePlacesOfEndsWithOtherAdapters) {
+  add_to(of_another_, kShare - 1, Stage::parting);
+  EXPECT_TRUE(strangers_.make_room());
+  add(1, Stage::parting);
+  EXPECT_FALSE(strangers_.make_room());
+  EXPECT_FALSE(of_another_.make_room());
+  let_one_in();
+  EXPECT_TRUE(everybody_.back()->gone());
+  EXPECT_EQ(gone(), 1u);
+  // Who finds none of his own waits for one of the others to end.
+  add_to(of_another_, 1, Stage::parting);
+  EXPECT_FALSE(strangers_.make_room());
+  EXPECT_TRUE(of_another_.make_room());
+  EXPECT_EQ(gone(), 1u);
+  everybody_.front().reset();
+  EXPECT_TRUE(strangers_.make_room());
 }
 
 }  // namespace

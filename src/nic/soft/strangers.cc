@@ -26,11 +26,23 @@ constexpr base::Nanoseconds kTimeToLeave = 100'000'000;
 // And as soon as it hears that its connection is over, unless it still has to read what came before.
 constexpr base::Nanoseconds kTimeToPart = base::kNsPerSecond;
 
-// Of the whole process.
-constinit std::atomic<std::size_t> all_in_process{0};
+// Of the whole process: those that are no connection yet, or never were one, and those that were.
+struct InProcess {
+  std::atomic<std::size_t> strangers{0};
+  std::atomic<std::size_t> partings{0};
+};
+constinit InProcess in_process;
 // The child of a fork holds nothing of what was counted.
-constinit base::AfterFork forget_all([](void* count) { static_cast<std::atomic<std::size_t>*>(count)->store(0); },
-                                     &all_in_process);
+constinit base::AfterFork forget_all(
+    [](void* counts) {
+      static_cast<InProcess*>(counts)->strangers.store(0);
+      static_cast<InProcess*>(counts)->partings.store(0);
+    },
+    &in_process);
+
+std::atomic<std::size_t>& all_of(Stranger::Stage stage) {
+  return stage == Stranger::Stage::parting ? in_process.partings : in_process.strangers;
+}
 
 }  // namespace
 
@@ -40,8 +52,7 @@ Stranger::Stranger(Strangers& all, const Address& source, Stage stage)
     : all_(all), source_(all.number_of(source)), stage_(stage), since_(base::now_ns()) {
   all_.at(stage_).push_back(*this);
   ++all_.counts(stage_)[source_];
-  if (stage_ == Stage::parting) return;
-  all_in_process.fetch_add(1, std::memory_order_relaxed);
+  all_of(stage_).fetch_add(1, std::memory_order_relaxed);
 }
 
 Stranger::~Stranger() {
@@ -61,10 +72,10 @@ void Stranger::leave() {
   counted_ = false;
   all_.at(stage_).remove(*this);
   --all_.counts(stage_)[source_];
-  if (stage_ == Stage::parting) return;
   // A child that has started anew may see objects of its parent end.
-  std::size_t count = all_in_process.load(std::memory_order_relaxed);
-  while (count > 0 && !all_in_process.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
+  std::atomic<std::size_t>& all = all_of(stage_);
+  std::size_t count = all.load(std::memory_order_relaxed);
+  while (count > 0 && !all.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
   }
 }
 
@@ -109,7 +120,7 @@ bool Strangers::make_room() {
   using Stage = Stranger::Stage;
   const std::size_t share = Strangers::share();
   // What strangers have left behind is still theirs.
-  while (all_in_process.load(std::memory_order_relaxed) + os::closing_elsewhere() >= share) {
+  while (in_process.strangers.load(std::memory_order_relaxed) + os::closing_elsewhere() >= share) {
     if (!warned_) {
       base::log(base::LogLevel::warn,
                 "{} sockets are open to callers that are not connected, a quarter of RLIMIT_NOFILE: the longest silent "
@@ -130,10 +141,11 @@ bool Strangers::make_room() {
 
 // They had a descriptor each when they were connections, so no end of one is cut short for the ends of others. But who
 // comes next is to find as many as there were, and not have to wait for as long as they like to take.
-bool Strangers::too_many_part() const {
-  return at(Stranger::Stage::parting).size() >= share();
+bool Strangers::too_many_part() {
+  return in_process.partings.load(std::memory_order_relaxed) >= share();
 }
 
+// Those of other adapters belong to other engines.
 Stranger* Strangers::may_be_cut_short() {
   return of_busiest_source(Stranger::Stage::parting, base::now_ns() - kTimeToPart);
 }

@@ -56,9 +56,9 @@ class Stranger {
 // has been there longest; then who has not come to an end for long. An address that calls again and again so drives out
 // itself, and nobody else.
 //
-// Those that were connections have as much again, in each adapter: their peers decide how long they take, within
-// bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one, of the source with
-// the most of them. With the engine held.
+// Those that were connections have as much again, which is one for all adapters, too: their peers decide how long they
+// take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of his
+// adapter, of the source with the most of them. With the engine held.
 class Strangers {
  public:
   Strangers();
@@ -80,10 +80,9 @@ class Strangers {
   using Counts = std::array<std::uint32_t, kSources>;
 
   static std::size_t share();
-  bool too_many_part() const;
+  static bool too_many_part();
   Stranger* may_be_cut_short();
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
-  const List& at(Stranger::Stage stage) const { return stages_[static_cast<std::size_t>(stage)]; }
   Counts& counts(Stranger::Stage stage) { return stage == Stranger::Stage::parting ? partings_of_ : strangers_of_; }
   std::uint16_t number_of(const Address& source) const;
   Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before);
