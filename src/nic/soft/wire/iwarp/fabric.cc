@@ -30,7 +30,7 @@ constexpr std::uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 Fabric::Fabric(SoftAdapter& adapter)
     : adapter_(adapter),
       staging_(new std::byte[kStagingBytes]),
-      parked_(adapter.engine()),
+      parked_([this] { engine().nudge(); }),
       address_watch_(adapter.engine()),
       silence_timer_([this] { look_for_silence(); }),
       sweep_timer_([this] { sweep(); }) {}

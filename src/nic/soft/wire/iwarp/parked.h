@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/list.h"
-#include "nic/engine.h"
 #include "nic/soft/wire/iwarp/turns.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -16,13 +17,15 @@ namespace anydat::nic::soft::iwarp {
 // that is as much as they may. With the engine held.
 class ParkedTogether {
  public:
-  explicit ParkedTogether(Engine& engine) : engine_(engine) {}
+  // `call`: has a pass ask for the next for room.
+  explicit ParkedTogether(std::function<void()> call) : call_(std::move(call)) {}
 
   bool full() const { return bytes_ >= kMax; }
   void more(std::size_t bytes) { bytes_ += bytes; }
   void less(std::size_t bytes) {
+    const bool was_full = full();
     bytes_ -= bytes;
-    if (!waiting_.empty() && !full()) engine_.nudge();  // a pass calls them
+    if (was_full) call_next();
   }
 
   void wait_for_room(Turn& turn) {
@@ -31,12 +34,23 @@ class ParkedTogether {
   void forget(Turn& turn) { waiting_.remove(turn); }
   // Who has waited longest, if there is room; null else. One at a time: what that one reads may be all that there is
   // room for.
-  Turn* next_for_room() { return waiting_.empty() || full() ? nullptr : waiting_.pop_front(); }
+  Turn* next_for_room() {
+    if (waiting_.empty() || full()) return nullptr;
+    Turn* const next = waiting_.pop_front();
+    call_next();
+    return next;
+  }
 
  private:
+  // Nobody comes to wait while there is room, so that they are called when there has come to be some, and not with each
+  // message less: it may be a system call.
+  void call_next() {
+    if (!waiting_.empty() && !full()) call_();
+  }
+
   static constexpr std::size_t kMax = 64 << 20;
 
-  Engine& engine_;
+  const std::function<void()> call_;
   std::size_t bytes_ = 0;
   base::List<Turn, &Turn::place_for_room> waiting_;
 };
@@ -83,7 +97,9 @@ class Parked {
     all_.less(bytes);
   }
   void clear() {
-    while (!empty()) drop_oldest();
+    messages_.clear();
+    first_ = 0;
+    all_.less(std::exchange(cost_, 0));
   }
 
  private:

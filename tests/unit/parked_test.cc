@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages without buffers, and those who are held back for how much of them is kept.
+#include "nic/soft/wire/iwarp/parked.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+
+namespace anydat::nic::soft::iwarp {
+namespace {
+
+class ParkedMessages : public testing::Test {
+ protected:
+  static constexpr std::size_t kMax = 64 << 20;
+  static constexpr std::size_t kOfEach = 64;  // what a message of length 0 costs
+  static constexpr int kMessages = 100;
+
+  // The last two of them are as many as there is room for.
+  ParkedMessages() {
+    all.more(kMax - 2 * kOfEach);
+    for (int i = 0; i < kMessages; ++i) messages.add(false);
+    for (Turn& turn : waiting) all.wait_for_room(turn);
+  }
+
+  int calls = 0;
+  ParkedTogether all{[this] { ++calls; }};
+  Parked messages{all};
+  std::byte nothing{};
+  std::array<Turn, 2> waiting{Turn(reinterpret_cast<TcpStream&>(nothing)), Turn(reinterpret_cast<TcpStream&>(nothing))};
+};
+
+TEST_F(ParkedMessages, CallThoseWhoWaitOnceWhenThereIsRoomAgain) {
+  for (int left = kMessages; left > 2; --left) messages.drop_oldest();
+  EXPECT_TRUE(all.full());
+  EXPECT_EQ(calls, 0);
+  messages.drop_oldest();
+  EXPECT_FALSE(all.full());
+  EXPECT_EQ(calls, 1);
+  messages.drop_oldest();
+  EXPECT_EQ(calls, 1);
+  // Each has the next called.
+  EXPECT_EQ(all.next_for_room(), &waiting[0]);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(all.next_for_room(), &waiting[1]);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(all.next_for_room(), nullptr);
+}
+
+TEST_F(ParkedMessages, CallNobodyWhereNobodyWaits) {
+  for (Turn& turn : waiting) all.forget(turn);
+  messages.clear();
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(ParkedMessages, AreClearedTogether) {
+  messages.drop_oldest();
+  messages.clear();
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(messages.empty());
+  EXPECT_EQ(messages.cost(), 0u);
+  // And nothing of them is counted any more.
+  EXPECT_FALSE(all.full());
+  all.more(2 * kOfEach - 1);
+  EXPECT_FALSE(all.full());
+  all.more(1);
+  EXPECT_TRUE(all.full());
+  all.less(2 * kOfEach);
+  messages.add(false);
+  EXPECT_EQ(messages.cost(), kOfEach);
+  EXPECT_FALSE(messages.oldest().whole);
+}
+
+}  // namespace
+}  // namespace anydat::nic::soft::iwarp
