@@ -139,7 +139,7 @@ Error Rmr::post(const Wanted& wanted, const Plan& plan, Ep& ep, nic::BindRequest
   }
   if (context) *context = plan.lmr ? key : 0;
   const bool pending = !pending_.empty() && pending_.back().tag == tag;
-  if (!pending && bound_by_ != tag && of_endpoint()) {
+  if (!pending && bound_by_ != tag && (of_endpoint() || bound_by_ == 0)) {
     if (bound_by_ == 0) show_nothing();
     return kSuccess;  // it has ended already, or was flushed
   }

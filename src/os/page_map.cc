@@ -51,14 +51,14 @@ constexpr std::uint64_t kEntryWaits = std::uint64_t{1} << 57;  // the same, the 
 constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ and MADV_POPULATE_WRITE
 constexpr int kPopulateWrite = 23;
 
-// Memory of a device, for one, is none that the kernel copies from: it is read as a futex, which is waited for in vain.
+// Memory of a device, for one, is none that the kernel copies from: it is read as a futex, of whose sleepers none is
+// woken or sent elsewhere. No thread of ours sleeps on it either: it could be woken in another's place.
 bool read_as_futex(std::uint64_t first, std::uint64_t end) {
-  constexpr timespec kNoTime{};
+  constexpr std::uint32_t kAny = 0;
+  std::uint32_t elsewhere = 0;
   for (; first < end; first += kPageBytes) {
-    if (syscall(SYS_futex, first, FUTEX_WAIT_PRIVATE, 0, &kNoTime) < 0 && errno != EAGAIN && errno != ETIMEDOUT &&
-        errno != EINTR) {
+    if (syscall(SYS_futex, first, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, &elsewhere, kAny) < 0 && errno != EAGAIN)
       return false;
-    }
   }
   return true;
 }

@@ -42,7 +42,7 @@ bool send_with_descriptors(const LocalSocket& socket, std::span<const std::byte>
 
 // Those for which there is no room the system closes here and now, and where they are closed last, that takes what it
 // takes. So the datagram is taken off the queue only when all that has come with it is known to have another
-// descriptor.
+// descriptor, unless this process may have no more.
 Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<PassedFd> wanted) {
   assert(wanted.size() <= kDescriptorsMax);
   if (closing_elsewhere() >= kUnclosedMax) [[unlikely]]

@@ -37,8 +37,8 @@ class Closer {
       if (threads_ == kThreadsMax) return;
       ++threads_;
     }
-    // Where there is no room for a thread, who would have had one closes, unless another thread does.
-    if (!start_thread()) work(true);
+    // Without room for a thread who would have had one closes what it would have begun with.
+    if (!start_thread()) close_one();
   }
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }
 
@@ -54,21 +54,30 @@ class Closer {
       return false;  // as without room for a thread
     }
   }
-  void work(bool for_want_of_a_thread = false) {
-    for (;;) {
-      base::UniqueFd next;
-      {
-        base::Guard guard(lock_);
-        if (waiting_.empty() || (for_want_of_a_thread && threads_ > 1)) {
-          --threads_;
-          return;
-        }
-        next = std::move(waiting_.front());
-        waiting_.pop_front();
-      }
-      next.reset_slowly();
-      held_.fetch_sub(1, std::memory_order_relaxed);
+  void work() {
+    while (base::UniqueFd next = take_next()) close(next);
+  }
+  void close_one() {
+    if (base::UniqueFd next = take_next()) {
+      close(next);
+      base::Guard guard(lock_);
+      --threads_;
     }
+  }
+  // None: there is nothing left, and one thread less.
+  base::UniqueFd take_next() {
+    base::Guard guard(lock_);
+    if (waiting_.empty()) {
+      --threads_;
+      return {};
+    }
+    base::UniqueFd next = std::move(waiting_.front());
+    waiting_.pop_front();
+    return next;
+  }
+  void close(base::UniqueFd& descriptor) {
+    descriptor.reset_slowly();
+    held_.fetch_sub(1, std::memory_order_relaxed);
   }
 
   base::Mutex lock_;

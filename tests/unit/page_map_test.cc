@@ -254,7 +254,7 @@ TEST_F(ResidentPagesTest, AreSeenForReadingAndForWriting) {
 TEST_F(ResidentPagesTest, AreThereWhereTheyHaveBeenBroughtIn) {
   const nic::soft::ResidentPages::Range range{memory_.address(3) + 8, os::kPageBytes};
   EXPECT_FALSE(pages_.hold(0, range, true, now_));
-  pages_.note(range, true, now_);
+  pages_.note(range, true, nic::moment_of(now_));
   EXPECT_TRUE(pages_.hold(0, range, true, now_));
   EXPECT_TRUE(pages_.hold(0, range, false, now_));
   EXPECT_FALSE(pages_.hold(0, {memory_.address(2), 1}, true, now_));

@@ -234,6 +234,25 @@ TEST_P(BegunBind, IsDoneThoughTheConnectionEnds) {
 }
 
 // RMR-FREE-2: it is closed when nobody is in the middle of using it.
+// RMR-BIND-13: flushed would say that the window is as it was.
+TEST_P(BegunBind, IsDoneThoughARequestBeforeItIsFlushed) {
+  const SeamMemory long_message(pair->server_nic, 3 * kPageBytes, kAllRights, kSeamZone);
+  const nic::Segment segment = long_message.segment(0, 3 * kPageBytes);  // the peer has no buffer for it
+  nic::SendRequest send{};
+  send.segments = {&segment, 1};
+  send.length = segment.length;
+  ASSERT_EQ(pair->server->post_send(send), nic::Status::ok);
+  post_bind(kNextTag, *buffer);
+  ASSERT_TRUE(eventually([&] { return notes.bound_by == kNextTag; }));
+  pair->server_nic.held([&] { pair->server->disconnect(false); });
+  EXPECT_TRUE(pair->server.expect_closed(false));
+  EXPECT_EQ(pair->server.sent.next().status, WorkStatus::flushed);
+  const Completion bound = pair->server.sent.next();
+  EXPECT_EQ(bound.kind, WorkKind::bind);
+  EXPECT_EQ(bound.status, WorkStatus::success);
+  EXPECT_EQ(notes.bound_by, kNextTag);
+}
+
 TEST_P(BegunBind, AClosedWindowHasNoUser) {
   const auto close = [this] {
     bool closed = false;

@@ -18,8 +18,7 @@ OwnPages::OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::f
     : adapter_(adapter), come_back_(std::move(come_back)), request_([this, brought = std::move(brought)](bool there) {
         const Brought news{there, wanted_.address, wanted_.to_write};
         if (there) {
-          adapter_.resident_pages().note({wanted_.address, wanted_.length}, wanted_.to_write,
-                                         adapter_.engine().ticks());
+          adapter_.resident_pages().note({wanted_.address, wanted_.length}, wanted_.to_write, wanted_.asked_at);
         }
         state_.store(State::nothing, std::memory_order_release);
         brought(news);
@@ -32,12 +31,13 @@ OwnPages::~OwnPages() {
 bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, std::uint64_t now,
                      CopiedBy by) {
   if (adapter_.resident_pages().hold(0, {address, length}, to_write, now, by)) {
-    known_.store(known_word(address, to_write, now), std::memory_order_relaxed);
+    // What holds for the others is too old for us, or may not be used.
+    if (by == CopiedBy::us) known_.store(known_word(address, to_write, now), std::memory_order_relaxed);
     return true;
   }
   State free = State::nothing;
   if (state_.compare_exchange_strong(free, State::being_written)) {
-    wanted_ = {address, std::min(left, std::max(length, kBroughtAtOnce)), to_write};
+    wanted_ = {address, std::min(left, std::max(length, kBroughtAtOnce)), to_write, 0};
     state_.store(State::wanted, std::memory_order_release);
     come_back_();
   }
@@ -77,6 +77,7 @@ bool OwnPages::all_there(std::span<const iovec> pieces, std::uint64_t now) {
 void OwnPages::bring() {
   if (state_.load(std::memory_order_acquire) != State::wanted) return;
   state_.store(State::asked, std::memory_order_relaxed);
+  wanted_.asked_at = static_cast<std::uint32_t>(moment_of(adapter_.engine().ticks()));
   adapter_.page_faulter().ask(request_, wanted_.address, wanted_.length, wanted_.to_write);
 }
 

@@ -99,6 +99,7 @@ class OwnPages {
     std::uint64_t address = 0;
     std::uint64_t length = 0;
     bool to_write = false;
+    std::uint32_t asked_at = 0;  // a moment
   } wanted_;
   PageFaulter::Request request_;
 };

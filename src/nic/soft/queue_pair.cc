@@ -112,10 +112,11 @@ Status SoftQueuePair::connect(const ConnectParameters& parameters) {
   if (!make_room_for_requests()) return Status::no_memory;
   attempt_.reset();
   if (parameters.patience > 0) {
-    Attempt& attempt = attempt_.emplace(Attempt{parameters,
-                                                {parameters.private_data.begin(), parameters.private_data.end()},
-                                                std::string(parameters.adapter),
-                                                base::now_ns() + parameters.patience});
+    attempt_ = std::make_unique<Attempt>(Attempt{parameters,
+                                                 {parameters.private_data.begin(), parameters.private_data.end()},
+                                                 std::string(parameters.adapter),
+                                                 base::now_ns() + parameters.patience});
+    Attempt& attempt = *attempt_;
     attempt.parameters.private_data = attempt.private_data;
     attempt.parameters.adapter = attempt.adapter;
   }

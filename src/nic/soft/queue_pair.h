@@ -357,14 +357,14 @@ class SoftQueuePair final : public QueuePair {
   Patience linger_patience_{0, 0, 0};
   Timer linger_timer_;
   Timer deadline_timer_;
-  // The attempt of ConnectParameters::patience.
+  // The attempt of ConnectParameters::patience, if one was made.
   struct Attempt {
     ConnectParameters parameters;
     std::vector<std::byte> private_data;
     std::string adapter;
     base::Nanoseconds until;
   };
-  std::optional<Attempt> attempt_;
+  std::unique_ptr<Attempt> attempt_;
   Timer again_timer_{[this] { connect_again(); }};
 
   Task overflow_task_;

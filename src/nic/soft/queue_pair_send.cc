@@ -504,7 +504,12 @@ void SoftQueuePair::flush_sends(WorkStatus first_status) {
   bool failed = false;
   while (!sends_.empty()) {
     const SendRing::Entry& entry = sends_.at(sends_.first());
-    if (entry.kind == WorkKind::bind && !entry.finished) entry.bind.window->give_up(entry.bind.key, entry.bind.tag);
+    if (entry.kind == WorkKind::bind && entry.finished) {
+      complete_send(entry, WorkStatus::success);  // flushed would say that its window is as it was (RMR-BIND-13)
+      sends_.drop_first();
+      continue;
+    }
+    if (entry.kind == WorkKind::bind) entry.bind.window->give_up(entry.bind.key, entry.bind.tag);
     const WorkStatus own = failed ? WorkStatus::success : SendRing::failure_of(entry);
     const WorkStatus status = own != WorkStatus::success ? own : rest;
     failed |= status != WorkStatus::flushed;

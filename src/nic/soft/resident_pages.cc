@@ -123,11 +123,11 @@ bool ResidentPages::seen_around(const Range& range, bool to_write, std::uint64_t
   return true;
 }
 
-void ResidentPages::note(const Range& range, bool to_write, std::uint64_t now) {
+void ResidentPages::note(const Range& range, bool to_write, std::uint64_t since) {
   Known* const known = known_.load(std::memory_order_acquire);
   if (!known || range.length == 0) return;
-  known->note(range.address / os::kPageBytes, (range.address + range.length - 1) / os::kPageBytes + 1, to_write,
-              moment_of(now), kUnitsForUs);
+  known->note(range.address / os::kPageBytes, (range.address + range.length - 1) / os::kPageBytes + 1, to_write, since,
+              kUnitsForOthers);
 }
 
 }  // namespace anydat::nic::soft

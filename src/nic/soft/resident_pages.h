@@ -38,9 +38,9 @@ class ResidentPages {
   // that takes one to some millions of steps for a millisecond, always the same.
   bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us);
 
-  // They are there at this moment, as who has brought them in knows: also where the kernel calls them absent, as it
-  // does those of a device.
-  void note(const Range& range, bool to_write, std::uint64_t now);
+  // They have been there since, as who has brought them in one after the other knows: also where the kernel calls them
+  // absent, as it does those of a device. `since`: the moment at which the first may have come.
+  void note(const Range& range, bool to_write, std::uint64_t since);
 
   // Memory that seen() has answered for, so that what is near costs next to nothing. Each for one thread at a time, and
   // for reading or for writing.

@@ -25,6 +25,8 @@ constexpr base::Nanoseconds kTimeToTalk = base::kNsPerSecond;
 constexpr base::Nanoseconds kTimeToLeave = 100'000'000;
 // And as soon as it hears that its connection is over, unless it still has to read what came before.
 constexpr base::Nanoseconds kTimeToPart = base::kNsPerSecond;
+// Of the share of those that were connections, that each adapter has whatever others have.
+constexpr std::size_t kPartOfAdapter = 4;
 
 // Of the whole process: those that are no connection yet, or never were one, and those that were.
 struct InProcess {
@@ -120,7 +122,8 @@ bool Strangers::make_room() {
   using Stage = Stranger::Stage;
   const std::size_t share = Strangers::share();
   // What strangers have left behind is still theirs.
-  while (in_process.strangers.load(std::memory_order_relaxed) + os::closing_elsewhere() >= share) {
+  const auto count = [] { return in_process.strangers.load(std::memory_order_relaxed) + os::closing_elsewhere(); };
+  for (std::size_t before = count(); before >= share;) {
     if (!warned_) {
       base::log(base::LogLevel::warn,
                 "{} sockets are open to callers that are not connected, a quarter of RLIMIT_NOFILE: the longest silent "
@@ -135,14 +138,21 @@ bool Strangers::make_room() {
     if (!victim) return false;
     victim->turn_out();
     victim->leave();
+    // Who leaves something behind makes no room by going, and others would not either.
+    const std::size_t after = count();
+    if (after >= before) return false;
+    before = after;
   }
   return !too_many_part() || may_be_cut_short();
 }
 
 // They had a descriptor each when they were connections, so no end of one is cut short for the ends of others. But who
-// comes next is to find as many as there were, and not have to wait for as long as they like to take.
+// comes next is to find as many as there were, and not have to wait for as long as they like to take. An adapter that
+// has few of them is none that keeps too many.
 bool Strangers::too_many_part() {
-  return in_process.partings.load(std::memory_order_relaxed) >= share();
+  const std::size_t share = Strangers::share();
+  return in_process.partings.load(std::memory_order_relaxed) >= share &&
+         at(Stranger::Stage::parting).size() >= share / kPartOfAdapter;
 }
 
 // Those of other adapters belong to other engines.

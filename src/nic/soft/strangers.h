@@ -58,7 +58,7 @@ class Stranger {
 //
 // Those that were connections have as much again, which is one for all adapters, too: their peers decide how long they
 // take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of his
-// adapter, of the source with the most of them. With the engine held.
+// adapter, of the source with the most of them, unless that adapter has few. With the engine held.
 class Strangers {
  public:
   Strangers();
@@ -80,7 +80,7 @@ class Strangers {
   using Counts = std::array<std::uint32_t, kSources>;
 
   static std::size_t share();
-  static bool too_many_part();
+  bool too_many_part();
   Stranger* may_be_cut_short();
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
   Counts& counts(Stranger::Stage stage) { return stage == Stranger::Stage::parting ? partings_of_ : strangers_of_; }
