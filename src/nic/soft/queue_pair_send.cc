@@ -126,8 +126,8 @@ bool SoftQueuePair::send_again(const SingleSend& send) {
   {
     base::Guard guard(send_lock_);
     if (state_.load(std::memory_order_relaxed) != State::connected || !sends_.empty() ||
-        !send_lane_.holds(send.segment, adapter_.engine(), adapter_.resident_pages()) ||
-        !stream_->send_again(send)) [[unlikely]] {
+        !send_lane_.holds(send.segment, adapter_.engine(), adapter_.resident_pages()) || !stream_->send_again(send))
+        [[unlikely]] {
       return false;
     }
     counters_.sends.add();
