@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -116,6 +117,9 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfAnEndOfTheHostWithTheMostOfThem) {
   for (std::uint8_t i = 1; i <= kHosts; ++i) add(1, Stage::parting, host(i));
   for (std::uint8_t i = 1; i <= kHosts; ++i) add(1, Stage::asking, host(i));
   add(kShare, Stage::parting, host(kHosts + 1));
+  // Not before all of them have lasted long enough, and not the first ones alone.
+  const auto all_have = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  ASSERT_TRUE(test::eventually([&] { return std::chrono::steady_clock::now() > all_have; }));
   for (std::size_t i = 0; i < kHosts; ++i) let_one_in();
   EXPECT_EQ(gone(), kHosts);
   // One of them may happen to have the same number as the other host, but hardly all.
