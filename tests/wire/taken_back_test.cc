@@ -69,8 +69,8 @@ class TakenBack : public SeamTest {
     });
     return made;
   }
-  std::uint32_t bind(nic::WindowScope scope) {
-    pair->server_nic.held([&] { window = pair->server_nic->create_window(kSeamZone, scope, notes); });
+  std::uint32_t bind(nic::WindowScope whose) {
+    pair->server_nic.held([&] { window = pair->server_nic->create_window(kSeamZone, whose, notes); });
     const std::uint32_t made = post_bind(kBindTag, *opened);
     EXPECT_EQ(pair->server.sent.next().status, WorkStatus::success);
     EXPECT_TRUE(notes.is_bound());
