@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/clock.h"
+#include "nic/engine.h"
+#include "nic/moment.h"
+
+namespace anydat::nic {
+namespace {
+
+template <typename Condition>
+bool before_long(Condition&& condition) {
+  for (const base::Nanoseconds end = base::now_ns() + 10 * base::kNsPerSecond; base::now_ns() < end;) {
+    if (condition()) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+// Who goes by what was seen a moment ago must not do so for hours after the last look at the clock.
+TEST(EngineMoment, IsNoneOnceNobodyPolls) {
+  Engine engine;
+  ASSERT_EQ(engine.start(), Status::ok);
+  for (int i = 0; i < 10; ++i) engine.poll();
+  EXPECT_TRUE(before_long([&] { return engine.moment() == kNoMoment; }));
+  EXPECT_TRUE(before_long([&] {
+    engine.poll();
+    return engine.moment() != kNoMoment;
+  }));
+  engine.stop();
+}
+
+}  // namespace
+}  // namespace anydat::nic
