@@ -107,6 +107,8 @@ class MpaListener {
   DAT_CONN_QUAL port() const { return port_; }
   // The next who calls. Nothing if nobody does.
   std::optional<MpaPeer> accept();
+  // From now on somebody else may listen there, also while who has called is still connected.
+  void stop() { socket_.reset(); }
 
  private:
   base::UniqueFd socket_;

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A connecting side that is hung up on before it has had an answer asks again in revision 1 (RFC 6581, section 7). One
 // of ours may do that to one of ours: when it has no descriptors left, it turns callers away without a word.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
 
 #include <optional>
 #include <stdexcept>
@@ -20,32 +16,16 @@ using namespace nic::soft::iwarp;
 // A port where the first caller is hung up on. Whoever listens there next shares its number with that one's connection.
 class FickleHost {
  public:
-  FickleHost() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const int on = 1;
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    if (::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(socket_.get(), 1) != 0 ||
-        ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-      throw std::runtime_error("no port to listen at");
-    }
-    port_ = ntohs(address.sin_port);
-  }
-  DAT_CONN_QUAL port() const { return port_; }
+  DAT_CONN_QUAL port() const { return listener_.port(); }
   void take_caller() {
-    pollfd entry{socket_.get(), POLLIN, 0};
-    if (::poll(&entry, 1, static_cast<int>(patience().count())) <= 0) throw std::runtime_error("nobody has called");
-    caller_.emplace(base::UniqueFd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
-    if (!caller_->hear_request()) throw std::runtime_error("nothing was asked");
-    socket_.reset();
+    caller_ = listener_.accept();
+    if (!caller_ || !caller_->hear_request()) throw std::runtime_error("nothing was asked");
+    listener_.stop();
   }
   void hang_up() { caller_.reset(); }
 
  private:
-  base::UniqueFd socket_;
-  DAT_CONN_QUAL port_ = 0;
+  MpaListener listener_;
   std::optional<MpaPeer> caller_;
 };
 

@@ -98,9 +98,8 @@ class ReceiveSide {
     const ReceivePool::Slot* const next = pool().next();
     return next && next->segment_count == 1 ? &next->first() : nullptr;
   }
-  // The next receive; null if there is none. And what has been seen of the memory of its pool.
+  // The next receive; null if there is none.
   const ReceivePool::Slot* next_receive() { return pool().next(); }
-  ResidentPages::Stretch& seen() { return pool().seen(); }
   // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
   std::size_t incoming_count() const { return incoming_.size(); }

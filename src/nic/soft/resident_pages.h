@@ -68,9 +68,8 @@ class ResidentPages {
   static constexpr std::uint64_t kUnitsForUs = 1;  // so long after it has been seen, and for the rest of that unit
   static constexpr std::uint64_t kUnitsForOthers = 15;
 
-  // A word for all runs that have the same place: which one it is, which of its pages have been
-  // seen, and when. That comes round after a minute or more: a run that has not been used since may pass for one that
-  // has.
+  // A word for all runs that have the same place: which one it is, which of its pages have been seen, and when. That
+  // comes round after a minute or more: a run that has not been used since may pass for one that has.
   static constexpr int kPagesShift = kMomentBits;
   static constexpr int kRunShift = kPagesShift + kPagesOfRun;
   static constexpr std::uint64_t kAllPages = (std::uint64_t{1} << kPagesOfRun) - 1;
