@@ -7,7 +7,7 @@
 //   NO_FENCE, NO_WAIT, OPEN_FIRST, NO_SECOND_LOOK, NO_WAKE; CLOSE_FIRST with PEER_ENDS   faults
 #define CAP 3
 #define SLOT(c) (c)       /* SegmentHeader::rdma_uses */
-#define LOCK(c) (2 + (c)) /* SoftQueuePair::send_lock_ */
+#define LOCK(c) (2 + (c)) /* SendQueue::lock_ */
 #define ROUNDS 2
 
 byte mem[4];

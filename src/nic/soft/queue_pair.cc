@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The software NIC's queue pair: what it is made of, and the life of its connection. Requests have files of
-// their own.
+// The software NIC's queue pair: what it is made of, and the life of its connection.
 #include "nic/soft/queue_pair.h"
 
 #include <algorithm>
@@ -21,9 +20,9 @@ constexpr base::Nanoseconds kConnectAgain = 2'000'000;
 
 SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events)
     : adapter_(adapter),
-      regions_(adapter.regions()),
       events_(events),
-      receives_(*this, adapter, shared, events, counters_),
+      sends_(*this, adapter, events),
+      receives_(*this, adapter, shared, events, sends_.counters()),
       scope_(adapter.scopes().next()),
       window_timer_([this] { look_at_windows(); }),
       linger_timer_([this] { look_whether_to_linger(); }),
@@ -36,30 +35,16 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
           accept_failed();
         }
       }),
-      overflow_task_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }},
-      pump_task_{[this] { pump(); }} {}
+      overflow_task_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }} {}
 
 SoftQueuePair::~SoftQueuePair() = default;
 
 Status SoftQueuePair::init(const QueuePairLimits& limits) {
   if (const Status status = receives_.init(limits); status != Status::ok) return status;
   reads_in_ = limits.reads_in;
-  base::Guard guard(send_lock_);
-  note_send_limits(limits);
+  base::Guard guard(sends_.lock());
+  sends_.set_limits(limits, std::nullopt);
   return Status::ok;
-}
-
-void SoftQueuePair::note_send_limits(const QueuePairLimits& limits) {
-  reads_out_ = limits.reads_out;
-  send_depth_ = limits.send_depth;
-  send_segments_ = limits.send_segments;
-}
-
-// What only a connection needs is not kept for those that have none. Those that have had one keep it.
-bool SoftQueuePair::make_room_for_requests() {
-  adapter_.engine().assert_held();
-  base::Guard guard(send_lock_);
-  return sends_.has_room() || sends_.reserve(send_depth_, send_segments_);
 }
 
 // ---- configuration
@@ -71,45 +56,33 @@ void SoftQueuePair::set_zone(ZoneId zone) {
 
 void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
   {
-    base::Guard guard(send_lock_);
+    base::Guard guard(sends_.lock());
     receives_.set_queue(recv);
-    send_queue_.store(send);
+    sends_.set_queue(send);
   }
   receives_.note_straight_way();
 }
 
 Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
-  base::Guard guard(send_lock_);
+  base::Guard guard(sends_.lock());
   // Both or neither: what is refused has changed nothing (EP-MODIFY-1).
-  std::optional<SendRing::Storage> room;
-  if (sends_.has_room()) room = SendRing::room_for(limits.send_depth, limits.send_segments);
+  std::optional<SendRing::Storage> room = sends_.room_for(limits);
   if (room && !room->ring) return Status::no_memory;
   if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
-  if (room) sends_.move_to(*std::move(room));
+  sends_.set_limits(limits, std::move(room));
   reads_in_ = limits.reads_in;
-  note_send_limits(limits);
   return Status::ok;
 }
 
-std::uint32_t SoftQueuePair::takes_of_adapter() const {
-  return adapter_.info().abilities;
-}
-
 std::uint32_t SoftQueuePair::takes() const {
-  return takes_of_adapter() & ~(receives_.shows_immediates() ? 0 : ability::kImmediate);
-}
-
-std::uint32_t SoftQueuePair::peer_takes() const {
-  base::Guard guard(send_lock_);
-  const State now = state_.load(std::memory_order_relaxed);
-  return now == State::connected || now == State::draining ? peer_takes_ : 0;
+  return adapter_.info().abilities & ~(receives_.shows_immediates() ? 0 : ability::kImmediate);
 }
 
 // ---- life of a connection
 
 Status SoftQueuePair::connect(const ConnectParameters& parameters) {
   // What may find no memory comes before anything has begun.
-  if (!make_room_for_requests()) return Status::no_memory;
+  if (!sends_.make_room()) return Status::no_memory;
   attempt_.reset();
   if (parameters.patience > 0) {
     attempt_ = std::make_unique<Attempt>(Attempt{parameters,
@@ -125,11 +98,7 @@ Status SoftQueuePair::connect(const ConnectParameters& parameters) {
   if (status != Status::ok) return status;
   remote_address_ = parameters.remote;
   remote_port_ = parameters.qual;
-  {
-    base::Guard guard(send_lock_);
-    stream_ = std::move(stream);
-    state_.store(State::connecting);
-  }
+  take_stream(std::move(stream), State::connecting);
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
   return Status::ok;
 }
@@ -151,13 +120,16 @@ void SoftQueuePair::connect_again() {
 
 void SoftQueuePair::begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
                                  const Address& remote, std::uint64_t remote_port) {
-  base::Guard guard(send_lock_);
-  stream_ = std::move(stream);
   local_address_ = local;
   local_port_ = local_port;
   remote_address_ = remote;
   remote_port_ = remote_port;
-  state_.store(State::accepting);
+  take_stream(std::move(stream), State::accepting);
+}
+
+void SoftQueuePair::take_stream(std::unique_ptr<Stream> stream, State state) {
+  sends_.enter(state, stream.get());
+  stream_ = std::move(stream);
 }
 
 void SoftQueuePair::expect_established_by(base::Nanoseconds deadline) {
@@ -167,11 +139,7 @@ void SoftQueuePair::expect_established_by(base::Nanoseconds deadline) {
 void SoftQueuePair::established(std::span<const std::byte> private_data) {
   adapter_.engine().cancel_timer(deadline_timer_);
   receives_.connection_begins();
-  {
-    base::Guard guard(send_lock_);
-    close_lanes();
-    state_.store(State::connected);
-  }
+  sends_.connection_begins();
   events_.on_established(private_data);
   receives_.test_watermarks();  // EP-WM-11
 }
@@ -193,9 +161,8 @@ void SoftQueuePair::try_another_wire(const ConnectParameters& parameters) {
 }
 
 void SoftQueuePair::change_stream(std::unique_ptr<Stream> stream) {
-  // The old one goes when the lock has been released.
-  base::Guard guard(send_lock_);
-  stream_.swap(stream);
+  sends_.change_stream(stream.get());
+  stream_ = std::move(stream);  // the old one goes when nobody sends by it
 }
 
 // A rejection whose private data find no memory is one without.
@@ -220,10 +187,7 @@ void SoftQueuePair::disconnect(bool graceful) {
   switch (state()) {
     case State::connected:
       if (!graceful) break;
-      {
-        base::Guard guard(send_lock_);
-        state_.store(State::draining);
-      }
+      sends_.enter(State::draining);
       if (send_idle()) {
         finish_draining();
       } else {
@@ -268,12 +232,8 @@ void SoftQueuePair::look_whether_to_linger() {
 SoftQueuePair::Owed SoftQueuePair::owed() {
   Owed now;
   now.untaken = stream_->untaken();
-  now.received = counters_.all_receives();
-  base::Guard guard(send_lock_);
-  now.sent = sends_.first();
-  if (!sends_.all_sent() && sends_.at(sends_.unsent()).kind != WorkKind::bind) {
-    now.handed = sends_.at(sends_.unsent()).rdma.progress.bytes;
-  }
+  now.received = sends_.counters().all_receives();
+  now.sent = sends_.progressed();
   return now;
 }
 
@@ -283,6 +243,23 @@ void SoftQueuePair::delivered_everything() {
 
 void SoftQueuePair::resume_receiving() {
   if (stream_) stream_->resume_receiving();
+}
+
+Status SoftQueuePair::post_recvs(const RecvRow& row, std::size_t& posted) {
+  return receives_.counts_each_post() ? QueuePair::post_recvs(row, posted) : receives_.post_row(row, posted);
+}
+
+void SoftQueuePair::enter_memory_users() {
+  adapter_.memory_users().add(memory_user_);
+}
+
+void SoftQueuePair::let_posts_end() {
+  sends_.let_posts_end(receives_.incoming_count() > 0);
+}
+
+bool SoftQueuePair::memory_changed() {
+  let_posts_end();
+  return !stream_ || stream_->memory_changed();
 }
 
 void SoftQueuePair::completion_overflowed() {
@@ -377,10 +354,7 @@ void SoftQueuePair::break_connection(WorkStatus send_status, CloseReason tell_pe
 }
 
 void SoftQueuePair::end(Ending ending) {
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::ending);
-  }
+  sends_.enter(State::ending);
   ending_ = ending;
   receives_.connection_ends();
   adapter_.engine().cancel_timer(window_timer_);
@@ -404,21 +378,39 @@ SoftQueuePair::Readiness SoftQueuePair::make_ready(Incoming& message) {
   return Readiness::not_yet;
 }
 
+std::optional<bool> SoftQueuePair::carry_out(SendRing::Entry& entry) {
+  SendRing::Entry::Bind& bind = entry.bind;
+  const Segment& part = entry.all().front();
+  if (!bind.begun && !bind.window->can_bind(part)) return false;
+  bind.begun = true;
+  if (!bind.window->withdrawn()) {
+    adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
+    return std::nullopt;
+  }
+  // The region may have gone while that took its time.
+  if (!bind.window->can_bind(part)) {
+    bind.window->shows_nothing();
+    return false;
+  }
+  bind.window->bind(bind.key, part, bind.rights, bind.tag, {scope(), windows_, *stream_});
+  return true;
+}
+
 void SoftQueuePair::look_at_windows() {
   if (state() == State::ending) return let_go_finished();
-  pump();
+  sends_.pump();
   if (std::exchange(invalidation_waits_, false) && !broken()) stream_->resume_receiving();
 }
 
 // Everything posted completes, in order; then nothing is left but the state.
 void SoftQueuePair::let_go_finished() {
-  if (!begun_bind_is_over()) return;
+  if (!sends_.begun_bind_is_over()) return;
   if (!windows_.take_back_all()) {
     adapter_.engine().set_timer(window_timer_, base::now_ns() + kWindowLook);
     return;
   }
   receives_.flush_to_failed();
-  flush_sends(ending_.first_send_status);
+  sends_.flush(ending_.first_send_status);
   receives_.flush_rest();
   switch (std::exchange(ending_.report, Ending::Report::none)) {
     case Ending::Report::none:
@@ -440,15 +432,13 @@ void SoftQueuePair::let_go_finished() {
 
 void SoftQueuePair::reset() {
   adapter_.engine().cancel_timer(again_timer_);
-  base::Guard guard(send_lock_);
-  state_.store(State::idle);
+  sends_.reset();
   stream_.reset();
   scope_.store(adapter_.scopes().next());
   invalidation_waits_ = false;
-  peer_takes_ = 0;
   peer_closing_ = false;
   receives_.reset();
-  unwanted_ = 0;
+  initiator_.reset();
   reached_ = {};
 }
 
@@ -468,9 +458,8 @@ void SoftQueuePair::destroy() {
   receives_.destroy();
   adapter_.engine().cancel_timer(again_timer_);
   adapter_.engine().cancel_task(overflow_task_);
-  adapter_.engine().cancel_task(pump_task_);
+  sends_.destroy();
   adapter_.memory_users().remove(memory_user_);
-  base::Guard guard(send_lock_);
   stream_.reset();
 }
 

@@ -129,7 +129,7 @@ void ReceiveSide::flush_posted() {
   if (!own_pool_) return;
   // A late post that comes here when the endpoint has been reset leaves them: they are the next connection's, whose
   // messages take them with the engine held alone.
-  queue_pair_.if_closed([this] {
+  queue_pair_.sends().if_closed([this] {
     Receive receive;
     own_pool_->let_posts_end();
     while (own_pool_->take(receive)) complete(receive, WorkStatus::flushed, 0, false);

@@ -15,6 +15,26 @@ namespace anydat::nic::soft {
 
 class SoftWindow;
 
+// What the peer must take for a request of that kind to be carried out; 0: every peer does.
+constexpr std::uint32_t ability_for(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::write_immediate:
+      return ability::kImmediate;
+    case WorkKind::fetch_add:
+    case WorkKind::compare_swap:
+      return ability::kAtomics;
+    case WorkKind::send_invalidate:
+      return ability::kInvalidate;
+    default:
+      return 0;
+  }
+}
+
+// It was posted as an ExtendedRequest.
+constexpr bool is_extended(WorkKind kind) {
+  return ability_for(kind) != 0;
+}
+
 // The requests of one queue pair that have not completed, in posting order: first those handed to the stream, then
 // those that wait for it. Fixed storage; not thread safe.
 //

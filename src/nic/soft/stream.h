@@ -11,8 +11,8 @@ namespace anydat::nic::soft {
 
 enum class SendOutcome : std::uint8_t {
   done,     // a Send or Write: the bytes have left the consumer's memory; a Read: they have arrived
-  pending,  // the stream will say when: SoftQueuePair::send_finished() and its like
-  blocked,  // not yet, or not all; the stream will ask for it again: SoftQueuePair::pump()
+  pending,  // the stream will say when: RdmaInitiator::finished() and its like
+  blocked,  // not yet, or not all; the stream will ask for it again: SendQueue::pump()
   failed,   // it can never be done; nothing of it happens from now on
 };
 
@@ -33,7 +33,7 @@ enum class CloseReason : std::uint8_t {
 };
 
 // One connection's way over a wire, owned by its queue pair. Called with the engine held, but for send(), send_again(),
-// put_again() and send_row(), which are called with the queue pair's send lock and perhaps without the engine.
+// put_again() and send_row(), which are called with the lock of its SendQueue and perhaps without the engine.
 class Stream {
  public:
   virtual ~Stream() = default;

@@ -196,7 +196,7 @@ Status TcpRequest::hand_off(ConnQual qual) {
 
 void TcpRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
   auto& soft = static_cast<SoftQueuePair&>(queue_pair);
-  if (!soft.make_room_for_requests()) throw std::bad_alloc();
+  if (!soft.sends().make_room()) throw std::bad_alloc();
   auto stream = std::make_unique<TcpStream>(fabric_, soft);
   TcpStream& its = *stream;
   its.prepare_to_accept(asked_, remote_, private_data);

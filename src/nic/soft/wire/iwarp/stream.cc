@@ -62,6 +62,8 @@ TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
       receives_(queue_pair.receives()),
+      sends_(queue_pair.sends()),
+      initiator_(queue_pair.initiator()),
       out_(fabric.chunks()),
       sinks_(unpredictable()),
       sources_(
@@ -155,7 +157,7 @@ bool TcpStream::turn(bool told) {
   }
   if (owes_word_) confirm();
   or_break([&] { moved |= serve_reads(); });
-  if (pump && !closed_) moved |= queue_pair_.pump();
+  if (pump && !closed_) moved |= sends_.pump();
   if (more_to_read_ && !closed_) moved |= receive(told);
   return moved;
 }
@@ -293,20 +295,20 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
     bool found = false;
     if (offender.opcode == Opcode::write) {
       const bool known =
-          queue_pair_.write_refused(offender.stag, offender.tagged_offset, SoftQueuePair::status_of(reason));
+          initiator_.write_refused(offender.stag, offender.tagged_offset, SoftQueuePair::status_of(reason));
       found = known || writes_complete_early();
     } else if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
       // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
       if (const std::optional<NamedRead> read = find_asked(offender.sequence)) {
-        found = read->ours || queue_pair_.read_refused(read->before, SoftQueuePair::status_of(reason));
+        found = read->ours || initiator_.read_refused(read->before, SoftQueuePair::status_of(reason));
       }
     } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
       const auto sent = [&] {
         base::Guard guard(tx_lock_);
         return send_sequence_ - offender.sequence;
       };
-      queue_pair_.message_refused(sent, SoftQueuePair::status_of(reason));
+      initiator_.message_refused(sent, SoftQueuePair::status_of(reason));
       found = true;  // it may have completed, and then what comes behind is not to blame
     }
     if (found) reason = CloseReason::request_failed;

@@ -259,7 +259,9 @@ class TcpStream final : public Stream {
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  ReceiveSide& receives_;  // its receiving side
+  ReceiveSide& receives_;  // its parts, as the next two
+  SendQueue& sends_;
+  RdmaInitiator& initiator_;
   Turn turn_{*this};
   base::UniqueFd socket_;
 

@@ -44,13 +44,13 @@ bool TcpStream::next_buffer_there(std::size_t bytes) {
 // Where the answer to an atomic operation puts what the word was.
 bool TcpStream::result_there() {
   std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = queue_pair_.aim_atomic(pieces);
+  const std::size_t used = initiator_.aim_atomic(pieces);
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 
 void TcpStream::own_pages_brought(const OwnPages::Brought& news) {
   if (closed_) return;
-  if (news.there || !queue_pair_.fail_blocked(news.address, false, WorkStatus::local_protection)) {
+  if (news.there || !sends_.fail_blocked(news.address, false, WorkStatus::local_protection)) {
     fabric_.come_back(turn_);  // if it is not there, who wanted it is no more, or asks again
   }
 }
@@ -86,12 +86,12 @@ void TcpStream::targets_brought(bool there) {
   } else if (step_ == Step::payload && into_ == Into::read) {
     into_ = Into::nothing;
     answer_unwanted_ = true;
-    queue_pair_.read_failed(WorkStatus::local_protection);
+    initiator_.read_failed(WorkStatus::local_protection);
     if (closed_) return;
     read_on();
   } else if (step_ == Step::payload && segment_.opcode == Opcode::atomic_response) {
     answer_unwanted_ = true;
-    queue_pair_.atomic_failed(WorkStatus::local_protection);
+    initiator_.atomic_failed(WorkStatus::local_protection);
     if (closed_) return;
     read_on();
   } else if (current_) {

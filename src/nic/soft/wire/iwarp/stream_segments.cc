@@ -240,12 +240,12 @@ std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
     case Into::message:
       return current_ ? receives_.aim(*current_, count, pieces) : 0;
     case Into::read: {
-      const std::optional<std::size_t> used = queue_pair_.aim_read(answer_bytes_ + skipped, count, pieces);
+      const std::optional<std::size_t> used = initiator_.aim_read(answer_bytes_ + skipped, count, pieces);
       if (!used) {
         // The rest of it is heard, and forgotten.
         into_ = Into::nothing;
         answer_unwanted_ = true;
-        queue_pair_.read_failed(WorkStatus::local_protection);
+        initiator_.read_failed(WorkStatus::local_protection);
         return 0;
       }
       if (*used == 0) refuse(rdmap_error::kStreamCatastrophic);
@@ -299,12 +299,12 @@ void TcpStream::end_segment() {
     if (active_ && empty_write && segment_.stag == kSignalStag &&
         segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::takes)) {
       peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset);
-      queue_pair_.set_peer_takes(peer_takes_);
+      sends_.set_peer_takes(peer_takes_);
       return;
     }
     if (of_port && !active_) {
       peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset) >> kHelloTakesAt;
-      queue_pair_.set_peer_takes(peer_takes_);
+      sends_.set_peer_takes(peer_takes_);
     }
     // Before first_frame(), after which another thread may send: our hello is the first that a peer of ours hears.
     note_peer(of_port || of_service ? Peer::ours : Peer::other);

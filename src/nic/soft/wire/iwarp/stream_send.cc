@@ -28,7 +28,7 @@ SendOutcome never(Progress& progress, WorkStatus status) {
 SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
   const bool rdma = message.kind == WorkKind::rdma_write || message.kind == WorkKind::rdma_read;
   if (rdma && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
-  if (!queue_pair_.usable(message)) return never(progress, WorkStatus::local_protection);
+  if (!sends_.usable(message)) return never(progress, WorkStatus::local_protection);
   base::Guard guard(tx_lock_);
   if (!may_send_ || out_.blocked()) {
     somebody_waits_ = true;
@@ -47,7 +47,7 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
       const SendOutcome outcome = send_message(number, message, progress);
       if (outcome == SendOutcome::done && message.kind == WorkKind::send &&
           message.length <= line_max(kUntaggedHeaderBytes)) {
-        queue_pair_.open_send_lane(message);
+        sends_.lanes().open_send(message, queue_pair_.zone());
       }
       return outcome;
     }
@@ -86,7 +86,7 @@ bool TcpStream::send_again(const SingleSend& send) {
 
 // Those that go into the line whole, and out of it together.
 std::size_t TcpStream::send_row(const SendRow& row) {
-  if (!queue_pair_.surely_usable(row)) [[unlikely]]
+  if (!sends_.surely_usable(row)) [[unlikely]]
     return 0;
   base::Guard guard(tx_lock_);
   if (!may_send_) return 0;
@@ -205,7 +205,7 @@ bool TcpStream::make_room() {
 
 void TcpStream::delivered_up_to(std::uint32_t sequence) {
   // None of the requests behind them may have been able to go on before.
-  while (!closed_ && one_delivered(sequence)) queue_pair_.pump();
+  while (!closed_ && one_delivered(sequence)) sends_.pump();
 }
 
 bool TcpStream::one_delivered(std::uint32_t sequence) {
@@ -218,7 +218,7 @@ bool TcpStream::one_delivered(std::uint32_t sequence) {
     number = oldest.number;
     unconfirmed_.erase(unconfirmed_.begin());
   }
-  queue_pair_.send_finished(number, WorkStatus::success);
+  initiator_.finished(number, WorkStatus::success);
   return true;
 }
 
@@ -342,19 +342,19 @@ void TcpStream::answer_completed() {
     pump = somebody_waits_ && !out_.blocked();
     if (pump) somebody_waits_ = false;
   }
-  if (asked.writes > 0 && !closed_) queue_pair_.writes_finished(asked.writes);
+  if (asked.writes > 0 && !closed_) initiator_.writes_finished(asked.writes);
   if (asked.atomic && !closed_) atomic_answered(asked);
-  if (!asked.ours && !asked.atomic && !answer_unwanted_ && !closed_) queue_pair_.read_placed(answer_bytes_);
+  if (!asked.ours && !asked.atomic && !answer_unwanted_ && !closed_) initiator_.read_placed(answer_bytes_);
   answer_bytes_ = 0;
   answer_unwanted_ = false;
-  if (pump && !closed_) queue_pair_.pump();
+  if (pump && !closed_) sends_.pump();
 }
 
 void TcpStream::atomic_answered(const Asked& asked) {
   static_assert(sizeof control_ >= kAtomicRequestBytes && sizeof control_ >= kAtomicResponseBytes);
   const AtomicResponse response = parse_atomic_response(control_);
   if (response.id != asked.stag) return refuse(rdmap_error::kStreamCatastrophic);
-  if (!answer_unwanted_) queue_pair_.atomic_finished(response.was);
+  if (!answer_unwanted_) initiator_.atomic_finished(response.was);
 }
 
 // ---- for the other side

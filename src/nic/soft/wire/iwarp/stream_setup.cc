@@ -60,7 +60,7 @@ void TcpStream::make_offer() {
     return static_cast<std::uint16_t>(std::min<std::uint32_t>(reads + 1, kReadDepthMax - 1));
   };
   own_.reads_in = depth(queue_pair_.reads_in());
-  own_.reads_out = depth(queue_pair_.reads_out());
+  own_.reads_out = depth(sends_.reads_out());
   served_.reserve(own_.reads_in + 1u);
   base::Guard guard(tx_lock_);
   asked_.reserve(own_.reads_out + 2u);
@@ -359,7 +359,7 @@ void TcpStream::first_frame() {
 
 // What RFC 5040 has for all who speak it (section 5.3).
 void TcpStream::expect_of_any_peer() {
-  queue_pair_.set_peer_takes(ability::kInvalidate);
+  sends_.set_peer_takes(ability::kInvalidate);
 }
 
 void TcpStream::say(Signal signal, std::uint32_t value) {

@@ -56,7 +56,7 @@ Status ShmRequest::hand_off(ConnQual qual) {
 
 void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
   auto& soft = static_cast<SoftQueuePair&>(queue_pair);
-  if (!soft.make_room_for_requests()) throw std::bad_alloc();
+  if (!soft.sends().make_room()) throw std::bad_alloc();
   auto stream = std::make_unique<ShmStream>(fabric_, soft);
   stream->attach(link_);
   answered_ = true;

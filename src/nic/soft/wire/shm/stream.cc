@@ -24,6 +24,8 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
       receives_(queue_pair.receives()),
+      sends_(queue_pair.sends()),
+      initiator_(queue_pair.initiator()),
       engine_(fabric.engine()),
       resident_pages_(fabric.adapter().resident_pages()),
       own_pages_(
@@ -61,13 +63,12 @@ void ShmStream::fail_read(std::uint64_t address) {
     const Announced::State state = entry.state.load();
     if (state != Announced::State::pieces && state != Announced::State::pushing) continue;
     bool is_it = false;
-    queue_pair_.with_request(entry.number,
-                             [&](const SendRequest& message) { is_it = lies_in(address, message.segments); });
+    sends_.with_request(entry.number, [&](const SendRequest& message) { is_it = lies_in(address, message.segments); });
     if (!is_it) continue;
     finish(entry, WorkStatus::local_protection);
     return;
   }
-  if (!queue_pair_.fail_blocked(address, false, WorkStatus::local_protection)) fail_served(address, false);
+  if (!sends_.fail_blocked(address, false, WorkStatus::local_protection)) fail_served(address, false);
 }
 
 void ShmStream::fail_large(const Large& large, WorkStatus status) {
@@ -85,7 +86,7 @@ void ShmStream::fail_written(std::uint64_t address) {
     fail_large(large, WorkStatus::local_protection);
     return;
   }
-  if (!queue_pair_.fail_blocked(address, true, WorkStatus::local_protection)) fail_served(address, true);
+  if (!sends_.fail_blocked(address, true, WorkStatus::local_protection)) fail_served(address, true);
 }
 
 // Of Reads and atomic operations of the peer; those behind the first have not been looked at.
@@ -115,7 +116,7 @@ void ShmStream::ask() {
 void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
   remote_ = remote;
   remote_terms_ = terms;
-  queue_pair_.set_peer_takes(terms.takes);
+  sends_.set_peer_takes(terms.takes);
 }
 
 RdmaTerms ShmStream::terms() const {
@@ -174,7 +175,7 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
       const std::uint64_t credited = credited_.load(std::memory_order_relaxed) + view.aux;
       if (!connected || view.aux > kWindowCells) return false;
       credited_.store(credited, std::memory_order_relaxed);
-      queue_pair_.pump();
+      sends_.pump();
       return true;
     }
     case CellKind::ready:
@@ -276,7 +277,7 @@ bool ShmStream::memory_changed() {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
     if (entry.state.load() == Announced::State::waiting && entry.has_leaf.load()) {
-      queue_pair_.with_request(entry.number, [&](const SendRequest& message) { good = queue_pair_.usable(message); });
+      sends_.with_request(entry.number, [&](const SendRequest& message) { good = sends_.usable(message); });
     }
     if (!good) finish(entry, WorkStatus::local_protection);
   }
@@ -380,16 +381,16 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
     case Refused::the_oldest:
       break;
     case Refused::a_write:
-      if (queue_pair_.request_refused(is_write, 0, status)) reason = CloseReason::request_failed;
+      if (initiator_.request_refused(is_write, 0, status)) reason = CloseReason::request_failed;
       break;
     case Refused::a_read:
-      if (queue_pair_.request_refused(is_read, refused.which, status)) reason = CloseReason::request_failed;
+      if (initiator_.request_refused(is_read, refused.which, status)) reason = CloseReason::request_failed;
       break;
     case Refused::a_message:
       // One that has completed leaves nobody to blame.
       if (const Announced* const entry = announced(refused.which);
           entry && entry->state.load() != Announced::State::done)
-        queue_pair_.request_refused(entry->number, status);
+        initiator_.request_refused(entry->number, status);
       reason = CloseReason::request_failed;
       break;
   }
@@ -397,7 +398,7 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
     closed_ = true;
     parked_.clear();
   } else {
-    queue_pair_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
+    sends_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
   }
   queue_pair_.peer_closed(reason);
 }

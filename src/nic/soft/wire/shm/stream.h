@@ -269,8 +269,10 @@ class ShmStream final : public Stream {
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  ReceiveSide& receives_;  // its receiving side
-  const Engine& engine_;   // the adapter's, as the next
+  ReceiveSide& receives_;  // its parts, as the next two
+  SendQueue& sends_;
+  RdmaInitiator& initiator_;
+  const Engine& engine_;  // the adapter's, as the next
   ResidentPages& resident_pages_;
   std::shared_ptr<Link> link_;
   std::size_t link_index_ = 0;  // for the link, as the next

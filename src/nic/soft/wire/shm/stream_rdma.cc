@@ -74,7 +74,7 @@ template <WorkKind kind>
 SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   constexpr bool reads = kind == WorkKind::rdma_read;
   if (message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
-  if (!queue_pair_.usable(message)) [[unlikely]]
+  if (!sends_.usable(message)) [[unlikely]]
     return fail(progress, WorkStatus::local_protection);
   if (reads && remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);  // RDR-12
   // RDW-9: who sees the bytes shall find the connection established when he looks.
@@ -120,7 +120,7 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
     }
   }
   if (progress.bytes != message.length) return later();
-  queue_pair_.count_rdma_in_memory();
+  sends_.count_rdma_in_memory();
   return SendOutcome::done;
 }
 
@@ -176,7 +176,7 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     }
   }
   if (progress.bytes != message.length) return later();
-  if (here) queue_pair_.count_rdma_in_memory();
+  if (here) sends_.count_rdma_in_memory();
   return SendOutcome::done;
 }
 
@@ -194,7 +194,7 @@ bool ShmStream::is_here(const RemoteSegment& remote) {
 void ShmStream::ask_for_lane(std::uint32_t key) {
   if (rdma_slot_ < kSharedRdmaSlots) rdma_slot_ = link_->take_rdma_lane();
   if (rdma_slot_ < kSharedRdmaSlots) return;
-  queue_pair_.close_lanes();  // they note another key there
+  sends_.lanes().close();  // they note another key there
   announce_lane(link_->outbound_header(), rdma_slot_, key);
   lane_key_ = key;
 }
@@ -207,15 +207,16 @@ void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mappe
   if (key != lane_key_ || std::exchange(last_key_, key) != key) return;
   const Segment& peer = link_->outbound();
   SegmentHeader& header = peer.header();
-  queue_pair_.open_lane<kind>(message,
-                              {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_uses[rdma_slot_],
-                               rdma_use(message.remote.key, remote_), peer.order()});
+  sends_.lanes().open<kind>(message,
+                            {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_uses[rdma_slot_],
+                             rdma_use(message.remote.key, remote_), peer.order()},
+                            queue_pair_.zone());
 }
 
 // As in open_lane(), and not for Writes whose peer is the only one who can do them.
 void ShmStream::open_put_lane(const SendRequest& message, std::uint64_t shift) {
   const std::uint32_t key = message.remote.key;
-  if (put_lane_.key == key) queue_pair_.open_put_lane(message);
+  if (put_lane_.key == key) sends_.lanes().open_put(message, queue_pair_.zone());
   put_lane_ = {key, kPutsBetweenLooks, shift};
 }
 
@@ -275,7 +276,7 @@ void ShmStream::ask_for_pages_now() {
 bool ShmStream::faulted_in_arrived(std::uint32_t outcome) {
   if (pages_.load() != Pages::asked || outcome > 1) return false;
   pages_.store(outcome == 0 ? Pages::nothing : Pages::refused, std::memory_order_release);
-  queue_pair_.pump();
+  sends_.pump();
   return true;
 }
 
@@ -336,7 +337,7 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std
 // What the peer refuses ends the connection, and messages before it are not to end with that.
 SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progress) {
   if (holds_announced()) return SendOutcome::blocked;  // finish() asks again
-  queue_pair_.close_lanes();
+  sends_.lanes().close();
   if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
     return write_by_peer(message, progress);
   const RemoteSegment& remote = message.remote;
@@ -399,7 +400,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
   }
   progress.bytes = message.length;
   by_peer_ = !asks;
-  if (link_->reaches_peer()) queue_pair_.count_rdma_by_peer();
+  if (link_->reaches_peer()) sends_.count_rdma_by_peer();
   return SendOutcome::pending;
 }
 
@@ -453,7 +454,7 @@ SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& pro
 
 // Also where the memory is at hand: its owner carries out those of all peers, so that they have one order (D2-ATOM-4).
 SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress) {
-  if (!queue_pair_.usable(message)) return fail(progress, WorkStatus::local_protection);
+  if (!sends_.usable(message)) return fail(progress, WorkStatus::local_protection);
   if (remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);
   if (peer_left_ || holds_announced()) return SendOutcome::blocked;  // as in rdma() and rdma_by_peer()
   const AtomicBody body{
@@ -472,13 +473,13 @@ bool ShmStream::atomic_done_arrived(const CellView& view) {
   if (view.length != sizeof body || atomics_under_way_.load() == 0) return false;
   std::memcpy(&body, view.body, sizeof body);
   atomics_under_way_.fetch_sub(1);
-  return queue_pair_.atomic_finished(body.was);
+  return initiator_.atomic_finished(body.was);
 }
 
 bool ShmStream::done_arrived(std::uint32_t more) {
   if (more >= puts_under_way()) return false;
   puts_answered_.store(puts_answered_.load(std::memory_order_relaxed) + more + 1, std::memory_order_release);
-  return queue_pair_.writes_finished(more + 1);
+  return initiator_.writes_finished(more + 1);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -280,7 +280,7 @@ void ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
       put_arrived(view, bytes);
       return;
     case CellKind::got:
-      if (!queue_pair_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");
+      if (!initiator_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");
       return;
     default:
       part_arrived(view.aux, bytes, view.length);

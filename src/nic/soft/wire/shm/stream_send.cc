@@ -29,7 +29,7 @@ inline bool ShmStream::small_source_there(const SendRequest& message) {
 // Apart, so that what it needs is not in the way of RDMA.
 template <CellKind kind>
 [[gnu::noinline]] SendOutcome ShmStream::send_inline(const SendRequest& message, Progress& progress) {
-  if (!queue_pair_.usable(message)) [[unlikely]] {
+  if (!sends_.usable(message)) [[unlikely]] {
     progress.failure = WorkStatus::local_protection;
     return SendOutcome::failed;
   }
@@ -48,7 +48,7 @@ template <CellKind kind>
       });
   if (!sent) return SendOutcome::blocked;
   window_used_ += cells;
-  if (kind == CellKind::send) queue_pair_.open_send_lane(message);
+  if (kind == CellKind::send) sends_.lanes().open_send(message, queue_pair_.zone());
   return SendOutcome::done;
 }
 
@@ -79,7 +79,7 @@ bool ShmStream::send_again(const SingleSend& send) {
 }
 
 std::size_t ShmStream::send_row(const SendRow& row) {
-  if (row.sends.front().segment.length > kInlineBytesMax || !queue_pair_.surely_usable(row)) [[unlikely]]
+  if (row.sends.front().segment.length > kInlineBytesMax || !sends_.surely_usable(row)) [[unlikely]]
     return 0;
   const std::uint64_t used = window_used_ - credited_.load(std::memory_order_relaxed);
   if (used >= kWindowCells) [[unlikely]]
@@ -199,15 +199,15 @@ void ShmStream::finish(Announced& entry, WorkStatus status) {
   const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
   while (retired != end && announced_[retired % kAnnouncedMax].state.load() == Announced::State::done) ++retired;
   retired_.store(retired, std::memory_order_release);
-  queue_pair_.send_finished(number, status);
-  if (!closed_) queue_pair_.pump();
+  initiator_.finished(number, status);
+  if (!closed_) sends_.pump();
 }
 
 ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length) {
   Step step = Step::unusable;
-  queue_pair_.with_request(entry.number, [&](const SendRequest& message) {
+  sends_.with_request(entry.number, [&](const SendRequest& message) {
     length = message.length;
-    if (!queue_pair_.usable(message)) return;
+    if (!sends_.usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
     if (!own_pages_.there(message.segments, {entry.offset, count}, message.length - entry.offset, false)) {
       step = Step::no_room;
@@ -252,9 +252,9 @@ bool ShmStream::push_some() {
   bool usable_memory = false, waits = false, withdrawn = false;
   CopyOutcome outcome = CopyOutcome::copied;
   std::uint64_t length = 0;
-  queue_pair_.with_request(entry->number, [&](const SendRequest& message) {
+  sends_.with_request(entry->number, [&](const SendRequest& message) {
     length = message.length;
-    usable_memory = queue_pair_.usable(message);
+    usable_memory = sends_.usable(message);
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
     waits = !own_pages_.there(message.segments, {entry->offset, count}, length - entry->offset, false,
@@ -318,7 +318,7 @@ bool ShmStream::take_turn() {
     moved |= !closed_ && send_pieces();
     moved |= !closed_ && serve_reads();
   });
-  moved |= !closed_ && queue_pair_.pump();
+  moved |= !closed_ && sends_.pump();
   return moved;
 }
 

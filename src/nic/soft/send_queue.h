@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "base/biased_lock.h"
+#include "nic/adapter.h"
+#include "nic/soft/connection_state.h"
+#include "nic/soft/pending_requests.h"
+#include "nic/soft/send_lanes.h"
+#include "nic/soft/stream.h"
+
+namespace anydat::nic::soft {
+
+class SoftAdapter;
+class SoftQueuePair;
+
+// The send queue of a software queue pair: requests from the post to the stream, and to their completions. What becomes
+// of those that the stream holds is told to RdmaInitiator.
+//
+// A request that ends the connection has SoftQueuePair::break_connection() called, with the engine and without the
+// lock.
+//
+// Thread safety: posts from any thread; the calls of a stream that has been called with the lock need no more; all
+// others with the engine held, which comes before the lock. Under the lock only a stream's own lock and completion
+// queues are taken. Lives and dies with its queue pair.
+class SendQueue {
+ public:
+  using State = ConnectionState;
+  using Lock = base::Biased<base::SpinLock>;
+
+  SendQueue(SoftQueuePair& queue_pair, SoftAdapter& adapter, const QueuePairEvents& events);
+  SendQueue(const SendQueue&) = delete;
+  SendQueue& operator=(const SendQueue&) = delete;
+
+  // ---- the consumer's side, as in QueuePair
+  template <typename Request>
+  Status post(const Request& request);
+  Status post_row(const SendRow& row, std::size_t& posted);
+  Status post_bind(const BindRequest& request, std::uint32_t& key);
+  // What no lane leads to pays next to nothing for the question, and has no frame built for it.
+  bool write_again(const SingleRdma& request) {
+    if (lanes_.write.leads_to(request.remote.key)) return again<WorkKind::rdma_write>(request);
+    return lanes_.put.is(request.local.key) && put_again(request);
+  }
+  bool read_again(const SingleRdma& request) {
+    return lanes_.read.leads_to(request.remote.key) && again<WorkKind::rdma_read>(request);
+  }
+  bool send_again(const SingleSend& send);
+  std::uint32_t peer_takes() const;
+  bool idle() const {
+    base::Guard guard(lock_);
+    return requests_.empty();
+  }
+
+  // ---- for the queue pair: limits, counters and the way of completions
+  QueuePair::Counters& counters() { return counters_; }
+  const QueuePair::Counters& counters() const { return counters_; }
+  Lock& lock() const ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
+  void set_queue(CompletionQueue* queue) ANYDAT_REQUIRES(lock_) { requests_.set_queue(queue); }
+  // What set_limits() wants. Nothing: no ring is needed yet. Without a ring in it: there is no memory.
+  std::optional<SendRing::Storage> room_for(const QueuePairLimits& limits) ANYDAT_REQUIRES(lock_);
+  void set_limits(const QueuePairLimits& limits, std::optional<SendRing::Storage> room) ANYDAT_REQUIRES(lock_);
+  // To come before a connection. False: there is no memory for it. What only a connection needs is not kept for those
+  // that have none; those that have had one keep it.
+  bool make_room();
+  std::uint32_t reads_out() const {
+    base::Guard guard(lock_);
+    return requests_.reads_out();
+  }
+
+  // ---- for the queue pair: its state, which is written with the engine and the lock held, so that either is enough to
+  // read it; a post of a receive reads it bare
+  State state() const { return state_.load(std::memory_order_relaxed); }
+  // In one order with what changes it, for a post that looks after it has posted.
+  State state_now() const { return state_.load(); }
+  void enter(State state) {
+    base::Guard guard(lock_);
+    state_.store(state);
+  }
+  // From now on requests are for this stream; null: for none.
+  void enter(State state, Stream* stream) {
+    base::Guard guard(lock_);
+    stream_ = stream;
+    state_.store(state);
+  }
+  void change_stream(Stream* stream) {
+    base::Guard guard(lock_);
+    stream_ = stream;
+  }
+  void connection_begins() {
+    base::Guard guard(lock_);
+    lanes_.close();
+    state_.store(State::connected);
+  }
+  // A bind has begun that nobody can stop. False: it is still to come.
+  bool begun_bind_is_over();
+  // The end of a connection: whatever is posted from now on is flushed by whoever posts it.
+  void flush(WorkStatus first_status);
+  void reset();  // to no connection
+  void destroy();
+  // Calls that if the connection is over, and lets no late post flush meanwhile.
+  template <typename Action>
+  void if_closed(Action&& action) {
+    base::Guard guard(lock_);
+    if (state() == State::closed) action();
+  }
+  // How far it has come: any difference is progress.
+  struct Progressed {
+    std::uint64_t done = 0;    // requests
+    std::uint64_t handed = 0;  // bytes of the next one that the stream has
+    friend bool operator==(const Progressed&, const Progressed&) = default;
+  };
+  Progressed progressed();
+
+  // ---- for the stream, which has been called with the lock
+  SendLanes& lanes() { return lanes_; }
+  // Its memory may have been freed since the post (LMR-FREE-4). Whoever removes a region from now on waits for the lock
+  // (SoftQueuePair::memory_changed()).
+  bool usable(const SendRequest& message) const {
+    return message.regions_seen == regions_.removals() || usable_still(message);
+  }
+  void count_rdma_by_peer() { counters_.rdmas_by_peer.add(); }
+  void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }
+  // False: some of its memory may have been, and each is to be looked at by itself.
+  bool surely_usable(const SendRow& row) const { return row.regions_seen == regions_.removals(); }
+
+  // ---- for the stream, with the engine
+  bool pump();  // hands requests that were blocked to the stream again; true if any of them got further
+  // The memory at that address, which the first request that is blocked may wait for, is not to be had: that request
+  // fails in its turn (DTO-40). False: it does not wait for that.
+  bool fail_blocked(std::uint64_t address, bool to_write, WorkStatus status);
+  // Calls f(const SendRequest&) for a pending request, with the lock held. False if there is no such request.
+  template <typename F>
+  bool with_request(std::uint64_t number, F&& f) {
+    base::Guard guard(lock_);
+    SendRing::Entry* entry = requests_.find(number);
+    if (!entry) return false;
+    f(entry->request());
+    return true;
+  }
+  // What the peer has told that it takes, before the connection stands.
+  void set_peer_takes(std::uint32_t abilities);
+  // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
+  // `receives`: the queue pair stays among the users of memory whatever it sends.
+  void let_posts_end(bool receives);
+  // Calls that while nothing is posted, with all lanes closed.
+  template <typename Action>
+  void with_posts_ended(Action&& action) {
+    base::Guard guard(lock_);
+    lanes_.close();
+    action();
+  }
+
+  // ---- for RdmaInitiator
+  PendingRequests& requests() ANYDAT_REQUIRES(lock_) { return requests_; }
+  void retire_finished() ANYDAT_REQUIRES(lock_);
+  // What an answer leaves to be done once the lock has been released.
+  struct Outcome {
+    WorkStatus failure = WorkStatus::success;  // what the connection ends with now
+    bool drained = false;
+    bool blocked = false;  // some requests wait for the stream
+  };
+  Outcome retire() ANYDAT_REQUIRES(lock_);
+
+ private:
+  // What a post leaves to be done once the lock has been released.
+  struct Aftermath {
+    bool overflowed = false;  // a completion found no room
+    bool failed = false;
+  };
+  template <typename Request>
+  Status post_locked(const Request& request, Aftermath& after) ANYDAT_REQUIRES(lock_);
+  template <typename Request>
+  Status post_unconnected(const Request& request) ANYDAT_REQUIRES(lock_);
+  [[gnu::noinline]] Status post_of_row(const SendRequest& request, Aftermath& after) ANYDAT_REQUIRES(lock_);
+  std::size_t send_at_once(const SendRow& row, Aftermath& after) ANYDAT_REQUIRES(lock_);
+  template <WorkKind kind>
+  [[gnu::noinline]] bool again(const SingleRdma& request);
+  [[gnu::noinline]] bool put_again(const SingleRdma& request);
+  void see_to(const Aftermath& after);
+  [[gnu::cold, gnu::noinline]] void overflowed();
+  SendOutcome hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(lock_);
+  bool usable_still(const SendRequest& message) const;
+  // To be called before a stream uses memory on the word of a check: each removal of a region comes by from then on.
+  void note_sending() ANYDAT_REQUIRES(lock_) {
+    if (!noted_sending_) [[unlikely]]
+      enter_to_send();
+  }
+  [[gnu::cold, gnu::noinline]] void enter_to_send() ANYDAT_REQUIRES(lock_);
+
+  SoftQueuePair& queue_pair_;
+  SoftAdapter& adapter_;
+  const RegionTable& regions_;  // the adapter's
+  std::atomic<State> state_{State::idle};
+
+  mutable Lock lock_;
+  PendingRequests requests_ ANYDAT_GUARDED_BY(lock_);
+  SendLanes lanes_;                                    // likewise, but for a guess
+  Stream* stream_ ANYDAT_GUARDED_BY(lock_) = nullptr;  // the queue pair's
+  std::uint32_t peer_takes_ ANYDAT_GUARDED_BY(lock_) = 0;
+  // What requests_ gets room for when there is to be a connection.
+  std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
+  std::uint32_t segments_ ANYDAT_GUARDED_BY(lock_) = 0;
+  // Since it was last looked at; while it is set, another look is sure to come.
+  bool noted_sending_ ANYDAT_GUARDED_BY(lock_) = false;
+  Task pump_task_;
+  QueuePair::Counters counters_;  // of all that the queue pair does
+};
+
+}  // namespace anydat::nic::soft
