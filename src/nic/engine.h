@@ -159,6 +159,11 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // The same as those who poll have read it last, which costs nothing (nic/moment.h); kNoMoment if nobody polls, and it
   // takes a few milliseconds until that is noticed. From any thread.
   std::uint64_t moment() const { return clock_.moment(); }
+  // There is one although nobody polls: whoever wants that has a timer run every few milliseconds. With the engine held.
+  void keep_moment(bool keep) {
+    assert_held();
+    clock_.keep_moment(keep);
+  }
 
   std::uint64_t polls() const { return loop_.polls().get(); }  // passes over the sources
   std::uint64_t sleeps() const { return sleeps_.get(); }       // times a thread went to sleep armed

@@ -47,7 +47,12 @@ class PollClock {
   // Nobody polls for now. The next pass reads the clock.
   void stop() {
     unread_ = 0;
-    moment_.store(kNoMoment, std::memory_order_relaxed);
+    if (!kept_) moment_.store(kNoMoment, std::memory_order_relaxed);
+  }
+  // There is a moment also when nobody polls: whoever wants it so calls note_moment() every few milliseconds.
+  void keep_moment(bool keep) {
+    kept_ = keep;
+    note_moment();
   }
 
   // Whoever else runs on this processor may be the peer that is waited for. Where nobody wants it, it is offered less
@@ -68,6 +73,7 @@ class PollClock {
 
   unsigned unread_ = 0;    // passes until the clock is read again
   bool progress_ = false;  // since it was read
+  bool kept_ = false;      // the moment
   const bool steady_ = os::has_steady_counter();
   std::uint64_t now_ = os::ticks(steady_);
   std::uint64_t looked_ = now_;

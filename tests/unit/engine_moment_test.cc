@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "nic/engine.h"
 #include "nic/moment.h"
+#include "nic/soft/moments.h"
 
 namespace anydat::nic {
 namespace {
@@ -29,6 +30,27 @@ TEST(EngineMoment, IsNoneOnceNobodyPolls) {
     engine.poll();
     return engine.moment() != kNoMoment;
   }));
+  engine.stop();
+}
+
+// Who posts and polls nothing looks at the clock himself at first, and then has it looked at for a while.
+TEST(EngineMoment, IsKeptForWhoAsksForItOften) {
+  Engine engine;
+  ASSERT_EQ(engine.start(), Status::ok);
+  soft::Moments moments(engine);
+  EXPECT_TRUE(before_long([&] { return engine.moment() == kNoMoment; }));
+  for (int i = 0; i < 1000 && !moments.tired(); ++i) EXPECT_NE(moments.now(), kNoMoment);
+  EXPECT_TRUE(moments.tired());
+  moments.keep();
+  EXPECT_FALSE(moments.tired());
+  EXPECT_NE(moments.known(), kNoMoment);
+  const std::uint64_t first = moments.now();
+  EXPECT_TRUE(before_long([&] { return moments.known() != first && moments.known() != kNoMoment; }));
+  EXPECT_TRUE(before_long([&] { return moments.known() == kNoMoment; }));
+  {
+    base::Guard guard(engine);
+    moments.stop();
+  }
   engine.stop();
 }
 

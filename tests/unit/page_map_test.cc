@@ -18,7 +18,6 @@
 
 #include "base/clock.h"
 #include "nic/soft/resident_pages.h"
-#include "os/own_memory.h"
 
 namespace anydat {
 namespace {
@@ -101,21 +100,6 @@ TEST(AccessMapTest, TellsWhatMayBeDone) {
   Memory gone;
   ::munmap(gone.at(0), kBytes);
   EXPECT_EQ(map.allowed_until(gone.address(3), 1, false), gone.address(3));
-}
-
-// As where cross-process copies are forbidden.
-TEST(OwnMemoryTest, AWriteByPipeIsRefusedWhereNothingMayBeWritten) {
-  const Memory memory;
-  std::vector<std::byte> bytes(2 * os::kPageBytes + 100);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
-  EXPECT_EQ(os::write_by_pipe(memory.address(0) + 50, bytes.data(), bytes.size()), os::KernelWrite::done);
-  EXPECT_EQ(std::memcmp(memory.at(0) + 50, bytes.data(), bytes.size()), 0);
-  ::mprotect(memory.at(4), os::kPageBytes, PROT_READ);
-  EXPECT_EQ(os::write_by_pipe(memory.address(4) + 8, bytes.data(), 8), os::KernelWrite::refused);
-  EXPECT_EQ(os::write_by_pipe(memory.address(3) + 8, bytes.data(), os::kPageBytes), os::KernelWrite::refused);
-  Memory gone;
-  ::munmap(gone.at(0), kBytes);
-  EXPECT_EQ(os::write_by_pipe(gone.address(1), bytes.data(), 8), os::KernelWrite::refused);
 }
 
 TEST_P(PageMapTest, FaultingInMakesThemResident) {

@@ -189,6 +189,7 @@ SoftAdapter::~SoftAdapter() {
   engine_.lock();
   shm_->shut_down();
   if (iwarp_) iwarp_->shut_down();
+  moments_.stop();
   engine_.unlock();
   engine_.stop();
 }

@@ -9,6 +9,7 @@
 #include "nic/adapter.h"
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/memory_users.h"
+#include "nic/soft/moments.h"
 #include "nic/soft/page_faulter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/resident_pages.h"
@@ -75,6 +76,7 @@ class SoftAdapter final : public Adapter {
   // Pages of this process: which are there, and who brings in others.
   ResidentPages& resident_pages() { return resident_pages_; }
   PageFaulter& page_faulter() { return page_faulter_; }
+  Moments& moments() { return moments_; }
   // Chooses the wire and starts connecting. The queue pair is told its local address, which the peer will see.
   Status open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters, std::unique_ptr<Stream>& stream);
   Status open_tcp_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
@@ -108,6 +110,7 @@ class SoftAdapter final : public Adapter {
   const SoftConfig config_;
   Engine engine_;
   ResidentPages resident_pages_;
+  Moments moments_{engine_};
   PageFaulter page_faulter_{engine_};
   RegionTable regions_;
   MemoryUsers memory_users_;

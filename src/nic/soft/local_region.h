@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "nic/engine.h"
 #include "nic/region_table.h"
+#include "nic/soft/moments.h"
 #include "nic/soft/resident_pages.h"
 #include "nic/types.h"
 
@@ -51,39 +51,63 @@ class LocalRegion {
   std::uint32_t last_key_ = 0;
 };
 
-// The same where the pages have to be in memory as well, so that they can be read under a lock that others need.
-class SeenLocalRegion : private LocalRegion {
+// Whether memory of ours can be touched under a lock that others need, for what is like the last one (ResidentPages).
+class SeenMemory {
  public:
-  using LocalRegion::is;
-  void close() {
-    LocalRegion::close();
-    seen_ = {};
-  }
-  void open(const Segment& local, const RegionTable& regions, ZoneId zone, std::uint32_t right) {
-    if (!is(local.key)) seen_ = {};
-    LocalRegion::open(local, regions, zone, right);
-  }
-  // False may mean that the pages are to be looked at.
-  bool holds(const Segment& segment, const Engine& engine, const ResidentPages& pages) {
-    if (!is(segment.key)) return false;
-    if (seen_.holds({segment.address, segment.length}, engine.moment())) [[likely]]
-      return true;
-    return look(segment, engine, pages);
-  }
+  explicit SeenMemory(bool to_write) : to_write_(to_write) {}
 
- private:
-  [[gnu::noinline]] bool look(const Segment& segment, const Engine& engine, const ResidentPages& pages) {
-    if (!LocalRegion::holds(segment)) return false;
-    std::uint64_t moment = engine.moment();
-    if (moment == kNoMoment) moment = moment_of(engine.ticks());
-    if (!pages.seen({segment.address, segment.length}, false, moment, seen_)) return false;
-    const std::uint64_t end = std::min(seen_.address + seen_.length, region_.address + region_.length);
-    seen_.address = std::max(seen_.address, region_.address);
+  bool holds(const ResidentPages::Range& range, std::uint64_t moment) const { return seen_.holds(range, moment); }
+  // The same, and looks if it is not known yet. False may mean that the pages are to be looked at. What holds() answers
+  // for from then on lies within `bounds`, as the range does.
+  bool look(const ResidentPages::Range& range, const ResidentPages::Range& bounds, Moments& moments,
+            ResidentPages& pages) {
+    if (range.length > kSeenAtOnce)
+      return pages.hold(0, range, to_write_, moments.ticks(), ResidentPages::CopiedBy::us_in_short);
+    if (!pages.seen(range, to_write_, moments.now(), seen_)) return false;
+    const std::uint64_t end = std::min(seen_.address + seen_.length, bounds.address + bounds.length);
+    seen_.address = std::max(seen_.address, bounds.address);
     seen_.length = static_cast<std::uint32_t>(end - seen_.address);
     return true;
   }
+  void forget() { seen_ = {}; }
 
-  ResidentPages::Stretch seen_;  // of the region
+ private:
+  // What is longer is looked at as a whole each time, which takes less than copying it by far.
+  static constexpr std::uint64_t kSeenAtOnce = 64 << 10;
+
+  ResidentPages::Stretch seen_;
+  const bool to_write_;
+};
+
+// The same where the pages have to be in memory as well.
+class SeenLocalRegion : private LocalRegion {
+ public:
+  explicit SeenLocalRegion(bool to_write) : seen_(to_write) {}
+
+  using LocalRegion::is;
+  void close() {
+    LocalRegion::close();
+    seen_.forget();
+  }
+  bool open(const Segment& local, const RegionTable& regions, ZoneId zone, std::uint32_t right) {
+    if (!is(local.key)) seen_.forget();
+    return LocalRegion::open(local, regions, zone, right);
+  }
+  // False may mean that the pages are to be looked at.
+  bool holds(const Segment& segment, Moments& moments, ResidentPages& pages) {
+    if (!is(segment.key)) return false;
+    if (seen_.holds({segment.address, segment.length}, moments.known())) [[likely]]
+      return true;
+    return look(segment, moments, pages);
+  }
+
+ private:
+  [[gnu::noinline]] bool look(const Segment& segment, Moments& moments, ResidentPages& pages) {
+    return LocalRegion::holds(segment) &&
+           seen_.look({segment.address, segment.length}, {region_.address, region_.length}, moments, pages);
+  }
+
+  SeenMemory seen_;  // of the region
 };
 
 }  // namespace anydat::nic::soft

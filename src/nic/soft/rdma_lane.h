@@ -14,6 +14,8 @@
 namespace anydat::nic::soft {
 
 // In one turn: whoever frees memory waits that long, and so do other posts to the queue pair. A tenth of a millisecond.
+// So nothing is touched that may not be in memory, but for what is mapped here of another process: that is a memfd
+// (Link), whose pages nobody can withhold.
 inline constexpr std::uint64_t kCopiedInMemoryPerTurn = 4 << 20;
 
 // The short way of RDMA Writes, or Reads, that are like the ones before them: between one region of ours and one of the
@@ -35,11 +37,12 @@ class RdmaLane {
     std::atomic<std::uint64_t>* use = nullptr;
     std::uint64_t used = 0;
     base::HiddenOrder order{};  // from the copies to his look
+    bool ours = false;          // its memory is of this process, and may be anything
   };
 
   // For requests on the region of `local`, unless they use several in turn: then it is not worth while.
   void open(const Target& target, const Segment& local, const RegionTable& regions, ZoneId zone) {
-    constexpr std::uint32_t right = kind == WorkKind::rdma_read ? access::kLocalWrite : access::kLocalRead;
+    constexpr std::uint32_t right = kReads ? access::kLocalWrite : access::kLocalRead;
     if (!local_.open(local, regions, zone, right)) return close();
     target_ = target;
     key_.store(target.key, std::memory_order_relaxed);
@@ -54,9 +57,10 @@ class RdmaLane {
   bool leads_to(std::uint32_t key) const { return key_.load(std::memory_order_relaxed) == key; }
 
   // False: no byte has been copied, and the request must go the long way. Requires: leads_to(request.remote.key).
-  bool carry(const SingleRdma& request) {
-    if (request.length > kCopiedInMemoryPerTurn || !local_.holds(request.local) ||
-        !target_.region.holds(request.remote.address, request.length)) [[unlikely]] {
+  bool carry(const SingleRdma& request, Moments& moments, ResidentPages& pages) {
+    if (request.length > kCopiedInMemoryPerTurn || !local_.holds(request.local, moments, pages) ||
+        !target_.region.holds(request.remote.address, request.length) ||
+        (target_.ours && !target_there(request, moments, pages))) [[unlikely]] {
       return false;
     }
     target_.use->store(target_.used, std::memory_order_relaxed);
@@ -66,7 +70,7 @@ class RdmaLane {
     if (open) [[likely]] {
       auto* const here = reinterpret_cast<std::byte*>(request.local.address);
       std::byte* const there = target_.at + (request.remote.address - target_.region.address);
-      if constexpr (kind == WorkKind::rdma_read) {
+      if constexpr (kReads) {
         copy_unordered(here, there, request.length);
       } else {
         copy_ascending(there, here, request.length);
@@ -78,9 +82,19 @@ class RdmaLane {
   }
 
  private:
+  static constexpr bool kReads = kind == WorkKind::rdma_read;
+
+  bool target_there(const SingleRdma& request, Moments& moments, ResidentPages& pages) {
+    const ResidentPages::Range range{
+        reinterpret_cast<std::uint64_t>(target_.at) + (request.remote.address - target_.region.address),
+        request.length};
+    return target_seen_.holds(range, moments.known()) || target_seen_.look(range, range, moments, pages);
+  }
+
   std::atomic<std::uint32_t> key_{0};  // 0: closed
-  LocalRegion local_;
+  SeenLocalRegion local_{kReads};
   Target target_;
+  SeenMemory target_seen_{!kReads};
 };
 
 }  // namespace anydat::nic::soft

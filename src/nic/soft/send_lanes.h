@@ -45,7 +45,7 @@ class SendLanes {
 
   RdmaLane<WorkKind::rdma_write> write;
   RdmaLane<WorkKind::rdma_read> read;
-  SeenLocalRegion send;
+  SeenLocalRegion send{false};
   LocalRegion put;
 
  private:

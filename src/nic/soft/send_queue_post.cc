@@ -36,7 +36,7 @@ bool SendQueue::again(const SingleRdma& request) {
   {
     base::Guard guard(lock_);
     if (state() != State::connected || !requests_.empty() || !lanes_.rdma<kind>().leads_to(request.remote.key) ||
-        !lanes_.rdma<kind>().carry(request)) [[unlikely]] {
+        !lanes_.rdma<kind>().carry(request, adapter_.moments(), adapter_.resident_pages())) [[unlikely]] {
       return false;
     }
     counters_.count_rdma(kind, request.length);
@@ -45,6 +45,8 @@ bool SendQueue::again(const SingleRdma& request) {
   }
   if (overflows) [[unlikely]]
     overflowed();
+  if (adapter_.moments().tired()) [[unlikely]]
+    adapter_.moments().keep();
   return true;
 }
 
@@ -54,7 +56,7 @@ bool SendQueue::again(const SingleRdma& request) {
   {
     base::Guard guard(lock_);
     if (state() != State::connected || !requests_.empty() ||
-        !lanes_.send.holds(send.segment, adapter_.engine(), adapter_.resident_pages()) || !stream_->send_again(send))
+        !lanes_.send.holds(send.segment, adapter_.moments(), adapter_.resident_pages()) || !stream_->send_again(send))
         [[unlikely]] {
       return false;
     }
@@ -147,6 +149,8 @@ inline void SendQueue::see_to(const Aftermath& after) {
     overflowed();
   if (after.failed) [[unlikely]]
     adapter_.engine().schedule(pump_task_);  // breaking the connection takes the engine
+  if (adapter_.moments().tired()) [[unlikely]]
+    adapter_.moments().keep();
 }
 
 // Apart, so that it knows the send queue alone: of the queue pair, too, it would need more registers than there are.

@@ -51,6 +51,7 @@ void ShmStream::own_pages_brought(const OwnPages::Brought& news) {
   if (!news.there) news.to_write ? fail_written(news.address) : fail_read(news.address);
   // Also where the link has gone since, and has no turns any more.
   if (!closed_) or_break([this] { place_held(); });
+  if (!closed_ && held_) or_break([this] { go_on_with_held(); });
   // Others may have wanted memory meanwhile.
   if (!closed_) link_->come_back(*this);
 }
@@ -81,6 +82,7 @@ void ShmStream::fail_large(const Large& large, WorkStatus status) {
 
 // The same of what is to write there.
 void ShmStream::fail_written(std::uint64_t address) {
+  if (fail_held(address)) return;
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
     fail_large(large, WorkStatus::local_protection);
@@ -129,6 +131,10 @@ bool ShmStream::awaits_ready_from(std::uint32_t remote) const {
 
 bool ShmStream::arrived(const CellView& view) {
   if (closed_) return true;
+  if (waits_behind_held(view)) [[unlikely]] {
+    hold(view);
+    return true;
+  }
   const SoftQueuePair::State state = queue_pair_.state();
   const bool connected = this->connected();
   if (!connected) [[unlikely]]
@@ -273,6 +279,7 @@ void ShmStream::violated(const char* what) {
 
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
 bool ShmStream::memory_changed() {
+  if (held_ && !closed_) or_break([this] { go_on_with_held(); });
   for (std::uint32_t sequence = retired_.load(); sequence != announced_count_.load() && !closed_; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
@@ -299,6 +306,7 @@ bool ShmStream::lets_go_of(std::uint32_t key) {
 bool ShmStream::let_go() {
   closed_ = true;
   parked_.clear();
+  held_.reset();
   const std::uint32_t end = announced_count_.load();
   for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
@@ -350,6 +358,7 @@ void ShmStream::close(CloseReason reason) {
     gate_patience_ = base::now_ns() + Link::kStretchPatience;
   }
   parked_.clear();
+  held_.reset();
 }
 
 // If it is one that ends the connection on its own account. One that has completed at its sender leaves nobody to
@@ -397,6 +406,7 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
   if (reason != CloseReason::graceful) {
     closed_ = true;
     parked_.clear();
+    held_.reset();
   } else {
     sends_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
   }
@@ -425,6 +435,7 @@ void ShmStream::link_lost(WorkStatus why) {
   if (queue_pair_.peer_closing() && holds_messages() && all_here) return;
   closed_ = true;
   parked_.clear();
+  held_.reset();
   queue_pair_.peer_lost(why);
 }
 

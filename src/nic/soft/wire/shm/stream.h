@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "nic/soft/own_pages.h"
@@ -51,7 +52,7 @@ class ShmStream final : public Stream {
   void resume_receiving() override;
   bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
-  bool holds_messages() const override { return !parked_.empty() || !large_.empty(); }
+  bool holds_messages() const override { return !parked_.empty() || !large_.empty() || held_; }
   bool memory_changed() override;
   bool let_go() override;
   void close(CloseReason reason) override;
@@ -60,7 +61,7 @@ class ShmStream final : public Stream {
   bool arrived(const CellView& view);  // false: malformed, as are the others
   // The same of a small message if it is as nearly all are: false may also mean that nothing has happened.
   [[gnu::always_inline]] bool arrived_straight(const CellView& view) {
-    return connected() && !closed_ && parked_.empty() && receives_.incoming_count() == 0 &&
+    return connected() && !closed_ && !held_ && parked_.empty() && receives_.incoming_count() == 0 &&
            view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view);
   }
   bool accept_arrived(const CellView& view);
@@ -117,6 +118,26 @@ class ShmStream final : public Stream {
     std::optional<AtomicBody> atomic{};
   };
 
+  // What comes behind a Write of the peer that cannot be put in place yet, that Write first: stream_held.cc.
+  struct HeldCell {
+    CellKind kind;
+    std::uint8_t flags;
+    std::uint32_t cells;
+    std::uint32_t length;
+    std::uint32_t aux;
+    std::size_t body_bytes;
+    std::vector<std::byte> bytes;  // the body, and the piece
+    CellView view() const;
+  };
+  struct Held {
+    std::list<HeldCell> cells;
+    std::size_t bytes = 0;
+  };
+  bool waits_behind_held(const CellView& view) const;
+  void hold(const CellView& view, std::span<const std::byte> piece = {});
+  void go_on_with_held();
+  bool fail_held(std::uint64_t address);
+
   bool arrived_in(SoftQueuePair::State state, bool connected, const CellView& view);
   // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
   template <typename Work>
@@ -168,8 +189,14 @@ class ShmStream final : public Stream {
   bool holds_announced() const {
     return retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed);
   }
-  bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
+  bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count,
+                   OwnPages::CopiedBy by = OwnPages::CopiedBy::us);
+  template <bool reads>
+  bool local_there(const SendRequest& message, const Progress& progress);
+  SendOutcome without_pages(Progress& progress);
   bool pages_seen(const SendRequest& message, std::uint64_t shift) const;
+  bool pages_told(const SendRequest& message, std::uint64_t offset, std::uint64_t count);
+  void want_pages(const GetBody& wanted, std::uint32_t right);
   void ask_for_pages_now();
   bool faulted_in_arrived(std::uint32_t outcome);
   bool fault_in_arrived(const CellView& view);
@@ -178,14 +205,16 @@ class ShmStream final : public Stream {
   bool used_often(std::uint32_t key);
   void ask_for_lane(std::uint32_t key);
   template <WorkKind kind>
-  void open_lane(const SendRequest& message, const MappedRegions::Mapped& to);
+  void open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours);
   bool is_here(const RemoteSegment& remote);
   CopyOutcome copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   SendOutcome atomic(const ExtendedRequest& message, Progress& progress);
   SendOutcome write_immediate(const SendRequest& message, Progress& progress);
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool write_arrived(const CellView& view);
-  void put_in_place(std::uint64_t where, const std::byte* bytes, std::size_t count, bool last);
+  bool put_in_place(std::uint64_t where, std::span<const std::byte> bytes, bool last);
+  bool put_piece(const CellView& view, std::span<const std::byte> bytes);
+  bool put_short(const CellView& view, bool& sane);
   void put_done();
   void tell_puts_done();
   bool done_arrived(std::uint32_t more);
@@ -287,10 +316,18 @@ class ShmStream final : public Stream {
   // message later: those with the engine.
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
   // What the peer is to bring into memory for the oldest RDMA that has not been carried out.
-  enum class Pages : std::uint8_t { nothing, wanted, asked, refused };
+  enum class Pages : std::uint8_t { nothing, wanted, asked, told, refused };
   std::atomic<Pages> pages_{Pages::nothing};
   GetBody pages_wanted_{};  // these two written before `wanted` is
   std::uint32_t pages_right_ = 0;
+  // Memory that the peer has said is there, where this side cannot look. For some milliseconds.
+  struct ToldPages {
+    std::uint32_t key = 0;
+    std::uint32_t moment = 0;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+  };
+  ToldPages told_pages_;
   // Pages that the last RDMA has found to be there, at both ends, and when (PeerMemory::epoch()).
   struct SeenPages {
     base::Nanoseconds epoch = -1;
@@ -308,7 +345,8 @@ class ShmStream final : public Stream {
     }
   };
   SeenPages seen_pages_;
-  ResidentPages::Stretch sends_seen_;  // small Sends
+  ResidentPages::Stretch sends_seen_;  // small Sends and Writes
+  ResidentPages::Stretch reads_seen_;
   // The region of the peer that it has put Writes of this side into, and where it is for the peer: as rdma_unmapped().
   // Now and then one looks again whether there is a better way.
   struct PutLane {
@@ -343,6 +381,7 @@ class ShmStream final : public Stream {
   // The receiving side, with the engine.
   // Neither takes memory before there is something in it: most connections never have any.
   std::list<Parked> parked_;
+  std::unique_ptr<Held> held_;           // null: nothing
   std::vector<Large> large_;             // of a connection that is over: those that the peer is still writing
   std::vector<Served> served_reads_;     // in the order asked for
   PageFaulter::Request pages_for_peer_;  // that it has asked for

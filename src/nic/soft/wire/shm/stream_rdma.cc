@@ -32,6 +32,9 @@ constexpr std::uint32_t kPutsBetweenLooks = 256;
 // A Write of so many bytes is a copy of so few instructions that those around it count.
 constexpr std::uint64_t kShortWrite = 256;
 
+// So long what the peer has said of its memory holds.
+constexpr std::uint64_t kMomentsTold = 15;
+
 constexpr std::uint32_t remote_right(WorkKind kind) {
   return kind == WorkKind::rdma_read ? access::kRemoteRead : access::kRemoteWrite;
 }
@@ -110,8 +113,10 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
         [[unlikely]] {
       return fail(progress, WorkStatus::remote_access);
     }
+    if (!local_there<reads>(message, progress)) [[unlikely]]
+      return SendOutcome::blocked;
     std::byte* const at = mapped->place_of(remote.address);
-    open_lane<kind>(message, *mapped);
+    open_lane<kind>(message, *mapped, false);
     if (!reads && message.length <= kShortWrite && message.segments.size() == 1) [[likely]] {
       copy_ascending(at, reinterpret_cast<const std::byte*>(message.segments[0].address), message.length);
       progress.bytes = message.length;
@@ -122,6 +127,19 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   if (progress.bytes != message.length) return later();
   sends_.count_rdma_in_memory();
   return SendOutcome::done;
+}
+
+// Whether this side's memory can be touched as far as a turn goes. What is mapped of the peer always can (rdma_lane.h).
+template <bool reads>
+inline bool ShmStream::local_there(const SendRequest& message, const Progress& progress) {
+  if (message.segments.size() == 1 && message.length <= kShortWrite &&
+      seen_lately(message.segments.front(), reads, fabric_.adapter().moments().now(),
+                  reads ? reads_seen_ : sends_seen_)) [[likely]] {
+    return true;
+  }
+  const std::uint64_t left = message.length - progress.bytes;
+  return own_pages_.there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left, reads,
+                          OwnPages::CopiedBy::us_in_short);
 }
 
 template SendOutcome ShmStream::rdma<WorkKind::rdma_read>(const SendRequest&, Progress&);
@@ -154,8 +172,14 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     }
   }
   if (here) {
-    open_lane<kind>(message, {region->known(), reinterpret_cast<std::byte*>(region->address),
-                              &link_->peer_regions().life_of(remote.key)});
+    // It may be anything, as this side's may.
+    if (!pages_there(message, shift, progress.bytes, std::min(message.length - progress.bytes, kCopiedInMemoryPerTurn),
+                     OwnPages::CopiedBy::us_in_short))
+      return without_pages(progress);
+    open_lane<kind>(
+        message,
+        {region->known(), reinterpret_cast<std::byte*>(region->address), &link_->peer_regions().life_of(remote.key)},
+        true);
     copy_part(message, reinterpret_cast<std::byte*>(remote.address + shift), progress);
   } else {
     const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
@@ -166,9 +190,7 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
       case CopyOutcome::no_memory_there:
         return fail(progress, WorkStatus::remote_access);
       case CopyOutcome::not_resident:
-        if (pages_.load(std::memory_order_acquire) != Pages::refused) return SendOutcome::blocked;
-        pages_.store(Pages::nothing, std::memory_order_relaxed);
-        return fail(progress, WorkStatus::remote_access);
+        return without_pages(progress);
       case CopyOutcome::not_reachable:
         return rdma_by_peer(message, progress);
       case CopyOutcome::peer_gone:
@@ -178,6 +200,13 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
   if (progress.bytes != message.length) return later();
   if (here) sends_.count_rdma_in_memory();
   return SendOutcome::done;
+}
+
+// After pages_there() or local_there() have said so: they are on their way, or the peer does not have them.
+SendOutcome ShmStream::without_pages(Progress& progress) {
+  if (pages_.load(std::memory_order_acquire) != Pages::refused) return SendOutcome::blocked;
+  pages_.store(Pages::nothing, std::memory_order_relaxed);
+  return fail(progress, WorkStatus::remote_access);
 }
 
 // Whether the remote memory is in this process; if not, its owner may be asked for it.
@@ -202,14 +231,14 @@ void ShmStream::ask_for_lane(std::uint32_t key) {
 // To the region that the message may write to, and that is here. As in ask_for_lane(), not for Writes that go to
 // several regions in turn.
 template <WorkKind kind>
-void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mapped& to) {
+void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours) {
   const std::uint32_t key = message.remote.key;
   if (key != lane_key_ || std::exchange(last_key_, key) != key) return;
   const Segment& peer = link_->outbound();
   SegmentHeader& header = peer.header();
   sends_.lanes().open<kind>(message,
                             {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_uses[rdma_slot_],
-                             rdma_use(message.remote.key, remote_), peer.order()},
+                             rdma_use(message.remote.key, remote_), peer.order(), ours},
                             queue_pair_.zone());
 }
 
@@ -223,8 +252,8 @@ void ShmStream::open_put_lane(const SendRequest& message, std::uint64_t shift) {
 // Whether the bytes can be copied without waiting for their pages. Else the request, and those behind it, are blocked
 // until they are there: the peer is asked to bring its pages in, and a thread of the PageFaulter brings in ours. Either
 // may take for ever, and holds up nothing else. With the send lock.
-bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
-                            std::uint64_t count) {
+bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count,
+                            OwnPages::CopiedBy by) {
   const bool reads = message.kind == WorkKind::rdma_read;
   const MemoryBody::Span remote{message.remote.address + shift, message.length};
   const std::uint64_t now = fabric_.adapter().engine().ticks();
@@ -232,20 +261,14 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
   const GetBody wanted{message.remote.address + offset, std::min(message.length - offset, kFaultInBytesMax),
                        message.remote.key};
   // A refusal is of the memory that was asked for, and only until that has come by itself.
-  if (pages_.load(std::memory_order_acquire) == Pages::refused &&
-      (there || pages_wanted_ != wanted || pages_right_ != remote_right(message.kind))) {
+  const Pages answer = pages_.load(std::memory_order_acquire);
+  if (answer == Pages::told || (answer == Pages::refused && there))
     pages_.store(Pages::nothing, std::memory_order_relaxed);
-  }
   if (!there) {
-    if (pages_.load(std::memory_order_acquire) == Pages::nothing) {
-      pages_wanted_ = wanted;
-      pages_right_ = remote_right(message.kind);
-      pages_.store(Pages::wanted, std::memory_order_release);
-      link_->come_back(*this);
-    }
+    want_pages(wanted, remote_right(message.kind));
     return false;  // the answer asks again
   }
-  if (!own_pages_.there(message.segments, {offset, count}, message.length - offset, reads, now))
+  if (!own_pages_.there(message.segments, {offset, count}, message.length - offset, reads, now, by))
     return false;  // write_by_peer() relies on it, too
   if (message.segments.size() == 1) {
     seen_pages_ = {link_->peer_memory().epoch(),
@@ -256,6 +279,40 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
                    reads};
   }
   return true;
+}
+
+// Unless something is on its way already, or this is what was refused.
+void ShmStream::want_pages(const GetBody& wanted, std::uint32_t right) {
+  const Pages state = pages_.load(std::memory_order_acquire);
+  if (state == Pages::wanted || state == Pages::asked) return;
+  if (state == Pages::refused && pages_wanted_ == wanted && pages_right_ == right) return;
+  pages_wanted_ = wanted;
+  pages_right_ = right;
+  pages_.store(Pages::wanted, std::memory_order_release);
+  link_->come_back(*this);
+}
+
+// The same of a Write, where this side cannot look at the peer's memory: the peer is asked, and what it says holds for
+// some milliseconds. It could only end the connection with what cannot be put in place.
+bool ShmStream::pages_told(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
+  const std::optional<Region> region = link_->peer_regions().find(message.remote.key);
+  if (!region) return true;  // its owner refuses it
+  const std::uint64_t shift = region->address - region->known().address;
+  const std::uint64_t now = fabric_.adapter().moments().now();
+  if (pages_.load(std::memory_order_acquire) == Pages::told) {
+    const std::uint64_t first = pages_wanted_.address + shift;
+    told_pages_ = {pages_wanted_.key, static_cast<std::uint32_t>(now), SeenPages::first_of(first),
+                   SeenPages::last_of(first, pages_wanted_.length)};
+    pages_.store(Pages::nothing, std::memory_order_relaxed);
+  }
+  const std::uint64_t address = message.remote.address + offset;
+  if (told_pages_.key == message.remote.key && ((now - told_pages_.moment) & kMomentMask) < kMomentsTold &&
+      address + shift >= told_pages_.first && address + shift + count - 1 <= told_pages_.last) {
+    return true;
+  }
+  want_pages({address, std::min(message.length - offset, kFaultInBytesMax), message.remote.key},
+             remote_right(message.kind));
+  return false;
 }
 
 // The next RDMA is often between the same pages.
@@ -275,7 +332,7 @@ void ShmStream::ask_for_pages_now() {
 
 bool ShmStream::faulted_in_arrived(std::uint32_t outcome) {
   if (pages_.load() != Pages::asked || outcome > 1) return false;
-  pages_.store(outcome == 0 ? Pages::nothing : Pages::refused, std::memory_order_release);
+  pages_.store(outcome == 0 ? Pages::told : Pages::refused, std::memory_order_release);
   sends_.pump();
   return true;
 }
@@ -339,7 +396,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   if (holds_announced()) return SendOutcome::blocked;  // finish() asks again
   sends_.lanes().close();
   if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
-    return write_by_peer(message, progress);
+    return pages_told(message, 0, message.length) ? write_by_peer(message, progress) : without_pages(progress);
   const RemoteSegment& remote = message.remote;
   if (message.kind == WorkKind::rdma_read) {
     // What comes is put in place when it does. What this side has read before it could no longer is not asked for
@@ -353,6 +410,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   }
   for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
+    if (!pages_told(message, progress.bytes, count)) return without_pages(progress);
     if (!own_pages_.there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
       return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;

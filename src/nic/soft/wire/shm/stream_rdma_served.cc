@@ -9,7 +9,6 @@
 #include "nic/soft/wire/shm/copy.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
-#include "os/own_memory.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -53,41 +52,52 @@ bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length,
   return false;
 }
 
-// Of a Write of the peer. The program may have taken away its own leave to write there, or the memory; then the peer is
-// refused, as where it writes across by itself.
-void ShmStream::put_in_place(std::uint64_t where, const std::byte* bytes, std::size_t count, bool last) {
-  SoftAdapter& adapter = fabric_.adapter();
-  if (adapter.resident_pages().hold(0, {where, count}, true, adapter.engine().ticks())) [[likely]] {
-    copy_ascending(reinterpret_cast<std::byte*>(where), bytes, count);
-  } else if (!os::write_by_kernel(where, bytes, count)) {
-    refuse({Refused::a_write, 0}, CloseReason::remote_access);
-    return;
-  }
+// False: the memory is not there, and has been asked for. What may not be written, since the program has taken away its
+// own leave to, or the memory, is refused when that is found, as where the peer writes across by itself.
+bool ShmStream::put_in_place(std::uint64_t where, std::span<const std::byte> bytes, bool last) {
+  const nic::Segment target{0, 0, where, bytes.size()};
+  if (!own_pages_.there({&target, 1}, {0, bytes.size()}, bytes.size(), true)) return false;
+  copy_ascending(reinterpret_cast<std::byte*>(where), bytes.data(), bytes.size());
   if (last) put_done();
+  return true;
 }
 
-void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {
+// A piece of a Write. False as put_in_place(); also where the connection has ended.
+bool ShmStream::put_piece(const CellView& view, std::span<const std::byte> bytes) {
   PutBody body;
   std::memcpy(&body, view.body, sizeof body);
   if (body.offset > body.length || view.length > body.length - body.offset) {
     violated("it sent more of an RDMA Write than there is");
-    return;
+    return false;
   }
   std::uint64_t where = 0;
-  if (!opens(body.key, body.address, body.length, access::kRemoteWrite, where)) return;
-  put_in_place(where + body.offset, bytes, view.length, (view.flags & kFlagLast) != 0);
+  if (!opens(body.key, body.address, body.length, access::kRemoteWrite, where)) return false;
+  return put_in_place(where + body.offset, bytes, (view.flags & kFlagLast) != 0);
 }
 
-bool ShmStream::write_arrived(const CellView& view) {
+// A short Write, in one message. False likewise.
+bool ShmStream::put_short(const CellView& view, bool& sane) {
   WriteBody body;
-  if (view.length <= sizeof body || view.length > sizeof body + kShortWriteMax || view.length > view.body_room)
-    return false;
+  sane = view.length > sizeof body && view.length <= sizeof body + kShortWriteMax && view.length <= view.body_room;
+  if (!sane) return false;
   std::memcpy(&body, view.body, sizeof body);
   const std::size_t count = view.length - sizeof body;
   std::uint64_t where = 0;
-  if (!opens(body.key, body.address, count, access::kRemoteWrite, where)) return true;
-  put_in_place(where, view.body + sizeof body, count, (view.flags & kFlagLast) != 0);
-  return true;
+  if (!opens(body.key, body.address, count, access::kRemoteWrite, where)) return false;
+  return put_in_place(where, {view.body + sizeof body, count}, (view.flags & kFlagLast) != 0);
+}
+
+void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {
+  const std::span piece(bytes, view.length);
+  if ((held_ || !put_piece(view, piece)) && !closed_) [[unlikely]]
+    hold(view, piece);
+}
+
+bool ShmStream::write_arrived(const CellView& view) {
+  bool sane = true;
+  if (!put_short(view, sane) && sane && !closed_) [[unlikely]]
+    hold(view);
+  return sane;
 }
 
 // Told together with those that follow at once.
@@ -109,7 +119,13 @@ bool ShmStream::fault_in_arrived(const CellView& view) {
   std::uint64_t where = 0;
   // Its Read would be the next.
   if (!opens(body.key, body.address, body.length, view.aux, where, served_reads_.size())) return true;
-  fabric_.adapter().page_faulter().ask(pages_for_peer_, where, body.length, view.aux == access::kRemoteWrite);
+  const bool to_write = view.aux == access::kRemoteWrite;
+  // A peer that cannot look for itself asks each time.
+  if (resident_pages_.hold(0, {where, body.length}, to_write, engine_.ticks())) {
+    link_->send_control(CellKind::faulted_in, remote_, 0);
+  } else {
+    fabric_.adapter().page_faulter().ask(pages_for_peer_, where, body.length, to_write);
+  }
   return true;
 }
 

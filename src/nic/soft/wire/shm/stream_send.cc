@@ -312,6 +312,7 @@ bool ShmStream::take_turn() {
     if (!closed_) ask_for_pages_now();
     if (!closed_) own_pages_.bring();
     if (!closed_) place_held();
+    if (!closed_) go_on_with_held();
     if (!closed_) grant_pieces();
     moved = !closed_ && pull_some();
     moved |= !closed_ && push_some();
