@@ -93,11 +93,9 @@ run_tests() {
   local preset=$1 limit=$2 log=$3
   shift 3
   say "testing"
-  # A test that fails is tried twice more, so that one bad moment of the machine does not hide all other results; that it
-  # needed that is shown, since it is a fault of the product until shown otherwise.
+  # Each test runs once: one that fails is a fault of the product until shown otherwise.
   if telling_progress "$log" '^ *[0-9]+/[0-9]+ Test' timeout --kill-after=30 "${limit}m" \
-    ctest --preset "$preset" -j "$jobs" --repeat until-pass:3 "$@"; then
-    sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \(.*\) \.*\*\*\*\(Failed\|Timeout\|Exception\).*/needed another try: \1/p' "$log"
+    ctest --preset "$preset" -j "$jobs" "$@"; then
     sed -n '/tests passed,/,$p' "$log"
     tell_tests "build/$preset/Testing/Temporary/LastTest.log"
     return 0

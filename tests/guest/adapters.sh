@@ -36,12 +36,8 @@ across() { # SERVER CLIENT ADDRESS OPTION...
   local server=$1 client=$2 address=$3
   shift 3
   datping --serve --ia "$server" --qual 17179 "$@" > /tmp/server 2>&1 &
-  local pid=$! rc=1 try
-  for try in $(seq 20); do
-    timeout 20 datping --ia "$client" --to "$address:17179" --count 50 "$@" && rc=0 && break
-    echo "attempt $try"
-    sleep 0.3
-  done
+  local pid=$! rc=0
+  { until_serving $pid /tmp/server && timeout 20 datping --ia "$client" --to "$address:17179" --count 50 "$@"; } || rc=$?
   kill $pid 2>/dev/null
   wait $pid 2>/dev/null
   return $rc
@@ -49,19 +45,14 @@ across() { # SERVER CLIENT ADDRESS OPTION...
 
 # Two servers whose qualifiers are no ports and have the same first one of theirs (docs/wire-iwarp.md): each is found.
 qualifiers() { # SERVER CLIENT ADDRESS
-  local servers=() rc=0 qual try
+  local servers=() rc=0 qual
   for qual in 65536 75076; do
-    datping --serve --ia "$1" --qual $qual > /tmp/server 2>&1 &
+    datping --serve --ia "$1" --qual $qual > /tmp/server.$qual 2>&1 &
     servers+=($!)
+    until_serving $! /tmp/server.$qual || rc=1
   done
   for qual in 65536 75076; do
-    rc=1
-    for try in $(seq 20); do
-      timeout 20 datping --ia "$2" --to "$3:$qual" --count 20 && rc=0 && break
-      echo "attempt $try"
-      sleep 0.3
-    done
-    [ $rc = 0 ] || break
+    timeout 20 datping --ia "$2" --to "$3:$qual" --count 20 || rc=1
   done
   kill "${servers[@]}" 2>/dev/null
   wait "${servers[@]}" 2>/dev/null
@@ -124,17 +115,15 @@ check "such a qualifier of nobody, from siw2" nobody_serves verbs-siw2 10.89.0.1
 
 # rxe1 goes while it is in use: its connection breaks, what is said of it is one sentence, and rxe0 is as it was.
 removal() {
-  local client try
+  local client
   datping --serve --ia verbs-rxe0 --qual 17180 > /tmp/server 2>&1 &
   local server=$!
-  for try in $(seq 20); do
-    timeout 60 datping --ia verbs-rxe1 --to 10.88.0.1:17180 --count 1000000 > /tmp/client 2>&1 &
-    client=$!
-    # Gone before it was connected: the server may not have been there yet.
-    while kill -0 $client 2>/dev/null; do
-      rdma resource show qp link rxe1 | grep -q 'type RC state RTS' && break 2
-      sleep 0.1
-    done
+  until_serving $server /tmp/server || return 1
+  timeout 60 datping --ia verbs-rxe1 --to 10.88.0.1:17180 --count 1000000 > /tmp/client 2>&1 &
+  client=$!
+  until rdma resource show qp link rxe1 | grep -q 'type RC state RTS'; do
+    kill -0 $client 2>/dev/null || { cat /tmp/client && return 1; }
+    sleep 0.1
   done
   timeout 30 rdma link delete rxe1 || return 1
   wait $client && return 1

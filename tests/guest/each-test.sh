@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Guest side of conformance.sh: every test over ADAPTER that FILTER selects, each in a process of its own, so that one that
-# hangs or crashes costs no other. JOBS tests run at a time: what fails mostly waits. With SHALL=pass, what failed is tried
-# once more alone, since it may have been out of time only, and what fails again is told; with SHALL=fail, what passed.
+# hangs or crashes costs no other. JOBS tests run at a time: what fails mostly waits. Told is
+# what failed, with SHALL=fail what passed.
 #
 # Arguments: ADAPTER FILTER SHALL JOBS SCALE LIMIT; SCALE is how patient the tests are, LIMIT in seconds for one test.
 adapter=$1 filter=$2 jobs=$4 limit=$6
@@ -46,12 +46,6 @@ report() {
 }
 export -f report
 printf '%s\n' "${tests[@]}" | xargs -P "$jobs" -I{} bash -c 'report "$1"' report {}
-if [ "$shall" = pass ] && [ -z "${once-}" ]; then
-  for test in "${tests[@]}"; do
-    grep -q '^failed' "$results/${test//\//_}.result" || continue
-    echo "again, alone: $(one "$test")"
-  done
-fi
 echo "$adapter: ${#tests[@]} tests: $(count passed) passed, $(count skipped) skipped, $(count failed) failed"
 [ ${#tests[@]} -gt 0 ] || exit 3
 if [ "$shall" = pass ]; then [ "$(count failed)" = 0 ]; else [ "$(count passed)" = 0 ]; fi

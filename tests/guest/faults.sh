@@ -6,11 +6,8 @@ export ANYDAT_TEST_TIMEOUT_SCALE=3
 # A port goes down under a stream of messages, and stays down: the connection breaks, and everybody comes back.
 port_down() { # SERVER CLIENT ADDRESS NETWORK_DEVICE_OF_THE_CLIENT
   DAT_LOG=warn datping --serve --ia "$1" --qual 17182 > /tmp/server 2>&1 &
-  local server=$! client rc=0 n=0
-  until grep -q serving /tmp/server || [ $n -ge 100 ]; do
-    sleep 0.1
-    n=$((n + 1))
-  done
+  local server=$! client rc=0
+  until_serving $server /tmp/server || return 1
   DAT_LOG=warn timeout 60 datping --ia "$2" --to "$3:17182" --count 100000000 > /tmp/client 2>&1 &
   client=$!
   sleep 2
@@ -38,12 +35,8 @@ for pair in rx:88 wx:89; do
 done
 across() { # SERVER CLIENT ADDRESS
   datping --serve --ia "$1" --qual 17179 > /tmp/server 2>&1 &
-  local pid=$! rc=1 try
-  for try in $(seq 20); do
-    timeout 20 datping --ia "$2" --to "$3:17179" --count 20 && rc=0 && break
-    echo "attempt $try"
-    sleep 0.3
-  done
+  local pid=$! rc=0
+  { until_serving $pid /tmp/server && timeout 20 datping --ia "$2" --to "$3:17179" --count 20; } || rc=$?
   kill $pid
   wait $pid
   return $rc

@@ -17,8 +17,8 @@ FOLDER is that of the test programs. MODE is one of
   usual           as it is, to compare with
 Without --all a chosen set of conformance tests runs. With it all of conformance_tests does, in one process, and each test of
 process_tests in a process of its own, ANYDAT_TEST_JOBS of them (default 2) at once. --all=PROGRAM is one of these two.
-A test that fails, or is skipped only there, is run again alone before it counts. A test that is skipped only there fails, as one
-that fails does, unless kept-out.txt beside this script names it for the mode. Exit 77: the system does not allow the mode at all.
+Each test runs once. A test that is skipped only there fails, as one that fails does, unless kept-out.txt beside this script
+names it for the mode. Exit 77: the system does not allow the mode at all.
 USAGE
 }
 
@@ -108,11 +108,6 @@ tests_of() {
   "$programs/$1" --gtest_list_tests --gtest_filter="$2" | sed 's/ *#.*//' | awk '/^[^ ]/ { suite = $1; next } { print suite $1 }'
 }
 
-# alone LOG PROGRAM TEST: runs one test in the mode.
-alone() {
-  { timeout --kill-after=5 180 "${run[@]}" "$programs/$2" --gtest_filter="$3" 2>&1 || echo "exit code $?"; } | cat >"$1"
-}
-
 # together PROGRAM LOG: runs the chosen tests in one process. RLIMIT_FSIZE is for the log as well, so that it goes through a pipe.
 together() {
   { timeout --kill-after=5 "$limit" "${run[@]}" "$programs/$1" --gtest_filter="$filter:-$without" 2>&1 || true; } | cat >"$2"
@@ -127,12 +122,20 @@ apart() {
   while read -r name; do
     while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n || true; done
     at=$((at + 1))
-    alone "$work/apart/$at" "$1" "$name" &
+    { timeout --kill-after=5 180 "${run[@]}" "$programs/$1" --gtest_filter="$name" 2>&1 || echo "exit code $?"; } \
+      | cat >"$work/apart/$at" &
   done <"$work/list"
   wait
   cat "$work"/apart/* >"$2"
   { names OK "$2" && names SKIPPED "$2"; } | sort -u >"$work/ended"
   sort "$work/list" | comm -23 - "$work/ended" | sed 's/^/[  FAILED  ] /' >>"$2"
+}
+
+# said_of TEST FILE: the first lines of what TEST printed.
+said_of() {
+  awk -v test="$1" '/^\[ +RUN +\] / && $NF == test { of = 1; next }
+    of && (/^\[ +[A-Z]+ +\] / || ++lines > 30) { exit }
+    of' "$2"
 }
 
 bad=0
@@ -141,14 +144,9 @@ judge() {
   local name
   names SKIPPED "$2" >"$work/skipped"
   for name in $(names FAILED "$2"); do
-    alone "$work/alone" "$1" "$name"
-    if names OK "$work/alone" | grep -qx "$name"; then
-      echo "$name failed among the others, and not alone"
-    else
-      grep -a -vE '^\[[-= ]+\]|^Note: |^$' "$work/alone" | head -n 30
-      echo "$name fails in the mode $mode"
-      bad=1
-    fi
+    echo "$name fails in the mode $mode:"
+    said_of "$name" "$2"
+    bad=1
   done
   # Those that are skipped, as usual.
   if [ -s "$work/skipped" ]; then
@@ -158,13 +156,9 @@ judge() {
       names SKIPPED "$work/usual" >>"$work/usually"
     done <"$work/skipped"
     for name in $(sort -u "$work/usually" | comm -23 "$work/skipped" -); do
-      alone "$work/alone" "$1" "$name"
-      if names OK "$work/alone" | grep -qx "$name"; then
-        echo "$name was skipped among the others, and not alone"
-      else
-        echo "$name is skipped in the mode $mode only"
-        bad=1
-      fi
+      echo "$name is skipped in the mode $mode only"
+      said_of "$name" "$2"
+      bad=1
     done
   fi
   echo "$mode, $1: $(names OK "$2" | wc -l) passed, $(wc -l <"$work/skipped") skipped as usual, $SECONDS s"
