@@ -3,7 +3,9 @@
 # Breaks the library in one place at a time and tells whether the tests see it: whether the suite could fail at all.
 #
 #   scripts/mutate.sh                 all mutants of tests/mutants/*.txt
-#   scripts/mutate.sh --only PATTERN  those whose ID or file matches the pattern (of the shell; a part of the name will do)
+#   scripts/mutate.sh --only PATTERN  those whose ID or file matches the pattern (of the shell; a part of the name will do), or
+#                                     one of several, each after an --only
+#   scripts/mutate.sh --since COMMIT  those that have come after that commit
 #   scripts/mutate.sh --sample N      N of them, chosen by --seed S (default: 1)
 #   scripts/mutate.sh --survivors     what lives is shown to all conformance tests over shm and TCP and to the process tests
 #   scripts/mutate.sh --list          says what there is and whether each place is found, and builds nothing
@@ -37,15 +39,16 @@ cd "$(dirname "$0")/.."
 root=$PWD
 tree=$root/build/mutate
 programs=$root/build/release/bin/tests
-only='' sample='' seed=1 jobs=2 times=3 list='' survivors=''
+only=() since='' sample='' seed=1 jobs=2 times=3 list='' survivors=''
 while [ $# -gt 0 ]; do
   case $1 in
     --list) list=1 ;;
     --survivors) survivors=1 ;;
-    --only | --sample | --seed | --jobs | --programs | --folder | --times)
+    --only | --since | --sample | --seed | --jobs | --programs | --folder | --times)
       [ $# -gt 1 ] || die "$1 needs a value"
       case $1 in
-        --only) only=$2 ;;
+        --only) only+=("$2") ;;
+        --since) since=$2 ;;
         --sample) sample=$2 ;;
         --seed) seed=$2 ;;
         --jobs) jobs=$2 ;;
@@ -56,7 +59,7 @@ while [ $# -gt 0 ]; do
       shift
       ;;
     *)
-      sed -n '3,32s/^# \{0,1\}//p' "$0" >&2
+      sed -n '3,34s/^# \{0,1\}//p' "$0" >&2
       exit 2
       ;;
   esac
@@ -140,10 +143,19 @@ mutate() {
   ' <"$2"
 }
 
-matches() { [ -z "$only" ] || [[ $1 == *$only* ]] || [[ ${file_of[$1]} == *$only* ]]; }
+matches() {
+  local pattern
+  [ -z "$since" ] || grep -qxF -e "$1" <<<"$new" || return 1
+  [ ${#only[@]} -gt 0 ] || return 0
+  for pattern in "${only[@]}"; do
+    if [[ $1 == *$pattern* ]] || [[ ${file_of[$1]} == *$pattern* ]]; then return 0; fi
+  done
+  return 1
+}
 
 choose() {
-  local id
+  local id new=''
+  [ -z "$since" ] || new=$(git diff "$since" -- tests/mutants | sed -n 's/^+id *//p')
   chosen=()
   for id in "${ids[@]}"; do
     if matches "$id"; then chosen+=("$id"); fi
