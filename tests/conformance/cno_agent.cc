@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 
 #include "evd_fixture.h"
 
@@ -287,11 +288,12 @@ TEST_P(CnoAgent, IsCalledForEventsOfTheAdapter) {
 TEST_P(CnoAgent, IsOverWhenTheCnoHasBeenFreed) {
   struct Stay {
     std::atomic<bool> inside = false;
+    std::atomic<bool> may_go = false;
     std::atomic<bool> over = false;
     static void in(DAT_PVOID data, DAT_EVD_HANDLE) {
       auto* own = static_cast<Stay*>(data);
       own->inside = true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      while (!own->may_go) std::this_thread::yield();
       own->over = true;
     }
   } stay;
@@ -299,8 +301,11 @@ TEST_P(CnoAgent, IsOverWhenTheCnoHasBeenFreed) {
   Evd triggering(ia, DAT_EVD_SOFTWARE_FLAG, 4, gone.get());
   std::thread poster([&] { post(triggering.get()); });
   EXPECT_TRUE(eventually([&] { return stay.inside.load(); }));
-  ASSERT_THAT(dat_evd_modify_cno(triggering.get(), DAT_HANDLE_NULL), Succeeds());
-  ASSERT_THAT(gone.free(), Succeeds());
+  EXPECT_THAT(dat_evd_modify_cno(triggering.get(), DAT_HANDLE_NULL), Succeeds());
+  auto freed = std::async(std::launch::async, [&] { return gone.free(); });
+  EXPECT_EQ(freed.wait_for(quiet_time()), std::future_status::timeout) << "the agent is still inside";
+  stay.may_go = true;
+  EXPECT_THAT(freed.get(), Succeeds());
   EXPECT_TRUE(stay.over);
   poster.join();
 }

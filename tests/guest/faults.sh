@@ -10,7 +10,10 @@ port_down() { # SERVER CLIENT ADDRESS NETWORK_DEVICE_OF_THE_CLIENT
   until_serving $server /tmp/server || return 1
   DAT_LOG=warn timeout 60 datping --ia "$2" --to "$3:17182" --count 100000000 > /tmp/client 2>&1 &
   client=$!
-  sleep 2
+  # Some of the stream is behind it: the set-up takes a few frames.
+  local frames=/sys/class/net/$4/statistics/tx_packets enough
+  enough=$(($(<"$frames") + 200))
+  while kill -0 $client && [ "$(<"$frames")" -lt $enough ]; do sleep 0.1; done
   kill -0 $client || { cat /tmp/client; return 1; }
   ip link set "$4" down
   wait $client || rc=$?

@@ -195,7 +195,7 @@ link_pause() { # the cable is out for a while: nobody learns of it
   await sender connected
   sleep 0.5 # some of it before
   ip link set port_b down
-  sleep 1.5
+  sleep 1.5 # that is how long it is out
   ip link set port_b up
   ended sender 'DISCONNECTED; 200 messages'
   ended receiver 'DISCONNECTED; 200 messages'

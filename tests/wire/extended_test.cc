@@ -301,6 +301,8 @@ TEST_P(Extended, ImmediateDataWaitForAReceiveAsASendDoes) {
   SeamMemory target(pair.server_nic, 4096, kAllRights, kSeamZone);
   SeamMemory buffer(pair.server_nic, 4096, kAllRights, kSeamZone);
   SeamMemory local(pair.client_nic, 4096, kAllRights, kSeamZone);
+  constexpr std::byte kWritten{0x5a};
+  local.data()[0] = kWritten;  // each Write begins one byte behind the one before it
   for (std::uint32_t i = 0; i < kCount; ++i) {
     if (i == kCount / 2) {
       ASSERT_EQ(pair.client->post_send(request(WorkKind::send, local.segment(0, 32), {})), nic::Status::ok);
@@ -308,8 +310,9 @@ TEST_P(Extended, ImmediateDataWaitForAReceiveAsASendDoes) {
     const nic::RemoteSegment to{target.address(), target.remote_key(), i};
     ASSERT_EQ(pair.client->post_extended(request(WorkKind::write_immediate, local.segment(0, 8), to)), nic::Status::ok);
   }
-  // Nothing is lost while nobody looks, and what is written is there.
-  std::this_thread::sleep_for(quiet_time());
+  // Nothing is lost while nobody looks, and what the first of them has written is there.
+  const std::atomic_ref<std::byte> first(target.data()[0]);
+  EXPECT_TRUE(pair.server.wait_for([&] { return first == kWritten; }));
   EXPECT_FALSE(pair.server.received.poll());
   for (std::uint32_t i = 0; i < kCount; ++i) {
     if (i == kCount / 2) {
