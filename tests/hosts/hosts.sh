@@ -189,11 +189,17 @@ killed_peer() { # a process dies: the kernel of its host tells the other side, w
   ended receiver 'DISCONNECTED; 200 messages'
 }
 
+frames_from() { ip -s link show "$1" | awk '/RX:/ { getline; print $2 }'; } # PORT
+
 link_pause() { # the cable is out for a while: nobody learns of it
   receive_on a
   send_from b sender 10.77.0.1 --count 200 --pause 10
   await sender connected
-  sleep 0.5 # some of it before
+  local enough=$(($(frames_from port_b) + 50)) # of the 200, which are a frame each
+  until [ "$(frames_from port_b)" -ge $enough ]; do
+    kill -0 "${started[sender]}" 2>/dev/null || die "the sender has ended"
+    sleep 0.05
+  done
   ip link set port_b down
   sleep 1.5 # that is how long it is out
   ip link set port_b up
