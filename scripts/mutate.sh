@@ -223,7 +223,7 @@ prepare() {
     rm -f "$work/passed"
   fi
   write_compiler
-  (cd "$tree" && cmake --preset release -DCCACHE="$work/compile" -DANYDAT_BENCH=OFF >"$work/configure.log" 2>&1) ||
+  (cd "$tree" && cmake --preset release -DCCACHE="$work/compile" -DANYDAT_TESTS_APART=OFF -DANYDAT_BENCH=OFF >"$work/configure.log" 2>&1) ||
     die "see $work/configure.log"
   mapfile -t targets < <(for id in "${chosen[@]}"; do named_targets "$id"; done | sort -u)
   build "${targets[@]}" || die "see $work/build.log"
