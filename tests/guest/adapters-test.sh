@@ -8,4 +8,4 @@ here=$(realpath "$(dirname "$0")")
 [ $# -eq 2 ] || die "usage: adapters-test.sh GUEST_FOLDER BUILD_FOLDER"
 image=$2/guest-adapters.initramfs
 stage "$1" "$2" "$image"
-"$here/run-guest.sh" --build "$1" --image "$image" --timeout 360 --script "$here/guest-lib.sh" --script "$here/adapters.sh"
+"$here/run-guest.sh" --build "$1" --image "$image" --timeout 600 --script "$here/guest-lib.sh" --script "$here/adapters.sh"

@@ -96,7 +96,9 @@ for ia in verbs-rxe0 verbs-siw1; do
     check "datping --ia $ia $options" timeout 60 datping --ia $ia $options
   done
   check "datperf lat over $ia" timeout 60 datperf lat --ia $ia --size 64 --iters 200
-  check "datperf bw over $ia" timeout 60 datperf bw --ia $ia --size 4KiB --iters 500 --srq
+  # Fewer than the 256 receives that the server has: over soft-iWARP a message without one ends the connection, and a server
+  # that is not given a processor does not post.
+  check "datperf bw over $ia" timeout 60 datperf bw --ia $ia --size 4KiB --iters 200 --srq
   check "datperf of Writes over $ia" timeout 60 datperf bw --ia $ia --op write --size 64KiB --iters 50
   check "datperf of Reads over $ia" timeout 60 datperf bw --ia $ia --op read --size 64KiB --iters 50
 done
