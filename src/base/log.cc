@@ -6,6 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <new>
 
 #include "base/env.h"
@@ -23,6 +27,30 @@ LogLevel read_level() {
     if (wanted == kLevelNames[i]) return static_cast<LogLevel>(i);
   }
   return LogLevel::error;
+}
+
+// A line that cannot be written raises a signal that ends the program: where nobody reads what goes to standard error
+// any more, or where that is a file which may not grow. It is taken back, unless one was pending before, which is the
+// program's.
+void write_without_signal(std::string_view line) {
+  sigset_t raised;
+  sigemptyset(&raised);
+  sigaddset(&raised, SIGPIPE);
+  sigaddset(&raised, SIGXFSZ);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &raised, &before);
+  sigset_t pending;
+  sigpending(&pending);
+  // Not through libc, where both are cancellation points.
+  if (syscall(SYS_write, STDERR_FILENO, line.data(), line.size()) < 0) {
+    const int signal = errno == EPIPE ? SIGPIPE : SIGXFSZ;
+    sigemptyset(&raised);
+    sigaddset(&raised, signal);
+    constexpr timespec kAtOnce{};
+    if (sigismember(&pending, signal) == 0)
+      syscall(SYS_rt_sigtimedwait, &raised, nullptr, &kAtOnce, sizeof(std::uint64_t));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace
@@ -46,7 +74,7 @@ void log_line(LogLevel level, std::string_view sentence) {
     return;  // a line that is longer than the buffer on the stack
   }
   // One write, so lines of several processes do not mix. A log line that cannot be written is nobody's error.
-  [[maybe_unused]] const auto written = syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
+  write_without_signal({line.data(), line.size()});
 }
 
 void log_with(LogLevel level, fmt::string_view format, fmt::format_args args) {
