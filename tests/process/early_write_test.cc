@@ -54,31 +54,51 @@ std::uint32_t attempt_in(const std::optional<RawPeer::Message>& message) {
   return body.connection;
 }
 
-// RDW-9, EP-SM-16: whoever sees the bytes finds the connection established when he looks.
-TEST(EarlyWrite, WaitsForTheWordThatTheConnectionStands) {
-  Random random(announced_seed());
-  FakeService service(random);
-  const Side client(wire_by_name("shm"));
-  const Ep filler(client);
-  const Ep writer(client);
-  std::atomic<std::uint64_t> target = 0;
-  const Lmr source(client.ia, client.pz, 8);
-  std::memset(source.bytes().data(), 0x5a, 8);
+// A client, and its Write of one word into memory of a peer that is played by hand.
+class EarlyWrite : public testing::Test {
+ protected:
+  EarlyWrite() { std::memset(source.bytes().data(), 0x5a, 8); }
+  RawPeer call_on(const Ep& ep) {
+    connect(ep, service.qualifier());
+    RawPeer peer = service.accept();
+    peer.offer_memory();
+    if (!welcome(peer, table_with(target))) throw std::runtime_error("there is no link");
+    return peer;
+  }
+  void accept(RawPeer& peer, std::uint32_t attempt) {
+    peer.put(acceptance(attempt));
+    peer.ring();
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  }
+  void write() {
+    DAT_LMR_TRIPLET from = source.triplet();
+    DAT_RMR_TRIPLET to{};
+    to.rmr_context = kKey;
+    to.target_address = reinterpret_cast<DAT_VADDR>(&target);
+    to.segment_length = sizeof target;
+    require(dat_ep_post_rdma_write(writer.get(), 1, &from, {}, &to, DAT_COMPLETION_DEFAULT_FLAG), "RDMA Write");
+  }
 
+  Random random{announced_seed()};
+  FakeService service{random};
+  const Side client{wire_by_name("shm")};
+  const Ep writer{client};
+  std::atomic<std::uint64_t> target = 0;
+  const Lmr source{client.ia, client.pz, 8};
+};
+
+// RDW-9, EP-SM-16: whoever sees the bytes finds the connection established when he looks.
+TEST_F(EarlyWrite, WaitsForTheWordThatTheConnectionStands) {
   // Two connections over one link.
-  connect(filler, service.qualifier());
-  RawPeer peer = service.accept();
-  peer.offer_memory();
-  ASSERT_TRUE(welcome(peer, table_with(target)));
+  const Ep filler(client);
+  RawPeer peer = call_on(filler);
   const std::uint32_t first = attempt_in(peer.take());
   connect(writer, service.qualifier());
   RawPeer second_call = service.accept();
   second_call.join(peer);
   ASSERT_TRUE(second_call.hear() && second_call.greet(shm::GreetingKind::welcome));
   const std::uint32_t second = attempt_in(peer.take());
-  peer.put(acceptance(first));
-  peer.ring();
-  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  accept(peer, first);
 
   // More messages than the ring has cells, for which the peer gives room that it has not.
   for (std::uint32_t given = 0; given <= shm::kCellCount; given += shm::kWindowCells / 2) {
@@ -88,16 +108,8 @@ TEST(EarlyWrite, WaitsForTheWordThatTheConnectionStands) {
     peer.ring();
     poll_event(client.request.get());
   }
-  peer.put(acceptance(second));
-  peer.ring();
-  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
-
-  DAT_LMR_TRIPLET from = source.triplet();
-  DAT_RMR_TRIPLET to{};
-  to.rmr_context = kKey;
-  to.target_address = reinterpret_cast<DAT_VADDR>(&target);
-  to.segment_length = sizeof target;
-  require(dat_ep_post_rdma_write(writer.get(), 1, &from, {}, &to, DAT_COMPLETION_DEFAULT_FLAG), "RDMA Write");
+  accept(peer, second);
+  write();
   int words = 0;
   const auto take = [&] {
     const auto message = peer.take(std::chrono::milliseconds(0));
@@ -116,31 +128,13 @@ TEST(EarlyWrite, WaitsForTheWordThatTheConnectionStands) {
 }
 
 // A slot comes free without a word, and everybody may be asleep by then.
-TEST(EarlyWrite, FindsASlotThatComesFreeWhileAllSleep) {
-  Random random(announced_seed());
-  FakeService service(random);
-  const Side client(wire_by_name("shm"));
-  const Ep writer(client);
-  std::atomic<std::uint64_t> target = 0;
-  const Lmr source(client.ia, client.pz, 8);
-  std::memset(source.bytes().data(), 0x5a, 8);
-  connect(writer, service.qualifier());
-  RawPeer peer = service.accept();
-  peer.offer_memory();
-  ASSERT_TRUE(welcome(peer, table_with(target)));
-  peer.put(acceptance(attempt_in(peer.take())));
-  peer.ring();
-  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
-
+TEST_F(EarlyWrite, FindsASlotThatComesFreeWhileAllSleep) {
+  RawPeer peer = call_on(writer);
+  accept(peer, attempt_in(peer.take()));
   // As threads would that are in the middle of Writes by other connections of the link.
   auto& slots = peer.inbound().header().rdma_uses;
   for (std::uint32_t slot = 0; slot < shm::kSharedRdmaSlots; ++slot) slots[slot].store(1);
-  DAT_LMR_TRIPLET from = source.triplet();
-  DAT_RMR_TRIPLET to{};
-  to.rmr_context = kKey;
-  to.target_address = reinterpret_cast<DAT_VADDR>(&target);
-  to.segment_length = sizeof target;
-  require(dat_ep_post_rdma_write(writer.get(), 1, &from, {}, &to, DAT_COMPLETION_DEFAULT_FLAG), "RDMA Write");
+  write();
   Waiter waiter(client.request.get());
   EXPECT_FALSE(waiter.woken_within(quiet_time()));
   EXPECT_EQ(target.load(), 0u);
