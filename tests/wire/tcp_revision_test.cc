@@ -36,6 +36,10 @@ class ServicePoint : public Owner<dat_psp_free> {
   }
 };
 
+DAT_CR_ARRIVAL_EVENT_DATA expect_request(Side& side) {
+  return expect_event(side.requests.get(), DAT_CONNECTION_REQUEST_EVENT).event_data.cr_arrival_event_data;
+}
+
 class TcpRevisionOne : public testing::Test {
  protected:
   static constexpr std::size_t kBytes = 16 << 10;  // the word that it has been delivered is waited for
@@ -79,6 +83,36 @@ TEST_F(TcpRevisionOne, OursKnowEachOtherAllTheSame) {
   expect_event(client.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
   expect_event(server.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
 }
+
+// EP-DUP-1: a duplicate asks the service point that has got the request in the end, whose port another is asked by.
+class TcpRevisionOneHandedOff : public TcpRevisionOne, public testing::WithParamInterface<DAT_CONN_QUAL> {};
+
+TEST_P(TcpRevisionOneHandedOff, IsDuplicatedWhereItHasGone) {
+  FickleHost host;
+  connect(host.port());
+  host.take_caller();
+  const ServicePoint asked(server, host.port());
+  const DAT_CONN_QUAL elsewhere = GetParam() != 0 ? GetParam() : MpaListener().port();
+  const ServicePoint taker(server, elsewhere);
+  host.hang_up();
+  require(dat_cr_handoff(expect_request(server).cr_handle, elsewhere), "dat_cr_handoff");
+  const DAT_CR_ARRIVAL_EVENT_DATA request = expect_request(server);
+  EXPECT_EQ(request.conn_qual, elsewhere);
+  require(dat_cr_accept(request.cr_handle, server_ep.get(), 0, nullptr), "dat_cr_accept");
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  expect_event(server.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  expect_sent(server, server_ep, client, client_ep);  // who the server is comes before it
+  const Ep another(client);
+  require(dat_ep_dup_connect(another.get(), client_ep.get(), DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT),
+          "dat_ep_dup_connect");
+  const DAT_CR_ARRIVAL_EVENT_DATA second = expect_request(server);
+  EXPECT_EQ(second.conn_qual, elsewhere);
+  require(dat_cr_reject(second.cr_handle), "dat_cr_reject");
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+}
+
+// 0: any port.
+INSTANTIATE_TEST_SUITE_P(To, TcpRevisionOneHandedOff, testing::Values(DAT_CONN_QUAL{0}, DAT_CONN_QUAL{72538}));
 
 // Its first segment tells that it is none of ours, and it need not send any.
 TEST_F(TcpRevisionOne, AnotherKindOfPeerIsTakenForWhatItIs) {

@@ -83,7 +83,7 @@ class SoftQueuePair final : public QueuePair {
     local_address_ = address;
     local_port_ = port;
   }
-  void set_reached(ServicePointName name) { reached_ = std::move(name); }  // before established()
+  void set_reached(ServicePointName name) { reached_ = std::move(name); }
   void connect_failed(ConnectFailure why, std::span<const std::byte> private_data = {});
   // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
   void try_another_wire(const ConnectParameters& parameters);

@@ -310,7 +310,8 @@ void TcpStream::end_segment() {
     note_peer(of_port || of_service ? Peer::ours : Peer::other);
     if (!first_frame_seen_) first_frame();
     if (closed_) return;
-    if (phase_ == Phase::greeting) {
+    // In revision 1 the connection stands before it is heard who has got the request.
+    if (phase_ == Phase::greeting || (active_ && (of_port || of_service))) {
       greeted(of_port ? segment_.tagged_offset & 0xffff : of_service ? segment_.tagged_offset : 0);
       if (closed_) return;
     }

@@ -409,7 +409,7 @@ void TcpStream::note_peer(Peer peer) {
 // The active side has heard it.
 void TcpStream::greeted(ConnQual qual) {
   queue_pair_.set_reached({qual != 0 ? qual : service_, {}});
-  established();
+  if (phase_ == Phase::greeting) established();
 }
 
 void TcpStream::signalled(std::uint64_t offset) {
