@@ -13,8 +13,6 @@ namespace anydat::os {
 namespace {
 
 constexpr std::size_t kDescriptorsMax = 4;
-// Of what peers have passed, and is not closed yet: then nobody may pass more.
-constexpr std::size_t kUnclosedMax = 64;
 
 }  // namespace
 
@@ -43,9 +41,9 @@ bool send_with_descriptors(const LocalSocket& socket, std::span<const std::byte>
 // Those for which there is no room the system closes here and now, and where they are closed last, that takes what it
 // takes. So the datagram is taken off the queue only when all that has come with it is known to have another
 // descriptor, unless this process may have no more.
-Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<PassedFd> wanted) {
+Arrived receive_with_descriptors(const LocalSocket& socket, std::span<std::byte> room, std::span<PassedFd> wanted) {
   assert(wanted.size() <= kDescriptorsMax);
-  if (closing_elsewhere() >= kUnclosedMax) [[unlikely]]
+  if (!may_pass_more(socket.peer())) [[unlikely]]
     wanted = {};
   iovec part{room.data(), room.size()};
   msghdr message{};
@@ -58,14 +56,14 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
   std::size_t taken = 0;
   {
     const base::ForkHeldOff held_off;  // until the descriptors have owners
-    count = uncancelled::recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    count = uncancelled::recvmsg(socket.get(), &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
       for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
         int number = -1;
         std::memcpy(&number, CMSG_DATA(header) + offset, sizeof number);
-        wanted[taken++] = PassedFd(base::UniqueFd(base::Descriptors::move_up(number)));
+        wanted[taken++] = PassedFd(base::UniqueFd(base::Descriptors::move_up(number)), socket.peer());
       }
     }
   }
@@ -73,7 +71,7 @@ Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::spa
   const bool brings_too_many = (message.msg_flags & MSG_CTRUNC) != 0 && taken == wanted.size();
   if (count == 0 || brings_too_many) return {Arrival::hangup};
   msghdr nothing{};
-  uncancelled::recvmsg(socket, &nothing, MSG_DONTWAIT);
+  uncancelled::recvmsg(socket.get(), &nothing, MSG_DONTWAIT);
   return {Arrival::datagram, static_cast<std::size_t>(count), (message.msg_flags & MSG_TRUNC) != 0};
 }
 

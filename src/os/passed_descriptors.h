@@ -22,8 +22,9 @@ struct Arrived {
   bool cut_short = false;  // it was longer than the room
 };
 // The descriptors that came with it go to `wanted`. Whoever passes more than that has hung up, and what he has passed
-// stays in the socket; so has whoever passes any while too many are still to be closed (os/slow_close.h). Never waits.
+// stays in the socket; so has whoever passes any while too many of his are still to be closed (os/slow_close.h). Never
+// waits.
 // Requires: `wanted` is empty ones, at most four.
-Arrived receive_with_descriptors(int socket, std::span<std::byte> room, std::span<PassedFd> wanted);
+Arrived receive_with_descriptors(const LocalSocket& socket, std::span<std::byte> room, std::span<PassedFd> wanted);
 
 }  // namespace anydat::os

@@ -117,6 +117,12 @@ PeerProcess::PeerProcess(int socket) {
   descriptor_ = base::UniqueFd::of([&] { return open_descriptor(socket, pid_); });
 }
 
+PeerName peer_name(int socket) {
+  Credentials peer;
+  if (read_credentials(socket, peer) && peer.pid > 0) return static_cast<PeerName>(peer.pid);
+  return file_number(PeerProcess(socket).descriptor()) | PeerName{1} << 63;
+}
+
 bool peer_is_of_our_user(int socket) {
   Credentials peer;
   if (!read_credentials(socket, peer) || peer.user != geteuid()) return false;

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+
 #include "base/unique_fd.h"
 
 namespace anydat::os {
@@ -32,6 +34,11 @@ class PeerProcess {
   base::UniqueFd descriptor_;
   pid_t pid_ = 0;
 };
+
+// The process at the other end, told from others as long as it lives; for counting only. Those that have no number in
+// this PID namespace have one name before Linux 6.9.
+using PeerName = std::uint64_t;
+PeerName peer_name(int socket);
 
 // Whether the process at the other end is of our user. Its user's number is what our own user namespace makes of it:
 // two containers of one user may call that user by different numbers. A user that has none here is nobody's.

@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
+#include <map>
 #include <new>
 
 #include "base/fork.h"
@@ -19,8 +21,13 @@ namespace anydat::os {
 
 namespace {
 
-// One that lingers holds up those behind it, until so many do.
-constexpr unsigned kThreadsMax = 4;
+// One that lingers holds up those of its peer behind it, until so many do; and those of other peers when so many peers
+// have such.
+constexpr unsigned kThreadsOfPeer = 2;
+constexpr unsigned kThreadsMax = 32;
+// What is not closed yet, of all peers together; but of each at least so many.
+constexpr std::size_t kUnclosedMax = 64;
+constexpr std::size_t kUnclosedOfPeer = 8;
 // Of memory that goes with its last descriptor, which takes a millisecond or two.
 constexpr off_t kQuicklyFreed = off_t{64} << 20;
 // Datagrams that nobody has read, before it is left to others to go through them.
@@ -29,20 +36,41 @@ constexpr int kUnreadMax = 64;
 class Closer {
  public:
   // May throw std::bad_alloc, and has not taken it then.
-  void add(base::UniqueFd& descriptor) {
+  void add(base::UniqueFd& descriptor, PeerName whose) {
     {
       base::Guard guard(lock_);
-      waiting_.push_back(std::move(descriptor));
+      const auto [at, is_new] = peers_.try_emplace(whose);
+      Peer& peer = at->second;
+      try {
+        peer.waiting.push_back(std::move(descriptor));
+      } catch (const std::bad_alloc&) {
+        if (is_new) peers_.erase(at);
+        throw;
+      }
       held_.fetch_add(1, std::memory_order_relaxed);
-      if (threads_ == kThreadsMax) return;
+      // Threads that have been started for others of it take this one, too.
+      if (peer.held() > kThreadsOfPeer || threads_ == kThreadsMax) return;
       ++threads_;
     }
     // Without room for a thread who would have had one closes what it would have begun with.
     if (!start_thread()) close_one();
   }
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }
+  bool has_room_for(PeerName whose) {
+    if (held() < kUnclosedOfPeer) return true;
+    base::Guard guard(lock_);
+    const auto found = peers_.find(whose);
+    return found == peers_.end() || found->second.held() < std::max(kUnclosedOfPeer, kUnclosedMax / peers_.size());
+  }
 
  private:
+  struct Peer {
+    std::deque<base::UniqueFd> waiting;
+    unsigned closing = 0;  // a thread each
+    std::size_t held() const { return waiting.size() + closing; }
+  };
+  using Peers = std::map<PeerName, Peer>;
+
   bool start_thread() {
     try {
       const SignalsOfOurThreads mask;
@@ -55,33 +83,47 @@ class Closer {
     }
   }
   void work() {
-    while (base::UniqueFd next = take_next()) close(next);
-  }
-  void close_one() {
-    if (base::UniqueFd next = take_next()) {
-      close(next);
-      base::Guard guard(lock_);
-      --threads_;
+    while (close_next()) {
     }
   }
-  // None: there is nothing left, and one thread less.
-  base::UniqueFd take_next() {
+  void close_one() {
+    if (!close_next()) return;
     base::Guard guard(lock_);
-    if (waiting_.empty()) {
+    --threads_;
+  }
+  // False: there is nothing left to begin with, and one thread less.
+  bool close_next() {
+    Peers::iterator of;
+    base::UniqueFd next = take_next(of);
+    if (!next) return false;
+    next.reset_slowly();
+    base::Guard guard(lock_);
+    held_.fetch_sub(1, std::memory_order_relaxed);
+    --of->second.closing;
+    if (of->second.held() == 0) peers_.erase(of);
+    return true;
+  }
+  // Of the peer with the fewest threads.
+  base::UniqueFd take_next(Peers::iterator& of) {
+    base::Guard guard(lock_);
+    of = peers_.end();
+    for (auto each = peers_.begin(); each != peers_.end(); ++each) {
+      const Peer& peer = each->second;
+      if (peer.waiting.empty() || peer.closing >= kThreadsOfPeer) continue;
+      if (of == peers_.end() || peer.closing < of->second.closing) of = each;
+    }
+    if (of == peers_.end()) {
       --threads_;
       return {};
     }
-    base::UniqueFd next = std::move(waiting_.front());
-    waiting_.pop_front();
+    base::UniqueFd next = std::move(of->second.waiting.front());
+    of->second.waiting.pop_front();
+    ++of->second.closing;
     return next;
-  }
-  void close(base::UniqueFd& descriptor) {
-    descriptor.reset_slowly();
-    held_.fetch_sub(1, std::memory_order_relaxed);
   }
 
   base::Mutex lock_;
-  std::deque<base::UniqueFd> waiting_ ANYDAT_GUARDED_BY(lock_);
+  Peers peers_ ANYDAT_GUARDED_BY(lock_);
   unsigned threads_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::atomic<std::size_t> held_{0};
 };
@@ -93,12 +135,13 @@ bool is_freed_quickly(int descriptor) {
   return fcntl(descriptor, F_GET_SEALS) >= 0 && fstat(descriptor, &status) == 0 && status.st_size <= kQuicklyFreed;
 }
 
-// Of a local socket, after which it receives nothing more. Its datagrams are gone through as far as none has brought a
-// descriptor: that shows where there is no room for one. With the credentials that are asked for here a datagram is
-// told from the end also if it is empty.
+// Of a local socket, which is over after that: its peer hears so at once, however long it takes to close. Its datagrams
+// are gone through as far as none has brought a descriptor: that shows where there is no room for one. With the
+// credentials that are asked for here a datagram is told from the end also if it is empty.
 bool holds_no_descriptors(int socket) {
   const int on = 1;
-  if (shutdown(socket, SHUT_RD) != 0 || setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return false;
+  if (shutdown(socket, SHUT_RDWR) != 0 || setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+    return false;
   for (int i = 0; i < kUnreadMax; ++i) {
     alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))];  // a ucred
     msghdr message{};
@@ -115,10 +158,10 @@ bool holds_no_descriptors(int socket) {
 
 }  // namespace
 
-void close_elsewhere(base::UniqueFd descriptor) {
+void close_elsewhere(base::UniqueFd descriptor, PeerName whose) {
   if (!descriptor) return;
   try {
-    closer->add(descriptor);
+    closer->add(descriptor, whose);
   } catch (const std::bad_alloc&) {
     // It is closed here.
   }
@@ -128,13 +171,17 @@ std::size_t closing_elsewhere() {
   return closer->held();
 }
 
+bool may_pass_more(PeerName whose) {
+  return closer->has_room_for(whose);
+}
+
 PassedFd::~PassedFd() {
-  if (fd_ && !is_freed_quickly(fd_.get())) close_elsewhere(std::move(fd_));
+  if (fd_ && !is_freed_quickly(fd_.get())) close_elsewhere(std::move(fd_), whose_);
 }
 
 void LocalSocket::reset() {
   base::UniqueFd socket = std::move(fd_);
-  if (socket && socket.is_ours() && !holds_no_descriptors(socket.get())) close_elsewhere(std::move(socket));
+  if (socket && socket.is_ours() && !holds_no_descriptors(socket.get())) close_elsewhere(std::move(socket), peer_);
 }
 
 }  // namespace anydat::os

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Closing what others have a say in. A descriptor that a peer has passed may be of a socket that lingers, or of a file
 // system whose server answers when it likes: closing it, or the socket that it waits in unread, takes as long as that.
-// So it is left to threads that hold nothing, and that exist only while there is such a descriptor.
+// So it is left to threads that hold nothing, and that exist only while there is such a descriptor. What a process
+// leaves to be closed is counted as its own: neither do others wait behind it, nor are they refused for it.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "os/peer_process.h"
 
 namespace anydat::os {
 
-// From any thread; never waits, unless the system has no room for a thread.
-void close_elsewhere(base::UniqueFd descriptor);
+// What the peer by this name has passed. From any thread; never waits, unless the system has no room for a thread.
+void close_elsewhere(base::UniqueFd descriptor, PeerName whose);
 // How many of this process are not closed yet. A peer decides when they are.
 std::size_t closing_elsewhere();
+// Whether fewer are left of this peer than one may have: the more peers leave some, the fewer each of them.
+bool may_pass_more(PeerName whose);
 
 // A descriptor that a peer has passed.
 class PassedFd {
  public:
   PassedFd() = default;
-  explicit PassedFd(base::UniqueFd fd) : fd_(std::move(fd)) {}
+  PassedFd(base::UniqueFd fd, PeerName whose) : fd_(std::move(fd)), whose_(whose) {}
   PassedFd(PassedFd&& other) noexcept = default;
   PassedFd& operator=(PassedFd&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(whose_, other.whose_);
     return *this;
   }
   ~PassedFd();
@@ -33,27 +38,31 @@ class PassedFd {
 
  private:
   base::UniqueFd fd_;
+  PeerName whose_{};
 };
 
 // A local socket by which a peer may have passed something that nobody has read.
 class LocalSocket {
  public:
   LocalSocket() = default;
-  explicit LocalSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit LocalSocket(base::UniqueFd fd) : fd_(std::move(fd)), peer_(fd_ ? peer_name(fd_.get()) : PeerName{}) {}
   LocalSocket(LocalSocket&& other) noexcept = default;
   LocalSocket& operator=(LocalSocket&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(peer_, other.peer_);
     return *this;
   }
   ~LocalSocket() { reset(); }
 
   int get() const { return fd_.get(); }
+  PeerName peer() const { return peer_; }
   bool is_ours() const { return fd_.is_ours(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
   void reset();
 
  private:
   base::UniqueFd fd_;
+  PeerName peer_{};
 };
 
 }  // namespace anydat::os

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Descriptors that a process of the same user passes along, and that take long to close: nobody waits for that but a
 // thread that does nothing else.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <ostream>
 #include <stdexcept>
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include "hostile_target.h"
+#include "lingering.h"
 #include "raw_peer.h"
 #include "support/dat_fixture.h"
+#include "support/peer_process.h"
 
 namespace anydat::test {
 namespace {
@@ -25,39 +28,9 @@ namespace {
 using shm::GreetingKind;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLingers{20};
 constexpr std::size_t kCount = 3;
 constexpr int kPeers = 4;
-
-// A TCP socket with more to send than its peer takes: whoever closes it last waits for that, or for the time to go by.
-class Lingering {
- public:
-  Lingering() {
-    const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    socket_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::bind(listener.get(), generic, size) != 0 || ::listen(listener.get(), 1) != 0 ||
-        ::getsockname(listener.get(), generic, &size) != 0 || ::connect(socket_.get(), generic, size) != 0) {
-      throw std::runtime_error("no TCP connection");
-    }
-    other_ = Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const linger long_time{1, static_cast<int>(kLingers.count())};
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time);
-    static const std::array<char, 64 << 10> bytes{};
-    while (::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) continue;
-  }
-  int get() const { return socket_.get(); }
-  // Only those it has been passed to have it from now on. They may end to linger when this goes.
-  void give_away() { const Fd gone = std::move(socket_); }
-
- private:
-  Fd socket_;
-  Fd other_;
-};
+constexpr int kMoreThanOneMayHave = 80;
 
 struct Way {
   std::string name;
@@ -132,15 +105,72 @@ TEST_P(LingeringDescriptors, HoldUpNobody) {
     target.resume();
     const auto begun = Clock::now();
     for (int i = 0; i < 20; ++i) well_behaved.pass_message(100);
-    EXPECT_LT(Clock::now() - begun, kLingers / 4);
+    EXPECT_LT(Clock::now() - begun, Lingering::kTime / 4);
     // Nor is anybody else kept out.
     Friend another(wire, target.qualifier(), 2);
     another.pass_message(100);
     another.leave();
-    EXPECT_LT(Clock::now() - begun, kLingers / 2);
+    EXPECT_LT(Clock::now() - begun, Lingering::kTime / 2);
   }
   target.expect_back_to(before);
   well_behaved.leave();
+  target.finish();
+}
+
+// A process that shows what is closed at once: one end of a pair of sockets, as often as it is told to.
+void play_passer(RoleContext& context) {
+  RawPeer peer(context.arguments.at(0));
+  link(peer);
+  context.parent.say("linked");
+  while (context.parent.hear(std::chrono::hours(1)) == "pass") {
+    std::array<int, 2> pair{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) throw std::runtime_error("socketpair");
+    const Fd kept(pair[0]);
+    {
+      const Fd passed(pair[1]);
+      peer.send_bytes(bytes_of(shm::MappingBody{}), {passed.get()});
+    }
+    pollfd closed{kept.get(), POLLIN, 0};
+    if (::poll(&closed, 1, static_cast<int>(patience().count())) != 1) {
+      context.parent.say("it is not closed");
+    } else {
+      context.parent.say(peer.cut(quiet_time()) ? "the link is cut" : "well");
+    }
+  }
+}
+const Role kPasser("passer", play_passer);
+
+// RFC 5042, section 6: who uses up what there is of something uses up his own. The link of the process that passes too
+// many is cut; others' descriptors are closed meanwhile, and they may pass as many as ever.
+TEST(LingeringDescriptorsOfOneProcess, CostOthersNothing) {
+  const Wire& wire = wire_by_name("shm");
+  HostileTarget target(wire);
+  PeerProcess other("passer", wire, {target.service()});
+  ASSERT_EQ(other.channel().hear(), "linked");
+  const HostileTarget::State before = target.state();
+  const auto pass_all = [&](RawPeer& peer, std::deque<Lingering>& kept) {
+    for (int i = 0; i < kMoreThanOneMayHave; ++i) {
+      Lingering& one = kept.emplace_back();
+      if (!peer.send_bytes(bytes_of(shm::MappingBody{}), {one.get()})) return;
+      one.give_away();
+    }
+  };
+  {
+    std::deque<Lingering> lingering;
+    RawPeer peer(target.service());
+    link(peer);
+    pass_all(peer, lingering);
+    EXPECT_TRUE(peer.cut()) << "it may leave as many as it likes";
+    const auto begun = Clock::now();
+    for (int i = 0; i < 10; ++i) {
+      other.channel().say("pass");
+      EXPECT_EQ(other.channel().hear(2 * patience()), "well") << "after " << i;
+    }
+    EXPECT_LT(Clock::now() - begun, Lingering::kTime / 2);
+  }
+  target.expect_back_to(before);
+  other.channel().say("enough");
+  EXPECT_EQ(other.wait_exit(), 0);
   target.finish();
 }
 

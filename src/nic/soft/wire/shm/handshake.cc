@@ -36,7 +36,7 @@ bool send_greeting(const os::LocalSocket& socket, Greeting greeting, std::span<c
 
 enum class Heard : std::uint8_t { nothing_yet, greeting, hangup };
 
-Heard receive_greeting(int socket, Greeting& greeting, PassedDescriptors& descriptors) {
+Heard receive_greeting(const os::LocalSocket& socket, Greeting& greeting, PassedDescriptors& descriptors) {
   const os::Arrived arrived =
       os::receive_with_descriptors(socket, std::as_writable_bytes(std::span(&greeting, 1)), descriptors);
   if (arrived.what == os::Arrival::nothing_yet) return Heard::nothing_yet;
@@ -135,7 +135,7 @@ void Attempt::try_next() {
 void Attempt::ready(std::uint32_t) {
   Greeting greeting;
   PassedDescriptors descriptors;
-  switch (receive_greeting(socket_.get(), greeting, descriptors)) {
+  switch (receive_greeting(socket_, greeting, descriptors)) {
     case Heard::nothing_yet:
       return;
     case Heard::hangup:
@@ -267,7 +267,7 @@ void Welcome::turn_out() {
 void Welcome::ready(std::uint32_t) {
   Greeting greeting;
   PassedDescriptors descriptors;
-  const Heard heard = receive_greeting(socket_.get(), greeting, descriptors);
+  const Heard heard = receive_greeting(socket_, greeting, descriptors);
   if (heard == Heard::nothing_yet) return;
   enter(Stage::talking);
   bool goes_on = false;

@@ -401,7 +401,7 @@ void Link::ready(std::uint32_t) {
   bool rung = false;
   for (int i = 0; i < kDatagramsPerTurn; ++i) {
     std::array<os::PassedFd, 1> fd;
-    const os::Arrived arrived = os::receive_with_descriptors(socket_.get(), datagram, fd);
+    const os::Arrived arrived = os::receive_with_descriptors(socket_, datagram, fd);
     if (arrived.what == os::Arrival::nothing_yet) break;
     if (arrived.what == os::Arrival::hangup) {
       fail(nullptr);
