@@ -28,7 +28,8 @@ inline constexpr std::size_t kReadyPerPass = 64;
 inline constexpr std::size_t kUnheardPerTurn = 64 << 10;
 inline constexpr std::size_t kUnheardOfPeer = 64 << 20;
 inline constexpr std::size_t kUnheardOfStranger = 256 << 10;
-// Such sockets of peers at once; with one more the oldest is reset. Strangers have a share of the descriptors.
+// Such sockets of peers at once; with one more the oldest of the host with the most of them goes. Strangers have a
+// share of the descriptors.
 inline constexpr std::size_t kPartingPeers = 4096;
 
 // Rejections and ends that a local peer has asked for and does not take: it may ask as often as it likes without one

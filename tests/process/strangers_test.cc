@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "lingering.h"
 #include "raw_peer.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
@@ -155,6 +156,25 @@ TEST(Strangers, OfOneAddressDoNotDriveOutThoseOfAnother) {
   EXPECT_TRUE(eventually([&] { return !still_open(strangers[kLimit / 2]); }));
   EXPECT_TRUE(still_open(strangers.back()));
   EXPECT_TRUE(still_open(slow));
+  EXPECT_EQ(server.finish(), 0);
+}
+
+// RFC 5042, section 6: what a process of this host has passed and nobody can close keeps out no other host.
+TEST(Strangers, OfThisHostThatLeaveSomethingBehindDoNotKeepOutThoseOfOthers) {
+  const Wire& wire = wire_by_name("tcp");
+  Server server(wire);
+  ASSERT_EQ(server.ask("limit " + std::to_string(kLimit)), "ok");
+  std::vector<Lingering> lingering(kLimit / 2);
+  for (Lingering& one : lingering) {
+    RawPeer peer(raw_service_name(server.qual()));
+    ASSERT_TRUE(peer.greet(shm::GreetingKind::hello, {one.get()}));
+    one.give_away();
+  }
+  Side side(wire);
+  const Ep ep(side);
+  server.tell("serve 1");
+  connect(side, ep, server.qual());
+  EXPECT_EQ(server.hear(), "served");
   EXPECT_EQ(server.finish(), 0);
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "nic/budget.h"
 #include "support/patience.h"
 
 namespace anydat::nic::soft {
@@ -51,7 +52,7 @@ class StrangersOfAnAdapter : public testing::Test {
   }
   // There is room before long, for one who comes then.
   void let_one_in() {
-    EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(); }));
+    EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(Strangers::By::tcp); }));
     strangers_.one_has_come();
   }
   std::size_t gone() const {
@@ -71,17 +72,17 @@ class StrangersOfAnAdapter : public testing::Test {
 TEST_F(StrangersOfAnAdapter, HaveTheirShareHoweverManyConnectionsEnd) {
   add(kShare - 1, Stage::parting);
   add(kShare - 1, Stage::asking);  // the program owes them the answer
-  EXPECT_TRUE(strangers_.make_room());
+  EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp));
   EXPECT_EQ(gone(), 0u);
   add(1, Stage::asking);
-  EXPECT_FALSE(strangers_.make_room());
+  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
   EXPECT_EQ(gone(), 0u);
 }
 
 // EP-DISC-4: a peer that has just heard of the end has time to take what was sent to it, whoever wants to come in.
 TEST_F(StrangersOfAnAdapter, WaitForEndsThatHaveJustBegunAndTakeThePlaceOfOldOnes) {
   add(kShare + 3, Stage::parting);
-  EXPECT_FALSE(strangers_.make_room());
+  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
   strangers_.one_has_come();  // he has not waited
   EXPECT_EQ(gone(), 0u);
   // Each the place of one, the oldest first.
@@ -98,8 +99,8 @@ TEST_F(StrangersOfAnAdapter, WaitForEndsThatHaveJustBegunAndTakeThePlaceOfOldOne
 // Whoever looks whether anybody has called finds nobody in the end.
 TEST_F(StrangersOfAnAdapter, CostNothingBeforeTheyCome) {
   add(kShare, Stage::parting);
-  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(); }));
-  EXPECT_TRUE(strangers_.make_room());
+  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(Strangers::By::tcp); }));
+  EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp));
   EXPECT_EQ(gone(), 0u);
 }
 
@@ -132,25 +133,47 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfAnEndOfTheHostWithTheMostOfThem) {
 TEST_F(StrangersOfAnAdapter, ShareThePlacesOfEndsWithOtherAdapters) {
   add_to(of_another_, kShare / 2 - 1, Stage::parting);
   add(kShare / 2, Stage::parting);
-  EXPECT_TRUE(strangers_.make_room());
+  EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp));
   add_to(of_another_, 1, Stage::parting);
-  EXPECT_FALSE(strangers_.make_room());
-  EXPECT_FALSE(of_another_.make_room());
+  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
+  EXPECT_FALSE(of_another_.make_room(Strangers::By::tcp));
   let_one_in();
   EXPECT_EQ(gone(), 1u);
   for (std::size_t i = 0; i < kShare / 2 - 1; ++i) EXPECT_FALSE(everybody_[i]->gone()) << "of the other adapter";
+}
+
+// RFC 5042, section 6: who lets ends pile up cuts short his own, not the end of a peer that has long been taking what
+// was sent to it.
+TEST_F(StrangersOfAnAdapter, AreCutShortForEndsOfTheHostThatHasTheMost) {
+  constexpr std::size_t kHonest = 3;
+  for (std::uint8_t i = 1; i <= kHonest; ++i) add(1, Stage::parting, host(i));
+  add(budget::kPartingPeers - kHonest, Stage::parting, host(kHonest + 1));
+  strangers_.one_parts();
+  EXPECT_EQ(gone(), 0u);
+  constexpr std::size_t kMore = 5;
+  for (std::size_t i = 0; i < kMore; ++i) {
+    add(1, Stage::parting, host(kHonest + 1));
+    strangers_.one_parts();
+  }
+  // The oldest of that host; one of the others may happen to have the same number as it, but hardly all.
+  EXPECT_EQ(gone(), kMore);
+  std::size_t of_others = 0;
+  for (std::size_t i = 0; i < kHonest; ++i) of_others += everybody_[i]->gone() ? 1 : 0;
+  EXPECT_LT(of_others, kHonest);
+  EXPECT_TRUE(everybody_[kHonest]->gone());
+  EXPECT_FALSE(everybody_.back()->gone());
 }
 
 // Those of one adapter belong to its own engine, and may last: no other has its callers wait for them.
 TEST_F(StrangersOfAnAdapter, OfWhichFewPartAreLetInHoweverManyPartElsewhere) {
   add_to(of_another_, kShare, Stage::parting);
   add(kShare / 4 - 1, Stage::parting);
-  EXPECT_FALSE(of_another_.make_room());
-  EXPECT_TRUE(strangers_.make_room());
+  EXPECT_FALSE(of_another_.make_room(Strangers::By::tcp));
+  EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp));
   strangers_.one_has_come();
   EXPECT_EQ(gone(), 0u);
   add(1, Stage::parting);
-  EXPECT_FALSE(strangers_.make_room());
+  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
 }
 
 }  // namespace

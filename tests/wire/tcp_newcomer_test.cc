@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A host that calls while many connections have just ended, and their peers do not hang up.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,6 +35,22 @@ class TcpNewcomer : public TcpTest {
     rlimit limit = before_;
     limit.rlim_cur = descriptors;
     ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+
+  // A socket that has called from 127.0.0.`from`.
+  base::UniqueFd called_from(unsigned from) {
+    base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(0x7f000000u | from);
+    sockaddr_in there = here;
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    there.sin_port = htons(static_cast<std::uint16_t>(target.port()));
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0) {
+      throw std::runtime_error("nobody takes the call");
+    }
+    return socket;
   }
 
   static constexpr rlim_t kDescriptors = 320;  // a quarter of them for callers
@@ -70,6 +91,42 @@ TEST_F(TcpNewcomer, IsLetInBesidePeersThatDoNotHangUp) {
   next_request();
   EXPECT_LT(NewcomerClock::now() - start, std::chrono::milliseconds(1500)) << "it has waited until they were over";
   for (const DAT_CR_HANDLE request : asking) require(dat_cr_reject(request), "dat_cr_reject");
+  target.expect_unharmed();
+}
+
+// A request that the program does not answer keeps its descriptor for as long as nobody else needs one, and for
+// seconds. Then one of the host with the most of them goes: its peer is told so, and the program when it accepts
+// (CR-ACC-5). The others are as good as ever.
+TEST_F(TcpNewcomer, IsLetInBesideRequestsThatTheProgramDoesNotAnswer) {
+  std::deque<MpaPeer> peers;
+  std::deque<DAT_CR_HANDLE> asking;
+  const auto ask = [&](unsigned from) {
+    peers.emplace_back(called_from(from));
+    peers.back().greet({});
+    const auto event = wait_event(target.side().requests.get(), 2 * patience());
+    if (!event) return false;
+    EXPECT_EQ(event->event_number, DAT_CONNECTION_REQUEST_EVENT);
+    asking.push_back(event->event_data.cr_arrival_event_data.cr_handle);
+    return true;
+  };
+  ASSERT_TRUE(ask(3));
+  for (rlim_t i = 1; i < kDescriptors / 4; ++i) ASSERT_TRUE(ask(2)) << i;
+  ASSERT_TRUE(ask(4)) << "it is kept out for as long as the program likes";
+  // 127.0.0.3 and 4 are served. Of 127.0.0.2 the first one is not.
+  const auto accept = [&](std::size_t which, DAT_EVENT_NUMBER outcome) {
+    const Ep ep(target.side(), target.srq(), default_srq_ep_attr());
+    require(dat_cr_accept(asking[which], ep.get(), 0, nullptr), "dat_cr_accept");
+    expect_event(target.side().connect.get(), outcome);
+    EXPECT_EQ(peers[which].hear_answer().has_value(), outcome == DAT_CONNECTION_EVENT_ESTABLISHED);
+  };
+  const auto refused = peers[1].hear_answer();
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->frame.rejected);
+  EXPECT_TRUE(peers[1].hung_up());
+  accept(1, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+  accept(0, DAT_CONNECTION_EVENT_ESTABLISHED);
+  accept(asking.size() - 1, DAT_CONNECTION_EVENT_ESTABLISHED);
+  for (std::size_t i = 2; i < asking.size() - 1; ++i) require(dat_cr_reject(asking[i]), "dat_cr_reject");
   target.expect_unharmed();
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Setting a connection up with a host that does not keep to RFC 5044 and RFC 6581: it is turned away, or given up when
 // it does not go on; the program hears of no request, and nobody else notices.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 
 #include <memory>
 #include <vector>
@@ -44,6 +46,28 @@ TEST_F(TcpSetUp, AGoodRequestIsAccepted) {
   EXPECT_EQ(target.expect_message(ep), 5u);
   peer.stop_sending();
   target.expect_end(ep);
+  target.expect_unharmed();
+}
+
+// CR-HO-1: the request is there with the address that it came from, whatever has become of the peer.
+TEST_F(TcpSetUp, ARequestIsHandedOffAsItWasThoughItsPeerHasGone) {
+  const Psp elsewhere(target.side().ia, target.side().requests);
+  MpaPeer peer(target.port());
+  peer.greet({.private_data = hex("'hello'")});
+  const DAT_EVENT request = expect_event(target.side().requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+  peer.reset();
+  require(dat_cr_handoff(request.event_data.cr_arrival_event_data.cr_handle, elsewhere.qualifier()), "dat_cr_handoff");
+  const DAT_EVENT again = expect_event(target.side().requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+  EXPECT_EQ(again.event_data.cr_arrival_event_data.conn_qual, elsewhere.qualifier());
+  const DAT_CR_HANDLE cr = again.event_data.cr_arrival_event_data.cr_handle;
+  DAT_CR_PARAM param{};
+  require(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), "dat_cr_query");
+  ASSERT_TRUE(param.remote_ia_address_ptr);
+  const auto& remote = *reinterpret_cast<const sockaddr_in*>(param.remote_ia_address_ptr);
+  EXPECT_EQ(remote.sin_family, AF_INET);
+  EXPECT_EQ(remote.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+  EXPECT_EQ(param.private_data_size, 5);
+  require(dat_cr_reject(cr), "dat_cr_reject");
   target.expect_unharmed();
 }
 

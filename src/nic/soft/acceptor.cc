@@ -44,12 +44,15 @@ base::UniqueFd accept_from(int socket, Address& source) {
   return caller;
 }
 
+bool is_local(int socket) {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  return getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
 // Nobody can call any longer. What local callers have brought may take long to close, which is not for the kernel to do
 // when it closes the listening socket; those of TCP get a reset from it then.
 void drop_local_callers(int socket) {
-  int domain = 0;
-  socklen_t size = sizeof domain;
-  if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX) return;
   Address nobody;
   while (const os::LocalSocket caller{accept_from(socket, nobody)}) {
   }
@@ -61,6 +64,7 @@ Acceptor::Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, 
     : engine_(engine),
       strangers_(strangers),
       socket_(std::move(socket)),
+      way_(is_local(socket_.get()) ? Strangers::By::local_socket : Strangers::By::tcp),
       taker_(std::move(taker)),
       pause_timer_([this] { resume(); }) {
   keep_spare();
@@ -78,7 +82,7 @@ void Acceptor::stop() {
   engine_.unwatch(socket_.get(), *this);
   if (!socket_.is_ours()) return;
   shutdown(socket_.get(), SHUT_RD);
-  drop_local_callers(socket_.get());
+  if (way_ == Strangers::By::local_socket) drop_local_callers(socket_.get());
 }
 
 void Acceptor::take_all_and_stop() {
@@ -113,7 +117,7 @@ Acceptor::Outcome Acceptor::turn_away() {
 }
 
 Acceptor::Outcome Acceptor::accept_one(bool room_or_not) {
-  if (!strangers_.make_room() && !room_or_not) return Outcome::no_room;
+  if (!strangers_.make_room(way_) && !room_or_not) return Outcome::no_room;
   Address source;
   base::UniqueFd caller = accept_from(socket_.get(), source);
   if (caller) {

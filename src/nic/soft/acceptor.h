@@ -43,6 +43,7 @@ class Acceptor final : public FdHandler {
   Engine& engine_;
   Strangers& strangers_;
   base::UniqueFd socket_;
+  const Strangers::By way_;
   base::UniqueFd spare_;
   const Taker taker_;
   bool listens_ = false;

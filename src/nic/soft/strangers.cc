@@ -10,6 +10,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "nic/budget.h"
 #include "os/slow_close.h"
 
 namespace anydat::nic::soft {
@@ -23,6 +24,8 @@ constexpr std::size_t kShareMax = 4096;
 // An honest peer says what it wants with its first segments, and closes as soon as it is refused.
 constexpr base::Nanoseconds kTimeToTalk = base::kNsPerSecond;
 constexpr base::Nanoseconds kTimeToLeave = 100'000'000;
+// The program may take its time with the answer, but an honest one does not leave so many without.
+constexpr base::Nanoseconds kTimeToAnswer = 5 * base::kNsPerSecond;
 // And as soon as it hears that its connection is over, unless it still has to read what came before.
 constexpr base::Nanoseconds kTimeToPart = base::kNsPerSecond;
 // Of the share of those that were connections, that each adapter has whatever others have.
@@ -118,11 +121,14 @@ Stranger* Strangers::of_busiest_source(Stranger::Stage stage, base::Nanoseconds 
   return found;
 }
 
-bool Strangers::make_room() {
+bool Strangers::make_room(By way) {
   using Stage = Stranger::Stage;
   const std::size_t share = Strangers::share();
-  // What strangers have left behind is still theirs.
-  const auto count = [] { return in_process.strangers.load(std::memory_order_relaxed) + os::closing_elsewhere(); };
+  const std::size_t left_behind_max = share / 2;
+  if (way == By::local_socket && os::closing_elsewhere() >= left_behind_max) return false;
+  const auto count = [left_behind_max] {
+    return in_process.strangers.load(std::memory_order_relaxed) + std::min(os::closing_elsewhere(), left_behind_max);
+  };
   for (std::size_t before = count(); before >= share;) {
     if (!warned_) {
       base::log(base::LogLevel::warn,
@@ -135,9 +141,9 @@ bool Strangers::make_room() {
     Stranger* victim = of_busiest_source(Stage::silent, now);
     if (!victim) victim = of_busiest_source(Stage::leaving, now - kTimeToLeave);
     if (!victim) victim = of_busiest_source(Stage::talking, now - kTimeToTalk);
+    if (!victim) victim = of_busiest_source(Stage::asking, now - kTimeToAnswer);
     if (!victim) return false;
-    victim->turn_out();
-    victim->leave();
+    turn_out(*victim);
     // Who leaves something behind makes no room by going, and others would not either.
     const std::size_t after = count();
     if (after >= before) return false;
@@ -164,9 +170,18 @@ bool Strangers::one_has_come() {
   if (!too_many_part()) return false;
   Stranger* const victim = may_be_cut_short();
   if (!victim) return false;
-  victim->turn_out();
-  victim->leave();
+  turn_out(*victim);
   return true;
+}
+
+void Strangers::one_parts() {
+  if (at(Stranger::Stage::parting).size() <= budget::kPartingPeers) return;
+  turn_out(*of_busiest_source(Stranger::Stage::parting, base::now_ns()));
+}
+
+void Strangers::turn_out(Stranger& victim) {
+  victim.turn_out();
+  victim.leave();
 }
 
 }  // namespace anydat::nic::soft

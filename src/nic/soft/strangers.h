@@ -53,12 +53,15 @@ class Stranger {
 // is left to the program and to its connections. The share is one for all adapters of the process.
 //
 // For a newcomer beyond the share somebody has to go: of the sources with the most sockets, who has sent nothing and
-// has been there longest; then who has not come to an end for long. An address that calls again and again so drives out
-// itself, and nobody else.
+// has been there longest; then who has not come to an end for long; then whose answer the program has owed for longer
+// still. An address that calls again and again so drives out itself, and nobody else. What local peers have left behind
+// (os/slow_close.h) counts as theirs, up to half of the share: with more of it no local peer is let in. The other half
+// is for those who come over TCP, who can leave nothing.
 //
 // Those that were connections have as much again, which is one for all adapters, too: their peers decide how long they
 // take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of his
-// adapter, of the source with the most of them, unless that adapter has few. With the engine held.
+// adapter, of the source with the most of them, unless that adapter has few. And there is a bound to how many an
+// adapter has, whoever comes. With the engine held.
 class Strangers {
  public:
   Strangers();
@@ -66,10 +69,14 @@ class Strangers {
   Strangers(const Strangers&) = delete;
   Strangers& operator=(const Strangers&) = delete;
 
+  // How somebody comes: what is passed over a local socket may be left to be closed.
+  enum class By : std::uint8_t { local_socket, tcp };
   // Sees to it that there is room for one more. False: there is none at the moment, and nobody can be turned out.
-  bool make_room();
+  bool make_room(By way);
   // Somebody has come, after that. True: in the place of another.
   bool one_has_come();
+  // So has one more end, and counts already: if they are too many, another is cut short.
+  void one_parts();
 
  private:
   friend class Stranger;
@@ -85,6 +92,7 @@ class Strangers {
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
   Counts& counts(Stranger::Stage stage) { return stage == Stranger::Stage::parting ? partings_of_ : strangers_of_; }
   std::uint16_t number_of(const Address& source) const;
+  void turn_out(Stranger& victim);
   Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before);
 
   std::uint64_t secret_ = 0;

@@ -152,6 +152,21 @@ TcpRequest::TcpRequest(Fabric& fabric, base::UniqueFd socket, const Address& sou
   if (!ends_of(socket_.get(), local_, remote_)) socket_.reset();  // it has gone already
 }
 
+// The peer may have gone meanwhile: then nobody can be asked who it was (CR-HO-1).
+TcpRequest::TcpRequest(TcpRequest& handed_off, ConnQual to)
+    : Stranger(handed_off.fabric_.adapter().strangers(), handed_off.remote_, Stage::asking),
+      fabric_(handed_off.fabric_),
+      socket_(std::move(handed_off.socket_)),
+      qual_(to),
+      asked_(handed_off.asked_),
+      local_(handed_off.local_),
+      remote_(handed_off.remote_),
+      data_(handed_off.data_),
+      data_bytes_(handed_off.data_bytes_) {
+  handed_off.leave();
+  if (!socket_) leave();
+}
+
 TcpRequest::~TcpRequest() {
   if (socket_) refuse();
 }
@@ -165,6 +180,12 @@ void TcpRequest::turn_away(std::span<const std::byte> private_data) {
   send_rejection(socket_.get(), asked_, private_data);
   leave();
   fabric_.part(std::move(socket_), Transmitter(fabric_.chunks()), Stranger::Stage::leaving, remote_);
+}
+
+// The program learns it when it accepts: the peer has gone (CR-ACC-5).
+void TcpRequest::turn_out() {
+  if (socket_) send_rejection(socket_.get(), asked_, write_refusal({Refusal::Why::nobody_listens, 0}));
+  socket_.reset();
 }
 
 void TcpRequest::reject(std::span<const std::byte> private_data) {
@@ -181,10 +202,7 @@ void TcpRequest::say_here() {
 
 Status TcpRequest::hand_off(ConnQual qual) {
   if (ListenerEvents* to = fabric_.listener(qual)) {
-    StartUp asked = asked_;
-    asked.private_data = private_data();
-    leave();
-    fabric_.deliver(std::make_unique<TcpRequest>(fabric_, std::move(socket_), remote_, qual, asked), *to);
+    fabric_.deliver(std::make_unique<TcpRequest>(*this, qual), *to);
     return Status::ok;
   }
   // Another process, or another instance of the adapter: the active side asks there itself, once it is known that

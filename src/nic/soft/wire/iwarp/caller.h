@@ -47,6 +47,7 @@ class Caller final : public FdHandler, public Stranger {
 class TcpRequest final : public ConnectionRequest, public Stranger {
  public:
   TcpRequest(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual, const StartUp& asked);
+  TcpRequest(TcpRequest& handed_off, ConnQual to);  // takes its place
   ~TcpRequest() override;
   bool complete() const { return static_cast<bool>(socket_); }
 
@@ -59,7 +60,7 @@ class TcpRequest final : public ConnectionRequest, public Stranger {
   Status hand_off(ConnQual qual) override;
   void refuse();
   void say_here();  // to somebody who has only asked whose the port is
-  void turn_out() override { socket_.reset(); }
+  void turn_out() override;
 
  private:
   void answer(const StartUp& frame);

@@ -333,7 +333,9 @@ void Fabric::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
 
 void Fabric::part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source) {
   try {
-    partings_.add(std::make_unique<Farewell>(*this, std::move(socket), std::move(rest), stage, source));
+    auto farewell = std::make_unique<Farewell>(*this, std::move(socket), std::move(rest), stage, source);
+    if (stage == Stranger::Stage::parting) adapter_.strangers().one_parts();
+    partings_.add(std::move(farewell));
   } catch (const std::bad_alloc&) {
     // The peer finds the connection cut.
   }

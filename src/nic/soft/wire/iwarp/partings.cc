@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "nic/budget.h"
 #include "os/uncancelled.h"
 
 namespace anydat::nic::soft::iwarp {
 
 void Partings::add(std::unique_ptr<Farewell> farewell) {
-  if (peers_.size() >= budget::kPartingPeers) (*peers_.begin())->cut();
   of(farewell->stage()).add(std::move(farewell)).begin();
 }
 

@@ -6,8 +6,8 @@
 
 namespace anydat::nic::soft::iwarp {
 
-// All farewells of an adapter. There is a bound to how many there are of connections, and a share of the descriptors
-// for them, and one for all strangers (Strangers). With the engine held.
+// All farewells of an adapter. How many there may be, of connections and of strangers, is for Strangers to say. With
+// the engine held.
 class Partings {
  public:
   void add(std::unique_ptr<Farewell> farewell);  // may throw std::bad_alloc
