@@ -94,9 +94,11 @@ std::optional<Backing> find_allocation(std::uint64_t address, std::uint64_t leng
   const auto& [start, allocation] = *--after;
   if (address - start >= allocation.bytes || length > allocation.bytes - (address - start)) return std::nullopt;
   const int ours = allocation.fd.get();
+  // The program may have closed it, and opened a file of its own by that number. That one is not duplicated: closing
+  // the copy would give up all record locks (POSIX) that the process has on it.
+  if (!is_file(ours, allocation.device, allocation.inode)) return std::nullopt;
   base::UniqueFd fd = base::UniqueFd::of([ours] { return fcntl(ours, F_DUPFD_CLOEXEC, 0); });
-  // The program may have closed it, and opened a file of its own by that number.
-  if (!fd || !is_file(fd.get(), allocation.device, allocation.inode)) return std::nullopt;
+  if (!fd) return std::nullopt;
   return Backing{std::move(fd), address - start, allocation.device, allocation.inode};
 }
 

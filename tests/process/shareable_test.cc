@@ -13,11 +13,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/dat_fixture.h"
@@ -43,6 +46,7 @@ std::byte* make_memory(const std::string& kind) {
   if (kind == "heap") return new std::byte[kBytes + kOffset]{};
   if (kind == "sealed") return sealed_memory(F_SEAL_SHRINK);
   if (kind == "unsealed") return sealed_memory(F_SEAL_GROW);
+  // "library", and "lost", whose descriptor the program has closed.
   void* memory = nullptr;
   require(anydat_alloc_shareable(kBytes + kOffset, &memory), "anydat_alloc_shareable");
   return static_cast<std::byte*>(memory);
@@ -58,9 +62,24 @@ std::byte pattern(std::size_t i, int seed) {
   return static_cast<std::byte>(i * 7 + i / 251 + static_cast<std::size_t>(seed));
 }
 
-// For as long as the process lives, or closes any descriptor of the file.
-void lock_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+// The number of the library's descriptor of memory that it has allocated.
+int number_of_allocation() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string file = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (file.find("anydat-memory") != std::string::npos) return std::stoi(entry.path().filename().string());
+  }
+  throw std::runtime_error("the library has no such descriptor");
+}
+
+// For as long as the process lives, or closes any descriptor of the file. By that number, whatever it was, if it is
+// one.
+void lock_file(const std::string& path, int number = -1) {
+  int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd >= 0 && number >= 0) {
+    const int low = std::exchange(fd, ::dup3(fd, number, O_CLOEXEC));
+    ::close(low);
+  }
   struct flock lock {};
   lock.l_type = F_WRLCK;
   if (fd < 0 || ::fcntl(fd, F_SETLK, &lock) != 0) throw std::runtime_error("no lock");
@@ -69,9 +88,12 @@ void lock_file(const std::string& path) {
 // Arguments: the kind of memory, the privileges, and perhaps a file to be locked. Offers a region to one client, and
 // looks at it when told to.
 void offer_region(RoleContext& context) {
-  if (context.arguments.size() > 2) lock_file(context.arguments.at(2));
+  const std::string& kind = context.arguments.at(0);
   Side side(context.wire);
-  const std::span<std::byte> memory(make_memory(context.arguments.at(0)) + kOffset, kBytes);
+  const std::span<std::byte> memory(make_memory(kind) + kOffset, kBytes);
+  if (context.arguments.size() > 2) {
+    lock_file(context.arguments.at(2), kind == "lost" ? number_of_allocation() : -1);
+  }
   const auto rights = static_cast<DAT_MEM_PRIV_FLAGS>(std::stoul(context.arguments.at(1)));
   Lmr region(side.ia, side.pz, memory, rights);
   const Ep ep(side);
@@ -257,12 +279,12 @@ TEST_P(Shareable, ASealedFileIsMappedWhenTheMainThreadHasEnded) {
 }
 
 // A process that closes any descriptor of a file loses its record locks on it: a provider that looks for the file
-// behind a region must not.
+// behind a region must not. A number at which it had a file of its own may be the program's by now.
 TEST_P(Shareable, RecordLocksOfTheProgramStayWhereTheyAre) {
   std::string path = testing::TempDir() + "anydat-lock-XXXXXX";
   const int fd = ::mkstemp(path.data());
   ASSERT_GE(fd, 0);
-  for (const char* kind : {"sealed", "unsealed"}) {
+  for (const std::string kind : {"sealed", "unsealed", "library", "lost"}) {
     SCOPED_TRACE(kind);
     ep_ = Ep(side_, large_rdma());
     start(kind, DAT_MEM_PRIV_ALL_FLAG, path);
@@ -270,7 +292,7 @@ TEST_P(Shareable, RecordLocksOfTheProgramStayWhereTheyAre) {
     for (int i = 0; i < 20; ++i) ASSERT_EQ(write_to_the_end(8), DAT_DTO_SUCCESS);
     // What is done about the region is done by the time that this is answered, or soon.
     EXPECT_EQ(ask("1"), "no");
-    if (maps() && kind == std::string("sealed")) {
+    if (maps() && (kind == "sealed" || kind == "library")) {
       EXPECT_TRUE(becomes_mapped());
     }
     struct flock lock {};
