@@ -20,7 +20,8 @@ using Stage = Stranger::Stage;
 
 class Someone final : public Stranger {
  public:
-  Someone(Strangers& all, const Address& source, Stage stage) : Stranger(all, source, stage) {}
+  template <typename Source>
+  Someone(Strangers& all, const Source& source, Stage stage) : Stranger(all, source, stage) {}
   void turn_out() override { gone_ = true; }
   bool gone() const { return gone_; }
 
@@ -50,6 +51,8 @@ class StrangersOfAnAdapter : public testing::Test {
   void add_to(Strangers& all, std::size_t count, Stage stage, const Address& source = {}) {
     while (count-- > 0) everybody_.push_back(std::make_unique<Someone>(all, source, stage));
   }
+  template <typename Source>
+  void expect_soon_let_in(const Source& slow, const Source& busy, Strangers::By way);
   // There is room before long, for one who comes then.
   void let_one_in() {
     EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(Strangers::By::tcp); }));
@@ -94,6 +97,65 @@ TEST_F(StrangersOfAnAdapter, WaitForEndsThatHaveJustBegunAndTakeThePlaceOfOldOne
   // Now there is room, and nobody need go for it.
   let_one_in();
   EXPECT_EQ(gone(), 4u);
+}
+
+// RFC 5042, section 6: who says a part of what it wants on very many sockets has the others wait for none of them long,
+// and loses its own: a host, or a process of this one.
+template <typename Source>
+void StrangersOfAnAdapter::expect_soon_let_in(const Source& slow, const Source& busy, Strangers::By way) {
+  everybody_.push_back(std::make_unique<Someone>(strangers_, slow, Stage::talking));
+  for (std::size_t i = 1; i < (way == Strangers::By::tcp ? kShare : kShare / 2); ++i) {
+    everybody_.push_back(std::make_unique<Someone>(strangers_, busy, Stage::talking));
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(way); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
+  EXPECT_EQ(gone(), 1u);
+}
+
+TEST_F(StrangersOfAnAdapter, WithoutAnEndAreTurnedOutSoonWhereTheyAreManyOfOneHost) {
+  std::size_t others = 0;
+  for (std::uint8_t i = 0; i < 3; ++i) {  // two hosts may happen to have the same number, but hardly each time
+    expect_soon_let_in(host(2), host(static_cast<std::uint8_t>(10 + i)), Strangers::By::tcp);
+    others += everybody_.front()->gone() ? 1 : 0;
+    everybody_.clear();
+  }
+  EXPECT_LT(others, 3u);
+}
+
+TEST_F(StrangersOfAnAdapter, WithoutAnEndAreTurnedOutSoonWhereTheyAreManyOfOneProcess) {
+  std::size_t others = 0;
+  for (os::PeerName i = 0; i < 3; ++i) {
+    expect_soon_let_in(os::PeerName{1000}, os::PeerName{2000} + i, Strangers::By::local_socket);
+    others += everybody_.front()->gone() ? 1 : 0;
+    everybody_.clear();
+  }
+  EXPECT_LT(others, 3u);
+}
+
+// RFC 5042, section 6: however many local processes begin a greeting, hosts that call over TCP have half of the share;
+// and nobody who has come the other way goes for them.
+TEST_F(StrangersOfAnAdapter, OfThisHostHaveHalfOfTheShare) {
+  for (std::size_t i = 0; i < kShare / 2; ++i) {
+    everybody_.push_back(std::make_unique<Someone>(strangers_, os::PeerName{1000 + i}, Stage::talking));
+  }
+  EXPECT_FALSE(strangers_.make_room(Strangers::By::local_socket));
+  for (std::size_t i = 0; i < kShare / 2; ++i) {
+    EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp)) << i;
+    add(1, Stage::talking, host(static_cast<std::uint8_t>(i)));
+  }
+  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
+  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(Strangers::By::local_socket); }));
+  EXPECT_EQ(gone(), 1u);
+  EXPECT_TRUE(everybody_.front()->gone());
+}
+
+// Others have the time that a slow network takes.
+TEST_F(StrangersOfAnAdapter, WithoutAnEndAreWaitedForWhereTheyAreFewOfEachHost) {
+  for (std::uint8_t i = 0; i < kShare; ++i) add(1, Stage::talking, host(i));
+  const auto begun = std::chrono::steady_clock::now();
+  let_one_in();
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
 }
 
 // Whoever looks whether anybody has called finds nobody in the end.

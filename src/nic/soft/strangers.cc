@@ -23,6 +23,10 @@ constexpr std::size_t kShareMin = 4;
 constexpr std::size_t kShareMax = 4096;
 // An honest peer says what it wants with its first segments, and closes as soon as it is refused.
 constexpr base::Nanoseconds kTimeToTalk = base::kNsPerSecond;
+// Where a source has so large a part of the share its sockets have less, or all that wait behind them to be accepted
+// would have to wait for as many seconds.
+constexpr std::size_t kPartOfSource = 4;
+constexpr base::Nanoseconds kTimeToTalkOfMany = 100'000'000;
 constexpr base::Nanoseconds kTimeToLeave = 100'000'000;
 // The program may take its time with the answer, but an honest one does not leave so many without.
 constexpr base::Nanoseconds kTimeToAnswer = 5 * base::kNsPerSecond;
@@ -31,22 +35,46 @@ constexpr base::Nanoseconds kTimeToPart = base::kNsPerSecond;
 // Of the share of those that were connections, that each adapter has whatever others have.
 constexpr std::size_t kPartOfAdapter = 4;
 
-// Of the whole process: those that are no connection yet, or never were one, and those that were.
+// Of the whole process: those that are no connection yet, or never were one, by either way, and those that were.
 struct InProcess {
-  std::atomic<std::size_t> strangers{0};
+  std::atomic<std::size_t> local{0};
+  std::atomic<std::size_t> by_tcp{0};
   std::atomic<std::size_t> partings{0};
 };
 constinit InProcess in_process;
 // The child of a fork holds nothing of what was counted.
 constinit base::AfterFork forget_all(
     [](void* counts) {
-      static_cast<InProcess*>(counts)->strangers.store(0);
+      static_cast<InProcess*>(counts)->local.store(0);
+      static_cast<InProcess*>(counts)->by_tcp.store(0);
       static_cast<InProcess*>(counts)->partings.store(0);
     },
     &in_process);
 
-std::atomic<std::size_t>& all_of(Stranger::Stage stage) {
-  return stage == Stranger::Stage::parting ? in_process.partings : in_process.strangers;
+std::atomic<std::size_t>& all_of(Stranger::Stage stage, Stranger::By way) {
+  if (stage == Stranger::Stage::parting) return in_process.partings;
+  return way == Stranger::By::tcp ? in_process.by_tcp : in_process.local;
+}
+
+// Of the share, where somebody comes so: half of it is there for local peers, and what they leave of it for others.
+std::size_t taken(Stranger::By way, std::size_t half) {
+  const std::size_t local = in_process.local.load(std::memory_order_relaxed) + os::closing_elsewhere();
+  if (way == Stranger::By::local_socket) return local;
+  return in_process.by_tcp.load(std::memory_order_relaxed) + std::min(local, half);
+}
+
+// So that it is no address's, which has 32 bits in its lower half or a network's prefix.
+constexpr std::uint64_t kOfThisHost = std::uint64_t{0xff} << 48;
+
+// A host chooses freely among the 2^64 addresses of its IPv6 network: that network is one source.
+std::uint64_t name_of(const Address& source) {
+  std::uint64_t name = 0;
+  if (source.generic.sa_family == AF_INET) {
+    name = source.v4.sin_addr.s_addr;
+  } else if (source.generic.sa_family == AF_INET6) {
+    std::memcpy(&name, &source.v6.sin6_addr, sizeof name);
+  }
+  return name;
 }
 
 }  // namespace
@@ -54,10 +82,16 @@ std::atomic<std::size_t>& all_of(Stranger::Stage stage) {
 // ---- one of them
 
 Stranger::Stranger(Strangers& all, const Address& source, Stage stage)
-    : all_(all), source_(all.number_of(source)), stage_(stage), since_(base::now_ns()) {
+    : Stranger(all, Source{By::tcp, name_of(source)}, stage) {}
+
+Stranger::Stranger(Strangers& all, os::PeerName source, Stage stage)
+    : Stranger(all, Source{By::local_socket, source ^ kOfThisHost}, stage) {}
+
+Stranger::Stranger(Strangers& all, Source source, Stage stage)
+    : all_(all), way_(source.way), source_(all.number_of(source.name)), stage_(stage), since_(base::now_ns()) {
   all_.at(stage_).push_back(*this);
   ++all_.counts(stage_)[source_];
-  all_of(stage_).fetch_add(1, std::memory_order_relaxed);
+  all_of(stage_, way_).fetch_add(1, std::memory_order_relaxed);
 }
 
 Stranger::~Stranger() {
@@ -78,7 +112,7 @@ void Stranger::leave() {
   all_.at(stage_).remove(*this);
   --all_.counts(stage_)[source_];
   // A child that has started anew may see objects of its parent end.
-  std::atomic<std::size_t>& all = all_of(stage_);
+  std::atomic<std::size_t>& all = all_of(stage_, way_);
   std::size_t count = all.load(std::memory_order_relaxed);
   while (count > 0 && !all.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
   }
@@ -97,55 +131,52 @@ std::size_t Strangers::share() {
   return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / kPart, kShareMin, kShareMax));
 }
 
-// A host chooses freely among the 2^64 addresses of its IPv6 network: that network is one source.
-std::uint16_t Strangers::number_of(const Address& source) const {
-  std::uint64_t name = 0;
-  if (source.generic.sa_family == AF_INET) {
-    name = source.v4.sin_addr.s_addr;
-  } else if (source.generic.sa_family == AF_INET6) {
-    std::memcpy(&name, &source.v6.sin6_addr, sizeof name);
-  }
+std::uint16_t Strangers::number_of(std::uint64_t name) const {
   name = (name ^ secret_) * 0x9e3779b97f4a7c15u;
   name ^= name >> 29;
   name = (name ^ secret_ >> 7) * 0xbf58476d1ce4e5b9u;
   return static_cast<std::uint16_t>(name >> 54);
 }
 
-Stranger* Strangers::of_busiest_source(Stranger::Stage stage, base::Nanoseconds before) {
+Stranger* Strangers::of_busiest_source(Stranger::Stage stage, base::Nanoseconds before, By way) {
   const List& list = at(stage);
   const Counts& count_of = counts(stage);
   Stranger* found = nullptr;
   for (Stranger* one = list.front(); one && one->since_ <= before; one = list.after(*one)) {
+    if (one->way_ != way) continue;
     if (!found || count_of[one->source_] > count_of[found->source_]) found = one;
   }
   return found;
 }
 
-bool Strangers::make_room(By way) {
+// Null: nobody at the moment. A source with more than `many` has less time.
+Stranger* Strangers::who_has_to_go(By way, std::size_t many) {
   using Stage = Stranger::Stage;
+  const base::Nanoseconds now = base::now_ns();
+  if (Stranger* const one = of_busiest_source(Stage::silent, now, way)) return one;
+  if (Stranger* const one = of_busiest_source(Stage::leaving, now - kTimeToLeave, way)) return one;
+  Stranger* const of_many = of_busiest_source(Stage::talking, now - kTimeToTalkOfMany, way);
+  if (of_many && counts(Stage::talking)[of_many->source_] > many) return of_many;
+  if (Stranger* const one = of_busiest_source(Stage::talking, now - kTimeToTalk, way)) return one;
+  return of_busiest_source(Stage::asking, now - kTimeToAnswer, way);
+}
+
+bool Strangers::make_room(By way) {
   const std::size_t share = Strangers::share();
-  const std::size_t left_behind_max = share / 2;
-  if (way == By::local_socket && os::closing_elsewhere() >= left_behind_max) return false;
-  const auto count = [left_behind_max] {
-    return in_process.strangers.load(std::memory_order_relaxed) + std::min(os::closing_elsewhere(), left_behind_max);
-  };
-  for (std::size_t before = count(); before >= share;) {
+  const std::size_t limit = way == By::tcp ? share : share / 2;
+  for (std::size_t before = taken(way, share / 2); before >= limit;) {
     if (!warned_) {
       base::log(base::LogLevel::warn,
-                "{} sockets are open to callers that are not connected, a quarter of RLIMIT_NOFILE: the longest silent "
-                "ones are closed",
-                share);
+                "{} sockets are open to callers that are not connected, of a quarter of RLIMIT_NOFILE: the longest "
+                "silent ones are closed",
+                before);
       warned_ = true;
     }
-    const base::Nanoseconds now = base::now_ns();
-    Stranger* victim = of_busiest_source(Stage::silent, now);
-    if (!victim) victim = of_busiest_source(Stage::leaving, now - kTimeToLeave);
-    if (!victim) victim = of_busiest_source(Stage::talking, now - kTimeToTalk);
-    if (!victim) victim = of_busiest_source(Stage::asking, now - kTimeToAnswer);
+    Stranger* const victim = who_has_to_go(way, share / kPartOfSource);
     if (!victim) return false;
     turn_out(*victim);
     // Who leaves something behind makes no room by going, and others would not either.
-    const std::size_t after = count();
+    const std::size_t after = taken(way, share / 2);
     if (after >= before) return false;
     before = after;
   }

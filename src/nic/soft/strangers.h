@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "nic/types.h"
+#include "os/peer_process.h"
 
 namespace anydat::nic::soft {
 
@@ -25,8 +26,12 @@ class Stranger {
     parting,  // was a connection, and its last words are on their way
   };
 
-  // `source`: the host at the other end; nothing for this host's own.
+  // How it has come. What is passed over a local socket may be left to be closed.
+  enum class By : std::uint8_t { local_socket, tcp };
+
+  // `source`: the host at the other end, or, by a local socket, the process of this one (os/peer_process.h).
   Stranger(Strangers& all, const Address& source, Stage stage);
+  Stranger(Strangers& all, os::PeerName source, Stage stage);
   virtual ~Stranger();
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
@@ -41,7 +46,14 @@ class Stranger {
 
  private:
   friend class Strangers;
+  struct Source {
+    By way;
+    std::uint64_t name;
+  };
+  Stranger(Strangers& all, Source source, Stage stage);
+
   Strangers& all_;
+  const By way_;
   const std::uint16_t source_;
   Stage stage_;
   bool counted_ = true;
@@ -53,10 +65,10 @@ class Stranger {
 // is left to the program and to its connections. The share is one for all adapters of the process.
 //
 // For a newcomer beyond the share somebody has to go: of the sources with the most sockets, who has sent nothing and
-// has been there longest; then who has not come to an end for long; then whose answer the program has owed for longer
-// still. An address that calls again and again so drives out itself, and nobody else. What local peers have left behind
-// (os/slow_close.h) counts as theirs, up to half of the share: with more of it no local peer is let in. The other half
-// is for those who come over TCP, who can leave nothing.
+// has been there longest; then who has not come to an end for long, and sooner if its source has many; then whose
+// answer the program has owed for longer still. An address that calls again and again so drives out itself, and nobody
+// else. Local peers have half of the share at most, with what they have left behind (os/slow_close.h): those who come
+// over TCP always find the other half, and are turned out for their like only.
 //
 // Those that were connections have as much again, which is one for all adapters, too: their peers decide how long they
 // take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of his
@@ -69,8 +81,8 @@ class Strangers {
   Strangers(const Strangers&) = delete;
   Strangers& operator=(const Strangers&) = delete;
 
-  // How somebody comes: what is passed over a local socket may be left to be closed.
-  enum class By : std::uint8_t { local_socket, tcp };
+  using By = Stranger::By;
+
   // Sees to it that there is room for one more. False: there is none at the moment, and nobody can be turned out.
   bool make_room(By way);
   // Somebody has come, after that. True: in the place of another.
@@ -91,9 +103,10 @@ class Strangers {
   Stranger* may_be_cut_short();
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
   Counts& counts(Stranger::Stage stage) { return stage == Stranger::Stage::parting ? partings_of_ : strangers_of_; }
-  std::uint16_t number_of(const Address& source) const;
+  std::uint16_t number_of(std::uint64_t source) const;
   void turn_out(Stranger& victim);
-  Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before);
+  Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before, By way = By::tcp);
+  Stranger* who_has_to_go(By way, std::size_t many);
 
   std::uint64_t secret_ = 0;
   std::array<List, kStages> stages_;

@@ -240,7 +240,7 @@ void Attempt::give_up() {
 // ---- the listening side
 
 Welcome::Welcome(Fabric& fabric, os::LocalSocket socket)
-    : Stranger(fabric.adapter().strangers(), {}, Stage::silent),
+    : Stranger(fabric.adapter().strangers(), socket.peer(), Stage::silent),
       fabric_(fabric),
       socket_(std::move(socket)),
       patience_([this] { fabric_.finished(*this); }) {}
