@@ -23,4 +23,7 @@ struct WorkId {
   }
 };
 
+// Said with a Send whose sender asks for attention, as immediate data: completions do not tell of it otherwise.
+inline constexpr std::uint32_t kSolicited = 0x64617421;
+
 }  // namespace anydat::nic::verbs
