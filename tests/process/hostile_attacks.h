@@ -25,6 +25,7 @@ std::ostream& operator<<(std::ostream& out, const Attack& attack);
 const std::vector<Attack>& attacks_on_greetings();    // before there is a link
 const std::vector<Attack>& attacks_on_descriptors();  // segments that are none
 const std::vector<Attack>& attacks_on_links();        // cells, rings and bells
+const std::vector<Attack>& attacks_on_memory();       // RDMA, and long messages
 
 // Connects by hand, is given leave to write into the target's memory, and says that it is just doing so. Nothing if the
 // target prefers another way to take large messages.
