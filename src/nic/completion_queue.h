@@ -92,7 +92,7 @@ class EventRing {
   std::uint64_t most_queued() const { return most_.load(std::memory_order_relaxed); }
 
   // Requires: not full.
-  void append(const QueuedEvent& event) {
+  [[gnu::always_inline]] void append(const QueuedEvent& event) {
     const std::uint64_t tail = this->tail();
     ring_[tail & mask_] = event;
     appended(tail + 1);
@@ -161,7 +161,7 @@ class CompletionQueue {
   bool push(const Completion& completion) { return push({&completion, 1}) == 1; }
 
   // The short way of completions. False: none of them has been added, and push() shall have them.
-  bool push_quietly(const QueuedEvent& event) {
+  [[gnu::always_inline]] bool push_quietly(const QueuedEvent& event) {
     base::Guard guard(lock_);
     if (watched_.load(std::memory_order_relaxed) || ring_.full()) [[unlikely]]
       return false;

@@ -84,6 +84,18 @@ TEST_F(RingTest, PeekingTakesNothing) {
   EXPECT_TRUE(reader.empty());
 }
 
+TEST_F(RingTest, TellsWhetherAMessageIsTheLast) {
+  CellView view{};
+  ASSERT_TRUE(write(1, kInlineBytesMax));
+  ASSERT_EQ(reader.peek(view), ReadResult::message);
+  EXPECT_TRUE(reader.is_last(view));
+  ASSERT_TRUE(write(2, 10));
+  EXPECT_FALSE(reader.is_last(view));
+  reader.take(view);
+  ASSERT_EQ(reader.peek(view), ReadResult::message);
+  EXPECT_TRUE(reader.is_last(view));
+}
+
 // Whatever sizes, and whenever the reader says what it has taken: each message comes once, in order, whole.
 TEST_F(RingTest, IsAQueue) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {

@@ -14,12 +14,13 @@ class ReceiveSide;
 // With the engine held. Completions are not to be seen before flush(): whoever leaves the straight path flushes first.
 class DeliveryBatch {
  public:
-  void complete(CompletionQueue& queue, ReceiveSide& receiver, const QueuedEvent& event) {
+  [[gnu::always_inline]] void complete(CompletionQueue& queue, ReceiveSide& receiver, const QueuedEvent& event) {
     if (queue_ != &queue || count_ == events_.size()) [[unlikely]]
       begin(queue);
     receivers_[count_] = &receiver;
     events_[count_++] = event;
   }
+  bool empty() const { return count_ == 0; }
   void flush() {
     if (count_ > 0) push();
   }

@@ -136,7 +136,8 @@ bool ReceivePool::take(Receive& out) {
 }
 
 void ReceivePool::take_notable(std::uint64_t taken, std::uint64_t available) {
-  if (available < counters_.lowest_available.get()) counters_.lowest_available.set(available);
+  const bool lowest = available < counters_.lowest_available.get();
+  if (lowest) counters_.lowest_available.set(available);
   if (available == 0) {
     counters_.times_empty.add();
     empty_since_.store(base::now_ns(), std::memory_order_relaxed);
@@ -144,6 +145,7 @@ void ReceivePool::take_notable(std::uint64_t taken, std::uint64_t available) {
   counters_.taken.publish(taken);
   // SRQ-LW-17: one at a time takes, so exactly one take fires.
   const bool undercut = available < watermark_;
+  if (!lowest && !undercut) return;
   if (undercut) watermark_ = 0;
   note_watermark();
   if (!undercut) return;

@@ -84,11 +84,13 @@ class ReceiveSide {
   }
   // The same if it is as nearly all are: false may also mean that nothing has happened.
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited) {
-    return deliver_straight(bytes, length, solicited, [](const Segment&, ResidentPages::Stretch&) { return true; });
+    return deliver_straight(
+        bytes, length, solicited, [] { return false; }, [](const Segment&, ResidentPages::Stretch&) { return true; });
   }
-  // And if `there(piece, seen)`, of its memory and what has been seen of that of its pool.
-  template <typename There>
-  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited, There&& there);
+  // And if `there(piece, seen)`, of its memory and what has been seen of that of its pool. If none waits before it, and
+  // it is the `last()` that is there, its completion does not wait either.
+  template <typename Last, typename There>
+  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited, Last&& last, There&& there);
   // The same of immediate data, behind a Write of that length, which is in place.
   bool deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited);
   // Whether a message of this length fits the next receive; true also if there is none yet.
@@ -218,9 +220,9 @@ inline Event ReceiveSide::arrival(const PostedReceive& receive, std::uint64_t le
   return event;
 }
 
-template <typename There>
+template <typename Last, typename There>
 [[gnu::always_inline]] inline bool ReceiveSide::deliver_straight(const std::byte* bytes, std::size_t length,
-                                                                 bool solicited, There&& there) {
+                                                                 bool solicited, Last&& last, There&& there) {
   if (!straight_.queue) [[unlikely]]
     return false;
   ReceivePool& pool = *straight_.pool;
@@ -233,10 +235,16 @@ template <typename There>
   copy_message(reinterpret_cast<std::byte*>(receive->first().address), bytes, length);
   pool.take_next();
   ++finished_;
-  counters_.receives.add();
-  counters_.receive_bytes.add(length);
-  batch_.complete(*straight_.queue, *this, {arrival(*receive, length, solicited), straight_.reaped});
-  if (!straight_.reaped) pool.reaped_by_taker();
+  QueuePair::Counters& counters = counters_;
+  counters.receives.add();
+  counters.receive_bytes.add(length);
+  // DTO-14: what it says has been read when its slot is free, which is before it is seen.
+  const QueuedEvent event{arrival(*receive, length, solicited), straight_.reaped};
+  CompletionQueue& queue = *straight_.queue;
+  if (!event.reaped) pool.reaped_by_taker();
+  if (batch_.empty() && last() && queue.push_quietly(event)) [[likely]]
+    return true;
+  batch_.complete(queue, *this, event);
   return true;
 }
 

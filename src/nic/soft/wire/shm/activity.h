@@ -49,9 +49,10 @@ class ActivityTable {
   static constexpr std::uint32_t words_for(std::uint32_t slots) { return (slots + kWordSlots - 1) / kWordSlots; }
   // Whether any slot of the first words may be marked.
   bool any(std::uint32_t words) const {
-    std::uint64_t marks = 0;
-    for (std::uint32_t at = 0; at < words; ++at) marks |= word(at);
-    return marks != 0;
+    for (std::uint32_t at = 0; at < words; ++at) {
+      if (word(at) != 0) return true;
+    }
+    return false;
   }
   // Calls found(slot) for each that is marked among those, and takes the mark away before. What is written after that
   // comes with a mark of its own.

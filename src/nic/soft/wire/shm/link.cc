@@ -36,6 +36,7 @@ constexpr base::Nanoseconds kSlotDelayMax = 50'000'000;
 
 Link::Link(Fabric& fabric, Parts parts)
     : fabric_(fabric),
+      batch_(fabric.adapter().batch()),
       socket_(std::move(parts.socket)),
       process_(socket_.get()),
       inbound_(std::move(parts.inbound)),
@@ -260,49 +261,30 @@ bool Link::peer_gone() const {
 
 // ---- receiving
 
-bool Link::poll() {
-  looking_ = true;
-  asked_for_room_ = false;
-  bool progress = false;
-  if (something_waits_.load(std::memory_order_relaxed)) [[unlikely]] {
-    progress = retry_blocked();
-    if (starved_) fail("no memory is left for messages to it");
-    if (deaf_) fail("it asks on and on, and takes no answers");
-  }
-  progress |= receive();
-  looking_ = false;
-  return progress || asked_for_room_;
+bool Link::send_what_waits() {
+  const bool progress = retry_blocked();
+  if (starved_) fail("no memory is left for messages to it");
+  if (deaf_) fail("it asks on and on, and takes no answers");
+  return progress;
 }
 
 bool Link::receive() {
-  CellView view;
   int count = 0;
-  while (count < kMessagesPerPoll && !dead_) {
+  for (; count < kMessagesPerPoll && !dead_; ++count) {
+    CellView view;
     const ReadResult result = rx_.peek(view);
     if (result == ReadResult::empty) break;
-    if (result == ReadResult::message && view.kind == CellKind::send) [[likely]] {
-      ShmStream* const to = stream(view.connection);
-      if (to && to->arrived_straight(view)) [[likely]] {
-        rx_.take_of_row(view);
-        ++count;
-        if (rx_.unpublished() >= kPublishEvery) publish_consumed();
-        continue;
-      }
-    }
-    try {
-      if (result == ReadResult::malformed || !dispatch(view)) {
-        fail("it sent a malformed message");
-        return true;
-      }
-    } catch (const std::bad_alloc&) {
-      fail("no memory is left for what it sends");
+    const bool small = result == ReadResult::message && view.kind == CellKind::send;
+    ShmStream* const to = small ? stream(view.connection) : nullptr;
+    if (to && to->arrived_straight(view, [&] { return rx_.is_last(view); })) [[likely]] {
+      rx_.take_of_row(view);
+    } else if (!receive_otherwise()) {
       return true;
     }
-    rx_.take(view);
-    ++count;
-    if (rx_.unpublished() >= kPublishEvery) publish_consumed();
+    if (rx_.unpublished() >= kPublishEvery) [[unlikely]]
+      publish_consumed();
   }
-  fabric_.adapter().batch().flush();
+  batch_.flush();
   if (owing_) [[unlikely]]
     tell_done();
   if (rx_.unpublished() > 0) {
@@ -310,6 +292,22 @@ bool Link::receive() {
     rx_.prefetch_next();
   }
   return count > 0;
+}
+
+// The peer may have changed the message since it was looked at, so it is looked at anew.
+[[gnu::noinline]] bool Link::receive_otherwise() {
+  CellView view;
+  try {
+    if (rx_.peek(view) != ReadResult::message || !dispatch(view)) {
+      fail("it sent a malformed message");
+      return false;
+    }
+  } catch (const std::bad_alloc&) {
+    fail("no memory is left for what it sends");
+    return false;
+  }
+  rx_.take(view);
+  return true;
 }
 
 void Link::tell_done() {
@@ -334,7 +332,7 @@ inline ShmStream* Link::stream(std::uint32_t connection) {
 }
 
 bool Link::dispatch(const CellView& view) {
-  if (view.kind != CellKind::send) fabric_.adapter().batch().flush();
+  if (view.kind != CellKind::send) batch_.flush();
   switch (view.kind) {
     case CellKind::pad:
       return true;
@@ -424,7 +422,7 @@ void Link::warn(const char* outcome, const char* offence) {
 // The link is over. What arrived before is delivered first, as far as there are buffers for it.
 void Link::fail(const char* why) {
   if (dead_) return;
-  fabric_.adapter().batch().flush();
+  batch_.flush();
   const std::shared_ptr<Link> keep = shared_from_this();
   if (why) {
     warn("a local peer is cut off", why);

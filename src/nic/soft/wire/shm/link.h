@@ -19,6 +19,7 @@
 #include "nic/engine.h"
 #include "nic/region_table.h"
 #include "nic/soft/copy.h"
+#include "nic/soft/delivery_batch.h"
 #include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/link_set.h"
@@ -195,7 +196,17 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // Nothing has come, and nothing that is to go is waiting.
   bool quiet() const { return rx_.empty() && !something_waits(); }
   bool something_waits() const { return something_waits_.load(std::memory_order_relaxed); }
-  bool poll();  // handles what there is, up to a bounded amount; true if there was anything
+  // Handles what there is, up to a bounded amount; true if there was anything.
+  bool poll() {
+    looking_ = true;
+    asked_for_room_ = false;
+    bool progress = false;
+    if (something_waits()) [[unlikely]]
+      progress = send_what_waits();
+    progress |= receive();
+    looking_ = false;
+    return progress || asked_for_room_;
+  }
   void want_room_again();
 
   void ready(std::uint32_t events) override;
@@ -220,8 +231,10 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
       ANYDAT_REQUIRES(tx_lock_);
   void block(ShmStream& stream) ANYDAT_REQUIRES(tx_lock_);
   void want_room() ANYDAT_REQUIRES(tx_lock_);
+  bool send_what_waits();
   bool retry_blocked();
   bool receive();
+  bool receive_otherwise();                     // one message; false: the link is over
   ShmStream* stream(std::uint32_t connection);  // null: there is none by this name
   bool dispatch(const CellView& view);          // false: malformed
   void publish_consumed();
@@ -259,6 +272,16 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   };
 
   Fabric& fabric_;
+  DeliveryBatch& batch_;  // the adapter's
+  // What each pass looks at.
+  RingReader rx_;
+  ShmStream* latest_ = nullptr;  // of the streams, to which a message came; or null
+  ShmStream* owing_ = nullptr;   // of them, which has Writes to tell of; or null
+  std::atomic<bool> something_waits_{false};
+  bool dead_ = false;
+  bool looking_ = false;         // within poll()
+  bool asked_for_room_ = false;  // by this poll()
+
   base::SpinLock bell_lock_;  // who rings is still in a post when the link fails
   os::LocalSocket socket_;    // given up under bell_lock_
   os::PeerProcess process_;   // fixed by the constructor
@@ -274,22 +297,16 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   const NodeId peer_;
   const bool initiated_;
   const bool fences_;
-  bool dead_ = false;
   bool warned_ = false;
   bool out_of_patience_ = false;               // the peer has had its half second
   bool starved_ = false;                       // a message to the peer is lost for want of memory
   bool deaf_ = false;                          // the peer takes no answers (budget::kAnswersUntaken)
   std::uint32_t gates_shut_ = 0;               // how often this side has
   std::atomic<bool> somebody_at_gate_{false};  // of this side
-  bool looking_ = false;                       // within poll()
-  bool asked_for_room_ = false;                // by this poll()
   bool within_process_ = false;                // fixed by the constructor
   PeerMemory peer_memory_;
 
-  RingReader rx_;
   std::vector<ShmStream*> streams_;
-  ShmStream* latest_ = nullptr;                              // of them, to which a message came; or null
-  ShmStream* owing_ = nullptr;                               // of them, which has Writes to tell of; or null
   std::unordered_map<std::uint32_t, ShmRequest*> requests_;  // unanswered ones, by the peer's name for the connection
   Timer unused_timer_;
   Timer end_timer_;
@@ -309,7 +326,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   std::uint64_t sent_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
   RdmaLanes lanes_ ANYDAT_GUARDED_BY(tx_lock_);
   LeaveBook leaves_ ANYDAT_GUARDED_BY(tx_lock_);
-  std::atomic<bool> something_waits_{false};
   std::atomic<bool> slot_wanted_{false};
 };
 

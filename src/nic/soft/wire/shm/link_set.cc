@@ -106,7 +106,10 @@ void LinkSet::cool(Link& link) {
 }
 
 inline bool LinkSet::look(Link& link) {
-  if (link.quiet()) return false;
+  return !link.quiet() && serve(link);
+}
+
+inline bool LinkSet::serve(Link& link) {
   const bool found = link.poll();
   if (found) link.place().active = turn_;
   return found;
@@ -138,13 +141,18 @@ bool LinkSet::poll() {
 
 // What has come is handed on before the marks are looked at, but not for ever.
 [[gnu::noinline]] bool LinkSet::serve_hot(std::size_t first) {
-  bool progress = look(*hot_[first]);
-  // Each may take itself or others out of the set.
-  for (std::size_t i = first + 1; i < hot_.size(); ++i) progress |= look(*hot_[i]);
+  bool progress = serve(*hot_[first]);
+  if (first + 1 < hot_.size()) progress |= look_at_hot(first + 1);
   if (progress && --until_marks_ != 0) [[likely]]
     return true;
   until_marks_ = kServedPerMarks;
-  if (marks_.any(mark_words_)) progress |= look_at_marked();
+  return (marks_.any(mark_words_) && look_at_marked()) || progress;
+}
+
+[[gnu::noinline]] bool LinkSet::look_at_hot(std::size_t first) {
+  bool progress = false;
+  // Each may take itself or others out of the set.
+  for (std::size_t i = first; i < hot_.size(); ++i) progress |= look(*hot_[i]);
   return progress;
 }
 

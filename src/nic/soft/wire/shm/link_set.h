@@ -59,8 +59,10 @@ class LinkSet final : public PollSource {
   using Interest = LinkPlace::Interest;
 
   bool look(Link& link);
+  bool serve(Link& link);  // one that is not quiet
   bool look_closely(Link& link);
   bool serve_hot(std::size_t first);
+  bool look_at_hot(std::size_t first);
   bool look_at_marked();
   void heat(Link& link);
   void cool(Link& link);

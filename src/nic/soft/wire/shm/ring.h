@@ -147,18 +147,21 @@ class RingReader {
     header_ = &segment.header();
     cells_ = segment.cells();
     bulk_ = segment.bulk();
+    next_ = cell(consumed_);
   }
 
   // Whether there is nothing to peek at.
-  bool empty() const {
-    const std::uint32_t index = consumed_ & (kCellCount - 1);
-    return reinterpret_cast<const CellHeader*>(cells_ + index * kCellBytes)->ready.load(std::memory_order_relaxed) == 0;
+  bool empty() const { return next_->ready.load(std::memory_order_relaxed) == 0; }
+  // Whether there is nothing behind the message that has been peeked at.
+  bool is_last(const CellView& view) const {
+    return cell(consumed_ + view.cells)->ready.load(std::memory_order_relaxed) == 0;
   }
 
-  // The next message, without taking it. Everything in `view` but the body bytes is checked to be possible.
-  ReadResult peek(CellView& view) const {
+  // The next message, without taking it. Everything in `view` but the body bytes is checked to be possible. Inlined, so
+  // that a view that nobody else is shown need not be in memory.
+  [[gnu::always_inline]] ReadResult peek(CellView& view) const {
     const std::uint32_t index = consumed_ & (kCellCount - 1);
-    const auto* header = reinterpret_cast<const CellHeader*>(cells_ + index * kCellBytes);
+    const CellHeader* const header = next_;
     const std::uint32_t ready = header->ready.load(std::memory_order_acquire);
     if (ready == 0) return ReadResult::empty;
     order_.seen();
@@ -180,11 +183,14 @@ class RingReader {
     }
     return ReadResult::message;
   }
-  void take(const CellView& view) { consumed_ += view.cells; }
+  void take(const CellView& view) {
+    consumed_ += view.cells;
+    next_ = cell(consumed_);
+  }
   // The same in a row of messages: the lines of those that follow are fetched meanwhile.
   void take_of_row(const CellView& view) {
     take(view);
-    __builtin_prefetch(cells_ + ((consumed_ + kFetchedInRow) & (kCellCount - 1)) * kCellBytes);
+    __builtin_prefetch(cell(consumed_ + kFetchedInRow));
   }
 
   // The bytes of a piece, or null if it does not lie within the ring.
@@ -198,23 +204,30 @@ class RingReader {
 
   // While there is nothing to do: fetches the line behind the one that is watched, since whoever finds a message looks
   // there next.
-  void prefetch_next() const { __builtin_prefetch(cells_ + ((consumed_ + 1) & (kCellCount - 1)) * kCellBytes); }
+  void prefetch_next() const { __builtin_prefetch(cell(consumed_ + 1)); }
 
   std::uint64_t unpublished() const { return consumed_ - published_; }
   void publish() {
-    published_ = consumed_;
-    header_->bulk_consumed.store(bulk_consumed_, std::memory_order_relaxed);
-    header_->cells_consumed.store(consumed_, std::memory_order_release);
+    SegmentHeader& header = *header_;
+    const std::uint64_t consumed = consumed_;
+    published_ = consumed;
+    header.bulk_consumed.store(bulk_consumed_, std::memory_order_relaxed);
+    header.cells_consumed.store(consumed, std::memory_order_release);
   }
 
  private:
   static constexpr std::uint32_t kFetchedAhead = 8;
   static constexpr std::uint32_t kFetchedInRow = 6;
 
+  const CellHeader* cell(std::uint64_t number) const {
+    return reinterpret_cast<const CellHeader*>(cells_ + (number & (kCellCount - 1)) * kCellBytes);
+  }
+
   base::HiddenOrder order_;
   SegmentHeader* header_ = nullptr;
   const std::byte* cells_ = nullptr;
   const std::byte* bulk_ = nullptr;
+  const CellHeader* next_ = nullptr;  // the cell of consumed_
   std::uint64_t consumed_ = 0;
   std::uint64_t published_ = 0;
   std::uint64_t bulk_consumed_ = 0;

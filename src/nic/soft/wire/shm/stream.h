@@ -60,9 +60,11 @@ class ShmStream final : public Stream {
   // For the link and the fabric.
   bool arrived(const CellView& view);  // false: malformed, as are the others
   // The same of a small message if it is as nearly all are: false may also mean that nothing has happened.
-  [[gnu::always_inline]] bool arrived_straight(const CellView& view) {
+  // `last()`: whether nothing is behind it.
+  template <typename Last>
+  [[gnu::always_inline]] bool arrived_straight(const CellView& view, Last&& last) {
     return connected() && !closed_ && !held_ && parked_.empty() && receives_.incoming_count() == 0 &&
-           view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view);
+           view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view, last);
   }
   bool accept_arrived(const CellView& view);
   bool redirect_arrived(const CellView& view);
@@ -276,11 +278,13 @@ class ShmStream final : public Stream {
                    ResidentPages::Stretch& stretch) const {
     return resident_pages_.seen({memory.address, memory.length}, to_write, moment, stretch);
   }
-  [[gnu::always_inline]] bool deliver_straight(const CellView& view) {
+  template <typename Last>
+  [[gnu::always_inline]] bool deliver_straight(const CellView& view, Last&& last) {
     const auto there = [this](const nic::Segment& to, ResidentPages::Stretch& seen) {
       return seen_lately(to, true, engine_.moment(), seen);
     };
-    if (!receives_.deliver_straight(view.body, view.length, (view.flags & kFlagSolicited) != 0, there)) return false;
+    const bool solicited = (view.flags & kFlagSolicited) != 0;
+    if (!receives_.deliver_straight(view.body, view.length, solicited, last, there)) return false;
     delivered(view.cells);
     return true;
   }
