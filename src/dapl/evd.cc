@@ -44,6 +44,7 @@ EvdState StreamCounts::configuration() const {
 
 Evd::Evd(Ia& ia, EvdFlags flags)
     : Object(ia, kType),
+      engine_(ia.engine()),
       flags_(flags),
       mixes_flags_(ia.habits().mixed_completion_flags),
       grows_(ia.habits().growing_evds),
@@ -280,7 +281,7 @@ Error Evd::post_software(const void* pointer) {
   event.kind = EventKind::software;
   event.pointer = pointer;
   const bool queued = append(event, false);
-  ia().engine().run_tasks_if_free();
+  engine_.run_tasks_if_free();
   return queued ? kSuccess : Error(Code::queue_full);
 }
 
@@ -291,10 +292,8 @@ Error Evd::busy_locked(const char* call) {
               call);
 }
 
-void Evd::poll() {
-  ia().engine().poll();
-  if (lent_.load(std::memory_order_relaxed)) [[unlikely]]
-    Instances::get().poll_borrowers(*this);
+void Evd::poll_borrowers() {
+  Instances::get().poll_borrowers(*this);
 }
 
 // Whether a wait for so many may begin.
@@ -337,13 +336,12 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
       }
     }
     if (timeout != 0) return block(timeout, threshold, event, nmore);
-    ia().engine().poll();
+    engine_.poll();
   }
 }
 
 Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
   const auto take = [&event](const Event& taken) { event = taken; };
-  nic::Engine& engine = ia().engine();
   const base::Nanoseconds deadline =
       timeout == kInfinite ? base::kForever : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
   const auto wanted = static_cast<std::uint32_t>(threshold);
@@ -388,7 +386,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
       waiter.rearm();
     }
     try {
-      result = engine.wait(waiter, deadline);
+      result = engine_.wait(waiter, deadline);
     } catch (...) {  // the thread was cancelled
       base::Guard guard(lock_);
       waiter_ = nullptr;

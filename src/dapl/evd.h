@@ -118,13 +118,19 @@ class Evd final : public Object, public nic::CompletionQueue {
   void note_watched_locked() ANYDAT_REQUIRES(lock_) { watched_.store(waiter_ || cno_, std::memory_order_relaxed); }
   template <typename Take>
   void pop_locked(Take& take) ANYDAT_REQUIRES(lock_);
-  void poll();
+  void poll() {
+    engine_.poll();
+    if (lent_.load(std::memory_order_relaxed)) [[unlikely]]
+      poll_borrowers();
+  }
+  void poll_borrowers();
   bool found_empty();
   Error found_nothing();
   static Error busy_locked(const char* call);
   Error may_wait_locked(Count threshold) const ANYDAT_REQUIRES(lock_);
   Error block(Microseconds timeout, Count threshold, Event& event, Count* nmore);
 
+  nic::Engine& engine_;  // the instance's
   const EvdFlags flags_;
   const bool mixes_flags_;  // as the next three, by the instance's habits
   const bool grows_;

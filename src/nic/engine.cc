@@ -137,7 +137,7 @@ bool Engine::run_all(bool just_checked) {
   return look_by_time(just_checked) || progress;
 }
 
-inline Engine::Pass Engine::take_over() {
+inline bool Engine::take_over(bool& gives_way) {
   activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   bool lost = false;
   if (loop_.armed_hint()) [[unlikely]] {
@@ -150,35 +150,37 @@ inline Engine::Pass Engine::take_over() {
   if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
   if (!lost && clock_.begin_unread_pass()) [[likely]] {
-    const bool progress = loop_.poll_sources(kLooksPerPoll);
+    const bool progress = loop_.poll_sources_here(kLooksPerPoll);
     if (progress) clock_.note_progress();
-    return {progress, false};
+    return progress;
   }
-  return poll_by_clock(lost);
+  return poll_by_clock(lost, gives_way);
 }
 
 bool Engine::poll() {
-  if (!try_lock()) {
+  if (!try_lock()) [[unlikely]] {
     // Its holder may be waiting for this very processor, with something of ours in hand.
     static thread_local unsigned refused = 0;
     if (++refused % kRefusalsPerYield == 0) os::step_aside();
     return false;
   }
-  const Pass pass = take_over();
+  bool gives_way = false;
+  const bool progress = take_over(gives_way);
   unlock();
-  if (pass.gives_way) [[unlikely]]
+  if (gives_way) [[unlikely]]
     clock_.give_way();
-  return pass.progress;
+  return progress;
 }
 
 bool Engine::look() {
   lock();
-  const Pass pass = take_over();
+  bool gives_way = false;
+  const bool progress = take_over(gives_way);
   unlock();
-  return pass.progress;
+  return progress;
 }
 
-[[gnu::noinline]] Engine::Pass Engine::poll_by_clock(bool lost) {
+[[gnu::noinline]] bool Engine::poll_by_clock(bool lost, bool& gives_way) {
   const PollClock::Pass pass = clock_.read();
   if (pass.follows_fast) [[likely]]
     loop_.note_fast_passes();
@@ -186,7 +188,8 @@ bool Engine::look() {
   if (pass.looks_by_time || lost) [[unlikely]]
     progress |= look_by_time(false);
   if (progress) clock_.note_progress();
-  return {progress, pass.gives_way && !progress};
+  gives_way = pass.gives_way && !progress;
+  return progress;
 }
 
 void Engine::wake_leader() {

@@ -175,12 +175,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Tells threads apart. An address of its own costs nothing to find out, unlike pthread_self().
   static const void* this_thread() { return __builtin_thread_pointer(); }
 
-  struct Pass {
-    bool progress;
-    bool gives_way;  // once the engine is released
-  };
-  Pass take_over() ANYDAT_REQUIRES(this);
-  Pass poll_by_clock(bool lost) ANYDAT_REQUIRES(this);
+  // One pass by who polls; the caller may have to give way once the engine is released.
+  bool take_over(bool& gives_way) ANYDAT_REQUIRES(this);
+  bool poll_by_clock(bool lost, bool& gives_way) ANYDAT_REQUIRES(this);
   bool look_by_time(bool just_checked) ANYDAT_REQUIRES(this);
   bool run_all(bool just_checked = false) ANYDAT_REQUIRES(this);
   void unlock_after_work();

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <array>
 
-#include "nic/run_safely.h"
+#include "base/log.h"
 #include "os/cancel.h"
 
 namespace anydat::nic {
+
+void note_no_memory() {
+  base::log(base::LogLevel::error, "no memory for something that has arrived");
+}
 
 void Loop::add_source(PollSource& source) {
   sources_.push_back(&source);
@@ -83,17 +87,8 @@ bool Loop::run_descriptors(bool just_checked) {
   return progress;
 }
 
-// An idle look is a large part of the time in which a message lies unseen.
 bool Loop::poll_sources(int rounds) {
-  bool progress = false;
-  int done = 0;
-  do {
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      run_safely([&] { progress |= sources_[i]->poll(); });
-    }
-  } while (++done < rounds && !progress);
-  polls_.add(static_cast<std::uint64_t>(done));
-  return progress;
+  return poll_sources_here(rounds);
 }
 
 // Apart, for those who count what a call costs: whether it also does this is a matter of chance.

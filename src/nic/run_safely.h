@@ -3,9 +3,9 @@
 
 #include <new>
 
-#include "base/log.h"
-
 namespace anydat::nic {
+
+void note_no_memory();
 
 // What the engine runs handles a lack of memory by itself, where it is known what to give up for it. Should it not, the
 // process still must not end by it.
@@ -14,7 +14,7 @@ void run_safely(Action&& action) {
   try {
     action();
   } catch (const std::bad_alloc&) {
-    base::log(base::LogLevel::error, "no memory for something that has arrived");
+    note_no_memory();
   }
 }
 
