@@ -158,7 +158,7 @@ std::optional<std::uint64_t> PageMap::read_entries(std::uint64_t first, std::uin
   return first;
 }
 
-bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write) {
+bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write, bool* untold) {
   if (length == 0) return true;
   if (length > ~address) return false;
   const std::uint64_t first = address & ~(kPageBytes - 1);
@@ -171,7 +171,9 @@ bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write) {
   }
   // An old kernel does not know the advice, and memory of a device does not take it. Neither does memory that may not
   // be accessed so.
-  return errno == EINVAL && fault_in_by_access(address, length, to_write);
+  if (errno != EINVAL || !fault_in_by_access(address, length, to_write)) return false;
+  if (untold) *untold = true;
+  return true;
 }
 
 bool fault_in_by_access(std::uint64_t address, std::uint64_t length, bool to_write) {

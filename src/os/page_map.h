@@ -41,8 +41,9 @@ class PageMap {
 inline constexpr std::uint64_t kPageBytes = 4096;  // the smallest that there are
 
 // Brings the pages of this process into memory, for reading or for writing; may take for ever. False: what is there
-// cannot be read, or written, or is nothing at all.
-bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write);
+// cannot be read, or written, or is nothing at all. `untold`: it is perhaps memory, as that of a device, which PageMap
+// calls absent all the same.
+bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write, bool* untold = nullptr);
 // The same by accesses that change no byte, for kernels before 5.14, which do not know the advice.
 bool fault_in_by_access(std::uint64_t address, std::uint64_t length, bool to_write);
 

@@ -196,6 +196,44 @@ TEST_P(AbsentSmallBuffers, ThatAreSentHoldUpTheirConnectionAlone) {
   }
 }
 
+// Each direction waits for its own: for memory that is about to come though the other's never does.
+TEST_P(AbsentSmallBuffers, ThatNeverComeHoldUpNothingThatGoesTheOtherWay) {
+  const std::size_t elsewhere = kBytes / 2;  // never touched
+  for (const bool arriving : {true, false}) {
+    SCOPED_TRACE(arriving ? "what arrives is stuck" : "what is sent is stuck");
+    connection_.emplace(connect_pair(*side_, *other_side_));
+    const std::size_t bad = arriving ? 0 : kPage, good = elsewhere + (arriving ? 0 : 64 * kPage);
+    const AbsentMemory absent(memory_.subspan(bad, kPage));
+    ::madvise(memory_.data() + good, kPage, MADV_DONTNEED);
+    if (arriving) {
+      post(*connection_, here_->triplet(bad, kSmall), kSmall);
+      expect_completion(other_side_->request.get());
+      expect_no_event(side_->recv.get());
+      DAT_LMR_TRIPLET target = there_->triplet(elsewhere, kSmall);
+      require(dat_ep_post_recv(connection_->client.get(), 1, &target, {}, DAT_COMPLETION_DEFAULT_FLAG),
+              "dat_ep_post_recv");
+      DAT_LMR_TRIPLET source = here_->triplet(good, kSmall);
+      require(dat_ep_post_send(connection_->server.get(), 1, &source, {}, DAT_COMPLETION_DEFAULT_FLAG),
+              "dat_ep_post_send");
+      expect_completion(other_side_->recv.get());
+      expect_completion(side_->request.get());
+    } else {
+      DAT_LMR_TRIPLET source = here_->triplet(bad, kSmall);
+      require(dat_ep_post_send(connection_->server.get(), 1, &source, {}, DAT_COMPLETION_DEFAULT_FLAG),
+              "dat_ep_post_send");
+      expect_no_event(side_->request.get());
+      post(*connection_, here_->triplet(good, kSmall), kSmall);
+      expect_completion(side_->recv.get());
+      expect_completion(other_side_->request.get());
+    }
+    connection_.reset();
+    for (const Side* const side : {&*side_, &*other_side_}) {
+      while (poll_event(side->recv.get()) || poll_event(side->request.get()) || poll_event(side->connect.get())) {
+      }
+    }
+  }
+}
+
 // By the way that a connection takes when it has sent from the same region before.
 TEST_P(AbsentSmallBuffers, ThatAreSentAgainAndAgainHoldUpTheirConnectionAlone) {
   fill_message(memory_, 2, 1);

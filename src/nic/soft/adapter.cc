@@ -202,6 +202,7 @@ Status SoftAdapter::add_region(const Region& region, RegionKeys& keys) {
 bool SoftAdapter::quiesce(std::uint32_t key) {
   // Checks are acted on inside posts, by peers that copy for themselves, or with the engine held, as it is now.
   shm_->region_gone(key);
+  resident_pages_.forget_untold();
   const bool unused = !shm_->in_use(key);
   return queue_pairs_let_go() && unused;
 }

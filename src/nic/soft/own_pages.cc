@@ -2,7 +2,6 @@
 #include "nic/soft/own_pages.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "nic/soft/adapter.h"
 
@@ -14,14 +13,15 @@ constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
 
 }  // namespace
 
-OwnPages::OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(const Brought&)> brought)
-    : adapter_(adapter), come_back_(std::move(come_back)), request_([this, brought = std::move(brought)](bool there) {
+OwnPages::OwnPages(SoftAdapter& adapter, User& user)
+    : adapter_(adapter), user_(user), request_([this](bool there, bool untold) {
         const Brought news{there, wanted_.address, wanted_.to_write};
-        if (there) {
-          adapter_.resident_pages().note({wanted_.address, wanted_.length}, wanted_.to_write, wanted_.asked_at);
-        }
+        const ResidentPages::Range range{wanted_.address, wanted_.length};
+        if (there) adapter_.resident_pages().note(range, wanted_.to_write, wanted_.asked_at);
+        if (there && untold) adapter_.resident_pages().note_untold(range, wanted_.to_write);
+        lacked_.store(0, std::memory_order_relaxed);
         state_.store(State::nothing, std::memory_order_release);
-        brought(news);
+        user_.pages_brought(*this, news);
       }) {}
 
 OwnPages::~OwnPages() {
@@ -30,18 +30,29 @@ OwnPages::~OwnPages() {
 
 bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, std::uint64_t now,
                      CopiedBy by) {
-  if (adapter_.resident_pages().hold(0, {address, length}, to_write, now, by)) {
+  if (lacked(address, length, to_write, now)) return false;
+  std::uint64_t absent = 0;
+  if (adapter_.resident_pages().hold(0, {address, length}, to_write, now, by, &absent)) {
     // What holds for the others is too old for us, or may not be used.
     if (by == CopiedBy::us) known_.store(known_word(address, to_write, now), std::memory_order_relaxed);
     return true;
   }
+  lacked_.store(known_word(absent, to_write, now), std::memory_order_relaxed);
   State free = State::nothing;
   if (state_.compare_exchange_strong(free, State::being_written)) {
     wanted_ = {address, std::min(left, std::max(length, kBroughtAtOnce)), to_write, 0};
     state_.store(State::wanted, std::memory_order_release);
-    come_back_();
+    user_.wants_pages();
   }
   return false;
+}
+
+bool OwnPages::lacked(std::uint64_t address, std::uint64_t length, bool to_write, std::uint64_t now) const {
+  if (state_.load(std::memory_order_acquire) == State::nothing) return false;
+  const std::uint64_t word = lacked_.load(std::memory_order_relaxed);
+  const std::uint64_t page = word >> 17;
+  return word == known_word(page * os::kPageBytes, to_write, now) && page >= address / os::kPageBytes &&
+         page <= (address + length - 1) / os::kPageBytes;
 }
 
 bool OwnPages::there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write,

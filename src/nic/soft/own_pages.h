@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
 #include <span>
 
 #include "nic/soft/copy_range.h"
@@ -42,8 +41,18 @@ class OwnPages {
     bool to_write;
   };
 
-  // `come_back`: has bring() called soon; from any thread. `brought`: with the engine, from nowhere in particular.
-  OwnPages(SoftAdapter& adapter, std::function<void()> come_back, std::function<void(const Brought&)> brought);
+  // Whose bytes lie there. One has several of these, so that no way of its bytes waits for another's page.
+  class User {
+   public:
+    virtual void wants_pages() = 0;  // bring() is to be called soon; from any thread
+    // With the engine, from nowhere in particular.
+    virtual void pages_brought(const OwnPages& pages, const Brought& news) = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  OwnPages(SoftAdapter& adapter, User& user);
   ~OwnPages();
   OwnPages(const OwnPages&) = delete;
   OwnPages& operator=(const OwnPages&) = delete;
@@ -82,8 +91,11 @@ class OwnPages {
   bool there(std::uint64_t address, std::uint64_t length, std::uint64_t left, bool to_write, std::uint64_t now,
              CopiedBy by);
 
-  // The page that was asked for last and was there, what for, and when; so that messages of a page cost next to
-  // nothing.
+  // Whether that range has lacked a page a moment ago, which is being brought: who asks again, as each turn of the
+  // connection does, is not to have the kernel asked.
+  bool lacked(std::uint64_t address, std::uint64_t length, bool to_write, std::uint64_t now) const;
+
+  // A page, what for, and when.
   static constexpr std::uint64_t known_word(std::uint64_t address, bool to_write, std::uint64_t now) {
     return address / os::kPageBytes << 17 | (to_write ? 1 << 16 : 0) | (now >> 20 & 0xffff);
   }
@@ -92,8 +104,10 @@ class OwnPages {
   enum class State : std::uint8_t { nothing, being_written, wanted, asked };
 
   SoftAdapter& adapter_;
-  const std::function<void()> come_back_;
+  User& user_;
+  // The page that was asked for last and was there; so that messages of a page cost next to nothing.
   std::atomic<std::uint64_t> known_{0};
+  std::atomic<std::uint64_t> lacked_{0};  // and the last that was not
   std::atomic<State> state_{State::nothing};
   struct {
     std::uint64_t address = 0;

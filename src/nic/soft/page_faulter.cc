@@ -35,6 +35,7 @@ struct PageFaulter::Job {
   std::uint64_t end;
   bool to_write;
   bool there = true;
+  bool untold = false;
   base::ListLinks<Job> links{};
   using List = base::List<Job, &Job::links>;
   List* in = nullptr;  // null: a thread has it
@@ -142,7 +143,8 @@ void PageFaulter::Shared::bring_page(Job& job) {
   const std::uint64_t page = job.next;
   const bool to_write = job.to_write;
   lock.unlock();
-  const bool there = os::fault_in(page, os::kPageBytes, to_write);
+  bool untold = false;
+  const bool there = os::fault_in(page, os::kPageBytes, to_write, &untold);
   lock.lock();
   under_way.remove(job);
   while (Job* const follower = job.followers.front()) {
@@ -154,6 +156,7 @@ void PageFaulter::Shared::bring_page(Job& job) {
     return;
   }
   job.there = there;
+  job.untold |= untold;
   job.next += os::kPageBytes;
   if (there && job.next != job.end) {
     job.move_to(waiting);
@@ -226,7 +229,7 @@ void PageFaulter::tell() {
       job->leave_list();
     }
     job->request->job_ = nullptr;
-    job->request->done_(job->there);
+    job->request->done_(job->there, job->untold);
   }
   add_threads();
 }

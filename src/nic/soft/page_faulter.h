@@ -27,14 +27,14 @@ class PageFaulter {
   // What is to be told when the pages are there. Its owner cancels it before it goes.
   class Request {
    public:
-    // `there`: as os::fault_in(). Where the system has no room for a thread, it takes until there is room. Called with
-    // the engine held, from nowhere in particular.
-    explicit Request(std::function<void(bool there)> done) : done_(std::move(done)) {}
+    // `there`, `untold`: as os::fault_in(), of all and of any page. Where the system has no room for a thread, it takes
+    // until there is room. Called with the engine held, from nowhere in particular.
+    explicit Request(std::function<void(bool there, bool untold)> done) : done_(std::move(done)) {}
     bool pending() const { return job_ != nullptr; }
 
    private:
     friend class PageFaulter;
-    std::function<void(bool there)> done_;
+    std::function<void(bool there, bool untold)> done_;
     Job* job_ = nullptr;
   };
 

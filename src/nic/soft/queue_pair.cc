@@ -35,7 +35,8 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
           accept_failed();
         }
       }),
-      overflow_task_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }} {}
+      overflow_task_{[this] { break_connection(WorkStatus::flushed, CloseReason::local_error); }},
+      drained_task_{[this] { finish_if_drained(); }} {}
 
 SoftQueuePair::~SoftQueuePair() = default;
 
@@ -188,11 +189,8 @@ void SoftQueuePair::disconnect(bool graceful) {
     case State::connected:
       if (!graceful) break;
       sends_.enter(State::draining);
-      if (send_idle()) {
-        finish_draining();
-      } else {
-        linger();
-      }
+      linger();
+      finish_if_drained();
       return;
     case State::draining:
       if (graceful) return;
@@ -226,6 +224,7 @@ void SoftQueuePair::look_whether_to_linger() {
     finish_draining();
   } else {
     adapter_.engine().set_timer(linger_timer_, linger_patience_.next_look(now));
+    finish_if_drained();
   }
 }
 
@@ -233,12 +232,32 @@ SoftQueuePair::Owed SoftQueuePair::owed() {
   Owed now;
   now.untaken = stream_->untaken();
   now.received = sends_.counters().all_receives();
+  now.placed = receives_.placed_of_next();
   now.sent = sends_.progressed();
   return now;
 }
 
 void SoftQueuePair::delivered_everything() {
   if (peer_closing_ && receives_.incoming_count() == 0) finish_draining();
+}
+
+// What an orderly end of this side waits for when all is sent, or nothing more can be: the messages that have their
+// buffers by then, so that they are delivered, and no later ones, or a peer that goes on sending could hold it up. One
+// that has ended in order sends no more.
+bool SoftQueuePair::arrivals_over() {
+  if (stream_->awaits_memory_for_parked()) return false;
+  if (peer_closing_) return receives_.incoming_count() == 0;
+  if (!awaited_) awaited_ = receives_.newest();
+  return receives_.finished() >= *awaited_;
+}
+
+// Not at once: the stream is in the middle of it, and may have more to deliver.
+void SoftQueuePair::look_soon_whether_drained() {
+  adapter_.engine().add_task(drained_task_);
+}
+
+void SoftQueuePair::finish_if_drained() {
+  if (state() == State::draining && (peer_closing_ || send_idle()) && arrivals_over()) finish_draining();
 }
 
 void SoftQueuePair::resume_receiving() {
@@ -293,7 +312,8 @@ void SoftQueuePair::peer_closed(CloseReason reason) {
   switch (reason) {
     case CloseReason::graceful:
       peer_closing_ = true;
-      if (state() == State::connected && (stream_->holds_messages() || receives_.incoming_count() > 0)) {
+      // A program that has asked for the end itself has no more buffers to post.
+      if (state() == State::draining ? !arrivals_over() : stream_->holds_messages() || receives_.incoming_count() > 0) {
         linger();
         return;
       }
@@ -437,6 +457,7 @@ void SoftQueuePair::reset() {
   scope_.store(adapter_.scopes().next());
   invalidation_waits_ = false;
   peer_closing_ = false;
+  awaited_.reset();
   receives_.reset();
   initiator_.reset();
   reached_ = {};
@@ -458,6 +479,7 @@ void SoftQueuePair::destroy() {
   receives_.destroy();
   adapter_.engine().cancel_timer(again_timer_);
   adapter_.engine().cancel_task(overflow_task_);
+  adapter_.engine().cancel_task(drained_task_);
   sends_.destroy();
   adapter_.memory_users().remove(memory_user_);
   stream_.reset();

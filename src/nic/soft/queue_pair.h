@@ -110,7 +110,11 @@ class SoftQueuePair final : public QueuePair {
   bool broken() const { return state() == State::ending || state() == State::closed; }
   bool peer_closing() const { return peer_closing_; }
   void delivered_everything();  // what was parked is all delivered
-  void resume_receiving();      // there are buffers again
+  void message_finished() {     // one that had taken its buffer before it was there
+    if (state() == State::draining) [[unlikely]]
+      look_soon_whether_drained();
+  }
+  void resume_receiving();  // there are buffers again
   // A completion found no room: the connection breaks when the engine is released (EVM-54).
   void completion_overflowed();
   // Removals of regions come by from now on.
@@ -127,9 +131,7 @@ class SoftQueuePair final : public QueuePair {
   // showed, and it is looked at again.
   std::optional<bool> carry_out(SendRing::Entry& entry);
   // No request is left.
-  void drained() {
-    if (state() == State::draining) finish_draining();
-  }
+  void drained() { finish_if_drained(); }
 
   void peer_closed(CloseReason reason);
   // `why`: what the oldest request ends with (STAT-7, STAT-10).
@@ -159,9 +161,13 @@ class SoftQueuePair final : public QueuePair {
     SendQueue::Progressed sent;
     std::uint64_t untaken = 0;   // as Stream::untaken()
     std::uint64_t received = 0;  // messages
+    std::uint64_t placed = 0;    // bytes of the next one
     friend bool operator==(const Owed&, const Owed&) = default;
   };
   Owed owed();
+  bool arrivals_over();
+  void look_soon_whether_drained();
+  void finish_if_drained();
   void finish_draining();
   void take_stream(std::unique_ptr<Stream> stream, State state);
 
@@ -190,6 +196,7 @@ class SoftQueuePair final : public QueuePair {
   Timer window_timer_;
   bool invalidation_waits_ = false;
   Owed owed_;
+  std::optional<std::uint64_t> awaited_;  // the last message that an orderly end of this side waits for
   Patience linger_patience_{0, 0, 0};
   Timer linger_timer_;
   Timer deadline_timer_;
@@ -204,6 +211,7 @@ class SoftQueuePair final : public QueuePair {
   Timer again_timer_{[this] { connect_again(); }};
 
   Task overflow_task_;
+  Task drained_task_;
 };
 
 }  // namespace anydat::nic::soft

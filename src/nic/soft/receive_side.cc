@@ -318,6 +318,7 @@ bool ReceiveSide::finish(Incoming& message) {
   std::unique_ptr<Incoming> done = take_front();
   complete(done->buffer, WorkStatus::success, done->length, done->solicited, done->kind, done->value);
   spare_incoming_.push_back(std::move(done));
+  queue_pair_.message_finished();
   return !queue_pair_.broken();
 }
 

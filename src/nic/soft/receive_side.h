@@ -105,6 +105,10 @@ class ReceiveSide {
   // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
   std::size_t incoming_count() const { return incoming_.size(); }
+  // The numbers of the last message that has its buffer, and of the last that has completed.
+  std::uint64_t newest() const { return next_number() - 1; }
+  std::uint64_t finished() const { return finished_; }
+  std::uint64_t placed_of_next() const { return incoming_.empty() ? 0 : incoming_.front()->placed; }
   // What a message has ended the connection with on its own account, if one has.
   WorkStatus failure() const { return failed_status_; }
   const Incoming* failed_message() const { return failed_message_; }  // null also if it was delivered straight

@@ -80,7 +80,8 @@ void ResidentPages::Known::note(std::uint64_t page, std::uint64_t end, bool to_w
   }
 }
 
-bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by) {
+bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by,
+                         std::uint64_t* absent) {
   if (range.length == 0) return true;
   Known* const known = this->known(thread, now);
   if (!known || !known->told) return true;
@@ -103,8 +104,52 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
       known->note(first, until / os::kPageBytes, to_write, time, units);
       return true;
     }
-    if (first == page) return by == CopiedBy::us_in_short && *there / os::kPageBytes >= end;
+    if (first != page) continue;
+    if (by == CopiedBy::us_in_short && *there / os::kPageBytes >= end) return true;
+    if (*there / os::kPageBytes < end && told_nothing_of({*there, end * os::kPageBytes - *there}) &&
+        known->access.allowed_until(*there, end * os::kPageBytes - *there, to_write) == end * os::kPageBytes) {
+      known->note(first, end, to_write, time, units);
+      return true;
+    }
+    if (absent) *absent = until;
+    return false;
   }
+}
+
+bool ResidentPages::told_nothing_of(const Range& range) {
+  if (!any_untold_.load(std::memory_order_relaxed)) [[likely]]
+    return false;
+  base::Guard guard(untold_lock_);
+  return std::ranges::any_of(untold_, [&](const Range& untold) {
+    const std::uint64_t offset = range.address - untold.address;
+    return offset <= untold.length && range.length <= untold.length - offset;
+  });
+}
+
+// By whole pages.
+void ResidentPages::note_untold(const Range& range, bool to_write) {
+  Known* const known = known_.load(std::memory_order_acquire);
+  if (!known || !known->told || range.length == 0) return;
+  std::uint64_t end = ((range.address + range.length - 1) | (os::kPageBytes - 1)) + 1;
+  const auto there = known->map.resident_until(range.address, range.length, to_write);
+  if (!there || *there >= end) return;
+  std::uint64_t begin = *there;
+  base::Guard guard(untold_lock_);
+  std::erase_if(untold_, [&](const Range& other) {
+    if (other.address > end || begin > other.address + other.length) return false;
+    begin = std::min(begin, other.address);
+    end = std::max(end, other.address + other.length);
+    return true;
+  });
+  untold_.push_back({begin, end - begin});
+  any_untold_.store(true, std::memory_order_relaxed);
+}
+
+void ResidentPages::forget_untold() {
+  if (!any_untold_.load(std::memory_order_relaxed)) return;
+  base::Guard guard(untold_lock_);
+  untold_.clear();
+  any_untold_.store(false, std::memory_order_relaxed);
 }
 
 bool ResidentPages::seen_around(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const {

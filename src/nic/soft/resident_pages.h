@@ -6,7 +6,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
+#include "base/lock.h"
 #include "nic/moment.h"
 #include "os/memory_map.h"
 #include "os/page_map.h"
@@ -36,11 +38,19 @@ class ResidentPages {
   // of the process (os::PageMap), always the same. Where the kernel does not tell, all are taken to be there; and so
   // they are while the system has no room for the descriptors that it takes, which is tried again. `now`: of any clock
   // that takes one to some millions of steps for a millisecond, always the same.
-  bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us);
+  // `absent`: where one of those is told of.
+  bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us,
+            std::uint64_t* absent = nullptr);
 
   // They have been there since, as who has brought them in one after the other knows: also where the kernel calls them
   // absent, as it does those of a device. `since`: the moment at which the first may have come.
   void note(const Range& range, bool to_write, std::uint64_t since);
+
+  // Memory that a thread has been in, of a kind that may be one of which the kernel tells nothing, as that of a device:
+  // if it calls it absent, it does so for ever. So that is taken to be there from now on, as long as it may be used.
+  void note_untold(const Range& range, bool to_write);
+  // A region has gone, and other memory may come to be in its place.
+  void forget_untold();
 
   // Memory that seen() has answered for, so that what is near costs next to nothing. Each for one thread at a time, and
   // for reading or for writing.
@@ -93,11 +103,15 @@ class ResidentPages {
                              std::uint64_t units) const;
     void note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time, std::uint64_t units);
   };
+  bool told_nothing_of(const Range& range);
   Known* known(pid_t thread, std::uint64_t now);
   bool seen_around(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const;
 
   std::atomic<Known*> known_{nullptr};  // made when first needed
   std::atomic<std::uint64_t> open_again_{0};
+  std::atomic<bool> any_untold_{false};
+  base::SpinLock untold_lock_;
+  std::vector<Range> untold_ ANYDAT_GUARDED_BY(untold_lock_);  // none touches another
 };
 
 }  // namespace anydat::nic::soft

@@ -66,15 +66,9 @@ TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
       initiator_(queue_pair.initiator()),
       out_(fabric.chunks()),
       sinks_(unpredictable()),
-      sources_(
-          fabric.adapter(), [this] { fabric_.come_back(turn_); },
-          [this](const OwnPages::Brought& news) { own_pages_brought(news); }),
-      read_sources_(
-          fabric.adapter(), [this] { fabric_.come_back(turn_); },
-          [this](const OwnPages::Brought& news) { read_source_brought(news); }),
-      targets_(
-          fabric.adapter(), [this] { fabric_.come_back(turn_); },
-          [this](const OwnPages::Brought& news) { targets_brought(news.there); }) {}
+      sources_(fabric.adapter(), *this),
+      read_sources_(fabric.adapter(), *this),
+      targets_(fabric.adapter(), *this) {}
 
 TcpStream::~TcpStream() {
   drop_parked();

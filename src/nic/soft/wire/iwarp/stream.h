@@ -30,7 +30,7 @@ namespace anydat::nic::soft::iwarp {
 //
 // A message that finds no receive buffer stops the reading. If that lasts, messages are taken in and kept up to a
 // bound, so that Writes and answers to Reads behind them pass.
-class TcpStream final : public Stream {
+class TcpStream final : public Stream, private OwnPages::User {
  public:
   TcpStream(Fabric& fabric, SoftQueuePair& queue_pair);
   ~TcpStream() override;
@@ -48,6 +48,7 @@ class TcpStream final : public Stream {
   void resume_receiving() override;
   const char* wire() const override { return "tcp"; }
   bool holds_messages() const override { return stuck_ || !parked_.empty(); }
+  bool awaits_memory_for_parked() const override { return awaits_memory_ && !current_ && !parked_.empty(); }
   std::size_t untaken() override;
   bool memory_changed() override;
   bool let_go() override;
@@ -236,7 +237,9 @@ class TcpStream final : public Stream {
   bool can_be_written(std::span<const iovec> pieces);
   bool next_buffer_there(std::size_t bytes);
   bool result_there();
-  void own_pages_brought(const OwnPages::Brought& news);    // for sending
+  void wants_pages() override;
+  void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
+  void source_brought(const OwnPages::Brought& news);       // for sending
   void read_source_brought(const OwnPages::Brought& news);  // for what the peer reads and changes
   void targets_brought(bool there);
   void limit_wait_for_memory();

@@ -48,7 +48,21 @@ bool TcpStream::result_there() {
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 
-void TcpStream::own_pages_brought(const OwnPages::Brought& news) {
+void TcpStream::wants_pages() {
+  fabric_.come_back(turn_);
+}
+
+void TcpStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {
+  if (&pages == &sources_) {
+    source_brought(news);
+  } else if (&pages == &read_sources_) {
+    read_source_brought(news);
+  } else {
+    targets_brought(news.there);
+  }
+}
+
+void TcpStream::source_brought(const OwnPages::Brought& news) {
   if (closed_) return;
   if (news.there || !sends_.fail_blocked(news.address, false, WorkStatus::local_protection)) {
     fabric_.come_back(turn_);  // if it is not there, who wanted it is no more, or asks again

@@ -28,10 +28,10 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       initiator_(queue_pair.initiator()),
       engine_(fabric.engine()),
       resident_pages_(fabric.adapter().resident_pages()),
-      own_pages_(
-          fabric.adapter(), [this] { link_->come_back(*this); },
-          [this](const OwnPages::Brought& news) { own_pages_brought(news); }),
-      pages_for_peer_([this](bool there) {
+      request_pages_(fabric.adapter(), *this),
+      arrival_pages_(fabric.adapter(), *this),
+      served_pages_(fabric.adapter(), *this),
+      pages_for_peer_([this](bool there, bool) {
         if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
       }),
       let_go_timer_([this] { let_go_again(); }) {
@@ -46,9 +46,17 @@ ShmStream::~ShmStream() {
   if (link_) link_->remove(*this);
 }
 
-void ShmStream::own_pages_brought(const OwnPages::Brought& news) {
+void ShmStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {
   if (closed_) return;
-  if (!news.there) news.to_write ? fail_written(news.address) : fail_read(news.address);
+  if (!news.there) {
+    if (&pages == &request_pages_) {
+      fail_request(news);
+    } else if (&pages == &arrival_pages_) {
+      fail_arriving(news.address);
+    } else {
+      fail_served(news.address, news.to_write);
+    }
+  }
   // Also where the link has gone since, and has no turns any more.
   if (!closed_) or_break([this] { place_held(); });
   if (!closed_ && held_) or_break([this] { go_on_with_held(); });
@@ -56,20 +64,21 @@ void ShmStream::own_pages_brought(const OwnPages::Brought& news) {
   if (!closed_) link_->come_back(*this);
 }
 
-// DTO-40: what reads memory there, for this side or the peer.
-void ShmStream::fail_read(std::uint64_t address) {
+// DTO-40: the request that needs memory there.
+void ShmStream::fail_request(const OwnPages::Brought& news) {
   const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
   for (std::uint32_t sequence = retired_.load(std::memory_order_relaxed); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     const Announced::State state = entry.state.load();
     if (state != Announced::State::pieces && state != Announced::State::pushing) continue;
     bool is_it = false;
-    sends_.with_request(entry.number, [&](const SendRequest& message) { is_it = lies_in(address, message.segments); });
-    if (!is_it) continue;
+    sends_.with_request(entry.number,
+                        [&](const SendRequest& message) { is_it = lies_in(news.address, message.segments); });
+    if (!is_it || news.to_write) continue;
     finish(entry, WorkStatus::local_protection);
     return;
   }
-  if (!sends_.fail_blocked(address, false, WorkStatus::local_protection)) fail_served(address, false);
+  sends_.fail_blocked(news.address, news.to_write, WorkStatus::local_protection);
 }
 
 void ShmStream::fail_large(const Large& large, WorkStatus status) {
@@ -80,15 +89,14 @@ void ShmStream::fail_large(const Large& large, WorkStatus status) {
   large.held ? deliver_completed(fail) : fail();
 }
 
-// The same of what is to write there.
-void ShmStream::fail_written(std::uint64_t address) {
+// The same of the message, or the Write, that is to come there.
+void ShmStream::fail_arriving(std::uint64_t address) {
   if (fail_held(address)) return;
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
     fail_large(large, WorkStatus::local_protection);
     return;
   }
-  if (!sends_.fail_blocked(address, true, WorkStatus::local_protection)) fail_served(address, true);
 }
 
 // Of Reads and atomic operations of the peer; those behind the first have not been looked at.

@@ -29,7 +29,7 @@ class Fabric;
 // A large message is announced, and the receiver, once it has taken a buffer, decides how it crosses: it pulls it out
 // of the sender's memory, or lets the sender push it into the buffer, turn and turn about so that both processors copy;
 // or, where the kernel does not allow that, the sender cuts it into pieces that go through the bulk ring.
-class ShmStream final : public Stream {
+class ShmStream final : public Stream, private OwnPages::User {
  public:
   ShmStream(Fabric& fabric, SoftQueuePair& queue_pair);
   ~ShmStream() override;
@@ -53,6 +53,7 @@ class ShmStream final : public Stream {
   bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
   bool holds_messages() const override { return !parked_.empty() || !large_.empty() || held_; }
+  bool awaits_memory_for_parked() const override { return held_ != nullptr; }
   bool memory_changed() override;
   bool let_go() override;
   void close(CloseReason reason) override;
@@ -169,9 +170,10 @@ class ShmStream final : public Stream {
   enum class Step : std::uint8_t { moved, no_room, unusable };
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
-  void own_pages_brought(const OwnPages::Brought& news);
-  void fail_read(std::uint64_t address);
-  void fail_written(std::uint64_t address);
+  void wants_pages() override { link_->come_back(*this); }
+  void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
+  void fail_request(const OwnPages::Brought& news);
+  void fail_arriving(std::uint64_t address);
   void fail_large(const Large& large, WorkStatus status);
   void fail_served(std::uint64_t address, bool writes);
   bool close_arrived(const CellView& view);
@@ -361,7 +363,11 @@ class ShmStream final : public Stream {
   PutLane put_lane_;
   base::Nanoseconds short_writes_epoch_ = -1;  // as in SeenPages, and how many there were since
   std::uint32_t short_writes_ = 0;
-  OwnPages own_pages_;                           // brought by take_turn()
+  // Of this process, brought by take_turn(): of the requests, looked for with the send lock or the engine; of the
+  // messages that arrive; of what the peer reads and changes.
+  OwnPages request_pages_;
+  OwnPages arrival_pages_;
+  OwnPages served_pages_;
   std::atomic<std::uint32_t> puts_sent_{0};      // whole, for the peer to put in place; ever
   std::atomic<std::uint32_t> puts_answered_{0};  // of them; written with the engine
   std::uint32_t shared_slot_ = 0;                // in the peer's segment

@@ -76,7 +76,7 @@ void ShmStream::go_on_with_held() {
                                                      : put_short(view, sane);
       if (!placed && sane && held_) {
         held_->cells.splice(held_->cells.begin(), first);
-        own_pages_.bring();
+        arrival_pages_.bring();
         return;
       }
     } else {

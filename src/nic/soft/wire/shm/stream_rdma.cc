@@ -138,7 +138,7 @@ inline bool ShmStream::local_there(const SendRequest& message, const Progress& p
     return true;
   }
   const std::uint64_t left = message.length - progress.bytes;
-  return own_pages_.there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left, reads,
+  return request_pages_.there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left, reads,
                           OwnPages::CopiedBy::us_in_short);
 }
 
@@ -268,7 +268,7 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
     want_pages(wanted, remote_right(message.kind));
     return false;  // the answer asks again
   }
-  if (!own_pages_.there(message.segments, {offset, count}, message.length - offset, reads, now, by))
+  if (!request_pages_.there(message.segments, {offset, count}, message.length - offset, reads, now, by))
     return false;  // write_by_peer() relies on it, too
   if (message.segments.size() == 1) {
     seen_pages_ = {link_->peer_memory().epoch(),
@@ -402,7 +402,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
     // What comes is put in place when it does. What this side has read before it could no longer is not asked for
     // again.
     const GetBody body{remote.address + progress.bytes, message.length - progress.bytes, remote.key};
-    if (!own_pages_.there(message.segments, {progress.bytes, body.length}, body.length, true))
+    if (!request_pages_.there(message.segments, {progress.bytes, body.length}, body.length, true))
       return SendOutcome::blocked;
     const bool sent = link_->try_send(*this, CellKind::get, 0, remote_, sizeof body, 0,
                                       [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
@@ -411,7 +411,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
     if (!pages_told(message, progress.bytes, count)) return without_pages(progress);
-    if (!own_pages_.there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
+    if (!request_pages_.there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
       return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;
     // Of one with immediate data, these ask.
@@ -437,7 +437,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
   if (holds_announced()) return SendOutcome::blocked;  // as in rdma_by_peer()
   const bool seen = message.segments.size() == 1 &&
                     seen_pages_.hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
-  if (!seen && !own_pages_.there(message.segments, {0, message.length}, message.length, false))
+  if (!seen && !request_pages_.there(message.segments, {0, message.length}, message.length, false))
     return SendOutcome::blocked;
   const bool asks = message.kind == WorkKind::rdma_write;
   if (asks) count_put(1);
@@ -518,7 +518,7 @@ SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress
   const AtomicBody body{
       message.remote.address, message.operand, message.compare, message.remote.key,
       message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};
-  if (!own_pages_.there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true)) return SendOutcome::blocked;
+  if (!request_pages_.there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true)) return SendOutcome::blocked;
   atomics_under_way_.fetch_add(1);  // first: the answer may be there before try_send() has returned
   const bool sent = link_->try_send(*this, CellKind::atomic, 0, remote_, sizeof body, 0,
                                     [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });

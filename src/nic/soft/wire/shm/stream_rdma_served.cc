@@ -35,7 +35,7 @@ bool ShmStream::serve_atomic(const AtomicBody& body) {
     return false;
   }
   const nic::Segment word{0, 0, where, kAtomicBytes};
-  if (!own_pages_.there(std::span(&word, 1), {0, kAtomicBytes}, kAtomicBytes, true)) return false;
+  if (!served_pages_.there(std::span(&word, 1), {0, kAtomicBytes}, kAtomicBytes, true)) return false;
   const WorkKind operation =
       body.operation == AtomicOperation::fetch_add ? WorkKind::fetch_add : WorkKind::compare_swap;
   const AtomicDoneBody done{carry_out(operation, where, body.operand, body.compare)};
@@ -56,7 +56,7 @@ bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length,
 // own leave to, or the memory, is refused when that is found, as where the peer writes across by itself.
 bool ShmStream::put_in_place(std::uint64_t where, std::span<const std::byte> bytes, bool last) {
   const nic::Segment target{0, 0, where, bytes.size()};
-  if (!own_pages_.there({&target, 1}, {0, bytes.size()}, bytes.size(), true)) return false;
+  if (!arrival_pages_.there({&target, 1}, {0, bytes.size()}, bytes.size(), true)) return false;
   copy_ascending(reinterpret_cast<std::byte*>(where), bytes.data(), bytes.size());
   if (last) put_done();
   return true;
@@ -159,7 +159,7 @@ bool ShmStream::serve_reads() {
     if (!opens(request.key, request.address, request.length, access::kRemoteRead, where)) return moved;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, request.length - read.offset);
     const nic::Segment source{0, 0, where, request.length};
-    if (!own_pages_.there(std::span(&source, 1), {read.offset, count}, request.length - read.offset, false))
+    if (!served_pages_.there(std::span(&source, 1), {read.offset, count}, request.length - read.offset, false))
       return moved;
     const bool sent = link_->try_send_piece(*this, CellKind::got, 0, remote_, static_cast<std::uint32_t>(count), 0,
                                             PieceBody{}, [&](std::byte* to) {

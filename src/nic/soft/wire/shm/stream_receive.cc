@@ -148,11 +148,11 @@ bool ShmStream::deliver_small(const std::byte* bytes, std::size_t length, bool s
   Incoming* message = begin(length, solicited, key);
   if (!message) return queue_pair_.broken();
   Large small{message, 0, Large::Way::pieces, false, true, {}};
-  if (!own_pages_.there(message->buffer.all(), {0, length}, length, true, OwnPages::CopiedBy::us_in_short)) {
+  if (!arrival_pages_.there(message->buffer.all(), {0, length}, length, true, OwnPages::CopiedBy::us_in_short)) {
     small.held.reset(new std::byte[length]);
     std::memcpy(small.held.get(), bytes, length);
     large_.push_back(std::move(small));
-    own_pages_.bring();
+    arrival_pages_.bring();
     return true;
   }
   if (!receives_.place(*message, bytes, length)) return true;
@@ -182,9 +182,9 @@ void ShmStream::place_held() {
   if (large_.empty() || !large_.front().held) return;
   Large& small = large_.front();
   Incoming& message = *small.message;
-  if (!own_pages_.there(message.buffer.all(), {0, message.length}, message.length, true,
-                        OwnPages::CopiedBy::us_in_short)) {
-    own_pages_.bring();
+  if (!arrival_pages_.there(message.buffer.all(), {0, message.length}, message.length, true,
+                            OwnPages::CopiedBy::us_in_short)) {
+    arrival_pages_.bring();
     return;
   }
   const std::unique_ptr<std::byte[]> bytes = std::move(small.held);
@@ -205,7 +205,7 @@ ShmStream::Large::Way ShmStream::choose_way(const AnnounceBody& body, Large& lar
   // What the peer is to write into is there, or it would have to ask for it.
   const std::span<const nic::Segment> buffer = large.message->buffer.all();
   if (body.can_push != 0 &&
-      (!can_pull || own_pages_.there(buffer, {0, body.length}, body.length, true, OwnPages::CopiedBy::kernel))) {
+      (!can_pull || arrival_pages_.there(buffer, {0, body.length}, body.length, true, OwnPages::CopiedBy::kernel))) {
     MemoryBody target{};
     std::uint64_t left = body.length;
     for (const nic::Segment& segment : large.message->buffer.all()) {
@@ -267,7 +267,8 @@ void ShmStream::take_in_pieces(Large& large) {
 void ShmStream::grant_pieces() {
   for (Large& large : large_) {
     if (large.way != Large::Way::pieces || large.granted) continue;
-    if (!own_pages_.there(large.message->buffer.all(), {0, large.message->length}, large.message->length, true)) return;
+    if (!arrival_pages_.there(large.message->buffer.all(), {0, large.message->length}, large.message->length, true))
+      return;
     large.granted = true;
     link_->send_control(CellKind::grant, remote_, large.sequence);
   }
@@ -324,8 +325,8 @@ bool ShmStream::pull_some() {
       take_in_pieces(large);  // the sender brings its memory in by itself
       continue;
     }
-    if (!own_pages_.there(message.buffer.all(), {message.placed, count}, message.length - message.placed, true,
-                          OwnPages::CopiedBy::kernel))
+    if (!arrival_pages_.there(message.buffer.all(), {message.placed, count}, message.length - message.placed, true,
+                              OwnPages::CopiedBy::kernel))
       break;
     if (!batch.add(message.buffer.all(), source, {message.placed, count})) break;
     pulled[messages] = &large;

@@ -22,8 +22,8 @@ inline bool ShmStream::small_source_there(const SendRequest& message) {
   if (message.segments.size() == 1 && seen_lately(message.segments.front(), false, engine_.moment(), sends_seen_))
       [[likely]]
     return true;
-  return own_pages_.there(message.segments, {0, message.length}, message.length, false,
-                          OwnPages::CopiedBy::us_in_short);
+  return request_pages_.there(message.segments, {0, message.length}, message.length, false,
+                              OwnPages::CopiedBy::us_in_short);
 }
 
 // Apart, so that what it needs is not in the way of RDMA.
@@ -209,7 +209,7 @@ ShmStream::Step ShmStream::send_piece(Announced& entry, std::uint32_t sequence, 
     length = message.length;
     if (!sends_.usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
-    if (!own_pages_.there(message.segments, {entry.offset, count}, message.length - entry.offset, false)) {
+    if (!request_pages_.there(message.segments, {entry.offset, count}, message.length - entry.offset, false)) {
       step = Step::no_room;
       return;
     }
@@ -257,8 +257,8 @@ bool ShmStream::push_some() {
     usable_memory = sends_.usable(message);
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
-    waits = !own_pages_.there(message.segments, {entry->offset, count}, length - entry->offset, false,
-                              OwnPages::CopiedBy::kernel);
+    waits = !request_pages_.there(message.segments, {entry->offset, count}, length - entry->offset, false,
+                                  OwnPages::CopiedBy::kernel);
     if (waits) return;
     PeerMemory& peer = link_->peer_memory();
     const std::span<const MemoryBody::Span> target{entry->target.spans, entry->target.span_count};
@@ -310,7 +310,9 @@ bool ShmStream::take_turn() {
   bool moved = false;
   or_break([&] {
     if (!closed_) ask_for_pages_now();
-    if (!closed_) own_pages_.bring();
+    for (OwnPages* const pages : {&request_pages_, &arrival_pages_, &served_pages_}) {
+      if (!closed_) pages->bring();
+    }
     if (!closed_) place_held();
     if (!closed_) go_on_with_held();
     if (!closed_) grant_pieces();
