@@ -139,7 +139,7 @@ inline bool ShmStream::local_there(const SendRequest& message, const Progress& p
   }
   const std::uint64_t left = message.length - progress.bytes;
   return request_pages_.there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left, reads,
-                          OwnPages::CopiedBy::us_in_short);
+                              OwnPages::CopiedBy::us_in_short);
 }
 
 template SendOutcome ShmStream::rdma<WorkKind::rdma_read>(const SendRequest&, Progress&);
