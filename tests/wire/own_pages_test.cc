@@ -17,7 +17,6 @@ namespace {
 
 using nic::soft::OwnPages;
 
-constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kLater = 1 << 21;  // of Engine::ticks(): more than a moment
 
 class Wish final : public OwnPages::User {
@@ -35,35 +34,35 @@ class Wish final : public OwnPages::User {
 TEST(OwnPagesTest, TheKernelIsAskedOnceInAMomentWhileAPageIsAwaited) {
   if (!AbsentMemory::possible()) GTEST_SKIP() << "this system makes no memory absent for the kernel (userfaultfd)";
   SeamNic nic(seam_wires().front());
-  void* const pages = ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const pages = ::mmap(nullptr, 2 * os::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
-  const std::span<std::byte> memory(static_cast<std::byte*>(pages), 2 * kPage);
+  const std::span<std::byte> memory(static_cast<std::byte*>(pages), 2 * os::kPageBytes);
   memory[0] = std::byte{1};  // this page stays
-  const std::array segments{nic::Segment{0, 0, reinterpret_cast<std::uintptr_t>(pages), 2 * kPage}};
-  std::optional<AbsentMemory> absent(memory.subspan(kPage));
+  const std::array segments{nic::Segment{0, 0, reinterpret_cast<std::uintptr_t>(pages), 2 * os::kPageBytes}};
+  std::optional<AbsentMemory> absent(memory.subspan(os::kPageBytes));
   {
     Wish wish;
     std::optional<OwnPages> own;
     nic.held([&] { own.emplace(*nic, wish); });
     const std::uint64_t now = nic->engine().ticks();
-    EXPECT_FALSE(own->there(segments, {0, 2 * kPage}, 2 * kPage, true, now));
+    EXPECT_FALSE(own->there(segments, {0, 2 * os::kPageBytes}, 2 * os::kPageBytes, true, now));
     EXPECT_EQ(wish.wanted, 1);
     // It has come, but that was found out a moment ago.
-    absent->fill(std::array<std::byte, kPage>{});
-    EXPECT_FALSE(own->there(segments, {0, 2 * kPage}, 2 * kPage, true, now));
-    EXPECT_FALSE(own->there(segments, {kPage, 8}, 8, true, now));
-    EXPECT_TRUE(own->there(segments, {0, kPage}, kPage, true, now));  // which is not the one
-    EXPECT_TRUE(own->there(segments, {0, 2 * kPage}, 2 * kPage, true, now + kLater));
+    absent->fill(std::array<std::byte, os::kPageBytes>{});
+    EXPECT_FALSE(own->there(segments, {0, 2 * os::kPageBytes}, 2 * os::kPageBytes, true, now));
+    EXPECT_FALSE(own->there(segments, {os::kPageBytes, 8}, 8, true, now));
+    EXPECT_TRUE(own->there(segments, {0, os::kPageBytes}, os::kPageBytes, true, now));  // which is not the one
+    EXPECT_TRUE(own->there(segments, {0, 2 * os::kPageBytes}, 2 * os::kPageBytes, true, now + kLater));
     // And when it has been brought, nobody goes by what was found out before.
     nic.held([&] { own->bring(); });
     ASSERT_TRUE(eventually([&] { return nic.held([&] { return wish.brought.load(); }); }));
     EXPECT_TRUE(wish.there);
-    EXPECT_TRUE(own->there(segments, {0, 2 * kPage}, 2 * kPage, true, now));
+    EXPECT_TRUE(own->there(segments, {0, 2 * os::kPageBytes}, 2 * os::kPageBytes, true, now));
     EXPECT_EQ(wish.wanted, 1);
     nic.held([&] { own.reset(); });
   }
   absent.reset();
-  ::munmap(pages, 2 * kPage);
+  ::munmap(pages, 2 * os::kPageBytes);
 }
 
 }  // namespace
