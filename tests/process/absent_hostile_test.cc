@@ -13,6 +13,8 @@
 
 #include "absent_buffers.h"
 #include "absent_memory.h"
+#include "nic/region_table.h"
+#include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "raw_peer.h"
 #include "support/dat_fixture.h"
@@ -49,8 +51,9 @@ class AbsentForAPeer : public AbsentBuffers {
     AbsentBuffers::TearDown();
   }
 
-  void write(std::uint64_t to, std::span<const std::byte> bytes) {
-    const shm::WriteBody head{.address = to, .key = here_->rmr_context(), .reserved = 0};
+  void write(std::uint64_t to, std::span<const std::byte> bytes) { write(to, bytes, here_->rmr_context()); }
+  void write(std::uint64_t to, std::span<const std::byte> bytes, DAT_RMR_CONTEXT key) {
+    const shm::WriteBody head{.address = to, .key = key, .reserved = 0};
     std::vector<std::byte> body = bytes_of(head);
     body.insert(body.end(), bytes.begin(), bytes.end());
     peer_->put({.kind = CellKind::write,
@@ -125,11 +128,61 @@ TEST_P(AbsentForAPeer, WhoWritesOnAndOnIsCut) {
   expect_others_go_on();
 }
 
+// DTO-40: what is refused is not to blame for the message before it, which has completed at its sender.
+TEST_P(AbsentForAPeer, AMessageBeforeWhatIsRefusedIsDelivered) {
+  const std::vector<std::byte> bytes(8, std::byte{0x77}), message(16, std::byte{0x33});
+  DAT_LMR_TRIPLET buffers[] = {here_->triplet(kBytes / 2, 64), here_->triplet(kBytes / 2 + 64, 64)};
+  for (DAT_LMR_TRIPLET& buffer : buffers)
+    require(dat_ep_post_recv(ep_->get(), 1, &buffer, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  AbsentMemory absent(memory_.first(kPage));
+  write(address(), bytes);
+  peer_->put({.kind = CellKind::send, .connection = name_, .body = message});
+  write(address(), bytes, here_->rmr_context() ^ 0x40000000);
+  peer_->ring();
+  expect_others_go_on();
+  absent.fill(std::vector<std::byte>(kPage, std::byte{0x44}));
+  expect_completion(side_->recv.get());
+  EXPECT_TRUE(std::ranges::equal(memory_.subspan(kBytes / 2, 16), message));
+  expect_completion(side_->recv.get(), DAT_DTO_ERR_FLUSHED);
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  expect_others_go_on();
+}
+
+// What it asks for behind a Write is refused behind it, and is not that Write's to answer for.
+TEST_P(AbsentForAPeer, WhatItAsksForComesInOrder) {
+  AbsentMemory absent(memory_.first(kPage));
+  write(address(), std::vector<std::byte>(8, std::byte{0x77}));
+  const shm::GetBody beyond{.address = address() + kBytes, .length = 8, .key = here_->rmr_context()};
+  peer_->put(
+      {.kind = CellKind::fault_in, .connection = name_, .aux = nic::access::kRemoteWrite, .body = bytes_of(beyond)});
+  peer_->ring();
+  expect_others_go_on();
+  absent.fill(std::vector<std::byte>(kPage, std::byte{0x44}));
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  EXPECT_TRUE(hears(CellKind::done));
+}
+
+TEST_P(AbsentForAPeer, ItMayLeaveInOrderMeanwhile) {
+  const AbsentMemory absent(memory_.first(kPage));
+  write(address(), std::vector<std::byte>(8, std::byte{0x77}));
+  peer_->put({.kind = CellKind::close,
+              .connection = name_,
+              .aux = static_cast<std::uint32_t>(nic::soft::CloseReason::graceful)});
+  peer_->ring();
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  expect_others_go_on();
+}
+
 TEST_P(AbsentForAPeer, TheRegionMayGoMeanwhile) {
   const AbsentMemory absent(memory_.first(kPage));
   write(address(), std::vector<std::byte>(8, std::byte{0x66}));
   peer_->ring();
   expect_others_go_on();
+  {
+    Lmr another(side_->ia, side_->pz, kPage);
+    ASSERT_THAT(another.free(), Succeeds());
+  }
+  expect_no_event(side_->connect.get());
   ASSERT_THAT(here_->free(), Succeeds());
   EXPECT_TRUE(hears(CellKind::close));
   expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);

@@ -207,6 +207,9 @@ struct WriteBody {
 inline constexpr std::size_t kShortWriteMax = 4096;
 // Of memory that its owner may be asked at once to bring in, so that it comes while the rest is copied.
 inline constexpr std::uint64_t kFaultInBytesMax = 4 << 20;
+// After one answer no more than that is written, each Write, or piece of one, counted with so much more, before the
+// initiator asks again: so much its owner may have to keep.
+inline constexpr std::uint64_t kPutOverhead = 256;
 struct GetBody {
   std::uint64_t address;
   std::uint64_t length;

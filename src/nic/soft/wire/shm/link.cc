@@ -112,9 +112,10 @@ void Link::remove(ShmRequest& request) {
 
 // ---- sending
 
-// Of what is sent whether a connection of ours is there or not. All else is bounded by what the connections owe.
+// Of what is sent whether a connection of ours is there or not, or as often as its peer asks. All else is bounded by
+// what the connections owe.
 constexpr bool asked_for_by_peer(CellKind kind) {
-  return kind == CellKind::reject || kind == CellKind::close;
+  return kind == CellKind::reject || kind == CellKind::close || kind == CellKind::faulted_in;
 }
 
 void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
@@ -367,7 +368,8 @@ bool Link::dispatch(const CellView& view) {
       std::memcpy(&body, view.body, sizeof body);
       const std::byte* bytes = rx_.bulk(body.position, view.length);
       if (!bytes) return false;
-      if (ShmStream* stream = this->stream(view.connection)) stream->piece_arrived(view, bytes);
+      if (ShmStream* stream = this->stream(view.connection); stream && !stream->piece_arrived(view, bytes))
+        return false;
       rx_.take_bulk(body.position, view.length);
       return true;
     }

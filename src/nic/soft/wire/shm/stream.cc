@@ -78,7 +78,8 @@ void ShmStream::fail_request(const OwnPages::Brought& news) {
     finish(entry, WorkStatus::local_protection);
     return;
   }
-  sends_.fail_blocked(news.address, news.to_write, WorkStatus::local_protection);
+  if (sends_.fail_blocked(news.address, news.to_write, WorkStatus::local_protection)) return;
+  not_had_.store(news.address);  // the next turn hands it over again
 }
 
 void ShmStream::fail_large(const Large& large, WorkStatus status) {
@@ -287,7 +288,10 @@ void ShmStream::violated(const char* what) {
 
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
 bool ShmStream::memory_changed() {
-  if (held_ && !closed_) or_break([this] { go_on_with_held(); });
+  if (held_ && !closed_) {
+    or_break([this] { go_on_with_held(); });
+    if (held_) queue_pair_.enter_memory_users();
+  }
   for (std::uint32_t sequence = retired_.load(); sequence != announced_count_.load() && !closed_; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
@@ -416,6 +420,7 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
     parked_.clear();
     held_.reset();
   } else {
+    held_.reset();  // it has given up the Write that it left undone, and with that what came behind
     sends_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
   }
   queue_pair_.peer_closed(reason);

@@ -69,7 +69,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   }
   bool accept_arrived(const CellView& view);
   bool redirect_arrived(const CellView& view);
-  void piece_arrived(const CellView& view, const std::byte* bytes);
+  bool piece_arrived(const CellView& view, const std::byte* bytes);
   void close_arrived(CloseReason reason, const CloseBody& refused = {});
   void let_posts_end() { queue_pair_.let_posts_end(); }
   ZoneId scope() const { return queue_pair_.scope(); }
@@ -139,6 +139,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool waits_behind_held(const CellView& view) const;
   void hold(const CellView& view, std::span<const std::byte> piece = {});
   void go_on_with_held();
+  bool place_cells_held();
   bool fail_held(std::uint64_t address);
 
   bool arrived_in(SoftQueuePair::State state, bool connected, const CellView& view);
@@ -193,8 +194,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool holds_announced() const {
     return retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed);
   }
-  bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count,
-                   OwnPages::CopiedBy by = OwnPages::CopiedBy::us);
+  bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   template <bool reads>
   bool local_there(const SendRequest& message, const Progress& progress);
   SendOutcome without_pages(Progress& progress);
@@ -210,13 +210,14 @@ class ShmStream final : public Stream, private OwnPages::User {
   void ask_for_lane(std::uint32_t key);
   template <WorkKind kind>
   void open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours);
+  bool target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress);
   bool is_here(const RemoteSegment& remote);
   CopyOutcome copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   SendOutcome atomic(const ExtendedRequest& message, Progress& progress);
   SendOutcome write_immediate(const SendRequest& message, Progress& progress);
   void put_arrived(const CellView& view, const std::byte* bytes);
   bool write_arrived(const CellView& view);
-  bool put_in_place(std::uint64_t where, std::span<const std::byte> bytes, bool last);
+  bool put_in_place(std::uint64_t where, std::span<const std::byte> bytes, std::uint64_t left, bool last);
   bool put_piece(const CellView& view, std::span<const std::byte> bytes);
   bool put_short(const CellView& view, bool& sane);
   void put_done();
@@ -326,14 +327,17 @@ class ShmStream final : public Stream, private OwnPages::User {
   std::atomic<Pages> pages_{Pages::nothing};
   GetBody pages_wanted_{};  // these two written before `wanted` is
   std::uint32_t pages_right_ = 0;
-  // Memory that the peer has said is there, where this side cannot look. For some milliseconds.
+  // Memory that the peer has said is there, where this side cannot look. For some milliseconds, and so many bytes of
+  // Writes, since the peer keeps those whose memory has gone.
   struct ToldPages {
     std::uint32_t key = 0;
     std::uint32_t moment = 0;
     std::uint64_t first = 0;
     std::uint64_t last = 0;
+    std::uint64_t left = 0;
   };
   ToldPages told_pages_;
+  std::atomic<std::uint64_t> not_had_{0};  // memory of this process that could not be brought in for an RDMA to it
   // Pages that the last RDMA has found to be there, at both ends, and when (PeerMemory::epoch()).
   struct SeenPages {
     base::Nanoseconds epoch = -1;

@@ -13,11 +13,13 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-// More than a peer sends that has been told of the pages: twice what it may ask for at once.
+// More than a peer sends before it asks again (pages_told()), with its messages.
 constexpr std::size_t kHeldBytesMax = 2 * kFaultInBytesMax;
 constexpr std::size_t kHeldOverhead = 128;
+static_assert(kHeldOverhead + sizeof(PutBody) + 64 <= kPutOverhead);
 
-// Whether it acts on memory of this side, or tells this side's program of something that has been done there.
+// Whether it acts on memory of this side, or tells this side's program of something that has been done there; or asks
+// for memory, which is for what comes behind, and is refused in its turn.
 bool comes_in_order(CellKind kind) {
   switch (kind) {
     case CellKind::send:
@@ -28,6 +30,7 @@ bool comes_in_order(CellKind kind) {
     case CellKind::put:
     case CellKind::get:
     case CellKind::atomic:
+    case CellKind::fault_in:
       return true;
     default:
       return false;
@@ -41,9 +44,7 @@ CellView ShmStream::HeldCell::view() const {
 }
 
 bool ShmStream::waits_behind_held(const CellView& view) const {
-  // A peer that leaves in order has left nothing undone, so what is held is no Write of its, or it does as it likes.
-  const bool leaves = view.kind == CellKind::close && view.aux == static_cast<std::uint32_t>(CloseReason::graceful);
-  return held_ && (leaves || comes_in_order(view.kind));
+  return held_ && comes_in_order(view.kind);
 }
 
 // `piece`: what a put has in the bulk ring.
@@ -65,11 +66,22 @@ void ShmStream::hold(const CellView& view, std::span<const std::byte> piece) {
 
 // In order, as far as the memory is there.
 void ShmStream::go_on_with_held() {
+  if (!held_ || closed_) return;
+  const bool moved = place_cells_held();
+  // A pass over the link sees to this else, and to what the peer is owed.
+  fabric_.adapter().batch().flush();
+  if (moved && !closed_) link_->come_back(*this);
+}
+
+// True if any was placed.
+bool ShmStream::place_cells_held() {
+  bool moved = false;
   while (held_ && !closed_) {
     std::list<HeldCell> first;  // apart, since the connection may end with it
     first.splice(first.begin(), held_->cells, held_->cells.begin());
     const HeldCell& cell = first.front();
     const CellView view = cell.view();
+    if (view.kind != CellKind::send) fabric_.adapter().batch().flush();
     bool sane = true;
     if (view.kind == CellKind::put || view.kind == CellKind::write) {
       const bool placed = view.kind == CellKind::put ? put_piece(view, std::span(cell.bytes).subspan(cell.body_bytes))
@@ -77,16 +89,21 @@ void ShmStream::go_on_with_held() {
       if (!placed && sane && held_) {
         held_->cells.splice(held_->cells.begin(), first);
         arrival_pages_.bring();
-        return;
+        return moved;
       }
     } else {
       sane = arrived_in(queue_pair_.state(), connected(), view);
     }
-    if (!held_) return;
-    if (!sane) return violated("it sent a malformed message");
+    if (!held_) return true;
+    if (!sane) {
+      violated("it sent a malformed message");
+      return true;
+    }
+    moved = true;
     held_->bytes -= cell.bytes.size() + kHeldOverhead;
     if (held_->cells.empty()) held_.reset();
   }
+  return moved;
 }
 
 // The memory that the oldest of them is for is not to be had. False: it is not for that.

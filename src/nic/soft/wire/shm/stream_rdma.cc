@@ -172,10 +172,12 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     }
   }
   if (here) {
-    // It may be anything, as this side's may.
-    if (!pages_there(message, shift, progress.bytes, std::min(message.length - progress.bytes, kCopiedInMemoryPerTurn),
-                     OwnPages::CopiedBy::us_in_short))
-      return without_pages(progress);
+    const nic::Segment target{0, 0, remote.address + shift, message.length};
+    if (!local_there<kind == WorkKind::rdma_read>(message, progress)) return SendOutcome::blocked;
+    if (!target_there(target, message, progress)) {
+      const bool refused = not_had_.exchange(0) - target.address < target.length;
+      return refused ? fail(progress, WorkStatus::remote_access) : SendOutcome::blocked;
+    }
     open_lane<kind>(
         message,
         {region->known(), reinterpret_cast<std::byte*>(region->address), &link_->peer_regions().life_of(remote.key)},
@@ -202,7 +204,14 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
   return SendOutcome::done;
 }
 
-// After pages_there() or local_there() have said so: they are on their way, or the peer does not have them.
+// Whether the peer's memory, which is of this process and may be anything, can be touched as far as a turn goes.
+bool ShmStream::target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress) {
+  const std::uint64_t left = message.length - progress.bytes;
+  return request_pages_.there({&target, 1}, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left,
+                              message.kind != WorkKind::rdma_read, OwnPages::CopiedBy::us_in_short);
+}
+
+// They are on their way, or the peer does not have them.
 SendOutcome ShmStream::without_pages(Progress& progress) {
   if (pages_.load(std::memory_order_acquire) != Pages::refused) return SendOutcome::blocked;
   pages_.store(Pages::nothing, std::memory_order_relaxed);
@@ -252,8 +261,8 @@ void ShmStream::open_put_lane(const SendRequest& message, std::uint64_t shift) {
 // Whether the bytes can be copied without waiting for their pages. Else the request, and those behind it, are blocked
 // until they are there: the peer is asked to bring its pages in, and a thread of the PageFaulter brings in ours. Either
 // may take for ever, and holds up nothing else. With the send lock.
-bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count,
-                            OwnPages::CopiedBy by) {
+bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
+                            std::uint64_t count) {
   const bool reads = message.kind == WorkKind::rdma_read;
   const MemoryBody::Span remote{message.remote.address + shift, message.length};
   const std::uint64_t now = fabric_.adapter().engine().ticks();
@@ -268,7 +277,7 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
     want_pages(wanted, remote_right(message.kind));
     return false;  // the answer asks again
   }
-  if (!request_pages_.there(message.segments, {offset, count}, message.length - offset, reads, now, by))
+  if (!request_pages_.there(message.segments, {offset, count}, message.length - offset, reads, now))
     return false;  // write_by_peer() relies on it, too
   if (message.segments.size() == 1) {
     seen_pages_ = {link_->peer_memory().epoch(),
@@ -296,18 +305,25 @@ void ShmStream::want_pages(const GetBody& wanted, std::uint32_t right) {
 // some milliseconds. It could only end the connection with what cannot be put in place.
 bool ShmStream::pages_told(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
   const std::optional<Region> region = link_->peer_regions().find(message.remote.key);
-  if (!region) return true;  // its owner refuses it
+  if (!region || region->known().check(message.remote.address, message.length, remote_user(),
+                                       remote_right(message.kind)) != RegionCheck::ok) {
+    return true;  // its owner refuses it
+  }
   const std::uint64_t shift = region->address - region->known().address;
   const std::uint64_t now = fabric_.adapter().moments().now();
   if (pages_.load(std::memory_order_acquire) == Pages::told) {
-    const std::uint64_t first = pages_wanted_.address + shift;
-    told_pages_ = {pages_wanted_.key, static_cast<std::uint32_t>(now), SeenPages::first_of(first),
-                   SeenPages::last_of(first, pages_wanted_.length)};
+    if (pages_wanted_.key == message.remote.key && pages_right_ == access::kRemoteWrite) {
+      const std::uint64_t first = pages_wanted_.address + shift;
+      told_pages_ = {pages_wanted_.key, static_cast<std::uint32_t>(now), SeenPages::first_of(first),
+                     SeenPages::last_of(first, pages_wanted_.length), kFaultInBytesMax};
+    }
     pages_.store(Pages::nothing, std::memory_order_relaxed);
   }
   const std::uint64_t address = message.remote.address + offset;
-  if (told_pages_.key == message.remote.key && ((now - told_pages_.moment) & kMomentMask) < kMomentsTold &&
-      address + shift >= told_pages_.first && address + shift + count - 1 <= told_pages_.last) {
+  if (told_pages_.key == message.remote.key && told_pages_.left >= count + kPutOverhead &&
+      ((now - told_pages_.moment) & kMomentMask) < kMomentsTold && address + shift >= told_pages_.first &&
+      address + shift + count - 1 <= told_pages_.last) {
+    told_pages_.left -= count + kPutOverhead;
     return true;
   }
   want_pages({address, std::min(message.length - offset, kFaultInBytesMax), message.remote.key},

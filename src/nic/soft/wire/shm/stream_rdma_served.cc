@@ -52,11 +52,12 @@ bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length,
   return false;
 }
 
-// False: the memory is not there, and has been asked for. What may not be written, since the program has taken away its
-// own leave to, or the memory, is refused when that is found, as where the peer writes across by itself.
-bool ShmStream::put_in_place(std::uint64_t where, std::span<const std::byte> bytes, bool last) {
-  const nic::Segment target{0, 0, where, bytes.size()};
-  if (!arrival_pages_.there({&target, 1}, {0, bytes.size()}, bytes.size(), true)) return false;
+// `left`: of the Write, from these bytes on. False: the memory is not there, and has been asked for. What may not be
+// written, since the program has taken away its own leave to, or the memory, is refused when that is found, as where
+// the peer writes across by itself.
+bool ShmStream::put_in_place(std::uint64_t where, std::span<const std::byte> bytes, std::uint64_t left, bool last) {
+  const nic::Segment target{0, 0, where, left};
+  if (!arrival_pages_.there({&target, 1}, {0, bytes.size()}, left, true)) return false;
   copy_ascending(reinterpret_cast<std::byte*>(where), bytes.data(), bytes.size());
   if (last) put_done();
   return true;
@@ -72,7 +73,7 @@ bool ShmStream::put_piece(const CellView& view, std::span<const std::byte> bytes
   }
   std::uint64_t where = 0;
   if (!opens(body.key, body.address, body.length, access::kRemoteWrite, where)) return false;
-  return put_in_place(where + body.offset, bytes, (view.flags & kFlagLast) != 0);
+  return put_in_place(where + body.offset, bytes, body.length - body.offset, (view.flags & kFlagLast) != 0);
 }
 
 // A short Write, in one message. False likewise.
@@ -84,7 +85,7 @@ bool ShmStream::put_short(const CellView& view, bool& sane) {
   const std::size_t count = view.length - sizeof body;
   std::uint64_t where = 0;
   if (!opens(body.key, body.address, count, access::kRemoteWrite, where)) return false;
-  return put_in_place(where, {view.body + sizeof body, count}, (view.flags & kFlagLast) != 0);
+  return put_in_place(where, {view.body + sizeof body, count}, count, (view.flags & kFlagLast) != 0);
 }
 
 void ShmStream::put_arrived(const CellView& view, const std::byte* bytes) {

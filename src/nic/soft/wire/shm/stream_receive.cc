@@ -274,18 +274,20 @@ void ShmStream::grant_pieces() {
   }
 }
 
-void ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
-  if (closed_) return;
+bool ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
+  if (closed_) return true;
+  if (!connected()) return false;
   switch (view.kind) {
     case CellKind::put:
       put_arrived(view, bytes);
-      return;
+      break;
     case CellKind::got:
       if (!initiator_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");
-      return;
+      break;
     default:
       part_arrived(view.aux, bytes, view.length);
   }
+  return true;
 }
 
 void ShmStream::part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count) {
