@@ -19,6 +19,7 @@ struct Attack {
   std::string name;
   // Does its worst to the target. The peers that it keeps stay connected, and silent, until the end of the test.
   std::function<void(HostileTarget& target, Random& random, std::vector<RawPeer>& kept)> run;
+  bool possible = true;  // this system has what it needs
 };
 std::ostream& operator<<(std::ostream& out, const Attack& attack);
 

@@ -161,7 +161,8 @@ const std::vector<Attack>& attacks_on_descriptors() {
            ASSERT_EQ(::fcntl(huge.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
            const Fd marks = make_marks();
            attach_with(target, {segment.get(), huge.get(), marks.get()});
-         }},
+         },
+         static_cast<bool>(Fd(::memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB)))},
         {"ASegmentAndThenAnother",
          [](HostileTarget& target, Random&, Kept&) {
            const Fd good = make_segment({});

@@ -52,6 +52,7 @@ class HostilePeer : public testing::TestWithParam<Attack> {
 };
 
 TEST_P(HostilePeer, HarmsNobody) {
+  if (!GetParam().possible) GTEST_SKIP() << "this system does not have what the attack needs";
   attack(rounds(), [&](Random&) -> const Attack& { return GetParam(); });
 }
 

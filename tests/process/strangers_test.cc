@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -40,8 +42,19 @@ void limit_descriptors(rlim_t most) {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw std::runtime_error("setrlimit");
 }
 
-// Takes "limit N", "open N", "serve N", "processor time".
+// How often it has been logged that there are too many strangers.
+int warnings_in(int log) {
+  std::string text(65536, '\0');
+  const ssize_t length = ::pread(log, text.data(), text.size(), 0);
+  text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  int count = 0;
+  for (std::size_t at = 0; (at = text.find("a quarter of RLIMIT_NOFILE", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+// Takes "limit N", "open N", "serve N", "processor time", "watch the log", "warnings".
 void play_besieged_server(RoleContext& context) {
+  const int log = ::memfd_create("log", MFD_CLOEXEC);
   Side side(context.wire);
   context.parent.say(std::to_string(side.listen()));
   std::vector<Ep> ends;
@@ -67,6 +80,10 @@ void play_besieged_server(RoleContext& context) {
         expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
       }
       context.parent.say("served");
+    } else if (line == "watch the log") {
+      context.parent.say(::dup2(log, STDERR_FILENO) == STDERR_FILENO ? "ok" : "no log");
+    } else if (line == "warnings") {
+      context.parent.say(std::to_string(warnings_in(log)));
     } else if (line == "processor time") {
       context.parent.say(std::to_string(processor_time_us()));
     } else {
@@ -142,6 +159,21 @@ TEST(Strangers, LeaveTheProgramItsDescriptorsAndItsPeersTheService) {
   }
   EXPECT_EQ(server.hear(), "served");
   EXPECT_EQ(server.ask("open 40"), "40");
+  EXPECT_EQ(server.finish(), 0);
+}
+
+// Who lays siege does not fill the log as well.
+TEST(Strangers, AreLoggedOnce) {
+  const ScopedEnv env(std::map<std::string, std::string>{{"DAT_LOG", "warn"}});
+  Server server(wire_by_name("tcp"));
+  ASSERT_EQ(server.ask("limit " + std::to_string(kLimit)), "ok");
+  ASSERT_EQ(server.ask("watch the log"), "ok");
+  for (int siege = 0; siege < 3; ++siege) {
+    std::vector<Fd> strangers;
+    for (rlim_t i = 0; i < kLimit; ++i) strangers.push_back(call(server.qual(), 1));
+    EXPECT_TRUE(eventually([&] { return !still_open(strangers[kLimit / 2]); }));
+  }
+  EXPECT_EQ(server.ask("warnings"), "1");
   EXPECT_EQ(server.finish(), 0);
 }
 
