@@ -40,13 +40,13 @@ void give_up_looking_into_others() {
   ::syscall(SYS_capset, &header, sets.data());
 }
 
-void enter_namespaces(int kinds) {
+void enter_namespaces(int kinds, std::optional<unsigned> number) {
   const uid_t user = ::geteuid();
   const gid_t group = ::getegid();
   if (::unshare(CLONE_NEWUSER | kinds) != 0) throw std::runtime_error("no namespaces");
   write_file("/proc/self/setgroups", "deny");
-  write_file("/proc/self/uid_map", fmt::format("{} {} 1", user, user));
-  write_file("/proc/self/gid_map", fmt::format("{} {} 1", group, group));
+  write_file("/proc/self/uid_map", fmt::format("{} {} 1", number.value_or(user), user));
+  write_file("/proc/self/gid_map", fmt::format("{} {} 1", number.value_or(group), group));
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("no process");
   if (child == 0) {

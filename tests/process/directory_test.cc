@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "neighbour.h"
 #include "support/dat_events.h"
@@ -81,6 +82,20 @@ TEST_F(SharedDirectory, LetsProcessesOfTwoNetworkNamespacesMeet) {
   client.connect_to(server, kAddress);
   EXPECT_EQ(names(), 1);
   exchange(client, server);
+}
+
+// The kernel translates the numbers of users: to whom they are shown they are those of his own namespace. In one both
+// are their own root, as in rootless containers; in the other they have nothing in common.
+TEST_F(SharedDirectory, LetsOneUserMeetWhateverItsNumbersAre) {
+  for (const auto& [one, other] : {std::pair{"user-0", "user-0"}, std::pair{"user-0", "user-4711"}}) {
+    SCOPED_TRACE(other);
+    Neighbour server(wire_, {kAddress, one});
+    Neighbour client(wire_, {"10.177.3.10", other});
+    client.connect_to(server, kAddress);
+    exchange(client, server);
+    client.kill_all();
+    server.kill_all();
+  }
 }
 
 TEST_F(SharedDirectory, HasNamesForQualifiersOf64Bits) {

@@ -22,6 +22,7 @@ class Neighbour {
   // Circumstances: any of "pid-namespace" (it lives in one of its own), "main-thread-ends" (its first thread
   // does, when it is told so), "fixed-addresses" (a program that it executes has its memory at the same place).
   // Or an address, 10.x.y.z, as the first: it has that one, in a network namespace and a PID namespace of its own.
+  // With one of the two, "user-N": its user's number is N there.
   explicit Neighbour(const Wire& wire, std::vector<std::string> circumstances = {});
 
   // Connects it to the other one. Each offers its memory, and aims at the other's.

@@ -436,6 +436,8 @@ void play(RoleContext& context) {
   }
 }
 
+constexpr std::string_view kUser = "user-";
+
 void play_neighbour(RoleContext& context) {
   const char* const level = std::getenv(kLevelVariable);
   if (level != nullptr && std::string_view(level) == "next-program") {
@@ -456,8 +458,12 @@ void play_neighbour(RoleContext& context) {
   give_up_looking_into_others();
   const bool address = !context.arguments.empty() && context.arguments.front().starts_with("10.");
   if (in("pid-namespace") || address) {
+    std::optional<unsigned> number;
+    for (const std::string& one : context.arguments) {
+      if (one.starts_with(kUser)) number = static_cast<unsigned>(std::stoul(one.substr(kUser.size())));
+    }
     try {
-      enter_namespaces(CLONE_NEWPID | (address ? CLONE_NEWNET : 0));
+      enter_namespaces(CLONE_NEWPID | (address ? CLONE_NEWNET : 0), number);
       if (address) take_address(context.arguments.front());
     } catch (const std::exception& error) {
       context.parent.say(error.what());
