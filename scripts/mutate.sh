@@ -203,13 +203,39 @@ copy_tree() {
   '
 }
 
-# A mutant may leave a name unused, and is compiled once.
+# A mutant may leave a name unused, and is compiled once. What has been compiled without it is kept meanwhile, and put back
+# when the source is: a header may be in fifty objects.
 write_compiler() {
-  cat >"$work/compile" <<'SCRIPT'
-#!/bin/sh
-[ -z "$ANYDAT_MUTANT" ] || set -- "$@" -w -O1
-command -v ccache >/dev/null && exec ccache "$@"
-exec "$@"
+  rm -rf "$work/kept"
+  cat >"$work/compile" <<SCRIPT
+#!/bin/bash
+kept=$work/kept
+SCRIPT
+  cat >>"$work/compile" <<'SCRIPT'
+object='' depends=''
+for ((i = 1; i < $#; ++i)); do
+  next=$((i + 1))
+  case ${!i} in
+    -o) object=${!next} ;;
+    -MF) depends=${!next} ;;
+  esac
+done
+name=${object//\//,}
+compiler=("$@")
+! command -v ccache >/dev/null || compiler=(ccache "$@")
+if [ -z "$object" ] || [ -z "$depends" ]; then exec "${compiler[@]}"; fi
+case $ANYDAT_MUTANT in
+  '') exec "${compiler[@]}" ;;
+  back)
+    [ -e "$kept/$name" ] && [ -e "$kept/$name.d" ] || exec "${compiler[@]}"
+    cp "$kept/$name" "$object" && cp "$kept/$name.d" "$depends"
+    ;;
+  *)
+    mkdir -p "$kept"
+    [ -e "$kept/$name" ] || cp "$object" "$kept/$name" || exit
+    "${compiler[@]}" -w -O1 && cp "$depends" "$kept/$name.d"
+    ;;
+esac
 SCRIPT
   chmod +x "$work/compile"
 }
@@ -334,7 +360,7 @@ meet() {
 }
 
 restore() {
-  [ -z "$broken" ] || cp "$root/$broken" "$tree/$broken"
+  [ -z "$broken" ] || cp "$work/unbroken_source" "$tree/$broken"
   broken=
 }
 
@@ -348,10 +374,11 @@ run_all() {
     fi
     if [ -n "$broken" ] && [ "$broken" != "$file" ]; then
       restore
-      build "${targets[@]}" || die "see $work/build.log"
+      ANYDAT_MUTANT=back build "${targets[@]}" || die "see $work/build.log"
     fi
+    [ -n "$broken" ] || cp "$tree/$file" "$work/unbroken_source"
     broken=$file
-    mutate "$id" "$file" >"$tree/$file"
+    mutate "$id" "$work/unbroken_source" >"$tree/$file"
     mapfile -t wanted < <(named_targets "$id")
     if ! ANYDAT_MUTANT=1 build "${wanted[@]}"; then
       complain "$id does not compile: $(grep -m 1 -a 'error' "$work/build.log")"
