@@ -252,6 +252,38 @@ TEST_P(RmrBind, ABindThatFailsLaterBreaksTheConnection) {
   EXPECT_THAT(dat_lmr_free(memory.get()), HasSubtype(DAT_INVALID_STATE_LMR_IN_USE));
 }
 
+TEST_P(RmrBind, AnUnbindShowsNothingFromTheCallOn) {
+  // RMR-BIND-7, RMR-QUERY-2: also of the context and the address that come with it.
+  const Pair pair = make_connected_pair();
+  const Lmr large(server.ia, server.pz, kLarge);
+  const Lmr sink(client.ia, client.pz, kLarge);
+  const Rmr rmr(server.pz);
+  bind(pair, rmr, memory.triplet(0, 64));
+  // More than any wire has on its way at once, so that the unbind waits behind them.
+  constexpr int kAhead = 15;
+  for (int i = 0; i < kAhead; ++i) {
+    post_large_send(pair.server, large, 1);
+  }
+  DAT_RMR_CONTEXT context = 0;
+  ASSERT_THAT(try_bind(rmr, memory.triplet(0, 0), kRemoteRead, pair.server, &context, 2), Succeeds());
+  const auto expect_nothing = [&] {
+    const DAT_RMR_PARAM param = rmr.query();
+    EXPECT_EQ(param.lmr_triplet.lmr_context, 0u);
+    EXPECT_EQ(param.lmr_triplet.virtual_address, 0u);
+    EXPECT_EQ(param.lmr_triplet.segment_length, 0u);
+    EXPECT_EQ(param.mem_priv, DAT_MEM_PRIV_NONE_FLAG);
+    EXPECT_EQ(param.rmr_context, 0u);
+  };
+  expect_nothing();
+  DAT_LMR_TRIPLET to = sink.triplet();
+  for (int i = 0; i < kAhead; ++i) {
+    ASSERT_THAT(dat_ep_post_recv(pair.client.get(), 1, &to, cookie(0), DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
+    expect_completion(pair.server_evds.request.get());
+  }
+  expect_bind(pair.server_evds.request.get());
+  expect_nothing();
+}
+
 TEST_P(RmrBind, UsesTheRegionWhileBound) {
   // RMR-BIND-15, LMR-FREE-1
   const Pair pair = make_connected_pair();
