@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The order of completions: chapter 1.13 of the rules.
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include "srq_traffic.h"
@@ -87,6 +89,62 @@ TEST_P(SrqOrdering, NoEndpointStarvesWhileAnotherFloods) {
   EXPECT_TRUE(served) << "the modest endpoint got a buffer only after the other had " << flooded;
 }
 
+// SRQ-ORD-1: buffers come one by one while messages go on arriving behind those that wait.
+class SrqOrderingOfWaiting : public SrqTest {
+ protected:
+  static constexpr DAT_UINT64 kAhead = 16;
+  static constexpr DAT_UINT64 kSends = 6000;
+
+  // What is behind messages without buffers is read when they have waited for a while: a Write among it is seen then.
+  void await_reading_past(const Connection& connection) {
+    const Lmr target(server.ia, server.pz, 64);
+    const DAT_RMR_TRIPLET remote = target.remote(0, 1);
+    const Lmr origin(client.ia, client.pz, 64);
+    origin.bytes()[0] = std::byte{1};
+    DAT_LMR_TRIPLET local = origin.triplet(0, 1);
+    ASSERT_THAT(
+        dat_ep_post_rdma_write(connection.client.get(), 1, &local, cookie(0), &remote, DAT_COMPLETION_SUPPRESS_FLAG),
+        Succeeds());
+    const std::atomic_ref<std::byte> written(target.bytes()[0]);
+    ASSERT_TRUE(eventually([&] { return written == std::byte{1}; }));
+  }
+
+  // At least `waiting` messages wait as long as others come.
+  void pass_all(const Srq& srq, const Connection& connection, DAT_UINT64 waiting) {
+    std::atomic<DAT_UINT64> sent = kAhead;
+    auto sender = std::async(std::launch::async, [&] {
+      for (DAT_UINT64 i = kAhead; i < kSends; ++i) {
+        expect_completion(client.request.get());
+        send(connection.client, i);
+        sent = i + 1;
+      }
+    });
+    for (DAT_UINT64 i = 0; i < kSends && !HasFailure(); ++i) {
+      const DAT_UINT64 due = std::min(i + waiting, kSends);
+      EXPECT_TRUE(sent >= due || eventually([&] { return sent >= due; }));
+      buffers.post(srq, 0, 1);
+      expect_completion(server.recv.get());
+      EXPECT_TRUE(has_pattern(buffers[0].first(32), i)) << "message " << i;
+    }
+    if (HasFailure()) dat_ep_disconnect(connection.client.get(), DAT_CLOSE_ABRUPT_FLAG);
+    sender.get();
+    for (DAT_UINT64 i = 0; i < kAhead && !HasFailure(); ++i) expect_completion(client.request.get());
+  }
+};
+
+TEST_P(SrqOrderingOfWaiting, IsNotOvertakenByWhatArrivesAsBuffersCome) {
+  ANYDAT_NEEDS_WAITING_MESSAGES(server.ia)
+  const Srq srq(server.ia, server.pz, kBuffers);
+  const bool reads_past = GetParam().name == "tcp";
+  const int rounds = reads_past ? 8 : 1;  // what could be wrong is so for a moment in each
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    const Connection connection = connect_pair(server, srq, client);
+    for (DAT_UINT64 i = 0; i < kAhead; ++i) send(connection.client, i);
+    if (reads_past) await_reading_past(connection);
+    pass_all(srq, connection, reads_past ? 500 : 0);
+  }
+}
+
 TEST_P(SrqOrdering, BuffersAreUsedInPostingOrderByOneEndpoint) {
   // SRQ-ORD-5: a recommendation; we take it.
   const Srq srq(server.ia, server.pz, 8);
@@ -123,6 +181,7 @@ TEST_P(SrqOrdering, WriteBeforeASendIsVisibleWithIt) {
 
 ANYDAT_OVER_ALL_WIRES(SrqOrdering);
 ANYDAT_OVER_ALL_WIRES(SrqOrderingHolding);
+ANYDAT_OVER_ALL_WIRES(SrqOrderingOfWaiting);
 
 }  // namespace
 }  // namespace anydat::test
