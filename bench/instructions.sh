@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
+. bench/by_time.sh
 
 usage() {
   cat <<END
@@ -76,10 +77,8 @@ count() {
     "$program" --repetitions 25 >"$folder/list" 2>"$folder/log" || { tail -n 20 "$folder/log" >&2 && die "counting over $1 failed"; }
   # A profile lists, by object and function, the costs of the functions themselves; a line after "calls=" repeats those of
   # a callee. System calls are taken from there, because they are listed for functions even while nothing is collected.
-  # Reading the clock is one under the simulator and none without it. What the library does by time, in one pass or the
-  # other by chance, is left out: a pass that reads the clock, Loop::poll_by_time() and what it calls, the look whether a
-  # peer has hung up, and that at pages which have not been seen for a millisecond.
-  awk -v wire="$1" -v folder="$folder" '
+  # Reading the clock is one under the simulator and none without it. What the library does by time is left out.
+  awk -v wire="$1" -v folder="$folder" -v done_by_time="$by_time" '
     function value(name) { return name in column && column[name] <= NF ? $(column[name]) : 0 }
     function named(text, names,   id, at) {
       at = index(text, " ")
@@ -99,7 +98,7 @@ count() {
         else if (/^cob=/) named(substr($0, 5), objects)
         else if (/^fn=/) {
           current = named(substr($0, 4), functions)
-          by_time = current ~ /Engine::(poll_by_clock|look_by_time)|ShmStream::pages_there|(OwnPages|PeerMemory)::(all_)?there|ResidentPages::(Known::|known|hold|seen_around|renew_stretch)|LocalRegion::look|(AccessMap|PageMap)::|Loop::(poll_by_time|run_descriptors|run_timers)|LinkSet::(look_by_time|let_cool|look_closely)|PollClock::(read|looked)|Poller::ready|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel/
+          by_time = current ~ done_by_time
           inside = by_time && current !~ /Engine::poll_by_clock/  # which calls what is not by time, too
         }
         else if (/^cfn=/) callee = named(substr($0, 5), functions)
