@@ -45,15 +45,20 @@ class Ep final : public Object, public nic::QueuePairEvents {
   // A provider-made endpoint for a connection request (PSP-CREATE-6): no parts, TENTATIVE.
   static Ep* create_tentative(Ia& ia);
 
-  // From any thread.
-  Error post_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags);
-  Error post_recv(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags);
-  Error post_rdma_read(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
+  // From any thread. AnySegment: Segment, or PackedSegment.
+  template <typename AnySegment>
+  Error post_send(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags);
+  template <typename AnySegment>
+  Error post_recv(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags);
+  template <typename AnySegment>
+  Error post_rdma_read(Count num_segments, const AnySegment* iov, std::uint64_t cookie, const AnySegment* remote,
                        CompletionFlags flags);
-  Error post_rdma_write(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
+  template <typename AnySegment>
+  Error post_rdma_write(Count num_segments, const AnySegment* iov, std::uint64_t cookie, const AnySegment* remote,
                         CompletionFlags flags);
   // A Read into one of this process's windows, which `local` names as a peer would (D2-READRMR).
-  Error post_rdma_read_to_rmr(const Segment* local, std::uint64_t cookie, const Segment* remote, CompletionFlags flags);
+  Error post_rdma_read_to_rmr(const PackedSegment* local, std::uint64_t cookie, const PackedSegment* remote,
+                              CompletionFlags flags);
   // Sends, or receives, that are posted together, as if by one of the calls above after the other. Used as Srq::Row.
   class SendRow {
    public:
@@ -83,17 +88,17 @@ class Ep final : public Object, public nic::QueuePairEvents {
     nic::SingleRecv receives_[nic::kRowMax];
   };
   // D2-SENDINV. `context`: of the peer's window, and not 0.
-  Error post_send_invalidate(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags,
+  Error post_send_invalidate(Count num_segments, const PackedSegment* iov, std::uint64_t cookie, CompletionFlags flags,
                              std::uint32_t context);
   // Of the extension (D2-EXT-5). The last is a fetch_add, whose `compare` means nothing, or a compare_swap.
-  Error post_write_immediate(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
-                             std::uint32_t value, CompletionFlags flags);
+  Error post_write_immediate(Count num_segments, const PackedSegment* iov, std::uint64_t cookie,
+                             const PackedSegment* remote, std::uint32_t value, CompletionFlags flags);
   struct Atomic {
     nic::WorkKind kind;
     std::uint64_t operand;  // what is added, or put in the place of `compare`
     std::uint64_t compare;
   };
-  Error post_atomic(const Atomic& atomic, const Segment* local, std::uint64_t cookie, const Segment* remote,
+  Error post_atomic(const Atomic& atomic, const PackedSegment* local, std::uint64_t cookie, const PackedSegment* remote,
                     CompletionFlags flags);
   const char* wire() const;  // of its connection; null if there is none
   struct ReceiveCounts {     // EP-RQ; kUnknownCount for what the NIC cannot tell
@@ -108,11 +113,6 @@ class Ep final : public Object, public nic::QueuePairEvents {
   // Whether all receives or requests have completed, which is to say that their events are queued. Without the engine.
   bool receives_idle() const;
   bool requests_idle() const;
-  // The segments that a post of each kind may have (DTO-5).
-  Count most_recv_segments() const { return max_recv_iov_.load(std::memory_order_relaxed); }
-  Count most_request_segments() const { return max_request_iov_.load(std::memory_order_relaxed); }
-  Count most_read_segments() const { return max_rdma_read_iov_.load(std::memory_order_relaxed); }
-  Count most_write_segments() const { return max_rdma_write_iov_.load(std::memory_order_relaxed); }
 
   // With the engine held.
   EpParameters query() const;
@@ -190,39 +190,46 @@ class Ep final : public Object, public nic::QueuePairEvents {
     return (flags & ~usual) == 0 ? kSuccess : check_unusual_flags(call, flags, rules);
   }
   Error check_unusual_flags(const char* call, CompletionFlags flags, FlagRules rules) const;
-  bool is_plain(Count num_segments, const Segment* iov, CompletionFlags flags, std::uint32_t rights) const;
-  bool is_plain_send(Count num_segments, const Segment* iov, CompletionFlags flags) const;
-  bool is_plain_recv(Count num_segments, const Segment* iov, CompletionFlags flags, nic::ZoneId zone) const;
+  template <typename AnySegment>
+  bool is_plain(Count num_segments, const AnySegment* iov, CompletionFlags flags, std::uint32_t rights) const;
+  template <typename AnySegment>
+  bool is_plain_send(Count num_segments, const AnySegment* iov, CompletionFlags flags) const;
+  template <typename AnySegment>
+  bool is_plain_recv(Count num_segments, const AnySegment* iov, CompletionFlags flags, nic::ZoneId zone) const;
   Error post_plain(const char* call, nic::WorkKind kind, const Segment& local, std::uint64_t length,
                    std::uint64_t cookie, CompletionFlags flags, const nic::RemoteSegment& remote,
                    std::uint64_t regions_seen);
-  Error post_any_recv(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags);
+  template <typename AnySegment>
+  Error post_any_recv(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags);
   Error receives_full() const;
   Error too_long(Argument argument, const char* call, std::uint64_t length, const char* name, std::uint64_t limit,
                  std::uint64_t limit_of_ia) const;
-  [[gnu::noinline]] Error post_new_send(Count num_segments, const Segment* iov, std::uint64_t cookie,
+  template <typename AnySegment>
+  [[gnu::noinline]] Error post_new_send(Count num_segments, const AnySegment* iov, std::uint64_t cookie,
                                         CompletionFlags flags);
-  Error post_any_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags);
+  template <typename AnySegment>
+  Error post_any_send(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags);
   template <nic::WorkKind kind>
   bool fits(std::uint64_t from, std::uint64_t to) const;
-  template <nic::WorkKind kind>
-  Error post_rdma(Count max_segments, Count num_segments, const Segment* iov, std::uint64_t cookie,
-                  const Segment* remote, CompletionFlags flags);
-  template <nic::WorkKind kind>
-  [[gnu::noinline]] Error post_new_rdma(Count max_segments, Count num_segments, const Segment* iov,
-                                        std::uint64_t cookie, const Segment* remote, CompletionFlags flags);
-  template <nic::WorkKind kind>
-  Error post_any_rdma(Count max_segments, Count num_segments, const Segment* iov, std::uint64_t cookie,
-                      const Segment* remote, CompletionFlags flags);
+  template <nic::WorkKind kind, typename AnySegment>
+  Error post_rdma(Count max_segments, Count num_segments, const AnySegment* iov, std::uint64_t cookie,
+                  const AnySegment* remote, CompletionFlags flags);
+  template <nic::WorkKind kind, typename AnySegment>
+  [[gnu::noinline]] Error post_new_rdma(Count max_segments, Count num_segments, const AnySegment* iov,
+                                        std::uint64_t cookie, const AnySegment* remote, CompletionFlags flags);
+  template <nic::WorkKind kind, typename AnySegment>
+  Error post_any_rdma(Count max_segments, Count num_segments, const AnySegment* iov, std::uint64_t cookie,
+                      const AnySegment* remote, CompletionFlags flags);
   static bool open_to_requests(EpState now) {
     constexpr EpStates kOpen = states_that_allow(EpStep::post_request);
     return kOpen.contain(now);
   }
   bool takes_requests_after_all();
   Error check_extended(const char* call, std::uint32_t needed, CompletionFlags flags);
-  Error check_extended(const char* call, std::uint32_t needed, const Segment* remote, CompletionFlags flags);
+  Error check_extended(const char* call, std::uint32_t needed, const PackedSegment* remote, CompletionFlags flags);
   // What a Send sends, whatever else it does.
-  Error check_message(const char* call, Count num_segments, const Segment* iov, CheckedSegments& segments) const;
+  template <typename AnySegment>
+  Error check_message(const char* call, Count num_segments, const AnySegment* iov, CheckedSegments& segments) const;
   Error locate_in_window(const char* call, const Segment& local, std::uint64_t& where) const;
   Error post_outcome(const char* call, nic::Status status) const;
 

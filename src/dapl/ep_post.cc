@@ -69,7 +69,8 @@ Error Ep::post_outcome(const char* call, nic::Status status) const {
 }
 
 // And nothing about the endpoint either that needs a closer look.
-inline bool Ep::is_plain(Count num_segments, const Segment* iov, CompletionFlags flags, std::uint32_t rights) const {
+template <typename AnySegment>
+inline bool Ep::is_plain(Count num_segments, const AnySegment* iov, CompletionFlags flags, std::uint32_t rights) const {
   return (flags & kUnusualFlags) == 0 && open_to_requests(state()) &&
          dapl::is_plain(regions_, num_segments, iov, zone_.load(std::memory_order_relaxed), rights);
 }
@@ -85,26 +86,30 @@ inline Error Ep::post_plain(const char* call, nic::WorkKind kind, const Segment&
   return post_outcome(call, status);
 }
 
-inline bool Ep::is_plain_send(Count num_segments, const Segment* iov, CompletionFlags flags) const {
+template <typename AnySegment>
+inline bool Ep::is_plain_send(Count num_segments, const AnySegment* iov, CompletionFlags flags) const {
   return is_plain(num_segments, iov, flags, nic::access::kLocalRead) &&
          max_request_iov_.load(std::memory_order_relaxed) >= 1 &&
          iov->length <= max_message_size_.load(std::memory_order_relaxed);
 }
 
-Error Ep::post_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
+template <typename AnySegment>
+Error Ep::post_send(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags) {
   if (num_segments == 1 && iov && (flags & kUnusualFlags) == 0 && iov->length != 0 && open_to_requests(state()) &&
       iov->length <= max_message_size_.load(std::memory_order_relaxed) &&
-      queue_pair_->send_again({cookie, *iov, to_nic(flags)})) [[likely]] {
+      queue_pair_->send_again({cookie, whole(*iov), to_nic(flags)})) [[likely]] {
     return kSuccess;
   }
   return post_new_send(num_segments, iov, cookie, flags);
 }
 
 // Apart, as post_new_rdma().
-Error Ep::post_new_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
+template <typename AnySegment>
+Error Ep::post_new_send(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags) {
   const std::uint64_t regions_seen = regions_.removals();
   if (is_plain_send(num_segments, iov, flags)) [[likely]] {
-    return post_plain("dat_ep_post_send", nic::WorkKind::send, *iov, iov->length, cookie, flags, {}, regions_seen);
+    return post_plain("dat_ep_post_send", nic::WorkKind::send, whole(*iov), iov->length, cookie, flags, {},
+                      regions_seen);
   }
   return post_any_send(num_segments, iov, cookie, flags);
 }
@@ -138,7 +143,9 @@ Error Ep::too_long(Argument argument, const char* call, std::uint64_t length, co
               limit, length > limit_of_ia ? "" : ia().habits().any_transfer_size.hint);
 }
 
-Error Ep::check_message(const char* call, Count num_segments, const Segment* iov, CheckedSegments& segments) const {
+template <typename AnySegment>
+[[gnu::always_inline]] inline Error Ep::check_message(const char* call, Count num_segments, const AnySegment* iov,
+                                                      CheckedSegments& segments) const {
   const SegmentRules rules{call,
                            max_request_iov_.load(std::memory_order_relaxed),
                            "the endpoint's",
@@ -153,7 +160,8 @@ Error Ep::check_message(const char* call, Count num_segments, const Segment* iov
   return kSuccess;
 }
 
-Error Ep::post_any_send(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
+template <typename AnySegment>
+Error Ep::post_any_send(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags) {
   const char* call = "dat_ep_post_send";
   if (flags != completion::kDefault) {
     const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed)};
@@ -170,16 +178,19 @@ Error Ep::post_any_send(Count num_segments, const Segment* iov, std::uint64_t co
   return post_outcome(call, status);
 }
 
-inline bool Ep::is_plain_recv(Count num_segments, const Segment* iov, CompletionFlags flags, nic::ZoneId zone) const {
+template <typename AnySegment>
+inline bool Ep::is_plain_recv(Count num_segments, const AnySegment* iov, CompletionFlags flags,
+                              nic::ZoneId zone) const {
   return !srq_ && flags == completion::kDefault && max_recv_iov_.load(std::memory_order_relaxed) >= 1 &&
          dapl::is_plain(regions_, num_segments, iov, zone, nic::access::kLocalWrite);
 }
 
-Error Ep::post_recv(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
+template <typename AnySegment>
+Error Ep::post_recv(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags) {
   const std::uint64_t regions_seen = regions_.removals();
   const nic::ZoneId zone = zone_.load(std::memory_order_relaxed);
   if (is_plain_recv(num_segments, iov, flags, zone)) [[likely]] {
-    const nic::Segment segment = *iov;
+    const nic::Segment segment = whole(*iov);
     if (queue_pair_->post_recv({cookie, {&segment, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
       return kSuccess;
     return receives_full();
@@ -187,7 +198,8 @@ Error Ep::post_recv(Count num_segments, const Segment* iov, std::uint64_t cookie
   return post_any_recv(num_segments, iov, cookie, flags);
 }
 
-Error Ep::post_any_recv(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags) {
+template <typename AnySegment>
+Error Ep::post_any_recv(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags) {
   const char* call = "dat_ep_post_recv";
   if (srq_) {
     return fail(Code::invalid_state, detail_of(state()), "{}: the endpoint takes its buffers from an SRQ", call);
@@ -230,9 +242,9 @@ Error Ep::receives_full() const {
               "dat_ep_post_recv: as many receives as max_recv_dtos allows have not completed");
 }
 
-template <nic::WorkKind kind>
-Error Ep::post_any_rdma(Count max_segments, Count num_segments, const Segment* iov, std::uint64_t cookie,
-                        const Segment* remote, CompletionFlags flags) {
+template <nic::WorkKind kind, typename AnySegment>
+Error Ep::post_any_rdma(Count max_segments, Count num_segments, const AnySegment* iov, std::uint64_t cookie,
+                        const AnySegment* remote, CompletionFlags flags) {
   constexpr bool reads = kind == nic::WorkKind::rdma_read;
   const char* call = reads ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write";
   if (!remote) return fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
@@ -278,9 +290,9 @@ inline bool Ep::fits(std::uint64_t from, std::uint64_t to) const {
 }
 
 // Apart, so that what it needs is not in the way of those that are like the ones before them.
-template <nic::WorkKind kind>
-Error Ep::post_new_rdma(Count max_segments, Count num_segments, const Segment* iov, std::uint64_t cookie,
-                        const Segment* remote, CompletionFlags flags) {
+template <nic::WorkKind kind, typename AnySegment>
+Error Ep::post_new_rdma(Count max_segments, Count num_segments, const AnySegment* iov, std::uint64_t cookie,
+                        const AnySegment* remote, CompletionFlags flags) {
   constexpr bool reads = kind == nic::WorkKind::rdma_read;
   const std::uint64_t regions_seen = regions_.removals();
   if (remote && max_segments >= 1 &&
@@ -288,23 +300,23 @@ Error Ep::post_new_rdma(Count max_segments, Count num_segments, const Segment* i
     const std::uint64_t from = reads ? remote->length : iov->length;
     const std::uint64_t to = reads ? iov->length : remote->length;
     if (fits<kind>(from, to) && from <= max_rdma_size_.load(std::memory_order_relaxed)) [[likely]] {
-      return post_plain(reads ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write", kind, *iov, from, cookie, flags,
-                        {remote->address, remote->key}, regions_seen);
+      return post_plain(reads ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write", kind, whole(*iov), from, cookie,
+                        flags, {remote->address, remote->key}, regions_seen);
     }
   }
   return post_any_rdma<kind>(max_segments, num_segments, iov, cookie, remote, flags);
 }
 
-template <nic::WorkKind kind>
-inline Error Ep::post_rdma(Count max_segments, Count num_segments, const Segment* iov, std::uint64_t cookie,
-                           const Segment* remote, CompletionFlags flags) {
+template <nic::WorkKind kind, typename AnySegment>
+inline Error Ep::post_rdma(Count max_segments, Count num_segments, const AnySegment* iov, std::uint64_t cookie,
+                           const AnySegment* remote, CompletionFlags flags) {
   constexpr bool reads = kind == nic::WorkKind::rdma_read;
   if (iov && remote && num_segments == 1 && max_segments >= 1 && (flags & kUnusualFlags) == 0) [[likely]] {
     const std::uint64_t from = reads ? remote->length : iov->length;
     const std::uint64_t to = reads ? iov->length : remote->length;
     if (from != 0 && fits<kind>(from, to) && from <= max_rdma_size_.load(std::memory_order_relaxed) &&
         open_to_requests(state())) [[likely]] {
-      const nic::SingleRdma request{cookie, *iov, from, to_nic(flags), {remote->address, remote->key}};
+      const nic::SingleRdma request{cookie, whole(*iov), from, to_nic(flags), {remote->address, remote->key}};
       if (reads ? queue_pair_->read_again(request) : queue_pair_->write_again(request)) [[likely]]
         return kSuccess;
     }
@@ -312,17 +324,30 @@ inline Error Ep::post_rdma(Count max_segments, Count num_segments, const Segment
   return post_new_rdma<kind>(max_segments, num_segments, iov, cookie, remote, flags);
 }
 
-Error Ep::post_rdma_read(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
+template <typename AnySegment>
+Error Ep::post_rdma_read(Count num_segments, const AnySegment* iov, std::uint64_t cookie, const AnySegment* remote,
                          CompletionFlags flags) {
   return post_rdma<nic::WorkKind::rdma_read>(max_rdma_read_iov_.load(std::memory_order_relaxed), num_segments, iov,
                                              cookie, remote, flags);
 }
 
-Error Ep::post_rdma_write(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
+template <typename AnySegment>
+Error Ep::post_rdma_write(Count num_segments, const AnySegment* iov, std::uint64_t cookie, const AnySegment* remote,
                           CompletionFlags flags) {
   return post_rdma<nic::WorkKind::rdma_write>(max_rdma_write_iov_.load(std::memory_order_relaxed), num_segments, iov,
                                               cookie, remote, flags);
 }
+
+// Both layouts.
+template Error Ep::post_send(Count, const Segment*, std::uint64_t, CompletionFlags);
+template Error Ep::post_send(Count, const PackedSegment*, std::uint64_t, CompletionFlags);
+template Error Ep::post_recv(Count, const Segment*, std::uint64_t, CompletionFlags);
+template Error Ep::post_recv(Count, const PackedSegment*, std::uint64_t, CompletionFlags);
+template Error Ep::post_rdma_read(Count, const Segment*, std::uint64_t, const Segment*, CompletionFlags);
+template Error Ep::post_rdma_read(Count, const PackedSegment*, std::uint64_t, const PackedSegment*, CompletionFlags);
+template Error Ep::post_rdma_write(Count, const Segment*, std::uint64_t, const Segment*, CompletionFlags);
+template Error Ep::post_rdma_write(Count, const PackedSegment*, std::uint64_t, const PackedSegment*, CompletionFlags);
+template Error Ep::check_message(const char*, Count, const PackedSegment*, CheckedSegments&) const;
 
 Error Ep::post_bind(nic::BindRequest request, CompletionFlags flags, const Pz& pz, std::uint32_t& key) {
   const char* call = "dat_rmr_bind";

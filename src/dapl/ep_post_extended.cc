@@ -29,13 +29,13 @@ Error Ep::check_extended(const char* call, std::uint32_t needed, CompletionFlags
 }
 
 // The same of those that name memory of the peer.
-Error Ep::check_extended(const char* call, std::uint32_t needed, const Segment* remote, CompletionFlags flags) {
+Error Ep::check_extended(const char* call, std::uint32_t needed, const PackedSegment* remote, CompletionFlags flags) {
   if (const Error error = check_extended(call, needed, flags)) return error;
   return remote ? kSuccess : fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
 }
 
-Error Ep::post_write_immediate(Count num_segments, const Segment* iov, std::uint64_t cookie, const Segment* remote,
-                               std::uint32_t value, CompletionFlags flags) {
+Error Ep::post_write_immediate(Count num_segments, const PackedSegment* iov, std::uint64_t cookie,
+                               const PackedSegment* remote, std::uint32_t value, CompletionFlags flags) {
   const char* call = "dat_ib_post_rdma_write_immed";
   if (const Error error = check_extended(call, nic::ability::kImmediate, remote, flags)) return error;
   CheckedSegments segments;
@@ -64,8 +64,8 @@ Error Ep::post_write_immediate(Count num_segments, const Segment* iov, std::uint
   return post_outcome(call, queue_pair_->post_extended(request));
 }
 
-Error Ep::post_send_invalidate(Count num_segments, const Segment* iov, std::uint64_t cookie, CompletionFlags flags,
-                               std::uint32_t context) {
+Error Ep::post_send_invalidate(Count num_segments, const PackedSegment* iov, std::uint64_t cookie,
+                               CompletionFlags flags, std::uint32_t context) {
   const char* call = "dat_ep_post_send_with_invalidate";
   if (const Error error = check_extended(call, nic::ability::kInvalidate, flags)) return error;
   CheckedSegments segments;
@@ -80,8 +80,8 @@ Error Ep::post_send_invalidate(Count num_segments, const Segment* iov, std::uint
   return post_outcome(call, queue_pair_->post_extended(request));
 }
 
-Error Ep::post_atomic(const Atomic& atomic, const Segment* local, std::uint64_t cookie, const Segment* remote,
-                      CompletionFlags flags) {
+Error Ep::post_atomic(const Atomic& atomic, const PackedSegment* local, std::uint64_t cookie,
+                      const PackedSegment* remote, CompletionFlags flags) {
   const char* call = atomic.kind == nic::WorkKind::fetch_add ? "dat_ib_post_fetch_and_add" : "dat_ib_post_cmp_and_swap";
   if (const Error error = check_extended(call, nic::ability::kAtomics, remote, flags)) return error;
   CheckedSegments segments;
@@ -135,7 +135,7 @@ Error Ep::locate_in_window(const char* call, const Segment& local, std::uint64_t
   }
 }
 
-Error Ep::post_rdma_read_to_rmr(const Segment* local, std::uint64_t cookie, const Segment* remote,
+Error Ep::post_rdma_read_to_rmr(const PackedSegment* local, std::uint64_t cookie, const PackedSegment* remote,
                                 CompletionFlags flags) {
   const char* call = "dat_ep_post_rdma_read_to_rmr";
   if (!ia().reads_into_windows()) {
@@ -148,9 +148,9 @@ Error Ep::post_rdma_read_to_rmr(const Segment* local, std::uint64_t cookie, cons
   if (!takes_requests()) return wrong_state(call);
   ia().nic().expect_reads_into_windows();
   const std::uint64_t regions_seen = regions_.removals();
-  Segment sink = *local;
+  Segment sink = whole(*local);
   if (sink.length > 0) {
-    if (const Error error = locate_in_window(call, *local, sink.address)) return error;
+    if (const Error error = locate_in_window(call, whole(*local), sink.address)) return error;
   }
   if (remote->length > sink.length) {  // D2-READRMR-3
     return fail(Code::length_error, Detail::none, "{}: {} bytes do not fit into the {} bytes of the local buffer", call,

@@ -13,30 +13,43 @@ nic::RegionCheck locate(const nic::RegionTable& regions, const Segment& named, n
   return region->resolve(named.address, named.length, zone, rights, where);
 }
 
+template <typename AnySegment>
 Error CheckedSegments::check(const nic::RegionTable& regions, const SegmentRules& rules, Count count,
-                             const Segment* iov) {
+                             const AnySegment* iov) {
   regions_seen_ = regions.removals();
   count_ = 0;
   length_ = 0;
   if (count == 0) return kSuccess;
-  if (count < 0 || count > rules.max_segments || !iov) return bad_vector(rules, count, iov);
+  if (count < 0 || count > rules.max_segments || !iov) return bad_vector(rules, count, iov != nullptr);
+  Segment* to = segments_;
+  std::uint64_t length = 0;
   for (Count i = 0; i < count; ++i) {
-    const Segment& from = iov[i];
-    if (from.length == 0) continue;  // DTO-6
-    segments_[count_] = from;
-    nic::RegionCheck result = regions.check(from.key, from.address, from.length, rules.zone, rules.rights);
-    if (result != nic::RegionCheck::ok) [[unlikely]] {
-      result = locate(regions, from, rules.zone, rules.rights, segments_[count_].address);
-      if (result != nic::RegionCheck::ok) return bad_segment(rules, i, from, result);
+    *to = whole(iov[i]);
+    if (to->length == 0) continue;  // DTO-6
+    if (regions.check(to->key, to->address, to->length, rules.zone, rules.rights) != nic::RegionCheck::ok)
+        [[unlikely]] {
+      if (const Error error = look_closer(regions, rules, i, *to)) return error;
     }
-    if (__builtin_add_overflow(length_, from.length, &length_)) return too_long(rules);
-    ++count_;
+    if (__builtin_add_overflow(length, to->length, &length)) return too_long(rules);
+    ++to;
   }
+  count_ = static_cast<std::size_t>(to - segments_);
+  length_ = length;
   return kSuccess;
 }
+template Error CheckedSegments::check(const nic::RegionTable&, const SegmentRules&, Count, const Segment*);
+template Error CheckedSegments::check(const nic::RegionTable&, const SegmentRules&, Count, const PackedSegment*);
 
-Error CheckedSegments::bad_vector(const SegmentRules& rules, Count count, const Segment* iov) {
-  if (count > 0 && !iov) {
+// It lies in a zero-based region, and is put where that is; or it is refused.
+Error CheckedSegments::look_closer(const nic::RegionTable& regions, const SegmentRules& rules, Count index,
+                                   Segment& segment) {
+  const Segment named = segment;
+  const nic::RegionCheck result = locate(regions, named, rules.zone, rules.rights, segment.address);
+  return result == nic::RegionCheck::ok ? kSuccess : bad_segment(rules, index, named, result);
+}
+
+Error CheckedSegments::bad_vector(const SegmentRules& rules, Count count, bool given) {
+  if (count > 0 && !given) {
     return fail(Argument::local_iov, "{}: num_segments is {}, but local_iov is NULL", rules.call, count);
   }
   return fail(Argument::num_segments, "{}: num_segments {} is not between 0 and {} limit of {}", rules.call, count,

@@ -23,7 +23,8 @@ struct SegmentRules {
 
 // One segment, and nothing wrong with it: nearly all posts are so, and their way is short. Any other goes the long one,
 // which says what is wrong if something is.
-inline bool is_plain(const nic::RegionTable& regions, Count count, const Segment* iov, nic::ZoneId zone,
+template <typename AnySegment>
+inline bool is_plain(const nic::RegionTable& regions, Count count, const AnySegment* iov, nic::ZoneId zone,
                      std::uint32_t rights) {
   return count == 1 && iov && iov->length != 0 &&
          regions.check(iov->key, iov->address, iov->length, zone, rights) == nic::RegionCheck::ok;
@@ -37,14 +38,17 @@ nic::RegionCheck locate(const nic::RegionTable& regions, const Segment& named, n
 // A consumer's I/O vector, checked (DTO-4 to DTO-11) and in the NIC's terms. The consumer's array may go afterwards.
 class CheckedSegments {
  public:
-  Error check(const nic::RegionTable& regions, const SegmentRules& rules, Count count, const Segment* iov);
+  template <typename AnySegment>
+  Error check(const nic::RegionTable& regions, const SegmentRules& rules, Count count, const AnySegment* iov);
 
   std::span<const Segment> span() const { return {segments_, count_}; }
   std::uint64_t length() const { return length_; }
   std::uint64_t regions_seen() const { return regions_seen_; }
 
  private:
-  static Error bad_vector(const SegmentRules& rules, Count count, const Segment* iov);
+  [[gnu::noinline]] static Error look_closer(const nic::RegionTable& regions, const SegmentRules& rules, Count index,
+                                             Segment& segment);
+  static Error bad_vector(const SegmentRules& rules, Count count, bool given);
   static Error bad_segment(const SegmentRules& rules, Count index, const Segment& segment, nic::RegionCheck why);
   static Error too_long(const SegmentRules& rules);
 

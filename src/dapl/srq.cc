@@ -46,13 +46,16 @@ Error Srq::create(Ia& ia, Pz& pz, const SrqAttributes& attr, Handle* handle) {
   return kSuccess;
 }
 
-Error Srq::post_any_recv(Count num_segments, const Segment* iov, std::uint64_t cookie) {
+template <typename AnySegment>
+Error Srq::post_any_recv(Count num_segments, const AnySegment* iov, std::uint64_t cookie) {
   CheckedSegments segments;
   const SegmentRules rules{"dat_srq_post_recv", max_iov_, "the SRQ's", pz_.zone(), nic::access::kLocalWrite};
   if (const Error error = segments.check(regions_, rules, num_segments, iov)) return error;
   const nic::RecvRequest request{cookie, segments.span(), false, rules.zone, segments.regions_seen()};
   return queue_->post(request) == nic::Status::ok ? kSuccess : is_full();
 }
+template Error Srq::post_any_recv(Count, const Segment*, std::uint64_t);
+template Error Srq::post_any_recv(Count, const PackedSegment*, std::uint64_t);
 
 Error Srq::Row::post(Count& posted) {
   const std::size_t count = std::exchange(count_, 0);

@@ -26,11 +26,13 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
 
   static Error create(Ia& ia, Pz& pz, const SrqAttributes& attr, Handle* handle);
   // The usual case here, where the face can have it without a call of its own.
-  Error post_recv(Count num_segments, const Segment* iov, std::uint64_t cookie) {
+  template <typename AnySegment>
+  Error post_recv(Count num_segments, const AnySegment* iov, std::uint64_t cookie) {
     const std::uint64_t regions_seen = regions_.removals();
     const nic::ZoneId zone = pz_.zone();
     if (max_iov_ >= 1 && is_plain(regions_, num_segments, iov, zone, nic::access::kLocalWrite)) [[likely]] {
-      if (queue_->post({cookie, {iov, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
+      const Segment& segment = whole(*iov);
+      if (queue_->post({cookie, {&segment, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
         return kSuccess;
       return is_full();
     }
@@ -66,7 +68,6 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
   void shut_down();  // (engine)
 
   Pz& pz() const { return pz_; }
-  Count most_segments() const { return max_iov_; }  // that a post may have (SRQ-POST-6)
   nic::ReceiveQueue& queue() const { return *queue_; }
   void attach() { ++endpoints_; }  // (engine)
   void detach() { --endpoints_; }  // (engine)
@@ -76,7 +77,8 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
   void on_fault() override;
 
  private:
-  Error post_any_recv(Count num_segments, const Segment* iov, std::uint64_t cookie);
+  template <typename AnySegment>
+  Error post_any_recv(Count num_segments, const AnySegment* iov, std::uint64_t cookie);
   Error is_full() const;
 
   Pz& pz_;

@@ -15,6 +15,20 @@ using Count = std::int32_t;
 using Microseconds = std::uint32_t;
 using nic::Segment;  // local, or of a peer: the key is then what the peer told
 
+// The same as programs of version 2.0 lay it out. Posts take either, and read each where they copy it in any case, so
+// that no version's face has to convert any on the hot path.
+struct PackedSegment {
+  std::uint64_t address;
+  std::uint32_t length;
+  std::uint32_t key;
+};
+inline const Segment& whole(const Segment& segment) {
+  return segment;
+}
+inline Segment whole(const PackedSegment& segment) {
+  return {segment.key, 0, segment.address, segment.length};
+}
+
 inline constexpr Microseconds kInfinite = ~Microseconds{0};
 inline constexpr Count kNoWatermark = -1;
 inline constexpr Count kUnknownCount = -2;

@@ -15,25 +15,21 @@ namespace anydat::face {
                                                        DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                        DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_send", handle_ep);
-  const Segments segments(iov, num_segments, [=] { return ep->most_request_segments(); });
-  return ep->post_send(num_segments, segments.get(), cookie.as_64, flags);
+  return ep->post_send(num_segments, segments_of(iov), cookie.as_64, flags);
 }
 
 [[gnu::always_inline]] inline dapl::Error ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
                                                        DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                        DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_recv", handle_ep);
-  const Segments segments(iov, num_segments, [=] { return ep->most_recv_segments(); });
-  return ep->post_recv(num_segments, segments.get(), cookie.as_64, flags);
+  return ep->post_recv(num_segments, segments_of(iov), cookie.as_64, flags);
 }
 
 [[gnu::always_inline]] inline dapl::Error ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
                                                             DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                             const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_read", handle_ep);
-  const Segments segments(iov, num_segments, [=] { return ep->most_read_segments(); });
-  const RemoteSegment source(remote);
-  return ep->post_rdma_read(num_segments, segments.get(), cookie.as_64, source.get(), flags);
+  return ep->post_rdma_read(num_segments, segments_of(iov), cookie.as_64, segments_of(remote), flags);
 }
 
 [[gnu::always_inline]] inline dapl::Error ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -41,16 +37,13 @@ namespace anydat::face {
                                                              const DAT_RMR_TRIPLET* remote,
                                                              DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_write", handle_ep);
-  const Segments segments(iov, num_segments, [=] { return ep->most_write_segments(); });
-  const RemoteSegment target(remote);
-  return ep->post_rdma_write(num_segments, segments.get(), cookie.as_64, target.get(), flags);
+  return ep->post_rdma_write(num_segments, segments_of(iov), cookie.as_64, segments_of(remote), flags);
 }
 
-inline dapl::Error srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET* iov,
-                                 DAT_DTO_COOKIE cookie) {
+[[gnu::always_inline]] inline dapl::Error srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
+                                                        DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
   ANYDAT_OBJECT(Srq, srq, srq_handle, "dat_srq_post_recv", handle_srq);
-  const Segments segments(iov, num_segments, [=] { return srq->most_segments(); });
-  return srq->post_recv(num_segments, segments.get(), cookie.as_64);
+  return srq->post_recv(num_segments, segments_of(iov), cookie.as_64);
 }
 
 [[gnu::always_inline]] inline dapl::Error evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {

@@ -35,7 +35,7 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET* triplet, 
   ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_bind", handle_rmr);
   ANYDAT_OBJECT_OF(&rmr->ia(), Ep, ep, ep_handle, "dat_rmr_bind", handle_ep);
   ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
-  return rmr->bind({Segments(triplet, 1, [] { return 1; }).get(), rights, false}, *ep, cookie.as_64, flags, context);
+  return rmr->bind({segments_of(triplet), rights, false}, *ep, cookie.as_64, flags, context);
 }
 
 }  // namespace anydat::face

@@ -40,29 +40,17 @@ static_assert(subtype_of(dapl::Detail::address_malformed) == DAT_INVALID_ADDRESS
 static_assert(subtype_of(dapl::Detail::name_not_registered) == DAT_NAME_NOT_REGISTERED);
 
 // The segments of a post. Triplets of this version are laid out as the NIC's segments, so they stay where they are.
-class Segments {
- public:
-  template <typename Most>
-  Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT, Most) : first_(reinterpret_cast<const dapl::Segment*>(given)) {}
-  const dapl::Segment* get() const { return first_; }
-
- private:
-  const dapl::Segment* const first_;
-};
+inline const dapl::Segment* segments_of(const DAT_LMR_TRIPLET* given) {
+  return reinterpret_cast<const dapl::Segment*>(given);
+}
+// A peer's memory.
+inline const dapl::Segment* segments_of(const DAT_RMR_TRIPLET* given) {
+  return reinterpret_cast<const dapl::Segment*>(given);
+}
 static_assert(sizeof(DAT_LMR_TRIPLET) == sizeof(dapl::Segment));
 static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(dapl::Segment, key));
 static_assert(offsetof(DAT_LMR_TRIPLET, virtual_address) == offsetof(dapl::Segment, address));
 static_assert(offsetof(DAT_LMR_TRIPLET, segment_length) == offsetof(dapl::Segment, length));
-
-// A peer's memory.
-class RemoteSegment {
- public:
-  explicit RemoteSegment(const DAT_RMR_TRIPLET* given) : segment_(reinterpret_cast<const dapl::Segment*>(given)) {}
-  const dapl::Segment* get() const { return segment_; }
-
- private:
-  const dapl::Segment* const segment_;
-};
 static_assert(sizeof(DAT_RMR_TRIPLET) == sizeof(dapl::Segment));
 static_assert(offsetof(DAT_RMR_TRIPLET, rmr_context) == offsetof(dapl::Segment, key));
 static_assert(offsetof(DAT_RMR_TRIPLET, target_address) == offsetof(dapl::Segment, address));

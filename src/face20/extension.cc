@@ -73,8 +73,7 @@ dapl::Error atomic(dapl::Ep& ep, DAT_EXTENDED_OP operation, va_list arguments) {
   const DAT_DTO_COOKIE cookie = va_arg(arguments, DAT_DTO_COOKIE);
   const auto* const remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
   const auto flags = static_cast<dapl::CompletionFlags>(va_arg(arguments, int));
-  const Segments segments(local, 1, [] { return 1; });
-  return ep.post_atomic(what, segments.get(), cookie.as_64, RemoteSegment(remote).get(), flags);
+  return ep.post_atomic(what, segments_of(local), cookie.as_64, segments_of(remote), flags);
 }
 
 dapl::Error write_immediate(dapl::Ep& ep, va_list arguments) {
@@ -84,8 +83,7 @@ dapl::Error write_immediate(dapl::Ep& ep, va_list arguments) {
   const auto* const remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
   const DAT_UINT32 value = va_arg(arguments, DAT_UINT32);
   const auto flags = static_cast<dapl::CompletionFlags>(va_arg(arguments, int));
-  const Segments segments(local, count, [&] { return ep.most_write_segments(); });
-  return ep.post_write_immediate(count, segments.get(), cookie.as_64, RemoteSegment(remote).get(), value, flags);
+  return ep.post_write_immediate(count, segments_of(local), cookie.as_64, segments_of(remote), value, flags);
 }
 
 DAT_IB_EXT_TYPE type_of(nic::WorkKind kind) {

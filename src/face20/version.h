@@ -2,7 +2,6 @@
 // What is particular to version 2.0 of the interface (docs/spec/3-udapl2.md).
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,42 +45,22 @@ inline dapl::Segment from_triplet(const DAT_LMR_TRIPLET& triplet) {
   return {triplet.lmr_context, 0, triplet.virtual_address, triplet.segment_length};
 }
 
-// The segments of a post, in the NIC's layout. `most` tells how many the post may have: one with more is refused by its
-// count (DTO-5), and nothing of what may not be there is read.
-class Segments {
- public:
-  template <typename Most>
-  Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT count, Most most) : given_(given != nullptr) {
-    if (!given_) [[unlikely]]
-      return;
-    if (count == 1) [[likely]] {
-      copies_[0] = from_triplet(*given);
-      return;
-    }
-    if (count > std::min(most(), kMost)) return;
-    for (DAT_COUNT i = 0; i < count; ++i) copies_[i] = from_triplet(given[i]);
-  }
-  const dapl::Segment* get() const { return given_ ? copies_ : nullptr; }
-
- private:
-  static constexpr DAT_COUNT kMost = 64;  // of any adapter
-  const bool given_;
-  dapl::Segment copies_[kMost];  // written as far as it is used
-};
-
+// The segments of a post stay where they are: the objects read this version's layout, too.
+inline const dapl::PackedSegment* segments_of(const DAT_LMR_TRIPLET* given) {
+  return reinterpret_cast<const dapl::PackedSegment*>(given);
+}
 // A peer's memory.
-class RemoteSegment {
- public:
-  explicit RemoteSegment(const DAT_RMR_TRIPLET* given) : given_(given != nullptr) {
-    if (given_) [[likely]]
-      copy_ = {given->rmr_context, 0, given->virtual_address, given->segment_length};
-  }
-  const dapl::Segment* get() const { return given_ ? &copy_ : nullptr; }
-
- private:
-  const bool given_;
-  dapl::Segment copy_;
-};
+inline const dapl::PackedSegment* segments_of(const DAT_RMR_TRIPLET* given) {
+  return reinterpret_cast<const dapl::PackedSegment*>(given);
+}
+static_assert(sizeof(DAT_LMR_TRIPLET) == sizeof(dapl::PackedSegment));
+static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(dapl::PackedSegment, key));
+static_assert(offsetof(DAT_LMR_TRIPLET, virtual_address) == offsetof(dapl::PackedSegment, address));
+static_assert(offsetof(DAT_LMR_TRIPLET, segment_length) == offsetof(dapl::PackedSegment, length));
+static_assert(sizeof(DAT_RMR_TRIPLET) == sizeof(dapl::PackedSegment));
+static_assert(offsetof(DAT_RMR_TRIPLET, rmr_context) == offsetof(dapl::PackedSegment, key));
+static_assert(offsetof(DAT_RMR_TRIPLET, virtual_address) == offsetof(dapl::PackedSegment, address));
+static_assert(offsetof(DAT_RMR_TRIPLET, segment_length) == offsetof(dapl::PackedSegment, length));
 
 inline DAT_LMR_TRIPLET to_triplet(const dapl::Segment& segment) {
   return {segment.address, static_cast<DAT_SEG_LENGTH>(segment.length), segment.key};
