@@ -9,18 +9,31 @@ namespace anydat::dapl {
 
 namespace {
 
-// What programs written for OpenFabrics' Providers look for by name. There is no InfiniBand here, so only what is true
-// of every adapter: it reads by RDMA, and a message of that many bytes never has to be cut by the program.
+// What programs written for OpenFabrics' Providers look for by name (D2-IA-7). There is no InfiniBand here, so only
+// what is true of every adapter: it reads by RDMA, and a message of that many bytes never has to be cut by the program.
 constexpr NamedAttribute kOpenFabricsAttributes[] = {
     {"DAT_IB_RDMA_READ", "TRUE"},
     {"DAT_IB_TRANSPORT_MTU", "2048"},
     {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
 };
 
-// What programs of the InfiniBand extension look for by name (D2-EXT-1).
+// A software adapter has no number in the world, one port, and could be opened (D2-IA-7).
+constexpr NamedAttribute kSoftwareAttributes[] = {
+    {"DAT_IB_NODE_GUID", "0000:0000:0000:0000"},
+    {"DAT_IB_PORT_NUMBER", "1"},
+    {"DAT_IB_PORT_STATUS", "ACTIVE"},
+};
+
+// What programs of the InfiniBand extension look for by name (D2-EXT-1, D2-IA-6).
+constexpr NamedAttribute kExtensionAttribute{"DAT_EXTENSION_INTERFACE", "TRUE"};
 constexpr NamedAttribute kImmediateAttribute{"DAT_IB_IMMED_DATA", "TRUE"};
 constexpr NamedAttribute kAtomicAttributes[] = {{"DAT_IB_FETCH_AND_ADD", "TRUE"}, {"DAT_IB_CMP_AND_SWAP", "TRUE"}};
 constexpr NamedAttribute kCountersAttribute{"DAT_COUNTERS", "TRUE"};
+
+// Any device says how many queue pairs it has.
+bool is_software(const nic::AdapterInfo& info) {
+  return info.limits.queue_pairs == nic::AdapterLimits{}.queue_pairs;
+}
 
 Limits limits_of(const nic::AdapterLimits& nic) {
   Limits limits;
@@ -59,10 +72,15 @@ Description::Description(const AdapterKind& kind, std::string name, const nic::A
       {"ANYDAT_PEER_DEATH", info.tells_deaths ? "broken" : "disconnected or broken"},
   };
   const auto add = [&all](std::span<const NamedAttribute> more) { all.insert(all.end(), more.begin(), more.end()); };
+  constexpr std::uint32_t kExtension = nic::ability::kImmediate | nic::ability::kAtomics;
+  if ((abilities() & kExtension) == kExtension) all.push_back(kExtensionAttribute);
   if ((abilities() & nic::ability::kImmediate) != 0) all.push_back(kImmediateAttribute);
   if ((abilities() & nic::ability::kAtomics) != 0) add(kAtomicAttributes);
   if (kind_.extended) all.push_back(kCountersAttribute);  // what it tells is counted above the NIC, or by every NIC
-  if (kind_.habits.openfabrics_attributes) add(kOpenFabricsAttributes);
+  if (kind_.habits.openfabrics_attributes) {
+    add(kOpenFabricsAttributes);
+    if (is_software(info_)) add(kSoftwareAttributes);
+  }
 }
 
 ProviderAttributes Description::provider_attributes() const {

@@ -411,14 +411,21 @@ TEST_P(HabitsTest, WithoutTheHabitSrqEndpointsEndWithTheirConnectionEvent) {
   expect_no_event(server.ia.async_evd());
 }
 
+// D2-IA-7: of the port of a software adapter too.
 TEST_P(HabitsTest, NamedAttributesAreThere) {
   const Ia ia(under("openfabrics", GetParam()));
   EXPECT_EQ(provider_attribute(ia, "DAT_IB_RDMA_READ"), "TRUE");
   EXPECT_EQ(std::stoi(provider_attribute(ia, "DAT_IB_TRANSPORT_MTU")), 2048);
   EXPECT_EQ(provider_attribute(ia, "DAT_IB_CONNECTIVITY_MODE"), "DIRECT");
+  if (GetParam().ia_name.starts_with("soft")) {
+    EXPECT_EQ(provider_attribute(ia, "DAT_IB_NODE_GUID"), "0000:0000:0000:0000");
+    EXPECT_EQ(provider_attribute(ia, "DAT_IB_PORT_NUMBER"), "1");
+    EXPECT_EQ(provider_attribute(ia, "DAT_IB_PORT_STATUS"), "ACTIVE");
+  }
   EXPECT_NO_THROW(provider_attribute(ia, "ANYDAT_SOLICITED")) << "ours are there, too";
   const Ia other(under("default", GetParam()));
   EXPECT_ANY_THROW(provider_attribute(other, "DAT_IB_RDMA_READ"));
+  EXPECT_ANY_THROW(provider_attribute(other, "DAT_IB_NODE_GUID"));
 }
 
 // Queries an object twice into the same garbage: with one bit of the mask, and with all.

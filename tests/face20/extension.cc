@@ -275,7 +275,8 @@ TEST_P(Dat2Extension, NamedAttributesSayWhatWorks) {
     }
     return std::string_view();
   };
-  for (const char* name : {"DAT_IB_IMMED_DATA", "DAT_IB_FETCH_AND_ADD", "DAT_IB_CMP_AND_SWAP"}) {
+  for (const char* name :
+       {"DAT_EXTENSION_INTERFACE", "DAT_IB_IMMED_DATA", "DAT_IB_FETCH_AND_ADD", "DAT_IB_CMP_AND_SWAP"}) {
     EXPECT_EQ(value_of(name), "TRUE") << name;
   }
   EXPECT_EQ(value_of("DAT_IB_UD"), "");
