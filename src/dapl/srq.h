@@ -28,13 +28,15 @@ class Srq final : public Object, public nic::ReceiveQueueEvents {
   // The usual case here, where the face can have it without a call of its own.
   template <typename AnySegment>
   Error post_recv(Count num_segments, const AnySegment* iov, std::uint64_t cookie) {
-    const std::uint64_t regions_seen = regions_.removals();
+    const nic::RegionTable& regions = regions_;  // once for both
+    const std::uint64_t regions_seen = regions.removals();
     const nic::ZoneId zone = pz_.zone();
-    if (max_iov_ >= 1 && is_plain(regions_, num_segments, iov, zone, nic::access::kLocalWrite)) [[likely]] {
+    if (max_iov_ >= 1 && is_plain(regions, num_segments, iov, zone, nic::access::kLocalWrite)) [[likely]] {
       const Segment& segment = whole(*iov);
-      if (queue_->post({cookie, {&segment, 1}, false, zone, regions_seen}) == nic::Status::ok) [[likely]]
-        return kSuccess;
-      return is_full();
+      const nic::Status status = queue_->post({cookie, {&segment, 1}, false, zone, regions_seen});
+      if (status != nic::Status::ok) [[unlikely]]
+        return is_full();
+      return kSuccess;
     }
     return post_any_recv(num_segments, iov, cookie);
   }
