@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "api_other_version.h"
 #include "api_table.h"
 #include "evd_fixture.h"
 #include "support/versions.h"
@@ -170,6 +171,15 @@ TEST_P(ApiTable, ObjectsOfAnotherInstanceAreRefused) {
       expect_invalid_handle(call, call.handles[i], call.call(home, handles), "the foreign", handles[i]);
     }
   }
+}
+
+// D2-HDR-10, HND-4: live objects that the library of the other version has made in this process, of whatever type.
+TEST_P(ApiTable, ObjectsOfTheOtherVersionAreRefused) {
+  Household home(GetParam());
+  const OtherVersion other(GetParam().ia_name);
+  EXPECT_EQ(other.handles().size(), 14U);
+  expect_refused(
+      home, [&](const ApiCall&, std::size_t) { return other.handles(); }, "the other version's");
 }
 
 #if DAT_VERSION_MAJOR == 2

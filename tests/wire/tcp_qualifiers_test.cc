@@ -255,26 +255,33 @@ const std::vector<Play>& plays() {
   return all;
 }
 
-class TcpStrangers : public TcpTest, public testing::WithParamInterface<Play> {};
+class TcpStrangers : public TcpTest, public testing::WithParamInterface<Play> {
+ protected:
+  // All refusing is NON_PEER_REJECTED, in whatever words: no peer has been reached. Returns how long that took.
+  std::chrono::steady_clock::duration expect_nobody() {
+    Strangers strangers(GetParam().play);
+    const Ep ep(target.side(), target.srq());
+    const auto begin = std::chrono::steady_clock::now();
+    require(dat_ep_connect(ep.get(), loopback(), strangers.qualifier(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    const DAT_EVENT event = expect_event(target.side().connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    EXPECT_EQ(event.event_data.connect_event_data.ep_handle, ep.get());
+    EXPECT_EQ(strangers.called(), static_cast<int>(nic::kPortsOfQualifier)) << "each is asked, and asked once";
+    EXPECT_FALSE(poll_event(target.side().connect.get()));
+    return took;
+  }
+};
 
-// All refusing is NON_PEER_REJECTED, in whatever words: no peer has been reached.
 TEST_P(TcpStrangers, AtAllPortsAreNobody) {
-  Strangers strangers(GetParam().play);
-  const Ep ep(target.side(), target.srq());
-  const auto begin = std::chrono::steady_clock::now();
-  require(dat_ep_connect(ep.get(), loopback(), strangers.qualifier(), DAT_TIMEOUT_INFINITE, 0, nullptr,
-                         DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
-          "dat_ep_connect");
-  const auto event = wait_event(target.side().connect.get(), 3 * patience());
-  ASSERT_TRUE(event);
-  EXPECT_EQ(event->event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED) << event_name(event->event_number);
-  EXPECT_EQ(event->event_data.connect_event_data.ep_handle, ep.get());
-  const auto took = std::chrono::steady_clock::now() - begin;
+  auto took = expect_nobody();
   if (!GetParam().at_once) {
     EXPECT_GE(took, std::chrono::milliseconds(950)) << "whoever may just be slow has a second";
+    // A busy machine may take its time, but not each time.
+    for (int more = 0; more < 4 && took >= std::chrono::milliseconds(1900); ++more) took = expect_nobody();
+    EXPECT_LT(took, std::chrono::milliseconds(1900)) << "and no more";
   }
-  EXPECT_EQ(strangers.called(), static_cast<int>(nic::kPortsOfQualifier)) << "each is asked, and asked once";
-  EXPECT_FALSE(poll_event(target.side().connect.get()));
   target.expect_unharmed();
 }
 
