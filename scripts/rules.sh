@@ -19,7 +19,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-later="3"
+later=""
 
 chapter=
 part=

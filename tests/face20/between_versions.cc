@@ -28,5 +28,26 @@ TEST_P(BetweenVersions, AProgramOf20CallsOneOf12) {
   EXPECT_EQ(server.wait_exit(), 0) << "what it says stands above";
 }
 
+// D2-SENDINV-6: a program of 1.2 has nothing that a peer may invalidate.
+TEST_P(BetweenVersions, AProgramOf12IsNotInvalidatedByOneOf20) {
+  PeerProcess server("serves an invalidation", GetParam(), {}, ANYDAT_PEER_OF_12);
+  const auto qualifier = static_cast<DAT_CONN_QUAL>(std::stoull(server.channel().hear()));
+  Side side(GetParam());
+  const Ep ep(side);
+  std::string question("what do you say?");
+  require(dat_ep_connect(ep.get(), loopback(), qualifier, 60'000'000, static_cast<DAT_COUNT>(question.size()),
+                         question.data(), DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+          "dat_ep_connect");
+  (void)expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  const auto context = static_cast<DAT_RMR_CONTEXT>(std::stoul(server.channel().hear()));
+  const Lmr source(side.ia, side.pz, 16);
+  DAT_LMR_TRIPLET segment = source.triplet();
+  ASSERT_THAT(
+      dat_ep_post_send_with_invalidate(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG, DAT_TRUE, context),
+      Succeeds());
+  (void)expect_event(side.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  EXPECT_EQ(server.wait_exit(), 0) << "what it says stands above";
+}
+
 }  // namespace
 }  // namespace anydat::test

@@ -153,7 +153,7 @@ TEST_P(Dat2SendInvalidate, TheRegionOfTheWindowIsFreeAgain) {
   (void)expect_completion(client.request.get());
 }
 
-// A window keeps its place among messages: not before those that were sent before it have been received.
+// D2-SENDINV-7: a window keeps its place among messages: not before those that were sent before it have been received.
 TEST_P(Dat2SendInvalidate, ItKeepsItsPlaceAmongSends) {
   const Owner<dat_rmr_free> first = make(), second = make(), third = make();
   const DAT_RMR_CONTEXT contexts[] = {bind(first), bind(second), bind(third)};
@@ -181,7 +181,7 @@ TEST_P(Dat2SendInvalidate, ItKeepsItsPlaceAmongSends) {
   (void)expect_completions(client.request.get(), 5);
 }
 
-// What was posted before it has been done: Writes are in place, and Reads are kept behind by the fence.
+// D2-SENDINV-7: what was posted before it has been done: Writes are in place, and Reads are kept behind by the fence.
 TEST_P(Dat2SendInvalidate, RequestsBeforeItStillReachTheWindow) {
   for (int i = 0; i < 200; ++i) {
     const Owner<dat_rmr_free> window = make();

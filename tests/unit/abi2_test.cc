@@ -24,8 +24,9 @@ namespace {
 #define ABI_TABLE kAbi2Table
 #include "unit/abi_collect.inc"
 
-// D2-HDR-2 (version macros), D2-RC-1..3, D2-EVT-3, D2-EVT-4, D2-SRQ-1, D2-IA-2, D2-IA-3, D2-CONN-5, D2-LMR-8, D2-RMR-8:
-// all values. A macro has no enumeration in its last column but a header, which EachNameStandsInItsHeader looks at.
+// D2-HDR-1, D2-HDR-9 (names), D2-HDR-2 (version macros), D2-RC-1..3, D2-EVT-3, D2-EVT-4, D2-SRQ-1, D2-IA-2, D2-IA-3,
+// D2-CONN-5, D2-LMR-8, D2-RMR-8: all values. A macro has no enumeration in its last column but a header, which
+// EachNameStandsInItsHeader looks at.
 TEST(Abi2Table, EveryConstantHasItsValueWidthAndEnumeration) {
   Facts facts = constants();
   for (const AbiRow& row : abi_rows("const", kAbi2Table)) {

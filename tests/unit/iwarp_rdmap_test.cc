@@ -46,7 +46,7 @@ TEST(IwarpReadRequest, IsReadAndWrittenAsItIsDrawn) {
   EXPECT_EQ(written, bytes);
 }
 
-// RFC 7306, sections 5.2 and 6.1.
+// D2-ATOM-9: RFC 7306, sections 5.2 and 6.1.
 TEST(IwarpAtomicRequest, IsReadAndWrittenAsItIsDrawn) {
   const struct {
     AtomicRequest request;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "face20/both/conversation.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -107,6 +108,22 @@ void serve_conversation(const Wire& wire, const std::function<void(const std::st
   (void)expect_event(side.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
+void serve_invalidation(const Wire& wire, const std::function<void(const std::string&)>& tell) {
+  Side side(wire);
+  tell(std::to_string(side.listen()));
+  const Lmr region(side.ia, side.pz, 64);
+  const Lmr sink(side.ia, side.pz, 64);
+  const Ep ep(side);
+  post_recv(ep, sink);
+  require(dat_cr_accept(question_of_peer(side), ep.get(), 0, nullptr), "dat_cr_accept");
+  (void)expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  tell(std::to_string(region.rmr_context()));
+  EXPECT_EQ(expect_event(side.recv.get(), DAT_DTO_COMPLETION_EVENT).event_data.dto_completion_event_data.status,
+            DAT_DTO_ERR_FLUSHED);
+  (void)expect_event(side.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+  EXPECT_TRUE(std::ranges::all_of(sink.bytes(), [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
 void call_for_conversation(const Wire& wire, const std::string& qualifier) {
   const auto number = static_cast<DAT_CONN_QUAL>(std::stoull(qualifier));
   Side side(wire);
@@ -137,6 +154,9 @@ void call_for_conversation(const Wire& wire, const std::string& qualifier) {
 
 namespace {
 
+const Role kInvalidated("serves an invalidation", [](RoleContext& context) {
+  serve_invalidation(context.wire, [&](const std::string& what) { context.parent.say(what); });
+});
 const Role kServer("serves a conversation", [](RoleContext& context) {
   serve_conversation(context.wire, [&](const std::string& qualifier) { context.parent.say(qualifier); });
 });

@@ -14,4 +14,8 @@ namespace anydat::test {
 void serve_conversation(const Wire& wire, const std::function<void(const std::string&)>& tell);
 void call_for_conversation(const Wire& wire, const std::string& qualifier);
 
+// Accepts one connection, whose peer then wants a region to be invalidated, by a message that is not received. `tell`
+// is given the qualifier, then the context of the region.
+void serve_invalidation(const Wire& wire, const std::function<void(const std::string&)>& tell);
+
 }  // namespace anydat::test
