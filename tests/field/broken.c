@@ -5,19 +5,26 @@
 //   write    the eighth RDMA Write, and all that follow, go to an address one too high
 //   read     RDMA Reads read from an address one too high
 //   refuse   a process can make two endpoints and no more
+//   extension  atomic operations and immediate data carry one more than they should
+//   free     protection zones are not freed
 // For RTLD_NEXT.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { kLayoutMax = 24, kOutOfResources = (int)0x80030000u };
+enum { kLayoutMax = 24, kOutOfResources = (int)0x80030000u, kInvalidState = (int)0x80070000u };
+// Of dat_extension_op (dat2/dat_ib_extensions.h).
+enum { kFetchAndAdd, kCompareAndSwap, kWriteImmediate, kArguments = 8 };
 
 typedef int Post(void*, int, void*, uint64_t, unsigned);
 typedef int PostRdma(void*, int, void*, uint64_t, void*, unsigned);
 typedef int Create(void*, void*, void*, void*, void*, void*, void*);
+typedef int Free(void*);
+typedef int Extension(void*, int, ...);
 typedef int CreateWithSrq(void*, void*, void*, void*, void*, void*, void*, void*);
 
 static int is_broken(const char* what) {
@@ -82,4 +89,24 @@ PUBLIC dat_ep_create_with_srq(void* ia, void* pz, void* recv, void* request, voi
                               void* ep) {
   if (refused()) return kOutOfResources;
   CALL_REAL(CreateWithSrq, "dat_ep_create_with_srq", ia, pz, recv, request, connect, srq, attributes, ep);
+}
+
+PUBLIC dat_pz_free(void* pz) {
+  if (is_broken("free")) return kInvalidState;
+  CALL_REAL(Free, "dat_pz_free", pz);
+}
+
+// Every argument is a number of 64 bits, or passed as one.
+PUBLIC dat_extension_op(void* handle, int operation, ...) {
+  uint64_t a[kArguments];
+  va_list arguments;
+  va_start(arguments, operation);
+  for (int i = 0; i < kArguments; ++i) a[i] = va_arg(arguments, uint64_t);
+  va_end(arguments);
+  if (is_broken("extension")) {
+    if (operation == kFetchAndAdd) ++a[0];
+    if (operation == kCompareAndSwap) ++a[1];
+    if (operation == kWriteImmediate) ++a[4];
+  }
+  CALL_REAL(Extension, "dat_extension_op", handle, operation, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
 }

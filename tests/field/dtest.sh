@@ -58,6 +58,26 @@ case_dtest() {
   done
 }
 
+# The modes that dtest of DAT 2.0 alone has: RDMA Writes alone, from both ends at once or there and back; with completions of
+# every 50th alone; with a delay before each; of every length; and timed.
+modes() { # LINE OPTION...
+  pair dtest 'aiting for (client )?connect' "${@:2}"
+  no_complaints server client
+  local end
+  for end in server client; do
+    says $end 'DAPL Test Complete\. PASSED'
+    says $end "$1"
+  done
+}
+case_modes() {
+  modes 'RDMA write \(bi-direction\).* 40 x 4096' -v -w -b 4096 -B 20
+  modes 'RDMA write \(bi-direction\).* 40 x 4096' -v -w -S 50 -b 4096 -B 20
+  modes 'RDMA write PingPong: \(20 x 4096\)' -v -W -b 4096 -B 20
+  modes 'RDMA write PingPong: \(20 x 4096\)' -v -W -D -b 4096 -B 20
+  modes 'RDMA write PingPong: \(20 x 63\)' -v -W -a -i 3 -b 64 -B 20
+  modes 'RDMA read:.* 4 bursts' -v -t -b 64 -B 20
+}
+
 case_cno() {
   local try burst complaint
   for burst in 10 50; do

@@ -7,7 +7,7 @@ set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../../scripts/lib.sh"
 
-all_cases=(dtest cno dtestcm dtestsrq dtestx transactions endpoints performance functions limits)
+all_cases=(dtest modes cno dtestcm dtestsrq dtestx transactions endpoints performance functions limits)
 usage() {
   cat <<END
 Usage: tests/field/field.sh --library FOLDER --programs FOLDER [OPTION...] [CASE...]
@@ -94,7 +94,7 @@ patience=$((60 * ${ANYDAT_TEST_TIMEOUT_SCALE:-1}))
 
 program_of() {
   case $1 in
-    dtest | cno) echo dtest ;;
+    dtest | modes | cno) echo dtest ;;
     dtestcm | dtestsrq | dtestx) echo "$1" ;;
     transactions | endpoints | performance | functions | limits) echo dapltest ;;
     *) die "there is no case $1" ;;
@@ -102,6 +102,7 @@ program_of() {
 }
 if [ ${#cases[@]} -eq 0 ]; then
   for name in "${all_cases[@]}"; do
+    [ "$name" != modes ] || [ "$dat" = 2.0 ] || continue
     if [[ $left_out != *" $name "* ]] && [ -x "$programs/$(program_of "$name")" ]; then cases+=("$name"); fi
   done
   [ ${#cases[@]} -gt 0 ] || skip "there is no such program in $programs"
@@ -113,8 +114,11 @@ breaks_of() {
   case $1 in
     dtest) echo send write read ;;
     cno) echo send ;;
+    modes) echo write ;;
     transactions | endpoints) echo send refuse ;;
     dtestsrq) echo send refuse ;;
+    dtestx) echo extension ;;
+    functions) echo free ;;
     *) echo refuse ;;
   esac
 }

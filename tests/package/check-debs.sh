@@ -63,6 +63,8 @@ expect_files anydat-utils bin/datinfo bin/datping bin/datperf
 expect_field anydat-utils Depends "libdat1-anydat \(= $version\)"
 if [ -f man/dat.7 ]; then
   expect_files libdat-anydat-dev 'share/man/man3/dat_srq_create\.3\.gz' 'share/man/man7/dat\.7\.gz'
+  # One package has the pages of both versions.
+  expect_files libdat-anydat-dev 'share/man/man3/dat_cno_fd_create\.3\.gz' 'share/man/man7/dat2\.7\.gz'
   expect_files anydat-utils 'share/man/man1/datinfo\.1\.gz' 'share/man/man5/dat\.conf\.5anydat\.gz'
 fi
 
