@@ -14,11 +14,16 @@ constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
 }  // namespace
 
 OwnPages::OwnPages(SoftAdapter& adapter, User& user)
-    : adapter_(adapter), user_(user), request_([this](bool there, bool untold) {
+    : adapter_(adapter), user_(user), request_([this](bool there, std::span<const PageFaulter::Pages> untold) {
         const Brought news{there, wanted_.address, wanted_.to_write};
-        const ResidentPages::Range range{wanted_.address, wanted_.length};
-        if (there) adapter_.resident_pages().note(range, wanted_.to_write, wanted_.asked_at);
-        if (there && untold) adapter_.resident_pages().note_untold(range, wanted_.to_write);
+        ResidentPages& pages = adapter_.resident_pages();
+        if (there) pages.note({wanted_.address, wanted_.length}, wanted_.to_write, wanted_.asked_at);
+        // If a region has gone meanwhile, other memory may be there by now.
+        if (there && wanted_.removals == adapter_.regions().removals()) {
+          for (const PageFaulter::Pages& part : untold) {
+            pages.note_untold({part.begin, part.end - part.begin}, wanted_.to_write);
+          }
+        }
         lacked_.store(0, std::memory_order_relaxed);
         state_.store(State::nothing, std::memory_order_release);
         user_.pages_brought(*this, news);
@@ -88,6 +93,7 @@ bool OwnPages::all_there(std::span<const iovec> pieces, std::uint64_t now) {
 void OwnPages::bring() {
   if (state_.load(std::memory_order_acquire) != State::wanted) return;
   state_.store(State::asked, std::memory_order_relaxed);
+  wanted_.removals = adapter_.regions().removals();
   wanted_.asked_at = static_cast<std::uint32_t>(moment_of(adapter_.engine().ticks()));
   adapter_.page_faulter().ask(request_, wanted_.address, wanted_.length, wanted_.to_write);
 }

@@ -114,6 +114,7 @@ class OwnPages {
     std::uint64_t length = 0;
     bool to_write = false;
     std::uint32_t asked_at = 0;  // a moment
+    std::uint64_t removals = 0;  // of regions, by then
   } wanted_;
   PageFaulter::Request request_;
 };

@@ -5,10 +5,12 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "base/futex.h"
 #include "base/list.h"
 #include "base/lock.h"
+#include "nic/run_safely.h"
 #include "os/page_map.h"
 #include "os/processor.h"
 #include "os/thread.h"
@@ -35,7 +37,7 @@ struct PageFaulter::Job {
   std::uint64_t end;
   bool to_write;
   bool there = true;
-  bool untold = false;
+  std::vector<Pages> untold{};  // some may be missing where there is no memory
   base::ListLinks<Job> links{};
   using List = base::List<Job, &Job::links>;
   List* in = nullptr;  // null: a thread has it
@@ -46,6 +48,17 @@ struct PageFaulter::Job {
     leave_list();
     list.push_back(*this);
     in = &list;
+  }
+  void note_untold(std::uint64_t page) {
+    if (!untold.empty() && untold.back().end == page) {
+      untold.back().end += os::kPageBytes;
+      return;
+    }
+    try {
+      untold.push_back({page, page + os::kPageBytes});
+    } catch (const std::bad_alloc&) {
+      // It is asked for again.
+    }
   }
   void leave_list() {
     if (in) in->remove(*this);
@@ -156,7 +169,7 @@ void PageFaulter::Shared::bring_page(Job& job) {
     return;
   }
   job.there = there;
-  job.untold |= untold;
+  if (untold) job.note_untold(page);
   job.next += os::kPageBytes;
   if (there && job.next != job.end) {
     job.move_to(waiting);
@@ -229,7 +242,7 @@ void PageFaulter::tell() {
       job->leave_list();
     }
     job->request->job_ = nullptr;
-    job->request->done_(job->there, job->untold);
+    run_safely([&] { job->request->done_(job->there, job->untold); });
   }
   add_threads();
 }

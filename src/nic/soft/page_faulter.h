@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "nic/engine.h"
 #include "nic/timer.h"
@@ -24,17 +25,22 @@ class PageFaulter {
   explicit PageFaulter(Engine& engine);
   ~PageFaulter();  // Requires: nothing is pending.
 
+  struct Pages {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
   // What is to be told when the pages are there. Its owner cancels it before it goes.
   class Request {
    public:
-    // `there`, `untold`: as os::fault_in(), of all and of any page. Where the system has no room for a thread, it takes
-    // until there is room. Called with the engine held, from nowhere in particular.
-    explicit Request(std::function<void(bool there, bool untold)> done) : done_(std::move(done)) {}
+    // `there`, `untold`: as os::fault_in(), of all, and which they are. Where the system has no room for a thread, it
+    // takes until there is room. Called with the engine held, from nowhere in particular.
+    explicit Request(std::function<void(bool there, std::span<const Pages> untold)> done) : done_(std::move(done)) {}
     bool pending() const { return job_ != nullptr; }
 
    private:
     friend class PageFaulter;
-    std::function<void(bool there, bool untold)> done_;
+    std::function<void(bool there, std::span<const Pages> untold)> done_;
     Job* job_ = nullptr;
   };
 

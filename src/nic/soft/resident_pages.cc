@@ -107,7 +107,7 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
     if (first != page) continue;
     if (by == CopiedBy::us_in_short && *there / os::kPageBytes >= end) return true;
     if (*there / os::kPageBytes < end && told_nothing_of({*there, end * os::kPageBytes - *there}) &&
-        known->access.allowed_until(*there, end * os::kPageBytes - *there, to_write) == end * os::kPageBytes) {
+        known->access.allowed_until(address, end * os::kPageBytes - address, to_write) == end * os::kPageBytes) {
       known->note(first, end, to_write, time, units);
       return true;
     }
@@ -141,7 +141,11 @@ void ResidentPages::note_untold(const Range& range, bool to_write) {
     end = std::max(end, other.address + other.length);
     return true;
   });
-  untold_.push_back({begin, end - begin});
+  try {
+    untold_.push_back({begin, end - begin});
+  } catch (const std::bad_alloc&) {
+    return;  // they are brought again
+  }
   any_untold_.store(true, std::memory_order_relaxed);
 }
 

@@ -60,7 +60,7 @@ class Stream {
   virtual void resume_receiving() = 0;
   // Something of this connection has arrived and is not delivered.
   virtual bool holds_messages() const = 0;
-  // The first of them has its buffer, but for that to be in memory.
+  // What is first of them waits for memory to be there, of its buffer or of what comes before it.
   virtual bool awaits_memory_for_parked() const { return false; }
   // What the peer has not taken of what it was sent, as far as that can be told. A change is a sign of life.
   virtual std::size_t untaken() { return 0; }

@@ -138,6 +138,7 @@ void TcpStream::resume_receiving() {
   } else if (!stuck_) {
     be_patient();
   }
+  if (!closed_) queue_pair_.message_finished();  // not only by ReceiveSide::finish()
   if (!closed_ && !reads_no_more()) read_on();
 }
 

@@ -31,7 +31,7 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       request_pages_(fabric.adapter(), *this),
       arrival_pages_(fabric.adapter(), *this),
       served_pages_(fabric.adapter(), *this),
-      pages_for_peer_([this](bool there, bool) {
+      pages_for_peer_([this](bool there, std::span<const PageFaulter::Pages>) {
         if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
       }),
       let_go_timer_([this] { let_go_again(); }) {

@@ -53,7 +53,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
   bool holds_messages() const override { return !parked_.empty() || !large_.empty() || held_; }
-  bool awaits_memory_for_parked() const override { return held_ != nullptr; }
+  bool awaits_memory_for_parked() const override;
   bool memory_changed() override;
   bool let_go() override;
   void close(CloseReason reason) override;

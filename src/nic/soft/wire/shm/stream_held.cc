@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RDMA Writes of the peer to memory of this side that is not there, where it is this side that puts them in place. The
 // peer asks before it sends them, but pages may go meanwhile, and not every peer does as it should.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -43,6 +44,12 @@ CellView ShmStream::HeldCell::view() const {
   return {kind, flags, cells, length, 0, aux, bytes.data(), body_bytes};
 }
 
+bool ShmStream::awaits_memory_for_parked() const {
+  return held_ && std::any_of(held_->cells.begin(), held_->cells.end(), [](const HeldCell& cell) {
+           return cell.kind != CellKind::put && cell.kind != CellKind::write;
+         });
+}
+
 bool ShmStream::waits_behind_held(const CellView& view) const {
   return held_ && comes_in_order(view.kind);
 }
@@ -71,6 +78,7 @@ void ShmStream::go_on_with_held() {
   // A pass over the link sees to this else, and to what the peer is owed.
   fabric_.adapter().batch().flush();
   if (moved && !closed_) link_->come_back(*this);
+  if (!held_ && !closed_) queue_pair_.message_finished();
 }
 
 // True if any was placed.
