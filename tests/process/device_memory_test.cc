@@ -10,10 +10,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <thread>
+#include <vector>
 
+#include "absent_memory.h"
 #include "base/unique_fd.h"
 #include "support/dat_fixture.h"
 
@@ -24,6 +28,7 @@ class DeviceMemory : public testing::TestWithParam<Wire> {
  protected:
   static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kBytes = std::size_t{32} << 20;  // of several times what is brought in within a moment
+  static constexpr std::size_t kBehind = 256 * kPage;
   static constexpr auto kReadable =
       static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG);
 
@@ -35,9 +40,15 @@ class DeviceMemory : public testing::TestWithParam<Wire> {
     wanted.disabled = 1;
     event_.reset(static_cast<int>(::syscall(SYS_perf_event_open, &wanted, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event_) GTEST_SKIP() << "no events";
-    ring_ = ::mmap(nullptr, kPage + kBytes, PROT_READ, MAP_SHARED, event_.get(), 0);
-    if (ring_ == MAP_FAILED) GTEST_SKIP() << "no ring of events";
+    // With memory of the usual kind behind it.
+    ring_ = ::mmap(nullptr, kPage + kBytes + kBehind, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(ring_, MAP_FAILED);
+    if (::mmap(ring_, kPage + kBytes, PROT_READ, MAP_SHARED | MAP_FIXED, event_.get(), 0) == MAP_FAILED)
+      GTEST_SKIP() << "no ring of events";
     memory_ = {static_cast<std::byte*>(ring_) + kPage, kBytes};  // behind a page that is the kernel's
+    behind_ = {memory_.data() + kBytes, kBehind};
+    ::madvise(behind_.data(), kBehind, MADV_NOHUGEPAGE);
+    std::fill(behind_.begin(), behind_.end(), std::byte{7});
     if (is_told_of()) GTEST_SKIP() << "this kernel tells that it is there";
     here_.emplace(GetParam());
     there_.emplace(GetParam());
@@ -52,7 +63,7 @@ class DeviceMemory : public testing::TestWithParam<Wire> {
   void TearDown() override {
     connection_.reset();
     device_.reset();
-    if (ring_ != MAP_FAILED) ::munmap(ring_, kPage + kBytes);
+    if (ring_ != MAP_FAILED) ::munmap(ring_, kPage + kBytes + kBehind);
   }
   // Of its first page, which is there.
   bool is_told_of() const {
@@ -71,6 +82,7 @@ class DeviceMemory : public testing::TestWithParam<Wire> {
   base::UniqueFd event_;
   void* ring_ = MAP_FAILED;
   std::span<std::byte> memory_;
+  std::span<std::byte> behind_;
   std::optional<Side> here_;
   std::optional<Side> there_;
   std::optional<Lmr> device_;
@@ -98,6 +110,32 @@ TEST_P(DeviceMemory, IsReadByThePeer) {
           "dat_ep_post_rdma_read");
   expect_completion(there_->request.get());
   EXPECT_TRUE(has_arrived());
+}
+
+// What has been brought in with it is no such memory.
+TEST_P(DeviceMemory, WhatLiesBehindItIsWaitedFor) {
+  if (!AbsentMemory::possible()) GTEST_SKIP() << "this system makes no memory absent for the kernel (userfaultfd)";
+  constexpr std::size_t kOfRing = 4 * kPage;
+  const Lmr both(here_->ia, here_->pz, std::span(behind_.data() - kOfRing, kOfRing + kBehind), kReadable);
+  const auto send = [&](std::size_t offset, std::size_t bytes) {
+    DAT_LMR_TRIPLET target = sink_->triplet(0, bytes);
+    require(dat_ep_post_recv(connection_->client.get(), 1, &target, {}, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_recv");
+    DAT_LMR_TRIPLET source = both.triplet(offset, bytes);
+    require(dat_ep_post_send(connection_->server.get(), 1, &source, {}, DAT_COMPLETION_DEFAULT_FLAG),
+            "dat_ep_post_send");
+  };
+  send(0, kOfRing + 60 * kPage);
+  expect_completion(there_->recv.get());
+  expect_completion(here_->request.get());
+  AbsentMemory absent(behind_.subspan(20 * kPage, kPage));
+  // What has been seen in memory is taken to be there for some milliseconds.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  send(kOfRing + 20 * kPage, 64);
+  expect_no_event(here_->request.get());
+  absent.fill(std::vector<std::byte>(kPage, std::byte{7}));
+  expect_completion(there_->recv.get());
+  expect_completion(here_->request.get());
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, DeviceMemory, testing::ValuesIn(all_wires()), wire_name);
