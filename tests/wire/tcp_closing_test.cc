@@ -23,10 +23,11 @@ using Clock = std::chrono::steady_clock;
 
 class TcpClosing : public TcpTest {
  protected:
-  // The window is small from the beginning, so segments are: a part of one would be sent now and then only.
+  // The window is small from the beginning, so that there is more to say than it takes; but of several segments, since
+  // a part of one would be sent now and then only.
   static base::UniqueFd call(DAT_CONN_QUAL port) {
     base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const int bytes = 4096;
+    const int bytes = 64 << 10;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     sockaddr_in there{};
     there.sin_family = AF_INET;
@@ -70,10 +71,10 @@ TEST_F(TcpClosing, EndsAfterTenSecondsHoweverLongPeersGoOnTaking) {
   for (std::size_t i = 0; i < peers.size(); ++i) peers[i] = meet_one_to_tell_much(side, memory, sockets[i]);
   std::atomic<bool> over = false;
   std::thread taking([&] {
-    std::array<std::byte, 4096> some;
+    std::array<std::byte, 16 << 10> some;
     while (!over) {
       for (const int socket : sockets) ::recv(socket, some.data(), some.size(), MSG_DONTWAIT);
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   });
   const auto start = Clock::now();
