@@ -94,9 +94,10 @@ class SeenLocalRegion : private LocalRegion {
     return LocalRegion::open(local, regions, zone, right);
   }
   // False may mean that the pages are to be looked at.
-  bool holds(const Segment& segment, Moments& moments, ResidentPages& pages) {
+  // `moment`: of Engine::moment().
+  bool holds(const Segment& segment, std::uint64_t moment, Moments& moments, ResidentPages& pages) {
     if (!is(segment.key)) return false;
-    if (seen_.holds({segment.address, segment.length}, moments.known())) [[likely]]
+    if (seen_.holds({segment.address, segment.length}, moment)) [[likely]]
       return true;
     return look(segment, moments, pages);
   }

@@ -4,12 +4,16 @@
 namespace anydat::nic::soft {
 
 std::uint64_t Moments::look_at_clock() {
-  looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const unsigned looks = looks_.load(std::memory_order_relaxed) + 1;
+  looks_.store(looks % kLooks, std::memory_order_relaxed);
+  if (looks == kLooks) {
+    engine_.add_task(task_);
+    engine_.nudge();  // whoever is awake comes by soon
+  }
   return moment_of(engine_.ticks());
 }
 
-void Moments::keep_now() {
-  looks_.store(0, std::memory_order_relaxed);
+void Moments::keep() {
   left_ = kTimes;
   engine_.keep_moment(true);
   engine_.set_timer(timer_, base::now_ns() + kEvery);

@@ -15,22 +15,18 @@ namespace anydat::nic::soft {
 // which RDMA Writes change; and a look at the clock costs a sixth of such a Write. So after some such looks the
 // progress thread looks at it, every few milliseconds for a while, in place of those who post.
 //
-// Thread safety: now(), known() and tired() from any thread; keep() from one that holds neither the engine nor what its
-// tasks may need; all else with the engine held.
+// Thread safety: now() and ticks() from any thread, also with a lock that the engine's tasks may need; all else with
+// the engine held.
 class Moments {
  public:
-  explicit Moments(Engine& engine) : engine_(engine), task_([this] { keep_now(); }), timer_([this] { look(); }) {}
+  explicit Moments(Engine& engine) : engine_(engine), task_([this] { keep(); }), timer_([this] { look(); }) {}
 
-  // What costs nothing; kNoMoment where nobody has looked.
-  std::uint64_t known() const { return engine_.moment(); }
+  // For who has found none in Engine::moment(), or that what he knows is of another.
   std::uint64_t now() {
-    const std::uint64_t known = this->known();
+    const std::uint64_t known = engine_.moment();
     return known != kNoMoment ? known : look_at_clock();
   }
   std::uint64_t ticks() const { return engine_.ticks(); }
-  // Posts look at the clock again and again: keep() is due.
-  bool tired() const { return looks_.load(std::memory_order_relaxed) >= kLooks; }
-  [[gnu::cold, gnu::noinline]] void keep() { engine_.schedule(task_); }
   void stop();  // before the engine
 
  private:
@@ -39,11 +35,11 @@ class Moments {
   static constexpr unsigned kTimes = 64;  // a quarter of a second: then posts tell again whether it is wanted
 
   std::uint64_t look_at_clock();
-  void keep_now();
+  void keep();
   void look();
 
   Engine& engine_;
-  std::atomic<unsigned> looks_{0};  // of posts, since it was kept; some may go uncounted
+  std::atomic<unsigned> looks_{0};  // of posts; some may go uncounted
   unsigned left_ = 0;               // times that the timer runs yet
   Task task_;
   Timer timer_;

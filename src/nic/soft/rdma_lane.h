@@ -57,10 +57,11 @@ class RdmaLane {
   bool leads_to(std::uint32_t key) const { return key_.load(std::memory_order_relaxed) == key; }
 
   // False: no byte has been copied, and the request must go the long way. Requires: leads_to(request.remote.key).
-  bool carry(const SingleRdma& request, Moments& moments, ResidentPages& pages) {
-    if (request.length > kCopiedInMemoryPerTurn || !local_.holds(request.local, moments, pages) ||
+  // `moment`: of Engine::moment().
+  bool carry(const SingleRdma& request, std::uint64_t moment, Moments& moments, ResidentPages& pages) {
+    if (request.length > kCopiedInMemoryPerTurn || !local_.holds(request.local, moment, moments, pages) ||
         !target_.region.holds(request.remote.address, request.length) ||
-        (target_.ours && !target_there(request, moments, pages))) [[unlikely]] {
+        (target_.ours && !target_there(request, moment, moments, pages))) [[unlikely]] {
       return false;
     }
     target_.use->store(target_.used, std::memory_order_relaxed);
@@ -84,11 +85,11 @@ class RdmaLane {
  private:
   static constexpr bool kReads = kind == WorkKind::rdma_read;
 
-  bool target_there(const SingleRdma& request, Moments& moments, ResidentPages& pages) {
+  bool target_there(const SingleRdma& request, std::uint64_t moment, Moments& moments, ResidentPages& pages) {
     const ResidentPages::Range range{
         reinterpret_cast<std::uint64_t>(target_.at) + (request.remote.address - target_.region.address),
         request.length};
-    return target_seen_.holds(range, moments.known()) || target_seen_.look(range, range, moments, pages);
+    return target_seen_.holds(range, moment) || target_seen_.look(range, range, moments, pages);
   }
 
   std::atomic<std::uint32_t> key_{0};  // 0: closed

@@ -36,7 +36,8 @@ bool SendQueue::again(const SingleRdma& request) {
   {
     base::Guard guard(lock_);
     if (state() != State::connected || !requests_.empty() || !lanes_.rdma<kind>().leads_to(request.remote.key) ||
-        !lanes_.rdma<kind>().carry(request, adapter_.moments(), adapter_.resident_pages())) [[unlikely]] {
+        !lanes_.rdma<kind>().carry(request, adapter_.engine().moment(), adapter_.moments(), adapter_.resident_pages()))
+        [[unlikely]] {
       return false;
     }
     counters_.count_rdma(kind, request.length);
@@ -45,8 +46,6 @@ bool SendQueue::again(const SingleRdma& request) {
   }
   if (overflows) [[unlikely]]
     overflowed();
-  if (adapter_.moments().tired()) [[unlikely]]
-    adapter_.moments().keep();
   return true;
 }
 
@@ -56,8 +55,8 @@ bool SendQueue::again(const SingleRdma& request) {
   {
     base::Guard guard(lock_);
     if (state() != State::connected || !requests_.empty() ||
-        !lanes_.send.holds(send.segment, adapter_.moments(), adapter_.resident_pages()) || !stream_->send_again(send))
-        [[unlikely]] {
+        !lanes_.send.holds(send.segment, adapter_.engine().moment(), adapter_.moments(), adapter_.resident_pages()) ||
+        !stream_->send_again(send)) [[unlikely]] {
       return false;
     }
     counters_.sends.add();
@@ -149,8 +148,6 @@ inline void SendQueue::see_to(const Aftermath& after) {
     overflowed();
   if (after.failed) [[unlikely]]
     adapter_.engine().schedule(pump_task_);  // breaking the connection takes the engine
-  if (adapter_.moments().tired()) [[unlikely]]
-    adapter_.moments().keep();
 }
 
 // Apart, so that it knows the send queue alone: of the queue pair, too, it would need more registers than there are.

@@ -132,10 +132,12 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
 // Whether this side's memory can be touched as far as a turn goes. What is mapped of the peer always can (rdma_lane.h).
 template <bool reads>
 inline bool ShmStream::local_there(const SendRequest& message, const Progress& progress) {
-  if (message.segments.size() == 1 && message.length <= kShortWrite &&
-      seen_lately(message.segments.front(), reads, fabric_.adapter().moments().now(),
-                  reads ? reads_seen_ : sends_seen_)) [[likely]] {
-    return true;
+  if (message.segments.size() == 1 && message.length <= kShortWrite) [[likely]] {
+    ResidentPages::Stretch& seen = reads ? reads_seen_ : sends_seen_;
+    const nic::Segment& local = message.segments.front();
+    if (seen.holds({local.address, local.length}, engine_.moment())) [[likely]]
+      return true;
+    if (seen_lately(local, reads, fabric_.adapter().moments().now(), seen)) return true;
   }
   const std::uint64_t left = message.length - progress.bytes;
   return request_pages_.there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left, reads,
