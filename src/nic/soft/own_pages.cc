@@ -19,7 +19,7 @@ OwnPages::OwnPages(SoftAdapter& adapter, User& user)
         ResidentPages& pages = adapter_.resident_pages();
         if (there) pages.note({wanted_.address, wanted_.length}, wanted_.to_write, wanted_.asked_at);
         // If a region has gone meanwhile, other memory may be there by now.
-        if (there && wanted_.removals == adapter_.regions().removals()) {
+        if (there && wanted_.generation == pages.untold_generation()) {
           for (const PageFaulter::Pages& part : untold) {
             pages.note_untold({part.begin, part.end - part.begin}, wanted_.to_write);
           }
@@ -93,7 +93,7 @@ bool OwnPages::all_there(std::span<const iovec> pieces, std::uint64_t now) {
 void OwnPages::bring() {
   if (state_.load(std::memory_order_acquire) != State::wanted) return;
   state_.store(State::asked, std::memory_order_relaxed);
-  wanted_.removals = adapter_.regions().removals();
+  wanted_.generation = adapter_.resident_pages().untold_generation();
   wanted_.asked_at = static_cast<std::uint32_t>(moment_of(adapter_.engine().ticks()));
   adapter_.page_faulter().ask(request_, wanted_.address, wanted_.length, wanted_.to_write);
 }

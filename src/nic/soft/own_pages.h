@@ -113,8 +113,8 @@ class OwnPages {
     std::uint64_t address = 0;
     std::uint64_t length = 0;
     bool to_write = false;
-    std::uint32_t asked_at = 0;  // a moment
-    std::uint64_t removals = 0;  // of regions, by then
+    std::uint32_t asked_at = 0;    // a moment
+    std::uint32_t generation = 0;  // ResidentPages::untold_generation() by then
   } wanted_;
   PageFaulter::Request request_;
 };

@@ -273,7 +273,7 @@ void SoftQueuePair::enter_memory_users() {
 }
 
 void SoftQueuePair::let_posts_end() {
-  sends_.let_posts_end(receives_.incoming_count() > 0);
+  sends_.let_posts_end(receives_.incoming_count() > 0 || (stream_ && stream_->holds_messages()));
 }
 
 bool SoftQueuePair::memory_changed() {

@@ -106,7 +106,7 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
     }
     if (first != page) continue;
     if (by == CopiedBy::us_in_short && *there / os::kPageBytes >= end) return true;
-    if (*there / os::kPageBytes < end && told_nothing_of({*there, end * os::kPageBytes - *there}) &&
+    if (*there / os::kPageBytes < end && all_but_untold(*known, *there, end * os::kPageBytes, to_write) &&
         known->access.allowed_until(address, end * os::kPageBytes - address, to_write) == end * os::kPageBytes) {
       known->note(first, end, to_write, time, units);
       return true;
@@ -116,14 +116,27 @@ bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::u
   }
 }
 
-bool ResidentPages::told_nothing_of(const Range& range) {
+// Whether what is called absent from `at` on, which the kernel says is, is memory of which it never tells.
+bool ResidentPages::all_but_untold(Known& known, std::uint64_t at, std::uint64_t end, bool to_write) {
   if (!any_untold_.load(std::memory_order_relaxed)) [[likely]]
     return false;
+  while (at < end) {
+    const std::uint64_t behind = untold_until(at);
+    if (behind == at) return false;
+    if (behind >= end) return true;
+    const std::optional<std::uint64_t> there = known.map.resident_until(behind, end - behind, to_write);
+    if (!there) return true;
+    at = *there;
+  }
+  return true;
+}
+
+std::uint64_t ResidentPages::untold_until(std::uint64_t address) {
   base::Guard guard(untold_lock_);
-  return std::ranges::any_of(untold_, [&](const Range& untold) {
-    const std::uint64_t offset = range.address - untold.address;
-    return offset <= untold.length && range.length <= untold.length - offset;
-  });
+  for (const Range& untold : untold_) {
+    if (address - untold.address < untold.length) return untold.address + untold.length;
+  }
+  return address;
 }
 
 // By whole pages.
@@ -150,6 +163,7 @@ void ResidentPages::note_untold(const Range& range, bool to_write) {
 }
 
 void ResidentPages::forget_untold() {
+  untold_generation_.fetch_add(1);
   if (!any_untold_.load(std::memory_order_relaxed)) return;
   base::Guard guard(untold_lock_);
   untold_.clear();

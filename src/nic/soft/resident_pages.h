@@ -51,6 +51,7 @@ class ResidentPages {
   void note_untold(const Range& range, bool to_write);
   // A region has gone, and other memory may come to be in its place.
   void forget_untold();
+  std::uint32_t untold_generation() const { return untold_generation_.load(); }  // how often it has been forgotten
 
   // Memory that seen() has answered for, so that what is near costs next to nothing. Each for one thread at a time, and
   // for reading or for writing.
@@ -103,12 +104,14 @@ class ResidentPages {
                              std::uint64_t units) const;
     void note(std::uint64_t page, std::uint64_t end, bool to_write, std::uint64_t time, std::uint64_t units);
   };
-  bool told_nothing_of(const Range& range);
+  bool all_but_untold(Known& known, std::uint64_t at, std::uint64_t end, bool to_write);
+  std::uint64_t untold_until(std::uint64_t address);  // itself: it is none of that
   Known* known(pid_t thread, std::uint64_t now);
   bool seen_around(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const;
 
   std::atomic<Known*> known_{nullptr};  // made when first needed
   std::atomic<std::uint64_t> open_again_{0};
+  std::atomic<std::uint32_t> untold_generation_{0};
   std::atomic<bool> any_untold_{false};
   base::SpinLock untold_lock_;
   std::vector<Range> untold_ ANYDAT_GUARDED_BY(untold_lock_);  // none touches another

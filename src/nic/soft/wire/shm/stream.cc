@@ -48,20 +48,22 @@ ShmStream::~ShmStream() {
 
 void ShmStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {
   if (closed_) return;
-  if (!news.there) {
-    if (&pages == &request_pages_) {
-      fail_request(news);
-    } else if (&pages == &arrival_pages_) {
-      fail_arriving(news.address);
-    } else {
-      fail_served(news.address, news.to_write);
-    }
-  }
+  if (!news.there) or_break([&] { fail_pages(pages, news); });
   // Also where the link has gone since, and has no turns any more.
   if (!closed_) or_break([this] { place_held(); });
   if (!closed_ && held_) or_break([this] { go_on_with_held(); });
   // Others may have wanted memory meanwhile.
   if (!closed_) link_->come_back(*this);
+}
+
+void ShmStream::fail_pages(const OwnPages& pages, const OwnPages::Brought& news) {
+  if (&pages == &request_pages_) {
+    fail_request(news);
+  } else if (&pages == &arrival_pages_) {
+    fail_arriving(news.address);
+  } else {
+    fail_served(news.address, news.to_write);
+  }
 }
 
 // DTO-40: the request that needs memory there.

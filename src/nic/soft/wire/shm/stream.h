@@ -173,6 +173,7 @@ class ShmStream final : public Stream, private OwnPages::User {
 
   void wants_pages() override { link_->come_back(*this); }
   void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
+  void fail_pages(const OwnPages& pages, const OwnPages::Brought& news);
   void fail_request(const OwnPages::Brought& news);
   void fail_arriving(std::uint64_t address);
   void fail_large(const Large& large, WorkStatus status);

@@ -19,6 +19,11 @@ constexpr std::size_t kHeldBytesMax = 2 * kFaultInBytesMax;
 constexpr std::size_t kHeldOverhead = 128;
 static_assert(kHeldOverhead + sizeof(PutBody) + 64 <= kPutOverhead);
 
+bool is_message(CellKind kind) {
+  return kind == CellKind::send || kind == CellKind::send_invalidate || kind == CellKind::announce ||
+         kind == CellKind::immediate;
+}
+
 // Whether it acts on memory of this side, or tells this side's program of something that has been done there; or asks
 // for memory, which is for what comes behind, and is refused in its turn.
 bool comes_in_order(CellKind kind) {
@@ -45,9 +50,8 @@ CellView ShmStream::HeldCell::view() const {
 }
 
 bool ShmStream::awaits_memory_for_parked() const {
-  return held_ && std::any_of(held_->cells.begin(), held_->cells.end(), [](const HeldCell& cell) {
-           return cell.kind != CellKind::put && cell.kind != CellKind::write;
-         });
+  return held_ && std::any_of(held_->cells.begin(), held_->cells.end(),
+                              [](const HeldCell& cell) { return is_message(cell.kind); });
 }
 
 bool ShmStream::waits_behind_held(const CellView& view) const {
@@ -77,8 +81,9 @@ void ShmStream::go_on_with_held() {
   const bool moved = place_cells_held();
   // A pass over the link sees to this else, and to what the peer is owed.
   fabric_.adapter().batch().flush();
-  if (moved && !closed_) link_->come_back(*this);
-  if (!held_ && !closed_) queue_pair_.message_finished();
+  if (!moved || closed_) return;
+  link_->come_back(*this);
+  queue_pair_.message_finished();  // perhaps one
 }
 
 // True if any was placed.

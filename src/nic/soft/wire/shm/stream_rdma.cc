@@ -29,6 +29,9 @@ constexpr std::uint32_t kWritesToKnock = 64;
 // A Write may find after so many that its region has been mapped, or that another way is open.
 constexpr std::uint32_t kPutsBetweenLooks = 256;
 
+// So many Writes that the peer has not answered: it may have to keep them, and keeps no more than 8 MiB.
+constexpr std::uint32_t kPutsUnderWayMax = kFaultInBytesMax / (kShortWriteMax + kPutOverhead);
+
 // A Write of so many bytes is a copy of so few instructions that those around it count.
 constexpr std::uint64_t kShortWrite = 256;
 
@@ -180,6 +183,7 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
       const bool refused = not_had_.exchange(0) - target.address < target.length;
       return refused ? fail(progress, WorkStatus::remote_access) : SendOutcome::blocked;
     }
+    not_had_.store(0, std::memory_order_relaxed);
     open_lane<kind>(
         message,
         {region->known(), reinterpret_cast<std::byte*>(region->address), &link_->peer_regions().life_of(remote.key)},
@@ -452,7 +456,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
 
 // A short one, in one message.
 SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progress) {
-  if (holds_announced()) return SendOutcome::blocked;  // as in rdma_by_peer()
+  if (holds_announced() || puts_under_way() >= kPutsUnderWayMax) return SendOutcome::blocked;  // as in rdma_by_peer()
   const bool seen = message.segments.size() == 1 &&
                     seen_pages_.hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
   if (!seen && !request_pages_.there(message.segments, {0, message.length}, message.length, false))
@@ -484,7 +488,8 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
 // looked at by the peer alone.
 bool ShmStream::put_again(const SingleRdma& request) {
   if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || by_peer_ ||
-      rdma_waits_ || holds_announced() || !link_->peer_polls() || !link_->peer_expects() ||
+      rdma_waits_ || puts_under_way() >= kPutsUnderWayMax || holds_announced() || !link_->peer_polls() ||
+      !link_->peer_expects() ||
       !seen_pages_.hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
                         request.length, false)) {
     return false;
