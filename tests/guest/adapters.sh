@@ -35,6 +35,7 @@ with_bad_module() {
 across() { # SERVER CLIENT ADDRESS OPTION...
   local server=$1 client=$2 address=$3
   shift 3
+  rm -f /tmp/server
   datping --serve --ia "$server" --qual 17179 "$@" > /tmp/server 2>&1 &
   local pid=$! rc=0
   { until_serving $pid /tmp/server && timeout 20 datping --ia "$client" --to "$address:17179" --count 50 "$@"; } || rc=$?
@@ -47,6 +48,7 @@ across() { # SERVER CLIENT ADDRESS OPTION...
 qualifiers() { # SERVER CLIENT ADDRESS
   local servers=() rc=0 qual
   for qual in 65536 75076; do
+    rm -f /tmp/server.$qual
     datping --serve --ia "$1" --qual $qual > /tmp/server.$qual 2>&1 &
     servers+=($!)
     until_serving $! /tmp/server.$qual || rc=1
@@ -118,6 +120,7 @@ check "such a qualifier of nobody, from siw2" nobody_serves verbs-siw2 10.89.0.1
 # rxe1 goes while it is in use: its connection breaks, what is said of it is one sentence, and rxe0 is as it was.
 removal() {
   local client
+  rm -f /tmp/server
   datping --serve --ia verbs-rxe0 --qual 17180 > /tmp/server 2>&1 &
   local server=$!
   until_serving $server /tmp/server || return 1

@@ -5,6 +5,7 @@ export ANYDAT_TEST_TIMEOUT_SCALE=3
 
 # A port goes down under a stream of messages, and stays down: the connection breaks, and everybody comes back.
 port_down() { # SERVER CLIENT ADDRESS NETWORK_DEVICE_OF_THE_CLIENT
+  rm -f /tmp/server
   DAT_LOG=warn datping --serve --ia "$1" --qual 17182 > /tmp/server 2>&1 &
   local server=$! client rc=0
   until_serving $server /tmp/server || return 1
@@ -37,6 +38,7 @@ for pair in rx:88 wx:89; do
   done
 done
 across() { # SERVER CLIENT ADDRESS
+  rm -f /tmp/server
   datping --serve --ia "$1" --qual 17179 > /tmp/server 2>&1 &
   local pid=$! rc=0
   { until_serving $pid /tmp/server && timeout 20 datping --ia "$2" --to "$3:17179" --count 20; } || rc=$?

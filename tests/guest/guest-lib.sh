@@ -37,11 +37,16 @@ both() {
   return 1
 }
 
-# until_serving PID SAID: waits until the server that is the process PID has said in the file SAID that it may be connected to.
+# until_serving PID SAID: waits until the server that is the process PID has said in the file SAID that it may be connected to. The
+# file of an earlier server is removed before this one is started, or what that one has said may be read.
 until_serving() {
   local n=0
-  until grep -q 'serving on' "$2"; do
-    if [ $n -ge 300 ] || ! kill -0 "$1" 2>/dev/null; then echo "no server:" && cat "$2" && return 1; fi
+  until grep -qs 'serving on' "$2"; do
+    if [ $n -ge 300 ] || ! kill -0 "$1" 2>/dev/null; then
+      echo "no server:"
+      cat "$2"
+      return 1
+    fi
     sleep 0.1
     n=$((n + 1))
   done

@@ -193,9 +193,9 @@ frames_from() { ip -s link show "$1" | awk '/RX:/ { getline; print $2 }'; } # PO
 
 link_pause() { # the cable is out for a while: nobody learns of it
   receive_on a
+  local enough=$(($(frames_from port_b) + 70)) # of the 200, which are a frame each, behind those that connect them
   send_from b sender 10.77.0.1 --count 200 --pause 10
   await sender connected
-  local enough=$(($(frames_from port_b) + 50)) # of the 200, which are a frame each
   until [ "$(frames_from port_b)" -ge $enough ]; do
     kill -0 "${started[sender]}" 2>/dev/null || die "the sender has ended"
     sleep 0.05

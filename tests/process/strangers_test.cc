@@ -12,6 +12,9 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -52,7 +55,13 @@ int warnings_in(int log) {
   return count;
 }
 
-// Takes "limit N", "open N", "serve N", "processor time", "watch the log", "warnings".
+std::size_t open_files() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+// Takes "limit N", "open N", "serve N", "files", "processor time", "watch the log", "warnings".
 void play_besieged_server(RoleContext& context) {
   const int log = ::memfd_create("log", MFD_CLOEXEC);
   Side side(context.wire);
@@ -84,6 +93,8 @@ void play_besieged_server(RoleContext& context) {
       context.parent.say(::dup2(log, STDERR_FILENO) == STDERR_FILENO ? "ok" : "no log");
     } else if (line == "warnings") {
       context.parent.say(std::to_string(warnings_in(log)));
+    } else if (line == "files") {
+      context.parent.say(std::to_string(open_files()));
     } else if (line == "processor time") {
       context.parent.say(std::to_string(processor_time_us()));
     } else {
@@ -99,6 +110,11 @@ class Server {
   explicit Server(const Wire& wire)
       : process_("besieged_server", wire), qual_(std::stoull(process_.channel().hear())) {}
   DAT_CONN_QUAL qual() const { return qual_; }
+  void stop() {
+    ::kill(process_.pid(), SIGSTOP);
+    process_.wait_until_stopped();
+  }
+  void resume() { process_.resume(); }
   void tell(const std::string& line) { process_.channel().say(line); }
   std::string hear() { return process_.channel().hear(); }
   std::string ask(const std::string& line) {
@@ -196,12 +212,19 @@ TEST(Strangers, OfThisHostThatLeaveSomethingBehindDoNotKeepOutThoseOfOthers) {
   const Wire& wire = wire_by_name("tcp");
   Server server(wire);
   ASSERT_EQ(server.ask("limit " + std::to_string(kLimit)), "ok");
+  const std::size_t before = std::stoul(server.ask("files"));
   std::vector<Lingering> lingering(kLimit / 2);
+  server.stop();  // it hangs up on each at once, who would not have passed anything then
   for (Lingering& one : lingering) {
     RawPeer peer(raw_service_name(server.qual()));
     ASSERT_TRUE(peer.greet(shm::GreetingKind::hello, {one.get()}));
     one.give_away();
   }
+  server.resume();
+  // A quarter of the descriptors is for callers, and half of it for those of this host. The two that are being closed
+  // have no number any longer.
+  const std::size_t left = kLimit / 8 - 2;
+  EXPECT_TRUE(eventually([&] { return std::stoul(server.ask("files")) >= before + left; }));
   Side side(wire);
   const Ep ep(side);
   server.tell("serve 1");
