@@ -54,9 +54,14 @@ class StrangersOfAnAdapter : public testing::Test {
   template <typename Source>
   void expect_soon_let_in(const Source& slow, const Source& busy, Strangers::By way);
   // There is room before long, for one who comes then.
-  void let_one_in() {
-    EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(Strangers::By::tcp); }));
-    strangers_.one_has_come();
+  void let_one_in(Strangers::By way = Strangers::By::tcp) {
+    EXPECT_TRUE(test::eventually([&] { return strangers_.may_come(way); }));
+    strangers_.one_has_come(way);
+  }
+  template <typename Source>
+  Someone& come(const Source& source, Stage stage) {
+    everybody_.push_back(std::make_unique<Someone>(strangers_, source, stage));
+    return *everybody_.back();
   }
   std::size_t gone() const {
     std::size_t count = 0;
@@ -75,18 +80,18 @@ class StrangersOfAnAdapter : public testing::Test {
 TEST_F(StrangersOfAnAdapter, HaveTheirShareHoweverManyConnectionsEnd) {
   add(kShare - 1, Stage::parting);
   add(kShare - 1, Stage::asking);  // the program owes them the answer
-  EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp));
+  EXPECT_TRUE(strangers_.may_come(Strangers::By::tcp));
   EXPECT_EQ(gone(), 0u);
   add(1, Stage::asking);
-  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
+  EXPECT_FALSE(strangers_.may_come(Strangers::By::tcp));
   EXPECT_EQ(gone(), 0u);
 }
 
 // EP-DISC-4: a peer that has just heard of the end has time to take what was sent to it, whoever wants to come in.
 TEST_F(StrangersOfAnAdapter, WaitForEndsThatHaveJustBegunAndTakeThePlaceOfOldOnes) {
   add(kShare + 3, Stage::parting);
-  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
-  strangers_.one_has_come();  // he has not waited
+  EXPECT_FALSE(strangers_.may_come(Strangers::By::tcp));
+  strangers_.one_has_come(Strangers::By::tcp);  // he has not waited
   EXPECT_EQ(gone(), 0u);
   // Each the place of one, the oldest first.
   for (std::size_t i = 0; i < 4; ++i) {
@@ -108,7 +113,7 @@ void StrangersOfAnAdapter::expect_soon_let_in(const Source& slow, const Source& 
     everybody_.push_back(std::make_unique<Someone>(strangers_, busy, Stage::talking));
   }
   const auto begun = std::chrono::steady_clock::now();
-  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(way); }));
+  let_one_in(way);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
   EXPECT_EQ(gone(), 1u);
 }
@@ -136,18 +141,68 @@ TEST_F(StrangersOfAnAdapter, WithoutAnEndAreTurnedOutSoonWhereTheyAreManyOfOnePr
 // RFC 5042, section 6: however many local processes begin a greeting, hosts that call over TCP have half of the share;
 // and nobody who has come the other way goes for them.
 TEST_F(StrangersOfAnAdapter, OfThisHostHaveHalfOfTheShare) {
+  for (std::size_t i = 0; i < kShare / 2; ++i) come(os::PeerName{1000 + i}, Stage::talking);
+  EXPECT_FALSE(Strangers::has_room(Strangers::By::local_socket));
   for (std::size_t i = 0; i < kShare / 2; ++i) {
-    everybody_.push_back(std::make_unique<Someone>(strangers_, os::PeerName{1000 + i}, Stage::talking));
+    EXPECT_TRUE(Strangers::has_room(Strangers::By::tcp)) << i;
+    come(host(static_cast<std::uint8_t>(i)), Stage::talking);
   }
-  EXPECT_FALSE(strangers_.make_room(Strangers::By::local_socket));
-  for (std::size_t i = 0; i < kShare / 2; ++i) {
-    EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp)) << i;
-    add(1, Stage::talking, host(static_cast<std::uint8_t>(i)));
-  }
-  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
-  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(Strangers::By::local_socket); }));
+  EXPECT_FALSE(Strangers::has_room(Strangers::By::tcp));
+  let_one_in(Strangers::By::local_socket);
   EXPECT_EQ(gone(), 1u);
-  EXPECT_TRUE(everybody_.front()->gone());
+  std::size_t of_this_host = 0;
+  for (std::size_t i = 0; i < kShare / 2; ++i) of_this_host += everybody_[i]->gone() ? 1 : 0;
+  EXPECT_EQ(of_this_host, 1u);
+}
+
+// All of them together have the share, and none goes but the one in whose place somebody comes: of those over TCP while
+// they have more than half.
+TEST_F(StrangersOfAnAdapter, OfThisHostTakeThePlacesThatOthersHaveBeyondTheirHalf) {
+  for (std::size_t i = 0; i < kShare; ++i) come(host(1), Stage::silent);
+  for (std::size_t i = 0; i < kShare / 2; ++i) {
+    EXPECT_FALSE(Strangers::has_room(Strangers::By::local_socket)) << i;
+    let_one_in(Strangers::By::local_socket);
+    come(os::PeerName{1000}, Stage::silent);
+    EXPECT_EQ(gone(), i + 1);
+  }
+  let_one_in();  // in the place of one that has come as he does
+  come(host(1), Stage::silent);
+  EXPECT_EQ(gone(), kShare / 2 + 1);
+  let_one_in(Strangers::By::local_socket);
+  EXPECT_EQ(gone(), kShare / 2 + 2);
+  EXPECT_TRUE(everybody_[kShare]->gone());
+}
+
+// RFC 5042, section 6: a host that says a part again and again has always just said it. Who has been there for longer
+// does not go for that: the newcomer waits, until one of the many has been there for its time.
+TEST_F(StrangersOfAnAdapter, OfAnotherHostDoNotGoForThoseOfTheBusiestThatHaveJustCome) {
+  std::size_t others = 0;
+  for (std::uint8_t round = 0; round < 3; ++round) {  // two hosts may happen to have the same number
+    const Someone& slow = come(host(2), Stage::talking);
+    const auto old = std::chrono::steady_clock::now() + std::chrono::milliseconds(1100);
+    EXPECT_TRUE(test::eventually([&] { return std::chrono::steady_clock::now() > old; }));
+    for (std::size_t i = 1; i < kShare; ++i) come(host(static_cast<std::uint8_t>(10 + round)), Stage::talking);
+    let_one_in();
+    EXPECT_EQ(gone(), 1u);
+    others += slow.gone() ? 1 : 0;
+    everybody_.clear();
+  }
+  EXPECT_LT(others, 3u);
+}
+
+// Nor does one that has called and has not had the time to say what it wants.
+TEST_F(StrangersOfAnAdapter, OfAnotherHostHaveTheTimeToSaySomething) {
+  std::size_t others = 0;
+  for (std::uint8_t round = 0; round < 3; ++round) {
+    const auto busy = host(static_cast<std::uint8_t>(10 + round));
+    for (std::size_t i = 1; i < kShare; ++i) come(busy, Stage::talking);
+    const Someone& silent = come(host(2), Stage::silent);
+    let_one_in();
+    EXPECT_EQ(gone(), 1u);
+    others += silent.gone() ? 1 : 0;
+    everybody_.clear();
+  }
+  EXPECT_LT(others, 3u);
 }
 
 // Others have the time that a slow network takes.
@@ -161,9 +216,28 @@ TEST_F(StrangersOfAnAdapter, WithoutAnEndAreWaitedForWhereTheyAreFewOfEachHost) 
 // Whoever looks whether anybody has called finds nobody in the end.
 TEST_F(StrangersOfAnAdapter, CostNothingBeforeTheyCome) {
   add(kShare, Stage::parting);
-  EXPECT_TRUE(test::eventually([&] { return strangers_.make_room(Strangers::By::tcp); }));
-  EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp));
+  EXPECT_TRUE(test::eventually([&] { return strangers_.may_come(Strangers::By::tcp); }));
+  EXPECT_TRUE(strangers_.may_come(Strangers::By::tcp));
   EXPECT_EQ(gone(), 0u);
+}
+
+TEST_F(StrangersOfAnAdapter, CostNoneOfTheirLikeAnythingBeforeTheyCome) {
+  for (const Strangers::By way : {Strangers::By::tcp, Strangers::By::local_socket}) {
+    while (Strangers::has_room(way)) {
+      if (way == Strangers::By::tcp) {
+        come(host(1), Stage::silent);
+      } else {
+        come(os::PeerName{1000}, Stage::silent);
+      }
+    }
+    EXPECT_TRUE(strangers_.may_come(way));
+    EXPECT_TRUE(strangers_.may_come(way));
+    EXPECT_EQ(gone(), 0u);
+    EXPECT_TRUE(strangers_.one_has_come(way));
+    EXPECT_EQ(gone(), 1u);
+    EXPECT_TRUE(everybody_.front()->gone());
+    everybody_.clear();
+  }
 }
 
 // Their end costs nobody else his.
@@ -195,10 +269,10 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfAnEndOfTheHostWithTheMostOfThem) {
 TEST_F(StrangersOfAnAdapter, ShareThePlacesOfEndsWithOtherAdapters) {
   add_to(of_another_, kShare / 2 - 1, Stage::parting);
   add(kShare / 2, Stage::parting);
-  EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp));
+  EXPECT_TRUE(strangers_.may_come(Strangers::By::tcp));
   add_to(of_another_, 1, Stage::parting);
-  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
-  EXPECT_FALSE(of_another_.make_room(Strangers::By::tcp));
+  EXPECT_FALSE(strangers_.may_come(Strangers::By::tcp));
+  EXPECT_FALSE(of_another_.may_come(Strangers::By::tcp));
   let_one_in();
   EXPECT_EQ(gone(), 1u);
   for (std::size_t i = 0; i < kShare / 2 - 1; ++i) EXPECT_FALSE(everybody_[i]->gone()) << "of the other adapter";
@@ -230,12 +304,12 @@ TEST_F(StrangersOfAnAdapter, AreCutShortForEndsOfTheHostThatHasTheMost) {
 TEST_F(StrangersOfAnAdapter, OfWhichFewPartAreLetInHoweverManyPartElsewhere) {
   add_to(of_another_, kShare, Stage::parting);
   add(kShare / 4 - 1, Stage::parting);
-  EXPECT_FALSE(of_another_.make_room(Strangers::By::tcp));
-  EXPECT_TRUE(strangers_.make_room(Strangers::By::tcp));
-  strangers_.one_has_come();
+  EXPECT_FALSE(of_another_.may_come(Strangers::By::tcp));
+  EXPECT_TRUE(strangers_.may_come(Strangers::By::tcp));
+  strangers_.one_has_come(Strangers::By::tcp);
   EXPECT_EQ(gone(), 0u);
   add(1, Stage::parting);
-  EXPECT_FALSE(strangers_.make_room(Strangers::By::tcp));
+  EXPECT_FALSE(strangers_.may_come(Strangers::By::tcp));
 }
 
 }  // namespace

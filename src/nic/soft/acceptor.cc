@@ -90,7 +90,7 @@ void Acceptor::take_all_and_stop() {
   if (!socket_.is_ours()) return stop();
   // Nobody can call any longer, so this comes to an end.
   shutdown(socket_.get(), SHUT_RD);
-  while (listens_ && accept_one(true) == Outcome::taken) {
+  while (listens_ && Strangers::has_room(way_) && accept_one() == Outcome::taken) {
   }
   stop();
 }
@@ -108,7 +108,7 @@ Acceptor::Outcome Acceptor::turn_away() {
   Address source;
   base::UniqueFd caller = accept_from(socket_.get(), source);
   if (!caller) return errno == EAGAIN ? Outcome::nobody : Outcome::no_room;
-  if (strangers_.one_has_come()) {  // in whose place he comes has left another descriptor to be kept
+  if (strangers_.one_has_come(way_)) {  // in whose place he comes has left another descriptor to be kept
     taker_(std::move(caller), source);
   } else if (source.generic.sa_family == AF_UNSPEC) {
     os::LocalSocket(std::move(caller)).reset();
@@ -116,12 +116,12 @@ Acceptor::Outcome Acceptor::turn_away() {
   return Outcome::taken;
 }
 
-Acceptor::Outcome Acceptor::accept_one(bool room_or_not) {
-  if (!strangers_.make_room(way_) && !room_or_not) return Outcome::no_room;
+Acceptor::Outcome Acceptor::accept_one() {
+  if (!strangers_.may_come(way_)) return Outcome::no_room;
   Address source;
   base::UniqueFd caller = accept_from(socket_.get(), source);
   if (caller) {
-    strangers_.one_has_come();
+    strangers_.one_has_come(way_);
     taker_(std::move(caller), source);
     return Outcome::taken;
   }
@@ -153,7 +153,7 @@ Acceptor::Outcome Acceptor::accept_one(bool room_or_not) {
 
 void Acceptor::ready(std::uint32_t) {
   for (int i = 0; i < budget::kCallersPerTurn && listens_; ++i) {
-    switch (accept_one(false)) {
+    switch (accept_one()) {
       case Outcome::taken:
         continue;
       case Outcome::nobody:

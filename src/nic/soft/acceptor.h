@@ -24,7 +24,7 @@ class Acceptor final : public FdHandler {
   ~Acceptor() override { stop(); }
   // False when there is no descriptor or no memory for it.
   bool begin();
-  // Those who have called before this have not called in vain.
+  // Those who have called before this have not called in vain, as far as there is room for them.
   void take_all_and_stop();
   // The socket stays bound.
   void stop();
@@ -34,7 +34,7 @@ class Acceptor final : public FdHandler {
  private:
   enum class Outcome : std::uint8_t { taken, nobody, no_room };
 
-  Outcome accept_one(bool room_or_not);
+  Outcome accept_one();
   Outcome turn_away();
   void keep_spare();
   void pause();

@@ -56,11 +56,15 @@ std::atomic<std::size_t>& all_of(Stranger::Stage stage, Stranger::By way) {
   return way == Stranger::By::tcp ? in_process.by_tcp : in_process.local;
 }
 
-// Of the share, where somebody comes so: half of it is there for local peers, and what they leave of it for others.
-std::size_t taken(Stranger::By way, std::size_t half) {
-  const std::size_t local = in_process.local.load(std::memory_order_relaxed) + os::closing_elsewhere();
-  if (way == Stranger::By::local_socket) return local;
-  return in_process.by_tcp.load(std::memory_order_relaxed) + std::min(local, half);
+// By either way. What local ones have left behind is theirs.
+struct Taken {
+  std::size_t local = in_process.local.load(std::memory_order_relaxed) + os::closing_elsewhere();
+  std::size_t by_tcp = in_process.by_tcp.load(std::memory_order_relaxed);
+};
+
+// About as many as the source has that has the most.
+bool is_about(std::uint32_t count, std::uint32_t most) {
+  return 4 * std::uint64_t{count} >= 3 * std::uint64_t{most};
 }
 
 // So that it is no address's, which has 32 bits in its lower half or a network's prefix.
@@ -90,7 +94,7 @@ Stranger::Stranger(Strangers& all, os::PeerName source, Stage stage)
 Stranger::Stranger(Strangers& all, Source source, Stage stage)
     : all_(all), way_(source.way), source_(all.number_of(source.name)), stage_(stage), since_(base::now_ns()) {
   all_.at(stage_).push_back(*this);
-  ++all_.counts(stage_)[source_];
+  ++all_.counts(stage_, way_)[source_];
   all_of(stage_, way_).fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -110,7 +114,7 @@ void Stranger::leave() {
   if (!counted_) return;
   counted_ = false;
   all_.at(stage_).remove(*this);
-  --all_.counts(stage_)[source_];
+  --all_.counts(stage_, way_)[source_];
   // A child that has started anew may see objects of its parent end.
   std::atomic<std::size_t>& all = all_of(stage_, way_);
   std::size_t count = all.load(std::memory_order_relaxed);
@@ -138,47 +142,81 @@ std::uint16_t Strangers::number_of(std::uint64_t name) const {
   return static_cast<std::uint16_t>(name >> 54);
 }
 
-Stranger* Strangers::of_busiest_source(Stranger::Stage stage, base::Nanoseconds before, By way) {
+// Of those that have one at that stage.
+std::uint32_t Strangers::most_of_a_source(Stranger::Stage stage, By way) {
   const List& list = at(stage);
-  const Counts& count_of = counts(stage);
-  Stranger* found = nullptr;
-  for (Stranger* one = list.front(); one && one->since_ <= before; one = list.after(*one)) {
-    if (one->way_ != way) continue;
-    if (!found || count_of[one->source_] > count_of[found->source_]) found = one;
+  const Counts& count_of = counts(stage, way);
+  std::uint32_t most = 0;
+  for (const Stranger* one = list.front(); one; one = list.after(*one)) {
+    if (one->way_ == way) most = std::max(most, count_of[one->source_]);
   }
-  return found;
+  return most;
+}
+
+// Of sources that have about so many.
+Stranger* Strangers::oldest(Stranger::Stage stage, By way, std::uint32_t of_so_many, base::Nanoseconds age) {
+  const List& list = at(stage);
+  const Counts& count_of = counts(stage, way);
+  const base::Nanoseconds before = base::now_ns() - age;
+  for (Stranger* one = list.front(); one && one->since_ <= before; one = list.after(*one)) {
+    if (one->way_ == way && is_about(count_of[one->source_], of_so_many)) return one;
+  }
+  return nullptr;
+}
+
+// Null also where only others have been there for so long: one of them would go for what they have nothing to do with.
+Stranger* Strangers::of_busiest_source(Stranger::Stage stage, By way, base::Nanoseconds age) {
+  return oldest(stage, way, most_of_a_source(stage, way), age);
 }
 
 // Null: nobody at the moment. A source with more than `many` has less time.
 Stranger* Strangers::who_has_to_go(By way, std::size_t many) {
   using Stage = Stranger::Stage;
-  const base::Nanoseconds now = base::now_ns();
-  if (Stranger* const one = of_busiest_source(Stage::silent, now, way)) return one;
-  if (Stranger* const one = of_busiest_source(Stage::leaving, now - kTimeToLeave, way)) return one;
-  Stranger* const of_many = of_busiest_source(Stage::talking, now - kTimeToTalkOfMany, way);
-  if (of_many && counts(Stage::talking)[of_many->source_] > many) return of_many;
-  if (Stranger* const one = of_busiest_source(Stage::talking, now - kTimeToTalk, way)) return one;
-  return of_busiest_source(Stage::asking, now - kTimeToAnswer, way);
+  const Counts& count_of = counts(Stage::silent, way);
+  const std::uint32_t most = *std::max_element(count_of.begin(), count_of.end());
+  if (Stranger* const one = oldest(Stage::silent, way, most, 0)) return one;
+  if (Stranger* const one = of_busiest_source(Stage::leaving, way, kTimeToLeave)) return one;
+  const std::uint32_t most_talk = most_of_a_source(Stage::talking, way);
+  const base::Nanoseconds time = most_talk > many ? kTimeToTalkOfMany : kTimeToTalk;
+  if (Stranger* const one = oldest(Stage::talking, way, most_talk, time)) return one;
+  // Who has not said anything yet goes for none that will soon have to.
+  if (Stranger* const one = of_busiest_source(Stage::silent, way, kTimeToTalkOfMany)) return one;
+  return oldest(Stage::asking, way, most, kTimeToAnswer);
 }
 
-bool Strangers::make_room(By way) {
+bool Strangers::has_room(By way) {
   const std::size_t share = Strangers::share();
-  const std::size_t limit = way == By::tcp ? share : share / 2;
-  for (std::size_t before = taken(way, share / 2); before >= limit;) {
+  const std::size_t half = share / 2;
+  const Taken taken;
+  // What local peers have left behind keeps nobody else out, however much it is.
+  if (std::min(taken.local, half) + taken.by_tcp >= share) return false;
+  return way == By::tcp || taken.local < half;
+}
+
+// Where there is no room.
+Stranger* Strangers::who_goes_for(By way) {
+  const std::size_t share = Strangers::share();
+  const Taken taken;
+  By victims = By::tcp;
+  if (way == By::local_socket && taken.local >= share / 2) {
+    // Who leaves something behind makes no room by going, and others would not either.
+    if (taken.local > share / 2) return nullptr;
+    victims = By::local_socket;
+  }
+  return who_has_to_go(victims, share / kPartOfSource);
+}
+
+bool Strangers::may_come(By way) {
+  if (!has_room(way)) {
     if (!warned_) {
+      const Taken taken;
       base::log(base::LogLevel::warn,
                 "{} sockets are open to callers that are not connected, of a quarter of RLIMIT_NOFILE: the longest "
                 "silent ones are closed",
-                before);
+                taken.local + taken.by_tcp);
       warned_ = true;
     }
-    Stranger* const victim = who_has_to_go(way, share / kPartOfSource);
-    if (!victim) return false;
-    turn_out(*victim);
-    // Who leaves something behind makes no room by going, and others would not either.
-    const std::size_t after = taken(way, share / 2);
-    if (after >= before) return false;
-    before = after;
+    if (!who_goes_for(way)) return false;
   }
   return !too_many_part() || may_be_cut_short();
 }
@@ -194,20 +232,20 @@ bool Strangers::too_many_part() {
 
 // Those of other adapters belong to other engines.
 Stranger* Strangers::may_be_cut_short() {
-  return of_busiest_source(Stranger::Stage::parting, base::now_ns() - kTimeToPart);
+  return of_busiest_source(Stranger::Stage::parting, By::tcp, kTimeToPart);
 }
 
-bool Strangers::one_has_come() {
-  if (!too_many_part()) return false;
-  Stranger* const victim = may_be_cut_short();
-  if (!victim) return false;
-  turn_out(*victim);
-  return true;
+bool Strangers::one_has_come(By way) {
+  Stranger* const stranger = has_room(way) ? nullptr : who_goes_for(way);
+  if (stranger) turn_out(*stranger);
+  Stranger* const end = too_many_part() ? may_be_cut_short() : nullptr;
+  if (end) turn_out(*end);
+  return stranger || end;
 }
 
 void Strangers::one_parts() {
   if (at(Stranger::Stage::parting).size() <= budget::kPartingPeers) return;
-  turn_out(*of_busiest_source(Stranger::Stage::parting, base::now_ns()));
+  turn_out(*of_busiest_source(Stranger::Stage::parting, By::tcp, 0));
 }
 
 void Strangers::turn_out(Stranger& victim) {

@@ -64,11 +64,13 @@ class Stranger {
 // All of one adapter. They have a share of the descriptors that the process may open, RLIMIT_NOFILE, so that the rest
 // is left to the program and to its connections. The share is one for all adapters of the process.
 //
-// For a newcomer beyond the share somebody has to go: of the sources with the most sockets, who has sent nothing and
-// has been there longest; then who has not come to an end for long, and sooner if its source has many; then whose
-// answer the program has owed for longer still. An address that calls again and again so drives out itself, and nobody
-// else. Local peers have half of the share at most, with what they have left behind (os/slow_close.h): those who come
-// over TCP always find the other half, and are turned out for their like only.
+// In the place of a newcomer beyond the share somebody goes, one and no more: of the source with the most sockets, who
+// has sent nothing and has been there longest; then, of the source with the most that are at the same stage, who has
+// not come to an end for long, and sooner if it has many; then whose answer the program has owed for longer still. None
+// of them old enough: the newcomer waits, and nobody of another source goes for that. An address that calls again and
+// again so drives out itself, and nobody else. Local peers have half of the share at most, with what they have left
+// behind (os/slow_close.h), and go for their like only; those who come over TCP have the whole of it while it is free,
+// and go for a local one as long as they have more than half.
 //
 // Those that were connections have as much again, which is one for all adapters, too: their peers decide how long they
 // take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of his
@@ -83,10 +85,12 @@ class Strangers {
 
   using By = Stranger::By;
 
-  // Sees to it that there is room for one more. False: there is none at the moment, and nobody can be turned out.
-  bool make_room(By way);
-  // Somebody has come, after that. True: in the place of another.
-  bool one_has_come();
+  // Whether there is room for one more, and nobody has to go for him.
+  static bool has_room(By way);
+  // Whether one more may come: there is room, or there is somebody in whose place. Nobody goes yet.
+  bool may_come(By way);
+  // Somebody has come. True: in the place of another.
+  bool one_has_come(By way);
   // So has one more end, and counts already: if they are too many, another is cut short.
   void one_parts();
 
@@ -101,16 +105,22 @@ class Strangers {
   static std::size_t share();
   bool too_many_part();
   Stranger* may_be_cut_short();
+  const List& at(Stranger::Stage stage) const { return stages_[static_cast<std::size_t>(stage)]; }
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
-  Counts& counts(Stranger::Stage stage) { return stage == Stranger::Stage::parting ? partings_of_ : strangers_of_; }
+  Counts& counts(Stranger::Stage stage, By way) {
+    return stage == Stranger::Stage::parting ? partings_of_ : strangers_of_[static_cast<std::size_t>(way)];
+  }
   std::uint16_t number_of(std::uint64_t source) const;
   void turn_out(Stranger& victim);
-  Stranger* of_busiest_source(Stranger::Stage stage, base::Nanoseconds before, By way = By::tcp);
+  std::uint32_t most_of_a_source(Stranger::Stage stage, By way);
+  Stranger* oldest(Stranger::Stage stage, By way, std::uint32_t of_so_many, base::Nanoseconds age);
+  Stranger* of_busiest_source(Stranger::Stage stage, By way, base::Nanoseconds age);
   Stranger* who_has_to_go(By way, std::size_t many);
+  Stranger* who_goes_for(By way);
 
   std::uint64_t secret_ = 0;
   std::array<List, kStages> stages_;
-  Counts strangers_of_{};  // a source
+  std::array<Counts, 2> strangers_of_{};  // a source, by either way
   Counts partings_of_{};
   bool warned_ = false;
 };
