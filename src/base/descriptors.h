@@ -109,13 +109,21 @@ class Descriptors {
   }
 
   // The same where the system takes its time over it. The number is the system's to give away at once, so it may be
-  // another descriptor's of ours when this returns.
+  // another descriptor's of ours when this returns. The child of a fork passes over it meanwhile: by that number it has
+  // nothing, or what is no descriptor of ours, and neither says that the program has closed anything.
   static void close_slowly(int fd, Ticket ticket) {
     std::atomic<std::uint64_t>* const entry = ticket.number != 0 ? find(*ticket.table, fd) : nullptr;
     std::uint64_t word = entry ? entry->load(std::memory_order_relaxed) : 0;
     if (entry && (word & kTickets) != ticket.number) return;
-    if (!entry || stands_for(*ticket.table, fd, word)) close_number(fd);
-    if (entry) entry->compare_exchange_strong(word, 0);
+    if (!entry) return close_number(fd);
+    std::uint64_t closing = word | kKept;
+    if (!stands_for(*ticket.table, fd, word)) {
+      entry->compare_exchange_strong(word, 0);
+      return;
+    }
+    entry->compare_exchange_strong(word, closing);
+    close_number(fd);
+    entry->compare_exchange_strong(closing, 0);
   }
 
   // The program has closed descriptors of ours: all may be lost that have been opened so far.
