@@ -61,7 +61,8 @@ std::size_t open_files() {
   return count;
 }
 
-// Takes "limit N", "open N", "serve N", "files", "processor time", "watch the log", "warnings".
+// Takes "limit N", "open N", "serve N", "files", "processor time", "watch the log", "warnings",
+// "do not listen".
 void play_besieged_server(RoleContext& context) {
   const int log = ::memfd_create("log", MFD_CLOEXEC);
   Side side(context.wire);
@@ -93,6 +94,9 @@ void play_besieged_server(RoleContext& context) {
       context.parent.say(::dup2(log, STDERR_FILENO) == STDERR_FILENO ? "ok" : "no log");
     } else if (line == "warnings") {
       context.parent.say(std::to_string(warnings_in(log)));
+    } else if (line == "do not listen") {
+      side.psp.reset();
+      context.parent.say("it does not");
     } else if (line == "files") {
       context.parent.say(std::to_string(open_files()));
     } else if (line == "processor time") {
@@ -230,6 +234,28 @@ TEST(Strangers, OfThisHostThatLeaveSomethingBehindDoNotKeepOutThoseOfOthers) {
   server.tell("serve 1");
   connect(side, ep, server.qual());
   EXPECT_EQ(server.hear(), "served");
+  EXPECT_EQ(server.finish(), 0);
+}
+
+// RFC 5042, section 6: nor does a program that frees its service point wait for what the callers have passed that it
+// has not accepted, more of them than it has descriptors for.
+TEST(Strangers, OfThisHostThatLeaveSomethingBehindDoNotHoldUpTheEndOfTheServicePoint) {
+  Server server(wire_by_name("tcp"));
+  ASSERT_EQ(server.ask("limit " + std::to_string(kLimit)), "ok");
+  std::vector<Lingering> lingering(kLimit + 20);
+  server.stop();
+  for (Lingering& one : lingering) {
+    RawPeer peer(raw_service_name(server.qual()));
+    ASSERT_TRUE(peer.greet(shm::GreetingKind::hello, {one.get()}));
+    one.give_away();
+  }
+  server.tell("do not listen");
+  const auto begun = std::chrono::steady_clock::now();
+  server.resume();
+  EXPECT_EQ(server.hear(), "it does not");
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, Lingering::kTime / 8);
+  EXPECT_EQ(server.ask("open 40"), "40");
+  lingering.clear();
   EXPECT_EQ(server.finish(), 0);
 }
 

@@ -50,14 +50,6 @@ bool is_local(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-// Nobody can call any longer. What local callers have brought may take long to close, which is not for the kernel to do
-// when it closes the listening socket; those of TCP get a reset from it then.
-void drop_local_callers(int socket) {
-  Address nobody;
-  while (const os::LocalSocket caller{accept_from(socket, nobody)}) {
-  }
-}
-
 }  // namespace
 
 Acceptor::Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, Taker taker)
@@ -68,6 +60,16 @@ Acceptor::Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, 
       taker_(std::move(taker)),
       pause_timer_([this] { resume(); }) {
   keep_spare();
+}
+
+// What local callers have brought that are left may take long to close, one after the other, so that is not for the
+// engine to wait for.
+Acceptor::~Acceptor() {
+  stop();
+  spare_.reset();
+  if (!has_callers_left_) return;
+  const os::PeerName ourselves = os::peer_name(socket_.get());
+  os::close_elsewhere(std::move(socket_), ourselves);
 }
 
 bool Acceptor::begin() {
@@ -82,7 +84,18 @@ void Acceptor::stop() {
   engine_.unwatch(socket_.get(), *this);
   if (!socket_.is_ours()) return;
   shutdown(socket_.get(), SHUT_RD);
-  if (way_ == Strangers::By::local_socket) drop_local_callers(socket_.get());
+  has_callers_left_ = way_ == Strangers::By::local_socket && drop_local_callers();
+}
+
+// Nobody can call any longer; those of TCP get a reset when the socket is closed. Local ones are accepted only as long
+// as there is room for what they leave behind. True: there may be more.
+bool Acceptor::drop_local_callers() {
+  while (Strangers::has_room(way_)) {
+    Address nobody;
+    const os::LocalSocket caller{accept_from(socket_.get(), nobody)};
+    if (!caller) return errno != EAGAIN && errno != EINVAL;
+  }
+  return true;
 }
 
 void Acceptor::take_all_and_stop() {

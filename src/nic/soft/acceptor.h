@@ -21,12 +21,12 @@ class Acceptor final : public FdHandler {
   using Taker = std::function<void(base::UniqueFd caller, const Address& source)>;
 
   Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, Taker taker);
-  ~Acceptor() override { stop(); }
+  ~Acceptor() override;
   // False when there is no descriptor or no memory for it.
   bool begin();
   // Those who have called before this have not called in vain, as far as there is room for them.
   void take_all_and_stop();
-  // The socket stays bound.
+  // The socket stays bound. What local callers have brought may take long to close.
   void stop();
 
   void ready(std::uint32_t events) override;
@@ -35,6 +35,7 @@ class Acceptor final : public FdHandler {
   enum class Outcome : std::uint8_t { taken, nobody, no_room };
 
   Outcome accept_one();
+  bool drop_local_callers();
   Outcome turn_away();
   void keep_spare();
   void pause();
@@ -47,6 +48,7 @@ class Acceptor final : public FdHandler {
   base::UniqueFd spare_;
   const Taker taker_;
   bool listens_ = false;
+  bool has_callers_left_ = false;  // local ones, when it has stopped
   Timer pause_timer_;
 };
 
