@@ -42,7 +42,7 @@ void write_without_signal(std::string_view line) {
   sigset_t pending;
   sigpending(&pending);
   // Not through libc, where both are cancellation points.
-  if (syscall(SYS_write, STDERR_FILENO, line.data(), line.size()) < 0) {
+  if (syscall(SYS_write, STDERR_FILENO, line.data(), line.size()) < 0 && (errno == EPIPE || errno == EFBIG)) {
     const int signal = errno == EPIPE ? SIGPIPE : SIGXFSZ;
     sigemptyset(&raised);
     sigaddset(&raised, signal);

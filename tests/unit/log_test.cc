@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <functional>
+#include <thread>
 
 namespace anydat::base {
 namespace {
@@ -87,6 +90,33 @@ TEST_F(LogLine, LeavesNoSignalPendingWhereTheProgramBlocksIt) {
     log_line(LogLevel::error, "read by nobody");
     return is_blocked(SIGPIPE) && !is_pending(SIGPIPE);
   });
+}
+
+// A line that cannot be written for another reason has raised nothing: what comes meanwhile is the program's.
+TEST_F(LogLine, LeavesASignalThatItHasNotRaised) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  expect_in_child(full, [] {
+    block(SIGXFSZ);
+    std::atomic<bool> over{false};
+    std::thread writer([&] {
+      while (!over) log_line(LogLevel::error, "written nowhere");
+    });
+    bool stays = true;
+    for (int i = 0; i < 2000 && stays; ++i) {
+      ::kill(::getpid(), SIGXFSZ);
+      for (int look = 0; look < 50 && stays; ++look) stays = is_pending(SIGXFSZ);
+      sigset_t one;
+      sigemptyset(&one);
+      sigaddset(&one, SIGXFSZ);
+      const timespec at_once{};
+      ::sigtimedwait(&one, nullptr, &at_once);
+    }
+    over = true;
+    writer.join();
+    return stays;
+  });
+  ::close(full);
 }
 
 TEST_F(LogLine, LeavesTheSignalThatWasPendingBefore) {
