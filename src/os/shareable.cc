@@ -98,7 +98,8 @@ std::optional<Backing> find_allocation(std::uint64_t address, std::uint64_t leng
   // the copy would give up all record locks (POSIX) that the process has on it.
   if (!is_file(ours, allocation.device, allocation.inode)) return std::nullopt;
   base::UniqueFd fd = base::UniqueFd::of([ours] { return fcntl(ours, F_DUPFD_CLOEXEC, 0); });
-  if (!fd) return std::nullopt;
+  // Nor is one shown to a peer that has got the number just now.
+  if (!fd || !is_file(fd.get(), allocation.device, allocation.inode)) return std::nullopt;
   return Backing{std::move(fd), address - start, allocation.device, allocation.inode};
 }
 
