@@ -52,8 +52,8 @@ class Closer {
       if (peer.held() > kThreadsOfPeer || threads_ == kThreadsMax) return;
       ++threads_;
     }
-    // Without room for a thread who would have had one closes what it would have begun with.
-    if (!start_thread()) close_one();
+    // Without room for a thread who would have had one closes it himself.
+    if (!start_thread()) close_here();
   }
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }
   bool has_room_for(PeerName whose) {
@@ -86,10 +86,16 @@ class Closer {
     while (close_next()) {
     }
   }
-  void close_one() {
-    if (!close_next()) return;
-    base::Guard guard(lock_);
-    --threads_;
+  // What has been left to this thread meanwhile, too, unless there is another one to take it.
+  void close_here() {
+    while (close_next()) {
+      if (start_thread()) return;
+      base::Guard guard(lock_);
+      if (threads_ > 1) {
+        --threads_;
+        return;
+      }
+    }
   }
   // False: there is nothing left to begin with, and one thread less.
   bool close_next() {

@@ -2,8 +2,9 @@
 // Closing what others have a say in. A descriptor that a peer has passed may be of a socket that lingers, or of a file
 // system whose server answers when it likes: closing it, or the socket that it waits in unread, takes as long as that.
 // So it is left to threads that hold nothing, and that exist only while there is such a descriptor. What a process
-// passes by a link of its own is counted as its own, and others are neither refused for it nor, while no more than a few
-// processes do so at a time, wait behind it. What callers leave behind, of any user, counts for all of them together.
+// passes by a link of its own is counted as its own, and others are neither refused for it nor, while no more than a
+// few processes do so at a time, wait behind it. What callers leave behind, of any user, counts for all of them
+// together.
 #pragma once
 
 #include <cstddef>
