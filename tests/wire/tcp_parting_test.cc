@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -51,9 +52,13 @@ TEST_F(TcpParting, StrangersThatFloodDoNotHoldUpAWait) {
     std::vector<std::thread> hosts;
     for (int i = 0; i < 24; ++i) {
       hosts.emplace_back([flooded] {
-        MpaPeer peer(flooded);
-        peer.greet({.markers = true});
-        flood(peer, 512u << 20);
+        try {
+          MpaPeer peer(flooded);
+          peer.greet({.markers = true});
+          flood(peer, 512u << 20);
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
       });
     }
     const auto start = Clock::now();
