@@ -183,7 +183,11 @@ class ShmStream final : public Stream, private OwnPages::User {
   void refuse(const CloseBody& what, CloseReason reason);
   CloseReason blame_message(CloseReason reason);
 
-  // RDMA: stream_rdma.cc, and of the peer: stream_rdma_served.cc
+  // RDMA: stream_rdma.cc and stream_rdma_by_peer.cc, and of the peer: stream_rdma_served.cc
+  static SendOutcome fail(Progress& progress, WorkStatus status) {
+    progress.failure = status;
+    return SendOutcome::failed;
+  }
   static constexpr int kPiecesPerTurn = 32;  // through the bulk ring; the engine or the send lock is held meanwhile
   template <WorkKind kind>
   SendOutcome rdma(const SendRequest& message, Progress& progress);
@@ -348,8 +352,14 @@ class ShmStream final : public Stream, private OwnPages::User {
     std::uint64_t local_last = 0;
     bool reads = false;
     bool hold(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local, std::uint64_t count,
-              bool for_read) const;
-    bool hold(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const;  // those of this side
+              bool for_read) const {
+      return reads == for_read && remote >= remote_first && remote + count - 1 <= remote_last &&
+             hold(now, local, count);
+    }
+    // Those of this side.
+    bool hold(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const {
+      return epoch == now && local >= local_first && local + count - 1 <= local_last;
+    }
     static constexpr std::uint64_t first_of(std::uint64_t address) { return address & ~(os::kPageBytes - 1); }
     static constexpr std::uint64_t last_of(std::uint64_t address, std::uint64_t count) {
       return (address + count - 1) | (os::kPageBytes - 1);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RDMA over shared memory, of this side: it does it all, or asks the other side to (stream_rdma_served.cc), where the
-// kernel does not let it or that one is faster.
+// RDMA over shared memory, of this side: it does it all, unless the kernel does not let it or the other side is faster
+// (stream_rdma_by_peer.cc).
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "nic/soft/adapter.h"
-#include "nic/soft/atomic_word.h"
 #include "nic/soft/copy.h"
 #include "nic/soft/wire/shm/copy.h"
 #include "nic/soft/wire/shm/cross_copy.h"
@@ -28,9 +27,6 @@ constexpr std::uint32_t kWritesToKnock = 64;
 
 // A Write may find after so many that its region has been mapped, or that another way is open.
 constexpr std::uint32_t kPutsBetweenLooks = 256;
-
-// So many Writes that the peer has not answered: it may have to keep them, and keeps no more than 8 MiB.
-constexpr std::uint32_t kPutsUnderWayMax = kFaultInBytesMax / (kShortWriteMax + kPutOverhead);
 
 // A Write of so many bytes is a copy of so few instructions that those around it count.
 constexpr std::uint64_t kShortWrite = 256;
@@ -57,14 +53,7 @@ void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
   progress.bytes += count;
 }
 
-SendOutcome fail(Progress& progress, WorkStatus status) {
-  progress.failure = status;
-  return SendOutcome::failed;
-}
-
 }  // namespace
-
-// ---- this side
 
 // A slot of its own makes each RDMA on a region a little cheaper and the end of that region dearer (transfer.h), so it
 // is for one that is used for long, and not for those that come and go with each transfer.
@@ -337,15 +326,6 @@ bool ShmStream::pages_told(const SendRequest& message, std::uint64_t offset, std
   return false;
 }
 
-// The next RDMA is often between the same pages.
-inline bool ShmStream::SeenPages::hold(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local,
-                                       std::uint64_t count, bool for_read) const {
-  return reads == for_read && remote >= remote_first && remote + count - 1 <= remote_last && hold(now, local, count);
-}
-inline bool ShmStream::SeenPages::hold(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const {
-  return epoch == now && local >= local_first && local + count - 1 <= local_last;
-}
-
 void ShmStream::ask_for_pages_now() {
   if (pages_.load(std::memory_order_acquire) != Pages::wanted) return;
   pages_.store(Pages::asked, std::memory_order_relaxed);
@@ -409,158 +389,6 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std
   const MemoryBody::Span spans[] = {{start, message.length - tail}, {start + message.length - tail, tail}};
   return reads ? peer.copy_from(message.segments, spans, {offset, count})
                : peer.copy_to(message.segments, spans, {offset, count});
-}
-
-// ---- by the other side
-
-// What the peer refuses ends the connection, and messages before it are not to end with that.
-SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progress) {
-  if (holds_announced()) return SendOutcome::blocked;  // finish() asks again
-  sends_.lanes().close();
-  if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
-    return pages_told(message, 0, message.length) ? write_by_peer(message, progress) : without_pages(progress);
-  const RemoteSegment& remote = message.remote;
-  if (message.kind == WorkKind::rdma_read) {
-    // What comes is put in place when it does. What this side has read before it could no longer is not asked for
-    // again.
-    const GetBody body{remote.address + progress.bytes, message.length - progress.bytes, remote.key};
-    if (!request_pages_.there(message.segments, {progress.bytes, body.length}, body.length, true))
-      return SendOutcome::blocked;
-    const bool sent = link_->try_send(*this, CellKind::get, 0, remote_, sizeof body, 0,
-                                      [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
-    return sent ? SendOutcome::pending : SendOutcome::blocked;
-  }
-  for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
-    const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
-    if (!pages_told(message, progress.bytes, count)) return without_pages(progress);
-    if (!request_pages_.there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
-      return SendOutcome::blocked;
-    const bool last = progress.bytes + count == message.length;
-    // Of one with immediate data, these ask.
-    const bool asks = last && message.kind == WorkKind::rdma_write;
-    if (asks) count_put(1);
-    const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
-    const bool sent = link_->try_send_piece(
-        *this, CellKind::put, asks ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), 0, body,
-        [&](std::byte* to) { gather_streaming(to, message.segments, progress.bytes, count); });
-    if (!sent) {
-      if (asks) count_put(-1u);
-      return SendOutcome::blocked;
-    }
-    progress.bytes += count;
-    by_peer_ = !asks;
-    if (last) return SendOutcome::pending;
-  }
-  return later();
-}
-
-// A short one, in one message.
-SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progress) {
-  if (holds_announced() || puts_under_way() >= kPutsUnderWayMax) return SendOutcome::blocked;  // as in rdma_by_peer()
-  const bool seen = message.segments.size() == 1 &&
-                    seen_pages_.hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
-  if (!seen && !request_pages_.there(message.segments, {0, message.length}, message.length, false))
-    return SendOutcome::blocked;
-  const bool asks = message.kind == WorkKind::rdma_write;
-  if (asks) count_put(1);
-  const WriteBody body{message.remote.address, message.remote.key, 0};
-  const bool sent =
-      link_->try_send(*this, CellKind::write, asks ? kFlagLast : 0, remote_,
-                      static_cast<std::uint32_t>(sizeof body + message.length), 0, [&](std::byte* to) {
-                        std::memcpy(to, &body, sizeof body);
-                        to += sizeof body;
-                        gather(message.segments, 0, message.length, [&](const std::byte* from, std::size_t part) {
-                          std::memcpy(to, from, part);
-                          to += part;
-                        });
-                      });
-  if (!sent) {
-    if (asks) count_put(-1u);
-    return SendOutcome::blocked;
-  }
-  progress.bytes = message.length;
-  by_peer_ = !asks;
-  if (link_->reaches_peer()) sends_.count_rdma_by_peer();
-  return SendOutcome::pending;
-}
-
-// The conditions of rdma(), rdma_unmapped() and write_by_peer() for one that is like the one before it. The region is
-// looked at by the peer alone.
-bool ShmStream::put_again(const SingleRdma& request) {
-  if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || by_peer_ ||
-      rdma_waits_ || puts_under_way() >= kPutsUnderWayMax || holds_announced() || !link_->peer_polls() ||
-      !link_->peer_expects() ||
-      !seen_pages_.hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
-                        request.length, false)) {
-    return false;
-  }
-  --put_lane_.left;
-  count_put(1);
-  const WriteBody body{request.remote.address, request.remote.key, 0};
-  const auto length = static_cast<std::uint32_t>(sizeof body + request.length);
-  if (link_->try_send_again(CellKind::write, kFlagLast, remote_, length, [&](std::byte* to) {
-        std::memcpy(to, &body, sizeof body);
-        copy_short(to + sizeof body, reinterpret_cast<const std::byte*>(request.local.address), request.length);
-      })) [[likely]] {
-    return true;
-  }
-  count_put(-1u);
-  return false;
-}
-
-// What a Write is followed by: in the ring, which is in order behind all ways that its bytes may have gone.
-SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& progress) {
-  if (peer_left_) return SendOutcome::blocked;
-  if (progress.bytes < message.length) {
-    const SendOutcome outcome = rdma<WorkKind::rdma_write>(message, progress);
-    if (outcome == SendOutcome::blocked || outcome == SendOutcome::failed) return outcome;
-  }
-  constexpr std::uint32_t cells = cells_for(sizeof(ImmediateBody));
-  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
-  const ImmediateBody body{message.length, message.remote.value};
-  const bool asks = by_peer_;
-  if (asks) count_put(1);
-  const auto flags =
-      static_cast<std::uint8_t>((message.flags.solicited() ? kFlagSolicited : 0) | (asks ? kFlagLast : 0));
-  const bool sent = link_->try_send(*this, CellKind::immediate, flags, remote_, sizeof body, 0,
-                                    [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
-  if (!sent) {
-    if (asks) count_put(-1u);
-    return SendOutcome::blocked;
-  }
-  window_used_ += cells;
-  by_peer_ = false;
-  return asks ? SendOutcome::pending : SendOutcome::done;
-}
-
-// Also where the memory is at hand: its owner carries out those of all peers, so that they have one order (D2-ATOM-4).
-SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress) {
-  if (!sends_.usable(message)) return fail(progress, WorkStatus::local_protection);
-  if (remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);
-  if (peer_left_ || holds_announced()) return SendOutcome::blocked;  // as in rdma() and rdma_by_peer()
-  const AtomicBody body{
-      message.remote.address, message.operand, message.compare, message.remote.key,
-      message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};
-  if (!request_pages_.there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true)) return SendOutcome::blocked;
-  atomics_under_way_.fetch_add(1);  // first: the answer may be there before try_send() has returned
-  const bool sent = link_->try_send(*this, CellKind::atomic, 0, remote_, sizeof body, 0,
-                                    [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
-  if (!sent) atomics_under_way_.fetch_sub(1);
-  return sent ? SendOutcome::pending : SendOutcome::blocked;
-}
-
-bool ShmStream::atomic_done_arrived(const CellView& view) {
-  AtomicDoneBody body;
-  if (view.length != sizeof body || atomics_under_way_.load() == 0) return false;
-  std::memcpy(&body, view.body, sizeof body);
-  atomics_under_way_.fetch_sub(1);
-  return initiator_.atomic_finished(body.was);
-}
-
-bool ShmStream::done_arrived(std::uint32_t more) {
-  if (more >= puts_under_way()) return false;
-  puts_answered_.store(puts_answered_.load(std::memory_order_relaxed) + more + 1, std::memory_order_release);
-  return initiator_.writes_finished(more + 1);
 }
 
 }  // namespace anydat::nic::soft::shm
