@@ -19,7 +19,7 @@ constexpr base::Nanoseconds kYieldAfter = 5'000;
 
 // In a rest of the progress thread. Who polls less often has pauses that are longer than a look by time may be late,
 // and reads the clock in each fourth pass only (PollClock).
-constexpr std::uint64_t kPassesThatLook = 16;
+constexpr std::uint64_t kPassesThatLook = 4;
 
 // Of who leads where no descriptor tells of anything any more.
 constexpr base::Nanoseconds kLookWhenLost = 10'000'000;
