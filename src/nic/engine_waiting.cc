@@ -17,10 +17,6 @@ namespace {
 // Of looking in vain: the peer may be waiting for this very processor.
 constexpr base::Nanoseconds kYieldAfter = 5'000;
 
-// In a rest of the progress thread. Who polls less often has pauses that are longer than a look by time may be late,
-// and reads the clock in each fourth pass only (PollClock).
-constexpr std::uint64_t kPassesThatLook = 4;
-
 // Of who leads where no descriptor tells of anything any more.
 constexpr base::Nanoseconds kLookWhenLost = 10'000'000;
 
@@ -259,9 +255,8 @@ void Engine::progress_thread() {
         base::futex_wait(progress_word_, kResting, base::to_timespec(rest_until));
       }
       progress_word_.store(kAwake);
-      // Whoever polls often does so without us, and would only be kept from it.
-      const bool others_look =
-          activity_.load(std::memory_order_relaxed) - seen >= kPassesThatLook && !pass_wanted_.load();
+      // Whoever polls does so without us, and would only be kept from it.
+      const bool others_look = activity_.load(std::memory_order_relaxed) != seen && !pass_wanted_.load();
       if (rest_until != base::kForever && others_look) continue;
       if (leader_.load() == nullptr && try_lock()) {
         const std::uint64_t posts_before = posts_.load(std::memory_order_relaxed);
