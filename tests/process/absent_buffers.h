@@ -76,4 +76,19 @@ class AbsentBuffers : public testing::TestWithParam<Wire> {
   std::optional<Connection> good_;
 };
 
+// With a connection for what waits, beside the good one.
+class AbsentBuffersOfAnother : public AbsentBuffers {
+ protected:
+  void SetUp() override {
+    AbsentBuffers::SetUp();
+    if (!IsSkipped()) connection_.emplace(connect_pair(*side_, *other_side_));
+  }
+  void TearDown() override {
+    connection_.reset();
+    AbsentBuffers::TearDown();
+  }
+
+  std::optional<Connection> connection_;
+};
+
 }  // namespace anydat::test

@@ -14,20 +14,12 @@
 namespace anydat::test {
 namespace {
 
-class AbsentEnds : public AbsentBuffers {
+class AbsentEnds : public AbsentBuffersOfAnother {
  protected:
   static constexpr std::size_t kSmall = 64;
   static constexpr std::size_t kLarge = 16 * kPage;
   static constexpr std::size_t kElsewhere = kBytes / 2;
 
-  void SetUp() override {
-    AbsentBuffers::SetUp();
-    if (!IsSkipped()) connection_.emplace(connect_pair(*side_, *other_side_));
-  }
-  void TearDown() override {
-    connection_.reset();
-    AbsentBuffers::TearDown();
-  }
   void end_in_order(const Ep& ep) { ASSERT_THAT(dat_ep_disconnect(ep.get(), DAT_CLOSE_GRACEFUL_FLAG), Succeeds()); }
   // Something that this side has to send as long as the other one has no receive for it.
   void stay_busy() {
@@ -56,8 +48,6 @@ class AbsentEnds : public AbsentBuffers {
     }
     expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
   }
-
-  std::optional<Connection> connection_;
 };
 
 // EP-DISC-4, EP-DISC-17: the sender first.

@@ -25,18 +25,13 @@ namespace {
 constexpr std::size_t kShort = 8;
 constexpr std::size_t kLong = std::size_t{256} << 10;
 
-class AbsentRdma : public AbsentBuffers {
+class AbsentRdma : public AbsentBuffersOfAnother {
  protected:
   void SetUp() override {
-    AbsentBuffers::SetUp();
+    AbsentBuffersOfAnother::SetUp();
     if (IsSkipped()) return;
-    connection_.emplace(connect_pair(*side_, *other_side_));
     fill_message(memory_, 2, 1);
     content_.assign(memory_.begin(), memory_.end());
-  }
-  void TearDown() override {
-    connection_.reset();
-    AbsentBuffers::TearDown();
   }
 
   static void write(const Ep& ep, DAT_LMR_TRIPLET from, const DAT_RMR_TRIPLET& to) {
@@ -66,47 +61,40 @@ class AbsentRdma : public AbsentBuffers {
     return {whole.begin(), whole.end()};
   }
 
-  std::optional<Connection> connection_;
+  // Of the absent memory and that of the other side, from their beginnings: short and long, by begin(bytes).
+  template <typename Begin>
+  void expect_it_waits(const Evd& requests, Begin&& begin) {
+    for (const std::size_t bytes : {kShort, kLong}) {
+      AbsentMemory absent(memory_.first(pages(bytes).size()));
+      forget_what_was_seen();
+      begin(bytes);
+      expect_others_go_on();
+      expect_no_event(requests.get());
+      absent.fill(pages(bytes));
+      expect_completion(requests.get());
+      EXPECT_TRUE(std::ranges::equal(there_->bytes().first(bytes), memory_.first(bytes)));
+    }
+  }
+
   std::vector<std::byte> content_;
 };
 
 TEST_P(AbsentRdma, AWriteFromThereHoldsUpItsConnectionAlone) {
-  for (const std::size_t bytes : {kShort, kLong}) {
-    AbsentMemory absent(memory_.first(pages(bytes).size()));
-    forget_what_was_seen();
+  expect_it_waits(side_->request, [this](std::size_t bytes) {
     write(connection_->server, here_->triplet(0, bytes), there_->remote(0, bytes));
-    expect_others_go_on();
-    expect_no_event(side_->request.get());
-    absent.fill(pages(bytes));
-    expect_completion(side_->request.get());
-    EXPECT_TRUE(std::ranges::equal(there_->bytes().first(bytes), content(bytes)));
-  }
+  });
 }
 
 TEST_P(AbsentRdma, AReadToThereHoldsUpItsConnectionAlone) {
-  for (const std::size_t bytes : {kShort, kLong}) {
-    AbsentMemory absent(memory_.first(pages(bytes).size()));
-    forget_what_was_seen();
+  expect_it_waits(side_->request, [this](std::size_t bytes) {
     read(connection_->server, here_->triplet(0, bytes), there_->remote(0, bytes));
-    expect_others_go_on();
-    expect_no_event(side_->request.get());
-    absent.fill(pages(bytes));
-    expect_completion(side_->request.get());
-    EXPECT_TRUE(std::ranges::equal(there_->bytes().first(bytes), memory_.first(bytes)));
-  }
+  });
 }
 
 TEST_P(AbsentRdma, AWriteToThereHoldsUpItsConnectionAlone) {
-  for (const std::size_t bytes : {kShort, kLong}) {
-    AbsentMemory absent(memory_.first(pages(bytes).size()));
-    forget_what_was_seen();
+  expect_it_waits(other_side_->request, [this](std::size_t bytes) {
     write(connection_->client, there_->triplet(0, bytes), here_->remote(0, bytes));
-    expect_others_go_on();
-    expect_no_event(other_side_->request.get());
-    absent.fill(pages(bytes));
-    expect_completion(other_side_->request.get());
-    EXPECT_TRUE(std::ranges::equal(there_->bytes().first(bytes), memory_.first(bytes)));
-  }
+  });
 }
 
 // Who has the message finds the Writes before it in place, also those to memory that is there (RDW-9).
@@ -134,16 +122,9 @@ TEST_P(AbsentRdma, AMessageBehindAWriteToThereComesAfterIt) {
 }
 
 TEST_P(AbsentRdma, AReadFromThereHoldsUpItsConnectionAlone) {
-  for (const std::size_t bytes : {kShort, kLong}) {
-    AbsentMemory absent(memory_.first(pages(bytes).size()));
-    forget_what_was_seen();
+  expect_it_waits(other_side_->request, [this](std::size_t bytes) {
     read(connection_->client, there_->triplet(0, bytes), here_->remote(0, bytes));
-    expect_others_go_on();
-    expect_no_event(other_side_->request.get());
-    absent.fill(pages(bytes));
-    expect_completion(other_side_->request.get());
-    EXPECT_TRUE(std::ranges::equal(there_->bytes().first(bytes), content(bytes)));
-  }
+  });
 }
 
 // By the way that a connection takes when it has used the same regions before.

@@ -19,23 +19,13 @@
 namespace anydat::test {
 namespace {
 
-class AbsentSmallBuffers : public AbsentBuffers {
+class AbsentSmallBuffers : public AbsentBuffersOfAnother {
  protected:
   static constexpr std::size_t kSmall = 64;
-  void SetUp() override {
-    AbsentBuffers::SetUp();
-    if (!IsSkipped()) connection_.emplace(connect_pair(*side_, *other_side_));
-  }
-  void TearDown() override {
-    connection_.reset();
-    AbsentBuffers::TearDown();
-  }
   void send(const Connection& connection) {
     DAT_LMR_TRIPLET source = there_->triplet(0, kSmall);
     require(dat_ep_post_send(connection.client.get(), 1, &source, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
   }
-
-  std::optional<Connection> connection_;
 };
 
 TEST_P(AbsentSmallBuffers, AreWaitedForAndTheNextMessagesBehindThem) {

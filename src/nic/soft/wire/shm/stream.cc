@@ -290,10 +290,7 @@ void ShmStream::violated(const char* what) {
 
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
 bool ShmStream::memory_changed() {
-  if (held_ && !closed_) {
-    or_break([this] { go_on_with_held(); });
-    if (held_) queue_pair_.enter_memory_users();
-  }
+  if (held_ && !closed_) or_break([this] { go_on_with_held(); });
   for (std::uint32_t sequence = retired_.load(); sequence != announced_count_.load() && !closed_; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
@@ -319,8 +316,7 @@ bool ShmStream::lets_go_of(std::uint32_t key) {
 
 bool ShmStream::let_go() {
   closed_ = true;
-  parked_.clear();
-  held_.reset();
+  drop_undelivered();
   const std::uint32_t end = announced_count_.load();
   for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
@@ -371,8 +367,7 @@ void ShmStream::close(CloseReason reason) {
     gate_ = link_->fence_at_gate();
     gate_patience_ = base::now_ns() + Link::kStretchPatience;
   }
-  parked_.clear();
-  held_.reset();
+  drop_undelivered();
 }
 
 // If it is one that ends the connection on its own account. One that has completed at its sender leaves nobody to
@@ -419,8 +414,7 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
   }
   if (reason != CloseReason::graceful) {
     closed_ = true;
-    parked_.clear();
-    held_.reset();
+    drop_undelivered();
   } else {
     held_.reset();  // it has given up the Write that it left undone, and with that what came behind
     sends_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
@@ -449,8 +443,7 @@ void ShmStream::link_lost(WorkStatus why) {
   const bool all_here = std::all_of(large_.begin(), large_.end(), [](const Large& it) { return it.done || it.held; });
   if (queue_pair_.peer_closing() && holds_messages() && all_here) return;
   closed_ = true;
-  parked_.clear();
-  held_.reset();
+  drop_undelivered();
   queue_pair_.peer_lost(why);
 }
 

@@ -136,6 +136,10 @@ class ShmStream final : public Stream, private OwnPages::User {
     std::list<HeldCell> cells;
     std::size_t bytes = 0;
   };
+  void drop_undelivered() {
+    parked_.clear();
+    held_.reset();
+  }
   bool waits_behind_held(const CellView& view) const;
   void hold(const CellView& view, std::span<const std::byte> piece = {});
   void go_on_with_held();
