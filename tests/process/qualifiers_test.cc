@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "footprint.h"
 #include "nic/service_ports.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
@@ -260,11 +259,13 @@ TEST_F(TcpQualifiers, OfADeviceGoFirstUntilTheyHaveHadTheirRequest) {
 // EP-CONN-21: where not all can be asked, nobody is; the attempt fails at once, and leaves nothing.
 TEST_F(TcpQualifiers, AreNotAskedForWithoutDescriptors) {
   const DAT_CONN_QUAL qualifier = free_qualifier();
-  const PspAt psp(server, qualifier);
-  const Footprint without_connections = Footprint::here();
-  expect_reached(qualifier);
-  // The sockets of a connection that is over close a moment later, and would make room below.
-  expect_back_to(without_connections);
+  // Nobody accepts there: a service point of this process would, and would free the descriptor that it keeps to do so
+  // with for a moment, in the middle of an attempt.
+  std::vector<std::unique_ptr<Foreigner>> foreigners;
+  for (const std::uint16_t port : derived_ports(qualifier)) {
+    foreigners.push_back(std::make_unique<Foreigner>(port));
+    ASSERT_TRUE(foreigners.back()->listens()) << port;
+  }
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;
@@ -289,6 +290,8 @@ TEST_F(TcpQualifiers, AreNotAskedForWithoutDescriptors) {
     }
   }
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  foreigners.clear();
+  const PspAt psp(server, qualifier);
   expect_reached(qualifier);
 }
 
