@@ -109,7 +109,7 @@ void Acceptor::take_all_and_stop() {
 }
 
 void Acceptor::keep_spare() {
-  if (spare_ || !socket_) return;
+  if (spare_ || !socket_.is_ours()) return;
   // By the lowest number: that a limit may be lowered to later, which a higher one would be no use under.
   const base::ForkHeldOff held_off;
   spare_ = base::UniqueFd(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));

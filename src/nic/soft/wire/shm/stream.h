@@ -206,10 +206,13 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   template <bool reads>
   bool local_there(const SendRequest& message, const Progress& progress);
-  SendOutcome without_pages(Progress& progress);
+  SendOutcome without_pages(const SendRequest& message, Progress& progress);
   bool pages_seen(const SendRequest& message, std::uint64_t shift) const;
   bool pages_told(const SendRequest& message, std::uint64_t offset, std::uint64_t count);
   void want_pages(const GetBody& wanted, std::uint32_t right);
+  bool is_wanted(const GetBody& what, std::uint32_t right) const {
+    return pages_wanted_ == what && pages_right_ == right;
+  }
   void ask_for_pages_now();
   bool faulted_in_arrived(std::uint32_t outcome);
   bool fault_in_arrived(const CellView& view);

@@ -187,7 +187,7 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
       case CopyOutcome::no_memory_there:
         return fail(progress, WorkStatus::remote_access);
       case CopyOutcome::not_resident:
-        return without_pages(progress);
+        return without_pages(message, progress);
       case CopyOutcome::not_reachable:
         return rdma_by_peer(message, progress);
       case CopyOutcome::peer_gone:
@@ -206,11 +206,19 @@ bool ShmStream::target_there(const nic::Segment& target, const SendRequest& mess
                               message.kind != WorkKind::rdma_read, OwnPages::CopiedBy::us_in_short);
 }
 
-// They are on their way, or the peer does not have them.
-SendOutcome ShmStream::without_pages(Progress& progress) {
-  if (pages_.load(std::memory_order_acquire) != Pages::refused) return SendOutcome::blocked;
-  pages_.store(Pages::nothing, std::memory_order_relaxed);
-  return fail(progress, WorkStatus::remote_access);
+// They are on their way; or the peer does not have them; or it has them, and the kernel does not let others see them,
+// as it is with memory of a device: then they are for the peer to use.
+SendOutcome ShmStream::without_pages(const SendRequest& message, Progress& progress) {
+  switch (pages_.load(std::memory_order_acquire)) {
+    case Pages::told:
+      if (message.kind == WorkKind::rdma_read) pages_.store(Pages::nothing, std::memory_order_relaxed);
+      return rdma_by_peer(message, progress);
+    case Pages::refused:
+      pages_.store(Pages::nothing, std::memory_order_relaxed);
+      return fail(progress, WorkStatus::remote_access);
+    default:
+      return SendOutcome::blocked;
+  }
 }
 
 // Whether the remote memory is in this process; if not, its owner may be asked for it.
@@ -266,6 +274,7 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
                        message.remote.key};
   // A refusal is of the memory that was asked for, and only until that has come by itself.
   const Pages answer = pages_.load(std::memory_order_acquire);
+  if (!there && answer == Pages::told && is_wanted(wanted, remote_right(message.kind))) return false;
   if (answer == Pages::told || (answer == Pages::refused && there))
     pages_.store(Pages::nothing, std::memory_order_relaxed);
   if (!there) {
@@ -289,7 +298,7 @@ bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std
 void ShmStream::want_pages(const GetBody& wanted, std::uint32_t right) {
   const Pages state = pages_.load(std::memory_order_acquire);
   if (state == Pages::wanted || state == Pages::asked) return;
-  if (state == Pages::refused && pages_wanted_ == wanted && pages_right_ == right) return;
+  if (state == Pages::refused && is_wanted(wanted, right)) return;
   pages_wanted_ = wanted;
   pages_right_ = right;
   pages_.store(Pages::wanted, std::memory_order_release);

@@ -25,7 +25,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   if (holds_announced()) return SendOutcome::blocked;  // finish() asks again
   sends_.lanes().close();
   if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
-    return pages_told(message, 0, message.length) ? write_by_peer(message, progress) : without_pages(progress);
+    return pages_told(message, 0, message.length) ? write_by_peer(message, progress) : without_pages(message, progress);
   const RemoteSegment& remote = message.remote;
   if (message.kind == WorkKind::rdma_read) {
     // What comes is put in place when it does. What this side has read before it could no longer is not asked for
@@ -39,7 +39,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   }
   for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
-    if (!pages_told(message, progress.bytes, count)) return without_pages(progress);
+    if (!pages_told(message, progress.bytes, count)) return without_pages(message, progress);
     if (!request_pages_.there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
       return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;
