@@ -15,11 +15,11 @@ class SendAgain : public EpTest {
   static DAT_RETURN post(const Ep& ep, DAT_LMR_TRIPLET triplet) {
     return dat_ep_post_send(ep.get(), 1, &triplet, DAT_DTO_COOKIE{.as_64 = 0}, DAT_COMPLETION_DEFAULT_FLAG);
   }
-  void send_some(const Pair& pair, const DAT_LMR_TRIPLET& triplet, int first_receive) {
-    post_recv(pair.server, server_buffers, first_receive, kBefore);
-    for (int i = 0; i < kBefore; ++i) ASSERT_THAT(post(pair.client, triplet), Succeeds());
-    expect_completions(pair.client_evds.request.get(), kBefore);
-    expect_completions(pair.server_evds.recv.get(), kBefore);
+  void send_some(const Pair& pair, const DAT_LMR_TRIPLET& triplet, int first_receive, int count = kBefore) {
+    post_recv(pair.server, server_buffers, first_receive, count);
+    for (int i = 0; i < count; ++i) ASSERT_THAT(post(pair.client, triplet), Succeeds());
+    expect_completions(pair.client_evds.request.get(), count);
+    expect_completions(pair.server_evds.recv.get(), count);
   }
 };
 
@@ -61,6 +61,21 @@ TEST_P(SendAgain, ReachesToTheEdgesOfItsRegionAndNotBeyond) {
   ASSERT_NO_FATAL_FAILURE(send_some(pair, last, kBefore));
   EXPECT_EQ(server_buffers[kBefore][0], lmr.bytes()[63]);
   EXPECT_FALSE(poll_event(pair.server_evds.recv.get())) << "none more has been sent";
+}
+
+TEST_P(SendAgain, WhatWasFoundOutForOneRegionIsNotTrueForAnother) {
+  // DTO-9. The second one on a region has it looked up, and the next may find what is known of its memory. Which it is
+  // for a moment only, so that it takes several attempts.
+  constexpr int kUntilLookedUp = 2;
+  const Pair pair = make_connected_pair();
+  const Lmr one(client.ia, client.pz, 64), other(client.ia, client.pz, 64);
+  DAT_LMR_TRIPLET mixed = other.triplet();
+  mixed.virtual_address = one.triplet().virtual_address;
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_NO_FATAL_FAILURE(send_some(pair, one.triplet(), 0));
+    ASSERT_NO_FATAL_FAILURE(send_some(pair, other.triplet(), 0, kUntilLookedUp));
+    ASSERT_THAT(post(pair.client, mixed), HasType(DAT_INVALID_PARAMETER)) << "at round " << i;
+  }
 }
 
 TEST_P(SendAgain, EachBringsTheBytesOfItsMoment) {

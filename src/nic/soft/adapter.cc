@@ -172,10 +172,11 @@ Status SoftAdapter::start() {
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (regions_.descriptor() < 0 || !shm_->can_link() || !base::file_may_have(shm::kSegmentBytes)) {
     // A peer could not check what it may do here, or had nothing to write into.
-    base::log(base::LogLevel::error,
-              "{}: no memory can be shared, since no file of {} bytes can be made (RLIMIT_FSIZE, RLIMIT_NOFILE); {}",
-              info_.name, shm::kSegmentBytes,
-              iwarp_ ? "all connections go by TCP" : "and DAT_WIRE allows nothing else");
+    base::log(
+        base::LogLevel::error,
+        "{}: no memory can be shared, since no file of {} bytes can be made and mapped (RLIMIT_FSIZE, RLIMIT_NOFILE, "
+        "RLIMIT_MEMLOCK); {}",
+        info_.name, shm::kSegmentBytes, iwarp_ ? "all connections go by TCP" : "and DAT_WIRE allows nothing else");
     if (!iwarp_) return Status::no_memory;
     shares_memory_ = false;
   }
