@@ -295,6 +295,60 @@ TEST_F(TcpQualifiers, AreNotAskedForWithoutDescriptors) {
   expect_reached(qualifier);
 }
 
+// ---- shared memory alone
+
+// A service point of `soft` and one of a device may have the same qualifier there.
+Wire shm_only(const std::string& ia_name, const std::string& ports = "") {
+  Wire wire{.name = "shm", .ia_name = ia_name, .env = {{"DAT_WIRE", "shm"}}};
+  if (!ports.empty()) wire.env.emplace("DAT_PORT_RANGE", ports);
+  return wire;
+}
+
+TEST(ShmQualifiers, OfADeviceGoFirst) {
+  const DAT_CONN_QUAL qualifier = free_qualifier();
+  const Side everywhere(shm_only("soft"));
+  const Side device(shm_only("soft-lo"));
+  Side client(shm_only("soft-lo"));
+  const PspAt of_all(everywhere, qualifier);
+  std::optional<PspAt> of_device;
+  of_device.emplace(device, qualifier);
+  for (const Side* const asked : {&device, &everywhere}) {
+    const Ep active(client);
+    ask(active, qualifier);
+    const DAT_EVENT event = expect_event(asked->requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+    require(dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle), "dat_cr_reject");
+    expect_event(client.connect.get(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+    of_device.reset();
+  }
+}
+
+// PSP-ANY-3: a service point that is given one is reached by it, and none is hidden by that.
+TEST(ShmQualifiers, ThatAreGivenAreNobodyElses) {
+  // Two that tests beside this one do not have.
+  const DAT_CONN_QUAL first = 2048 + 2 * static_cast<DAT_CONN_QUAL>(::getpid() % 14000);
+  const std::string ports = std::to_string(first) + "-" + std::to_string(first + 1);
+  for (const bool device_first : {true, false}) {
+    const Side one(shm_only(device_first ? "soft-lo" : "soft", ports));
+    const Side other(shm_only(device_first ? "soft" : "soft-lo", ports));
+    const PspAt psp(one, first);
+    for (int i = 0; i < 20; ++i) {
+      DAT_CONN_QUAL qualifier = 0;
+      DAT_PSP_HANDLE given = DAT_HANDLE_NULL;
+      const DAT_RETURN rc =
+          dat_psp_create_any(other.ia.get(), &qualifier, other.requests.get(), DAT_PSP_CONSUMER_FLAG, &given);
+      require(rc, "dat_psp_create_any");
+      const Owner<dat_psp_free> owner(given);
+      EXPECT_EQ(qualifier, first + 1);
+    }
+    const PspAt second(one, first + 1);
+    DAT_CONN_QUAL qualifier = 0;
+    DAT_PSP_HANDLE none = DAT_HANDLE_NULL;
+    EXPECT_EQ(DAT_GET_TYPE(
+                  dat_psp_create_any(other.ia.get(), &qualifier, other.requests.get(), DAT_PSP_CONSUMER_FLAG, &none)),
+              static_cast<DAT_RETURN>(DAT_CONN_QUAL_UNAVAILABLE));
+  }
+}
+
 // ---- other processes
 
 // Arguments: the qualifier, and the user whom the process belongs to, or nothing. Says what came of listening, and then

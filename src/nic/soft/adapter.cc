@@ -285,7 +285,7 @@ bool SoftAdapter::serves(ConnQual qual, const Address& local) const {
 std::vector<std::string> SoftAdapter::scopes_of(const Address& address) const {
   const std::optional<std::string> device = device_of(address);
   if (!device) return {};
-  return {"*", *device};
+  return {*device, "*"};
 }
 
 Status SoftAdapter::probe_service_point(ConnQual qual) const {

@@ -83,7 +83,8 @@ class SoftAdapter final : public Adapter {
                          std::unique_ptr<Stream>& stream);
   Strangers& strangers() { return strangers_; }
   const std::string& scope() const { return scope_; }
-  // The scopes that a service point reachable at a local address may have. Empty if the address is not of this host.
+  // The scopes that a service point reachable at a local address may have, in the order in which they are to be asked:
+  // a device's goes before that of all addresses. Empty if the address is not of this host.
   std::vector<std::string> scopes_of(const Address& address) const;
   // Does somebody of this user listen there, on an adapter of this name? unreachable: nobody does.
   Status probe_service_point(ConnQual qual) const;

@@ -195,6 +195,15 @@ void Fabric::cancel_attempt(ShmStream& stream) {
   attempts_.erase_if([&](Attempt& attempt) { return &attempt.stream() == &stream; });
 }
 
+// Whether a service point of ours with this qualifier, and one that is there, of all devices or of one, would have
+// callers in common (PSP-ANY-3).
+bool Fabric::hides_another(ConnQual qual) const {
+  const std::vector<std::string> others = adapter_.has_all_addresses() ? host_devices() : std::vector<std::string>{"*"};
+  return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
+    return probe_listener(service_name(other, qual)) != Status::unreachable;
+  });
+}
+
 std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, Status& status) {
   base::UniqueFd socket;
   int error = 0;
@@ -209,6 +218,11 @@ std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, 
     for (ConnQual i = 0; i < count && !socket && error == EADDRINUSE; ++i) {
       qual = config.first_port + (start + i) % count;
       socket = listen_at(service_name(adapter_.scope(), qual), error);
+      // Looked for once the name is taken: of two who do this at a time, one at least finds the other.
+      if (socket && hides_another(qual)) {
+        socket.reset();
+        error = EADDRINUSE;
+      }
     }
     if (!socket && error == EADDRINUSE) error = EADDRNOTAVAIL;
   }

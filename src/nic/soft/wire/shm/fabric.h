@@ -82,6 +82,8 @@ class Fabric {
   void remove_listener(ConnQual qual) { listeners_.erase(qual); }
 
  private:
+  bool hides_another(ConnQual qual) const;
+
   struct Name {
     ShmStream* stream = nullptr;
     std::uint32_t generation = 0;
