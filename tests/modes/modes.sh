@@ -73,6 +73,7 @@ case $mode in
   locked-memory) run=("${confine[@]}" --locked-bytes 1048576 -- env "LD_PRELOAD=$programs/liblock_all.so") ;;
   memory-group)
     make_memory_group $((512 << 20)) || { echo "this system does not allow $mode" && exit 77; }
+    jobs=1  # all of them share the group
     run=(sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group")
     ;;
   no-files) run=("${confine[@]}" --file-bytes 0 --) wires=(/tcp) without='*/shm*' ;;
