@@ -226,10 +226,11 @@ EpParameters Ep::query() const {
   answer.ia_handle = ia().handle();
   answer.ep_state = state();
   // EP-QUERY-5: the memory is the queue pair's, or ours.
-  answer.local_ia_address_ptr = &queue_pair_->local_address().generic;
-  answer.local_port_qual = queue_pair_->local_port();
-  answer.remote_ia_address_ptr = &queue_pair_->remote_address().generic;
-  answer.remote_port_qual = queue_pair_->remote_port();
+  const nic::ConnectionNames& names = queue_pair_->names();
+  answer.local_ia_address_ptr = &names.local.generic;
+  answer.local_port_qual = names.local_port;
+  answer.remote_ia_address_ptr = &names.remote.generic;
+  answer.remote_port_qual = names.remote_port;
   if (answer.ep_state == EpState::passive_connection_pending ||
       answer.ep_state == EpState::tentative_connection_pending) {
     // EP-QUERY-3, EP-QUERY-4: the queue pair knows nothing of the request yet.

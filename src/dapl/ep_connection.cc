@@ -125,12 +125,12 @@ Error Ep::dup_connect(const Ep& dup, Microseconds timeout, Count private_data_si
           read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
     return error;
   if (!dup.allows(EpStep::duplicate)) return dup.wrong_state(call);
-  const nic::ServicePointName& reached = dup.queue_pair().reached();
+  const nic::ServicePointName& reached = dup.queue_pair().names().reached;
   if (reached.qual == 0) {
     return fail(Code::invalid_state, Detail::ep_connected,
                 "{}: ep_dup_handle was connected by accepting a request, so there is no service point to ask", call);
   }
-  return connect({call, dup.queue_pair().remote_address(), reached.qual, timeout, data, qos, reached.adapter});
+  return connect({call, dup.queue_pair().names().remote, reached.qual, timeout, data, qos, reached.adapter});
 }
 
 Error Ep::connect(const Request& request) {

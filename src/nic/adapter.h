@@ -163,6 +163,17 @@ struct ServicePointName {
   std::string adapter;
 };
 
+// The names of a connection, from where this end sees it.
+struct ConnectionNames {
+  Address local{};
+  Address remote{};
+  std::uint64_t local_port = 0;
+  std::uint64_t remote_port = 0;
+  // Of an established connection that this end asked for: the service point that accepted, which need not be the one
+  // that was asked. Its qualifier is 0 if the peer asked.
+  ServicePointName reached;
+};
+
 struct ConnectParameters {
   Address remote;
   ConnQual qual;
@@ -313,14 +324,8 @@ class QueuePair {
   // Requires: cut() has answered true, or it was never connected.
   virtual void destroy() = 0;
 
-  virtual const Address& local_address() const = 0;
-  virtual std::uint64_t local_port() const = 0;
-  virtual const Address& remote_address() const = 0;
-  virtual std::uint64_t remote_port() const = 0;
-  // Of an established connection that this end asked for: the service point that accepted, which need not be the one
-  // that was asked. Its qualifier is 0 if the peer asked.
-  virtual const ServicePointName& reached() const = 0;
-
+  // They stay where they are, for callers to point at (EP-QUERY-5).
+  virtual const ConnectionNames& names() const = 0;
   // What carries the connection, in a word that lasts; null while there is none. With the engine held.
   virtual const char* wire() const = 0;
   virtual RecvInfo recv_info() const = 0;

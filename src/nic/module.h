@@ -16,7 +16,7 @@ namespace anydat::nic {
 // must be of one build: the first member says so and is looked at before anything else.
 struct Module {
   struct Layout {
-    std::uint32_t interface = 6;  // counts changes that the sizes below do not show
+    std::uint32_t interface = 7;  // counts changes that the sizes below do not show
     std::uint32_t engine = sizeof(Engine);
     std::uint32_t regions = sizeof(RegionTable);
     std::uint32_t info = sizeof(AdapterInfo);

@@ -97,8 +97,8 @@ Status SoftQueuePair::connect(const ConnectParameters& parameters) {
   std::unique_ptr<Stream> stream;
   const Status status = adapter_.open_stream(*this, parameters, stream);
   if (status != Status::ok) return status;
-  remote_address_ = parameters.remote;
-  remote_port_ = parameters.qual;
+  names_.remote = parameters.remote;
+  names_.remote_port = parameters.qual;
   take_stream(std::move(stream), State::connecting);
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
   return Status::ok;
@@ -121,10 +121,10 @@ void SoftQueuePair::connect_again() {
 
 void SoftQueuePair::begin_accept(std::unique_ptr<Stream> stream, const Address& local, std::uint64_t local_port,
                                  const Address& remote, std::uint64_t remote_port) {
-  local_address_ = local;
-  local_port_ = local_port;
-  remote_address_ = remote;
-  remote_port_ = remote_port;
+  names_.local = local;
+  names_.local_port = local_port;
+  names_.remote = remote;
+  names_.remote_port = remote_port;
   take_stream(std::move(stream), State::accepting);
 }
 
@@ -460,7 +460,7 @@ void SoftQueuePair::reset() {
   awaited_.reset();
   receives_.reset();
   initiator_.reset();
-  reached_ = {};
+  names_.reached = {};
 }
 
 bool SoftQueuePair::cut() {

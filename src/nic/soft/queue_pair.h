@@ -59,11 +59,7 @@ class SoftQueuePair final : public QueuePair {
   void reset() override;
   bool cut() override;
   void destroy() override;
-  const Address& local_address() const override { return local_address_; }
-  std::uint64_t local_port() const override { return local_port_; }
-  const Address& remote_address() const override { return remote_address_; }
-  std::uint64_t remote_port() const override { return remote_port_; }
-  const ServicePointName& reached() const override { return reached_; }
+  const ConnectionNames& names() const override { return names_; }
   const char* wire() const override { return stream_ ? stream_->wire() : nullptr; }
   RecvInfo recv_info() const override { return receives_.info(); }
   std::uint32_t largest_posted_recv_segments() const override { return receives_.largest_posted_segments(); }
@@ -80,10 +76,10 @@ class SoftQueuePair final : public QueuePair {
                     const Address& remote, std::uint64_t remote_port);
   void established(std::span<const std::byte> private_data);
   void set_local(const Address& address, std::uint64_t port) {
-    local_address_ = address;
-    local_port_ = port;
+    names_.local = address;
+    names_.local_port = port;
   }
-  void set_reached(ServicePointName name) { reached_ = std::move(name); }
+  void set_reached(ServicePointName name) { names_.reached = std::move(name); }
   void connect_failed(ConnectFailure why, std::span<const std::byte> private_data = {});
   // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
   void try_another_wire(const ConnectParameters& parameters);
@@ -184,11 +180,7 @@ class SoftQueuePair final : public QueuePair {
   std::uint32_t reads_in_ = 0;
   std::unique_ptr<Stream> stream_;  // sends_ knows it, too
   OwnWindows windows_;
-  Address local_address_{};
-  Address remote_address_{};
-  std::uint64_t local_port_ = 0;
-  std::uint64_t remote_port_ = 0;
-  ServicePointName reached_;
+  ConnectionNames names_;
   Ending ending_;
   std::vector<std::byte> rejection_;  // the private data that came with it, until it is reported
   bool peer_closing_ = false;         // the peer closed in order; what it sent before is still to be delivered

@@ -401,7 +401,7 @@ void ReceiveSide::not_ready_timed_out() {
   base::log(base::LogLevel::warn,
             "a message at port qualifier {} has waited {} ms for a receive buffer; post more receives, or set "
             "DAT_RNR_TIMEOUT_MS",
-            queue_pair_.local_port(), waited / 1'000'000);
+            queue_pair_.names().local_port, waited / 1'000'000);
   if (limit != base::kForever) adapter_.engine().set_timer(not_ready_timer_, waits_since_ + limit);
 }
 

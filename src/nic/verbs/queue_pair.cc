@@ -410,7 +410,7 @@ void VerbsQueuePair::reset() {
   flushed_unasked_ = false;
   one_failed_ = false;
   failed_.store(false);
-  reached_ = {};
+  names_.reached = {};
 }
 
 bool VerbsQueuePair::cut() {

@@ -49,11 +49,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void reset() override;
   bool cut() override;
   void destroy() override;
-  const Address& local_address() const override { return local_address_; }
-  std::uint64_t local_port() const override { return local_port_; }
-  const Address& remote_address() const override { return remote_address_; }
-  std::uint64_t remote_port() const override { return remote_port_; }
-  const ServicePointName& reached() const override { return reached_; }
+  const ConnectionNames& names() const override { return names_; }
   const char* wire() const override { return "verbs"; }
   RecvInfo recv_info() const override;
   std::uint32_t largest_posted_recv_segments() const override { return own_ ? own_->largest_segment_count() : 0; }
@@ -216,11 +212,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::uint32_t cq_room_ = 0;
   CmIdPtr id_;
   KernelCalls::Ref dial_;  // a call that id_ is in; null: none. id_ goes by release_id() only
-  Address local_address_{};
-  Address remote_address_{};
-  std::uint64_t local_port_ = 0;
-  std::uint64_t remote_port_ = 0;
-  ServicePointName reached_;
+  ConnectionNames names_;
   Ending ending_;
   std::vector<std::byte> rejection_;     // the private data that came with it, until it is reported
   ConnQual service_ = 0;                 // the service point that is being asked

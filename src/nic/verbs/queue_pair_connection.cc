@@ -47,9 +47,9 @@ bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id) {
 Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   const Address* const source = source_for(adapter_.addresses(), parameters.remote);
   if (!source) return Status::unreachable;
-  local_address_ = *source;
-  remote_address_ = parameters.remote;
-  remote_port_ = parameters.qual;
+  names_.local = *source;
+  names_.remote = parameters.remote;
+  names_.remote_port = parameters.qual;
   service_ = parameters.qual;
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
   private_data_sent_ = 0;
@@ -75,7 +75,7 @@ Status VerbsQueuePair::look_for_service() {
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
-  return inquiry_->begin(local_address_, remote_address_);
+  return inquiry_->begin(names_.local, names_.remote);
 }
 
 void VerbsQueuePair::inquired(std::uint16_t port, ConnectFailure why) {
@@ -95,11 +95,11 @@ Status VerbsQueuePair::begin_attempt() {
     return Status::no_memory;
   }
   id_.reset(id);
-  sockaddr_storage from_address = socket_address(local_address_, 0);
+  sockaddr_storage from_address = socket_address(names_.local, 0);
   resolve_until_ = base::now_ns() + kResolve;
   if (bind_id(id, reinterpret_cast<sockaddr*>(&from_address)) == 0 &&
-      resolve_address(id, local_address_, remote_address_, port_)) {
-    local_port_ = ntohs(rdma_get_src_port(id));
+      resolve_address(id, names_.local, names_.remote, port_)) {
+    names_.local_port = ntohs(rdma_get_src_port(id));
     return Status::ok;
   }
   const Status why = errno == ENOMEM ? Status::no_memory : Status::unreachable;
@@ -245,7 +245,7 @@ void VerbsQueuePair::answered(const CmEvent& event) {
   const std::optional<CmParsed> ours = parse(event.private_data());
   reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
   // It may have been handed on from one service point to another.
-  reached_ = {ours && ours->head.number != 0 ? ours->head.number : service_, adapter_.info().name};
+  names_.reached = {ours && ours->head.number != 0 ? ours->head.number : service_, adapter_.info().name};
   established(ours ? ours->data : event.private_data().first(std::min(event.length, kPrivateDataMax)));
 }
 
@@ -272,10 +272,10 @@ void VerbsQueuePair::established(std::span<const std::byte> private_data) {
 
 void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> private_data) {
   rdma_cm_id* const id = offer.id.get();
-  local_address_ = offer.local;
-  local_port_ = offer.qual;
-  remote_address_ = offer.remote;
-  remote_port_ = offer.remote_port;
+  names_.local = offer.local;
+  names_.local_port = offer.qual;
+  names_.remote = offer.remote;
+  names_.remote_port = offer.remote_port;
   accepts_ = true;
   accept_is_done_ = false;
   reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
@@ -330,7 +330,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
       break;
     case RDMA_CM_EVENT_ESTABLISHED:
       if (connecting) {
-        reached_ = {service_, adapter_.info().name};
+        names_.reached = {service_, adapter_.info().name};
         reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
         established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
       } else if (state() == State::accepting && adapter_.device().is_iwarp()) {
@@ -349,7 +349,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
       if (connecting && event.status == -ETIMEDOUT && base::now_ns() < resolve_until_ &&
-          resolve_address(event.id, local_address_, remote_address_, port_)) {
+          resolve_address(event.id, names_.local, names_.remote, port_)) {
         break;
       }
       [[fallthrough]];

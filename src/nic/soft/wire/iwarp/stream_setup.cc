@@ -161,7 +161,7 @@ void TcpStream::dialled() {
 
 void TcpStream::ask() {
   phase_ = Phase::asking;
-  order_ = order_of(port_of(queue_pair_.local_address()), port_of(remote_));
+  order_ = order_of(port_of(queue_pair_.names().local), port_of(remote_));
   StartUp frame = request_of(own_, revision_);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::optional<WantedBytes> wanted;
@@ -313,7 +313,7 @@ void TcpStream::accept(base::UniqueFd socket) {
     queue_pair_.accept_failed();  // CR-ACC-5
     return;
   }
-  order_ = order_of(port_of(queue_pair_.local_address()), port_of(remote_));
+  order_ = order_of(port_of(queue_pair_.names().local), port_of(remote_));
   StartUp frame = answer_to(set_up_->frame, own_);
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::array<std::byte, kStartUpBytesMax> bytes;
@@ -371,7 +371,7 @@ void TcpStream::say(Signal signal, std::uint32_t value) {
 void TcpStream::say_hello() {
   if (active_) return say(Signal::hello, queue_pair_.takes() << kHelloTakesAt);
   if (peer_takes_ != 0) say(Signal::takes, queue_pair_.takes());
-  const ConnQual qual = queue_pair_.local_port();
+  const ConnQual qual = queue_pair_.names().local_port;
   if (is_port(qual)) {
     say(Signal::hello, static_cast<std::uint32_t>(qual));
   } else {
