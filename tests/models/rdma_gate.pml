@@ -76,7 +76,7 @@ active proctype engine() {
 #ifdef CLOSE_FIRST
   told = true;
 #endif
-  d_step { mem[LOCK(0)] == 0 -> connected0 = false };  // SoftQueuePair::stop_sending()
+  d_step { mem[LOCK(0)] == 0 -> connected0 = false };  // Connection::stop_sending()
   told = true
 }
 

@@ -210,12 +210,12 @@ bool SoftAdapter::quiesce(std::uint32_t key) {
 
 bool SoftAdapter::queue_pairs_let_go() {
   bool quiet = true;
-  memory_users_.for_each([&](SoftQueuePair& queue_pair) { quiet &= queue_pair.memory_changed(); });
+  memory_users_.for_each([&](SoftQueuePair& queue_pair) { quiet &= queue_pair.connection().memory_changed(); });
   return quiet;
 }
 
 void SoftAdapter::let_posts_end() {
-  memory_users_.for_each([](SoftQueuePair& queue_pair) { queue_pair.let_posts_end(); });
+  memory_users_.for_each([](SoftQueuePair& queue_pair) { queue_pair.connection().let_posts_end(); });
 }
 
 // Pairs with close_window(): either this is seen there, or the key is found gone by whoever checks it next.
@@ -309,7 +309,7 @@ Status SoftAdapter::open_stream(SoftQueuePair& queue_pair, const ConnectParamete
   }
   if (!local) return Status::unreachable;
   const std::uint64_t port = kFirstPort + next_port_++ % kPortCount;
-  queue_pair.set_local(info_.address, port);
+  queue_pair.connection().set_local(info_.address, port);
   stream = shm_->connect(queue_pair, parameters, info_.address, port);
   return Status::ok;
 }

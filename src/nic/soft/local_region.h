@@ -17,7 +17,7 @@ namespace anydat::nic::soft {
 // A region of ours that requests of a queue pair use one after the other, once it has been checked for the first of
 // them.
 //
-// With the send lock, but for is(). It is true until Adapter::quiesce() comes by (SoftQueuePair::let_posts_end()),
+// With the send lock, but for is(). It is true until Adapter::quiesce() comes by (Connection::let_posts_end()),
 // which closes it.
 class LocalRegion {
  public:

@@ -34,11 +34,12 @@ void RdmaInitiator::finished(std::uint64_t number, WorkStatus status) {
       entry->rdma.progress.failure = status;
     }
   }
-  if (status != WorkStatus::success) queue_pair_.break_connection(WorkStatus::flushed, CloseReason::request_failed);
+  if (status != WorkStatus::success)
+    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::request_failed);
   if (outcome.failure != WorkStatus::success) {
-    queue_pair_.break_connection(outcome.failure, CloseReason::request_failed);
+    queue_pair_.connection().break_off(outcome.failure, CloseReason::request_failed);
   }
-  if (outcome.drained) queue_pair_.drained();
+  if (outcome.drained) queue_pair_.connection().orderly_end().finish_if_drained();
 }
 
 inline SendRing::Entry* RdmaInitiator::oldest_read() {
@@ -53,9 +54,9 @@ bool RdmaInitiator::oldest_finished(bool (*wanted)(WorkKind), std::uint32_t coun
     outcome = sends_.retire();
   }
   if (outcome.failure != WorkStatus::success) {
-    queue_pair_.break_connection(outcome.failure, CloseReason::request_failed);
+    queue_pair_.connection().break_off(outcome.failure, CloseReason::request_failed);
   } else if (outcome.drained) {
-    queue_pair_.drained();
+    queue_pair_.connection().orderly_end().finish_if_drained();
   } else if (outcome.blocked) {
     sends_.pump();
   }
@@ -148,7 +149,7 @@ void RdmaInitiator::fail_oldest(bool (*wanted)(WorkKind), WorkStatus status) {
     entry->rdma.progress.failure = status;
     first = entry == &requests.at(requests.first());
   }
-  if (first) queue_pair_.break_connection(status, CloseReason::request_failed);
+  if (first) queue_pair_.connection().break_off(status, CloseReason::request_failed);
 }
 
 bool RdmaInitiator::read_placed(std::size_t count) {
@@ -181,7 +182,7 @@ bool RdmaInitiator::place_read(const std::byte* bytes, std::size_t count) {
     read_failed(WorkStatus::local_protection);
     return true;
   }
-  if (*used == 0) return queue_pair_.broken();
+  if (*used == 0) return is_over(queue_pair_.state());
   for (const iovec& piece : std::span(pieces).first(*used)) {
     std::memcpy(piece.iov_base, bytes, piece.iov_len);
     bytes += piece.iov_len;

@@ -49,7 +49,7 @@ Status ReceiveSide::set_limits(const QueuePairLimits& limits) {
 }
 
 ZoneId ReceiveSide::zone() const {
-  return shared_ ? shared_->zone() : queue_pair_.zone();
+  return shared_ ? shared_->zone() : queue_pair_.memory().zone();
 }
 
 // ---- the consumer's side
@@ -64,7 +64,7 @@ Status ReceiveSide::post(const RecvRequest& request) {
     return status;
   }
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
-  if (queue_pair_.state_now() == SoftQueuePair::State::closed) [[unlikely]]
+  if (queue_pair_.sends().state_now() == ConnectionState::closed) [[unlikely]]
     flush_posted();
   if (counts_each_post()) [[unlikely]]
     adapter_.engine().schedule(watermark_task_);  // EP-WM-16
@@ -73,7 +73,7 @@ Status ReceiveSide::post(const RecvRequest& request) {
 
 Status ReceiveSide::post_row(const RecvRow& row, std::size_t& posted) {
   posted = own_pool_->post_row(row);
-  if (posted > 0 && queue_pair_.state_now() == SoftQueuePair::State::closed) [[unlikely]]
+  if (posted > 0 && queue_pair_.sends().state_now() == ConnectionState::closed) [[unlikely]]
     flush_posted();
   if (posted > 0 && counts_each_post()) [[unlikely]]
     adapter_.engine().schedule(watermark_task_);
@@ -98,8 +98,8 @@ void ReceiveSide::test_watermarks() {
     events_.on_soft_watermark();
   }
   const std::int32_t hard = hard_watermark_.load(std::memory_order_relaxed);
-  if (hard != kUnlimited && allocated > hard && queue_pair_.stands()) {
-    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+  if (hard != kUnlimited && allocated > hard && stands(queue_pair_.state())) {
+    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::local_error);
   }
 }
 
@@ -120,7 +120,7 @@ void ReceiveSide::complete(const PostedReceive& receive, WorkStatus status, std:
 
 void ReceiveSide::completion_lost(const Completion& completion) {
   if (completion.reaped) completion.reaped->queue.reaped();
-  if (completion.status == WorkStatus::success) queue_pair_.completion_overflowed();
+  if (completion.status == WorkStatus::success) queue_pair_.connection().completion_overflowed();
 }
 
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
@@ -166,7 +166,7 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
   if (!receive) {
     batch_.flush();
     Incoming* message = begin(length, solicited);
-    if (!message) return queue_pair_.broken();
+    if (!message) return is_over(queue_pair_.state());
     if (place(*message, bytes, length)) finish(*message);
     return true;
   }
@@ -177,7 +177,7 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
     batch_.flush();
     complete(failed, status, 0, solicited);
     failed_status_ = status;
-    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::local_error);
     return true;
   }
   scatter(segments, 0, bytes, length);
@@ -209,7 +209,7 @@ std::size_t ReceiveSide::aim_next(std::size_t count, std::span<iovec> pieces) {
 bool ReceiveSide::deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited) {
   batch_.flush();
   Incoming* message = begin(0, solicited);
-  if (!message) return queue_pair_.broken();
+  if (!message) return is_over(queue_pair_.state());
   message->kind = WorkKind::recv_immediate;
   message->value = value;
   message->length = length;
@@ -261,10 +261,10 @@ Incoming* ReceiveSide::begin_at(std::uint64_t number, std::uint64_t length, bool
   message->arrived.clear();
   Incoming* result = message.get();
   incoming_.insert(place_of(number), std::move(message));
-  queue_pair_.enter_memory_users();
+  queue_pair_.memory().enter();
   note_arriving();
   if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
-  if (queue_pair_.broken()) return nullptr;
+  if (is_over(queue_pair_.state())) return nullptr;
   if (const WorkStatus status = check_buffer(result->buffer, result->buffer.all(), length);
       status != WorkStatus::success) {
     fail(*result, status);
@@ -278,7 +278,7 @@ Incoming* ReceiveSide::begin_at(std::uint64_t number, std::uint64_t length, bool
 void ReceiveSide::fail(Incoming& message, WorkStatus status) {
   failed_message_ = &message;
   failed_status_ = status;
-  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+  queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::local_error);
 }
 
 // Null: all of them.
@@ -318,8 +318,8 @@ bool ReceiveSide::finish(Incoming& message) {
   std::unique_ptr<Incoming> done = take_front();
   complete(done->buffer, WorkStatus::success, done->length, done->solicited, done->kind, done->value);
   spare_incoming_.push_back(std::move(done));
-  queue_pair_.message_finished();
-  return !queue_pair_.broken();
+  queue_pair_.connection().orderly_end().message_finished();
+  return !is_over(queue_pair_.state());
 }
 
 QueuePair::RecvInfo ReceiveSide::info() const {
@@ -377,7 +377,7 @@ void ReceiveSide::stop_waiting() {
 
 void ReceiveSide::buffers_available() {
   stop_waiting();
-  queue_pair_.resume_receiving();
+  queue_pair_.connection().resume_receiving();
 }
 
 void ReceiveSide::not_ready_timed_out() {
@@ -395,7 +395,7 @@ void ReceiveSide::not_ready_timed_out() {
     }
     base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
               limit / 1'000'000);
-    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::receiver_not_ready);
+    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::receiver_not_ready);
     return;
   }
   base::log(base::LogLevel::warn,

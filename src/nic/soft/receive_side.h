@@ -29,8 +29,7 @@ class SoftQueuePair;
 // The receiving side of a software queue pair: where its messages find their buffers, its own receives or the shared
 // ones; the messages that are arriving; their completions; and the endpoint's watermarks, which count both.
 //
-// A call that ends the connection says so in what it returns, and what else may have ended it is told by
-// SoftQueuePair::broken().
+// A call that ends the connection says so in what it returns, and what else may have ended it is told by the state.
 //
 // Thread safety: posts and counts from any thread; everything else with the engine held. Lives and dies with its queue
 // pair.

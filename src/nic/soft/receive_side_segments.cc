@@ -42,7 +42,7 @@ Placement ReceiveSide::place_segment(const ArrivingSegment& segment) {
   const std::uint64_t end = segment.offset + segment.bytes.size();
   if (end < segment.offset) return Placement::bad_offset;
   Incoming* message = find_or_begin(segment.number, segment.solicited);
-  if (!message) return queue_pair_.broken() ? Placement::broken : Placement::no_buffer;
+  if (!message) return is_over(queue_pair_.state()) ? Placement::broken : Placement::no_buffer;
   // Two ends, something behind the end, or an end before what is there already.
   if (message->end_known && (segment.last || end > message->length)) return Placement::bad_offset;
   if (segment.last && end < message->length) return Placement::bad_offset;

@@ -66,7 +66,7 @@ bool SendQueue::pump() {
         // Nobody hands over anything behind it meanwhile (RMR-BIND-3), and only this thread, which holds the engine,
         // takes entries out. The lock is not needed, and whoever uses the old key may need it.
         lock_.unlock();
-        const std::optional<bool> bound = queue_pair_.carry_out(entry);
+        const std::optional<bool> bound = queue_pair_.connection().windows().carry_out(entry);
         lock_.lock();
         if (bound == false && requests_.unsent() == requests_.first()) failure = WorkStatus::bind_failed;
         if (bound != true) break;
@@ -98,10 +98,10 @@ bool SendQueue::pump() {
     if (failure != WorkStatus::success) outcome.failure = failure;
   }
   if (outcome.failure != WorkStatus::success) {
-    queue_pair_.break_connection(outcome.failure, CloseReason::request_failed);
+    queue_pair_.connection().break_off(outcome.failure, CloseReason::request_failed);
     return true;
   }
-  if (outcome.drained) queue_pair_.drained();
+  if (outcome.drained) queue_pair_.connection().orderly_end().finish_if_drained();
   return moved;
 }
 
@@ -115,12 +115,12 @@ bool SendQueue::fail_blocked(std::uint64_t address, bool to_write, WorkStatus st
     entry.rdma.progress.failure = status;
     first = requests_.unsent() == requests_.first();
   }
-  if (first) queue_pair_.break_connection(status, CloseReason::request_failed);
+  if (first) queue_pair_.connection().break_off(status, CloseReason::request_failed);
   return true;
 }
 
 void SendQueue::retire_finished() {
-  if (!requests_.retire_finished()) queue_pair_.completion_overflowed();
+  if (!requests_.retire_finished()) queue_pair_.connection().completion_overflowed();
 }
 
 SendQueue::Outcome SendQueue::retire() {
@@ -133,14 +133,14 @@ SendQueue::Outcome SendQueue::retire() {
 bool SendQueue::usable_still(const SendRequest& message) const {
   const std::uint32_t right = is_read(message.kind) ? access::kLocalWrite : access::kLocalRead;
   return std::all_of(message.segments.begin(), message.segments.end(), [&](const Segment& segment) {
-    return segment.length == 0 ||
-           regions_.covers(segment.key, segment.address, segment.length, queue_pair_.user(), right) == RegionCheck::ok;
+    return segment.length == 0 || regions_.covers(segment.key, segment.address, segment.length,
+                                                  queue_pair_.memory().user(), right) == RegionCheck::ok;
   });
 }
 
 void SendQueue::enter_to_send() {
   noted_sending_ = true;
-  queue_pair_.enter_memory_users();
+  queue_pair_.memory().enter();
 }
 
 void SendQueue::let_posts_end(bool receives) {
@@ -170,7 +170,7 @@ bool SendQueue::begun_bind_is_over() {
     entry = &requests_.at(requests_.unsent());
   }
   if (entry->kind != WorkKind::bind || !entry->bind.begun) return true;
-  const std::optional<bool> bound = queue_pair_.carry_out(*entry);
+  const std::optional<bool> bound = queue_pair_.connection().windows().carry_out(*entry);
   if (bound != true) return bound == false;
   base::Guard guard(lock_);
   entry->finished = true;
@@ -182,7 +182,7 @@ bool SendQueue::begun_bind_is_over() {
 void SendQueue::flush(WorkStatus first_status) {
   base::Guard guard(lock_);
   state_.store(State::closed);
-  if (!requests_.flush(first_status)) queue_pair_.completion_overflowed();
+  if (!requests_.flush(first_status)) queue_pair_.connection().completion_overflowed();
 }
 
 void SendQueue::reset() {

@@ -22,8 +22,7 @@ class SoftQueuePair;
 // The send queue of a software queue pair: requests from the post to the stream, and to their completions. What becomes
 // of those that the stream holds is told to RdmaInitiator.
 //
-// A request that ends the connection has SoftQueuePair::break_connection() called, with the engine and without the
-// lock.
+// A request that ends the connection has Connection::break_off() called, with the engine and without the lock.
 //
 // Thread safety: posts from any thread; the calls of a stream that has been called with the lock need no more; all
 // others with the engine held, which comes before the lock. Under the lock only a stream's own lock and completion
@@ -120,7 +119,7 @@ class SendQueue {
   // ---- for the stream, which has been called with the lock
   SendLanes& lanes() { return lanes_; }
   // Its memory may have been freed since the post (LMR-FREE-4). Whoever removes a region from now on waits for the lock
-  // (SoftQueuePair::memory_changed()).
+  // (Connection::memory_changed()).
   bool usable(const SendRequest& message) const {
     return message.regions_seen == regions_.removals() || usable_still(message);
   }

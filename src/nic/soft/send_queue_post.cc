@@ -26,7 +26,7 @@ SendOutcome SendQueue::hand_over(std::uint64_t number, const SendRequest& messag
 
 // EVM-54
 void SendQueue::overflowed() {
-  queue_pair_.completion_overflowed();
+  queue_pair_.connection().completion_overflowed();
   adapter_.engine().run_tasks_if_free();
 }
 

@@ -68,7 +68,7 @@ class Stream {
   // into what is no region any more; only a connection that is over can be in that state.
   virtual bool memory_changed() = 0;
   // The connection is over. True when neither the stream nor the peer uses the memory of requests and receives any
-  // longer; if false, SoftQueuePair::let_go_finished() will come.
+  // longer; if false, Connection::let_go_finished() will come.
   virtual bool let_go() = 0;
   // Drops what is parked and stops delivering, but keeps the connection's name until it is destroyed.
   virtual void close(CloseReason reason) = 0;

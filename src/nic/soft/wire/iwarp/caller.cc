@@ -218,7 +218,7 @@ void TcpRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   auto stream = std::make_unique<TcpStream>(fabric_, soft);
   TcpStream& its = *stream;
   its.prepare_to_accept(asked_, remote_, private_data);
-  soft.begin_accept(std::move(stream), local_, qual_, remote_, port_of(remote_));
+  soft.connection().establishment().accept(std::move(stream), {local_, remote_, qual_, port_of(remote_), {}});
   leave();
   its.accept(std::move(socket_));
 }

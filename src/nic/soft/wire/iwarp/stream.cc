@@ -142,7 +142,7 @@ bool TcpStream::turn(bool told) {
   if (memory_is_gone) {
     fabric_.adapter().batch().flush();
     base::log(base::LogLevel::warn, "a connection over TCP is cut: memory that was to be sent is not mapped any more");
-    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::request_failed);
+    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::request_failed);
     return true;
   }
   if (broken) {
@@ -184,10 +184,10 @@ void TcpStream::out_of_memory() {
       return;
     case Phase::accepting:
       close(CloseReason::local_error);
-      queue_pair_.accept_failed();
+      queue_pair_.connection().establishment().accept_failed();
       return;
     default:
-      queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+      queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::local_error);
   }
 }
 
@@ -262,15 +262,15 @@ void TcpStream::refuse_in_words(TerminateCode code, CloseReason reason) {
   base::log(base::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
   if (phase_ == Phase::accepting) {
     close(reason);
-    queue_pair_.accept_failed();
+    queue_pair_.connection().establishment().accept_failed();
     return;
   }
   if (phase_ == Phase::greeting) {
     close(reason);
-    queue_pair_.connect_failed(ConnectFailure::refused);
+    queue_pair_.connection().establishment().failed(ConnectFailure::refused);
     return;
   }
-  queue_pair_.break_connection(WorkStatus::flushed, reason);
+  queue_pair_.connection().break_off(WorkStatus::flushed, reason);
 }
 
 // The peer has ended the stream and says why.
@@ -278,7 +278,7 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   closed_ = true;
   Terminate message;
   if (!parse_terminate(payload, message)) {
-    queue_pair_.peer_lost(WorkStatus::bad_response);
+    queue_pair_.connection().peer_lost(WorkStatus::bad_response);
     return;
   }
   base::log(base::LogLevel::warn, "the peer has ended a connection over TCP: {}", describe(message.code));
@@ -288,29 +288,28 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   if (!message.segment_header.empty() && !parse_segment_header(message.segment_header, offender)) {
     bool found = false;
     if (offender.opcode == Opcode::write) {
-      const bool known =
-          initiator_.write_refused(offender.stag, offender.tagged_offset, SoftQueuePair::status_of(reason));
+      const bool known = initiator_.write_refused(offender.stag, offender.tagged_offset, Connection::status_of(reason));
       found = known || writes_complete_early();
     } else if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
       // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
       if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
       if (const std::optional<NamedRead> read = find_asked(offender.sequence)) {
-        found = read->ours || initiator_.read_refused(read->before, SoftQueuePair::status_of(reason));
+        found = read->ours || initiator_.read_refused(read->before, Connection::status_of(reason));
       }
     } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
       const auto sent = [&] {
         base::Guard guard(tx_lock_);
         return send_sequence_ - offender.sequence;
       };
-      initiator_.message_refused(sent, SoftQueuePair::status_of(reason));
+      initiator_.message_refused(sent, Connection::status_of(reason));
       found = true;  // it may have completed, and then what comes behind is not to blame
     }
     if (found) reason = CloseReason::request_failed;
   }
   if (message.code.layer == kMpaLayer) {
-    queue_pair_.peer_lost(WorkStatus::transport);
+    queue_pair_.connection().peer_lost(WorkStatus::transport);
   } else {
-    queue_pair_.peer_closed(reason);
+    queue_pair_.connection().peer_closed(reason);
   }
 }
 
@@ -350,17 +349,17 @@ void TcpStream::end_of_stream() {
   if (said_goodbye_) return;  // and its connection ends when what it sent has been delivered
   if (phase_ == Phase::accepting) {
     closed_ = true;
-    queue_pair_.accept_failed();
+    queue_pair_.connection().establishment().accept_failed();
     return;
   }
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = step_ != Step::front || front_have_ != 0;
   const bool in_message = current_ || (!parked_.empty() && !parked_.newest().whole);
   if (peer_kind() != Peer::ours && !in_frame && !in_message && !discards_) {
-    queue_pair_.peer_closed(CloseReason::graceful);
+    queue_pair_.connection().peer_closed(CloseReason::graceful);
   } else {
     closed_ = true;
-    queue_pair_.peer_lost(WorkStatus::transport);
+    queue_pair_.connection().peer_lost(WorkStatus::transport);
   }
 }
 
@@ -383,7 +382,7 @@ void TcpStream::lost(int error) {
   }
   if (said_goodbye_) return;
   closed_ = true;  // also of a connection that is still being set up
-  queue_pair_.peer_lost(WorkStatus::transport);
+  queue_pair_.connection().peer_lost(WorkStatus::transport);
 }
 
 Transmitter TcpStream::take_line() {

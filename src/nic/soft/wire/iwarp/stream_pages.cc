@@ -113,7 +113,7 @@ void TcpStream::targets_brought(bool there) {
   } else {
     // It is that of the receive for the next message, which is flushed with the others.
     prepare_last_words_on_message(rdmap_error::kStreamCatastrophic);
-    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::local_error);
+    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::local_error);
   }
 }
 
@@ -143,7 +143,7 @@ void TcpStream::end_discarded() {
     if (graceful) {
       // It left in order, but not all of what it sent has been delivered.
       closed_ = true;
-      queue_pair_.peer_lost(WorkStatus::transport);
+      queue_pair_.connection().peer_lost(WorkStatus::transport);
     } else {
       signalled(segment_.tagged_offset);
     }

@@ -155,7 +155,7 @@ void TcpStream::begin_send() {
   // All segments of a message name the same (RFC 5040, section 4.4).
   const bool begins = message_bytes_ == 0 && !current_ && (parked_.empty() || parked_.newest().whole);
   if (begins
-          ? invalidates(segment_.opcode) && !queue_pair_.may_invalidate(segment_.stag)
+          ? invalidates(segment_.opcode) && !queue_pair_.connection().windows().may_invalidate(segment_.stag)
           : segment_.stag != arriving_invalidates() || invalidates(segment_.opcode) != (arriving_invalidates() != 0)) {
     refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
     return;
@@ -190,8 +190,8 @@ std::uint32_t TcpStream::arriving_invalidates() {
 }
 
 bool TcpStream::may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where) {
-  const RegionCheck check =
-      fabric_.adapter().regions().resolve(segment_.stag, at, length, queue_pair_.user(), access::kRemoteWrite, where);
+  const RegionCheck check = fabric_.adapter().regions().resolve(segment_.stag, at, length, queue_pair_.memory().user(),
+                                                                access::kRemoteWrite, where);
   if (check != RegionCheck::ok) refuse(refusal_of(check, false), CloseReason::remote_access);
   return check == RegionCheck::ok;
 }
@@ -362,7 +362,9 @@ void TcpStream::message_ended() {
 // False: the connection has ended. Nothing that a window shows to the peer alone can be in use: this side does all that
 // the peer asks for, and nothing of it is under way now.
 bool TcpStream::finish_message(Incoming& message) {
-  if (queue_pair_.make_ready(message) == SoftQueuePair::Readiness::yes) return receives_.finish(message);
+  if (queue_pair_.connection().windows().make_ready(message) == WindowOperations::Readiness::yes) {
+    return receives_.finish(message);
+  }
   refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
   return false;
 }

@@ -47,7 +47,7 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
       const SendOutcome outcome = send_message(number, message, progress);
       if (outcome == SendOutcome::done && message.kind == WorkKind::send &&
           message.length <= line_max(kUntaggedHeaderBytes)) {
-        sends_.lanes().open_send(message, queue_pair_.zone());
+        sends_.lanes().open_send(message, queue_pair_.memory().zone());
       }
       return outcome;
     }
@@ -422,11 +422,12 @@ RegionCheck TcpStream::source_of(const Served& served, std::uint64_t& where) {
   const RegionTable& regions = fabric_.adapter().regions();
   if (!served.atomic) {
     const ReadRequest& read = served.request;
-    return regions.resolve(read.source_stag, read.source_offset, read.bytes, queue_pair_.user(), access::kRemoteRead,
-                           where);
+    return regions.resolve(read.source_stag, read.source_offset, read.bytes, queue_pair_.memory().user(),
+                           access::kRemoteRead, where);
   }
   const AtomicRequest& atomic = *served.atomic;
-  return regions.resolve(atomic.stag, atomic.offset, kAtomicBytes, queue_pair_.user(), access::kRemoteAtomic, where);
+  return regions.resolve(atomic.stag, atomic.offset, kAtomicBytes, queue_pair_.memory().user(), access::kRemoteAtomic,
+                         where);
 }
 
 // Once, however often its answer finds no room. False: not yet, or the connection has just ended.
@@ -475,7 +476,7 @@ void TcpStream::refuse_read(const Served& read, RegionCheck check) {
   const bool wraps = read.request.source_offset + read.request.bytes < read.request.source_offset;
   const TerminateCode code = wraps ? rdmap_error::kOffsetWraps : refusal_of(check, true);
   last_words_bytes_ = write_terminate(terminate_for(code, segment, segment.size()), last_words_);
-  queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+  queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::remote_access);
 }
 
 TerminateCode TcpStream::refusal_of(RegionCheck check, bool reads) {

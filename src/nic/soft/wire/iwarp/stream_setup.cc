@@ -85,7 +85,7 @@ Status TcpStream::look_for(ConnQual qual) {
   const auto [status, inquiry, local] = fabric_.inquire(*this, remote_, qual);
   if (status != Status::ok) return status;
   inquiry_ = inquiry;
-  if (local.generic.sa_family != AF_UNSPEC) queue_pair_.set_local(local, port_of(local_end(socket.get())));
+  if (local.generic.sa_family != AF_UNSPEC) queue_pair_.connection().set_local(local, port_of(local_end(socket.get())));
   reserved_ = std::move(socket);
   return Status::ok;
 }
@@ -120,7 +120,7 @@ Status TcpStream::dial(const Address& remote, std::uint64_t port) {
     return Status::ok;
   }
   if (const Address local = local_end(socket.get()); local.generic.sa_family != AF_UNSPEC) {
-    queue_pair_.set_local(local, port_of(local));
+    queue_pair_.connection().set_local(local, port_of(local));
   }
   socket_ = std::move(socket);
   if (!fabric_.watch(*this, socket_.get())) {
@@ -141,7 +141,7 @@ bool TcpStream::dial_again(std::uint64_t port) {
 void TcpStream::fail(ConnectFailure why, std::span<const std::byte> private_data) {
   closed_ = true;
   hang_up();
-  queue_pair_.connect_failed(why, private_data);
+  queue_pair_.connection().establishment().failed(why, private_data);
 }
 
 void TcpStream::dialled() {
@@ -155,7 +155,7 @@ void TcpStream::dialled() {
   Address local{};
   Address remote{};
   if (!ends_of(socket_.get(), local, remote)) return;  // not yet
-  queue_pair_.set_local(local, port_of(local));
+  queue_pair_.connection().set_local(local, port_of(local));
   ask();
 }
 
@@ -289,7 +289,7 @@ void TcpStream::established() {
   // The private data lies in the set-up, which goes.
   const std::unique_ptr<SetUp> kept = std::move(set_up_);
   const std::span<const std::byte> data = kept->frame.private_data;
-  queue_pair_.established(data.first(std::min(data.size(), kPrivateDataMax)));
+  queue_pair_.connection().establishment().done(data.first(std::min(data.size(), kPrivateDataMax)));
 }
 
 void TcpStream::prepare_to_accept(const StartUp& asked, const Address& remote,
@@ -310,7 +310,7 @@ void TcpStream::accept(base::UniqueFd socket) {
     if (socket_) send_rejection(socket_.get(), set_up_->frame, write_refusal({Refusal::Why::nobody_listens, 0}));
     socket_.reset();
     closed_ = true;
-    queue_pair_.accept_failed();  // CR-ACC-5
+    queue_pair_.connection().establishment().accept_failed();  // CR-ACC-5
     return;
   }
   order_ = order_of(port_of(queue_pair_.names().local), port_of(remote_));
@@ -333,13 +333,13 @@ void TcpStream::accept(base::UniqueFd socket) {
   }
   set_up_.reset();
   if (peer_begins) {
-    queue_pair_.expect_established_by(base::now_ns() + kFirstFramePatience);
+    queue_pair_.connection().establishment().expect_by(base::now_ns() + kFirstFramePatience);
     return;
   }
   // RFC 5044, section 7.1.2: established, but nothing may be sent before the peer's first frame.
   phase_ = Phase::open;
   expect_of_any_peer();
-  queue_pair_.established({});
+  queue_pair_.connection().establishment().done({});
 }
 
 // The peer has our answer.
@@ -352,7 +352,7 @@ void TcpStream::first_frame() {
   }
   if (phase_ == Phase::accepting) {
     phase_ = Phase::open;
-    queue_pair_.established({});
+    queue_pair_.connection().establishment().done({});
   }
   fabric_.come_back(turn_);
 }
@@ -408,7 +408,7 @@ void TcpStream::note_peer(Peer peer) {
 
 // The active side has heard it.
 void TcpStream::greeted(ConnQual qual) {
-  queue_pair_.set_reached({qual != 0 ? qual : service_, {}});
+  queue_pair_.connection().set_reached({qual != 0 ? qual : service_, {}});
   if (phase_ == Phase::greeting) established();
 }
 
@@ -428,7 +428,7 @@ void TcpStream::signalled(std::uint64_t offset) {
         closed_ = true;
         drop_parked();
       }
-      queue_pair_.peer_closed(graceful ? CloseReason::graceful : CloseReason::abrupt);
+      queue_pair_.connection().peer_closed(graceful ? CloseReason::graceful : CloseReason::abrupt);
       return;
     }
   }

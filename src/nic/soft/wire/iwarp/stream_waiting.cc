@@ -134,11 +134,11 @@ void TcpStream::resume_receiving() {
   if (closed_) return;
   if (owes_word_) confirm();
   if (!holds_messages()) {
-    queue_pair_.delivered_everything();
+    queue_pair_.connection().orderly_end().delivered_everything();
   } else if (!stuck_) {
     be_patient();
   }
-  if (!closed_) queue_pair_.message_finished();  // not only by ReceiveSide::finish()
+  if (!closed_) queue_pair_.connection().orderly_end().message_finished();  // not only by ReceiveSide::finish()
   if (!closed_ && !reads_no_more()) read_on();
 }
 
@@ -148,7 +148,7 @@ bool TcpStream::deliver_invalidating(const Parked::Message& message) {
   if (!incoming) return closed_;
   incoming->invalidate(message.invalidates);
   if (!receives_.place(*incoming, message.bytes.data(), message.bytes.size())) return true;
-  if (queue_pair_.make_ready(*incoming) == SoftQueuePair::Readiness::yes) {
+  if (queue_pair_.connection().windows().make_ready(*incoming) == WindowOperations::Readiness::yes) {
     receives_.finish(*incoming);
   } else {
     refuse_parked(rdmap_error::kCannotInvalidate, CloseReason::remote_access);

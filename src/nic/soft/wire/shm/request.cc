@@ -67,9 +67,10 @@ void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   body.rdma = stream->terms();
   body.private_data_bytes = static_cast<std::uint32_t>(private_data.size());
   std::copy(private_data.begin(), private_data.end(), body.private_data);
-  soft.begin_accept(std::move(stream), body_.local, body_.qual, body_.remote, body_.remote_port);
+  soft.connection().establishment().accept(std::move(stream),
+                                           {body_.local, body_.remote, body_.qual, body_.remote_port, {}});
   if (gone_ || link_->dead()) {
-    soft.accept_failed();  // CR-ACC-5
+    soft.connection().establishment().accept_failed();  // CR-ACC-5
     return;
   }
   link_->remove(*this);

@@ -133,11 +133,11 @@ void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
 }
 
 RdmaTerms ShmStream::terms() const {
-  return {queue_pair_.zone(), queue_pair_.scope(), queue_pair_.reads_in(), queue_pair_.takes()};
+  return {queue_pair_.memory().zone(), queue_pair_.scope(), queue_pair_.reads_in(), queue_pair_.takes()};
 }
 
 bool ShmStream::awaits_ready_from(std::uint32_t remote) const {
-  return remote_ == remote && queue_pair_.state() == SoftQueuePair::State::accepting;
+  return remote_ == remote && queue_pair_.state() == ConnectionState::accepting;
 }
 
 bool ShmStream::arrived(const CellView& view) {
@@ -146,7 +146,7 @@ bool ShmStream::arrived(const CellView& view) {
     hold(view);
     return true;
   }
-  const SoftQueuePair::State state = queue_pair_.state();
+  const ConnectionState state = queue_pair_.state();
   const bool connected = this->connected();
   if (!connected) [[unlikely]]
     return arrived_in(state, connected, view);
@@ -155,7 +155,7 @@ bool ShmStream::arrived(const CellView& view) {
   return sane;
 }
 
-bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const CellView& view) {
+bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView& view) {
   switch (view.kind) {
     case CellKind::send:
     case CellKind::send_invalidate:
@@ -196,24 +196,25 @@ bool ShmStream::arrived_in(SoftQueuePair::State state, bool connected, const Cel
       return true;
     }
     case CellKind::ready:
-      if (state != SoftQueuePair::State::accepting) return false;
-      queue_pair_.established({});
+      if (state != ConnectionState::accepting) return false;
+      queue_pair_.connection().establishment().done({});
       return true;
     case CellKind::reject: {
-      if (state != SoftQueuePair::State::connecting) return false;
+      if (state != ConnectionState::connecting) return false;
       if (view.length > std::min<std::size_t>(view.body_room, kPrivateDataMax)) return false;
       std::array<std::byte, kPrivateDataMax> data;
       std::copy_n(view.body, view.length, data.begin());
       closed_ = true;
       if (view.aux == static_cast<std::uint32_t>(RejectReason::by_consumer)) {
-        queue_pair_.connect_failed(ConnectFailure::rejected_by_peer, std::span(data).first(view.length));
+        queue_pair_.connection().establishment().failed(ConnectFailure::rejected_by_peer,
+                                                        std::span(data).first(view.length));
       } else {
-        queue_pair_.connect_failed(ConnectFailure::refused);
+        queue_pair_.connection().establishment().failed(ConnectFailure::refused);
       }
       return true;
     }
     case CellKind::redirect:
-      return state == SoftQueuePair::State::connecting && redirect_arrived(view);
+      return state == ConnectionState::connecting && redirect_arrived(view);
     case CellKind::close:
       if (view.aux > static_cast<std::uint32_t>(CloseReason::request_failed)) return false;
       return close_arrived(view);
@@ -227,7 +228,7 @@ bool ShmStream::accept_arrived(const CellView& view) {
   if (view.body_room < sizeof body) return false;
   std::memcpy(&body, view.body, sizeof body);
   if (body.private_data_bytes > sizeof body.private_data || body.at.scope[kScopeBytes - 1] != '\0') return false;
-  if (closed_ || queue_pair_.state() != SoftQueuePair::State::connecting) {
+  if (closed_ || queue_pair_.state() != ConnectionState::connecting) {
     // EP-CONN-9: too late. The other side learns that its accept failed.
     link_->send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
     return true;
@@ -236,8 +237,8 @@ bool ShmStream::accept_arrived(const CellView& view) {
   request_.reset();
   link_->send_control(CellKind::ready, remote_, 0);
   rdma_waits_ = link_->controls_wait();
-  queue_pair_.set_reached({body.at.qual, body.at.scope});
-  queue_pair_.established({body.private_data, body.private_data_bytes});
+  queue_pair_.connection().set_reached({body.at.qual, body.at.scope});
+  queue_pair_.connection().establishment().done({body.private_data, body.private_data_bytes});
   return true;
 }
 
@@ -267,7 +268,7 @@ bool ShmStream::redirect_arrived(const CellView& view) {
   link_.reset();
   if (!asks) {
     closed_ = true;
-    queue_pair_.connect_failed(ConnectFailure::refused);
+    queue_pair_.connection().establishment().failed(ConnectFailure::refused);
   }
   return true;
 }
@@ -276,7 +277,7 @@ bool ShmStream::redirect_arrived(const CellView& view) {
 void ShmStream::nobody_listens() {
   closed_ = true;
   const ConnectBody asked = *request_;
-  queue_pair_.try_another_wire(
+  queue_pair_.connection().establishment().try_another_wire(
       {asked.local, asked.qual, base::kForever, {asked.private_data, asked.private_data_bytes}, asked.qos, {}});
 }
 
@@ -285,7 +286,7 @@ void ShmStream::nobody_listens() {
 void ShmStream::violated(const char* what) {
   fabric_.adapter().batch().flush();  // what came before is delivered
   link_->warn("a connection with a local peer is cut", what);
-  queue_pair_.break_connection(WorkStatus::bad_response, CloseReason::abrupt);
+  queue_pair_.connection().break_off(WorkStatus::bad_response, CloseReason::abrupt);
 }
 
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
@@ -344,20 +345,20 @@ void ShmStream::let_go_again() {
     return;
   }
   fabric_.engine().cancel_timer(let_go_timer_);
-  queue_pair_.let_go_finished();
+  queue_pair_.connection().let_go_finished();
 }
 
 void ShmStream::close(CloseReason reason) {
   if (closed_) return;
   closed_ = true;
-  if (queue_pair_.state() == SoftQueuePair::State::connecting) {
+  if (queue_pair_.state() == ConnectionState::connecting) {
     if (link_) {
       link_->send_control(CellKind::cancel, 0, name_);
     } else {
       fabric_.cancel_attempt(*this);
     }
   } else {
-    queue_pair_.stop_sending();  // the peer's memory is not used any more when the peer hears of the end
+    queue_pair_.connection().stop_sending();  // the peer's memory is not used any more when the peer hears of the end
     tell_puts_done();
     const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
     const CloseReason told = in_order ? reason : blame_message(reason);
@@ -389,12 +390,12 @@ CloseReason ShmStream::blame_message(CloseReason reason) {
 
 void ShmStream::refuse(const CloseBody& what, CloseReason reason) {
   refused_ = what;
-  queue_pair_.break_connection(WorkStatus::flushed, reason);
+  queue_pair_.connection().break_off(WorkStatus::flushed, reason);
 }
 
 void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
   if (closed_) return;
-  const WorkStatus status = SoftQueuePair::status_of(reason);
+  const WorkStatus status = Connection::status_of(reason);
   switch (refused.what) {
     case Refused::the_oldest:
       break;
@@ -419,7 +420,7 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
     held_.reset();  // it has given up the Write that it left undone, and with that what came behind
     sends_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
   }
-  queue_pair_.peer_closed(reason);
+  queue_pair_.connection().peer_closed(reason);
 }
 
 bool ShmStream::close_arrived(const CellView& view) {
@@ -435,16 +436,16 @@ bool ShmStream::close_arrived(const CellView& view) {
 }
 
 void ShmStream::link_lost(WorkStatus why) {
-  if (closed_ && queue_pair_.state() == SoftQueuePair::State::ending && (!large_.empty() || gate_)) {
+  if (closed_ && queue_pair_.state() == ConnectionState::ending && (!large_.empty() || gate_)) {
     let_go_again();
     return;
   }
   // A peer that closed in order may be gone before we have had buffers for all it sent: that is still to be delivered.
   const bool all_here = std::all_of(large_.begin(), large_.end(), [](const Large& it) { return it.done || it.held; });
-  if (queue_pair_.peer_closing() && holds_messages() && all_here) return;
+  if (queue_pair_.connection().orderly_end().peer_closing() && holds_messages() && all_here) return;
   closed_ = true;
   drop_undelivered();
-  queue_pair_.peer_lost(why);
+  queue_pair_.connection().peer_lost(why);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -71,10 +71,10 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool redirect_arrived(const CellView& view);
   bool piece_arrived(const CellView& view, const std::byte* bytes);
   void close_arrived(CloseReason reason, const CloseBody& refused = {});
-  void let_posts_end() { queue_pair_.let_posts_end(); }
+  void let_posts_end() { queue_pair_.connection().let_posts_end(); }
   ZoneId scope() const { return queue_pair_.scope(); }
   void link_lost(WorkStatus why);
-  void connect_failed(ConnectFailure why) { queue_pair_.connect_failed(why); }
+  void connect_failed(ConnectFailure why) { queue_pair_.connection().establishment().failed(why); }
   void nobody_listens();  // the stream may be gone when this returns
   bool take_turn();       // goes on with what waited for room or for its turn; true if bytes moved
 
@@ -146,7 +146,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool place_cells_held();
   bool fail_held(std::uint64_t address);
 
-  bool arrived_in(SoftQueuePair::State state, bool connected, const CellView& view);
+  bool arrived_in(ConnectionState state, bool connected, const CellView& view);
   // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
   template <typename Work>
   void or_break(Work&& work) {
@@ -285,8 +285,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool past_gate();
   void let_go_again();
   bool connected() const {
-    const SoftQueuePair::State state = queue_pair_.state();
-    return state == SoftQueuePair::State::connected || state == SoftQueuePair::State::draining;
+    const ConnectionState state = queue_pair_.state();
+    return state == ConnectionState::connected || state == ConnectionState::draining;
   }
   // Whether memory of this side can be touched, at a glance.
   bool seen_lately(const nic::Segment& memory, bool to_write, std::uint64_t moment,

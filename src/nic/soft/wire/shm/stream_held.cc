@@ -63,7 +63,7 @@ void ShmStream::hold(const CellView& view, std::span<const std::byte> piece) {
   or_break([&] {
     if (!held_) {
       held_ = std::make_unique<Held>();
-      queue_pair_.enter_memory_users();  // its region may go
+      queue_pair_.memory().enter();  // its region may go
     }
     HeldCell cell{view.kind, view.flags, view.cells, view.length, view.aux, view.body_room, {}};
     cell.bytes.reserve(view.body_room + piece.size());
@@ -83,7 +83,7 @@ void ShmStream::go_on_with_held() {
   fabric_.adapter().batch().flush();
   if (!moved || closed_) return;
   link_->come_back(*this);
-  queue_pair_.message_finished();  // perhaps one
+  queue_pair_.connection().orderly_end().message_finished();  // perhaps one
 }
 
 // True if any was placed.

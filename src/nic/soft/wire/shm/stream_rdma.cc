@@ -251,13 +251,13 @@ void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mappe
   sends_.lanes().open<kind>(message,
                             {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_uses[rdma_slot_],
                              rdma_use(message.remote.key, remote_), peer.order(), ours},
-                            queue_pair_.zone());
+                            queue_pair_.memory().zone());
 }
 
 // As in open_lane(), and not for Writes whose peer is the only one who can do them.
 void ShmStream::open_put_lane(const SendRequest& message, std::uint64_t shift) {
   const std::uint32_t key = message.remote.key;
-  if (put_lane_.key == key) sends_.lanes().open_put(message, queue_pair_.zone());
+  if (put_lane_.key == key) sends_.lanes().open_put(message, queue_pair_.memory().zone());
   put_lane_ = {key, kPutsBetweenLooks, shift};
 }
 

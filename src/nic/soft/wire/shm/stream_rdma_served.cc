@@ -45,7 +45,8 @@ bool ShmStream::serve_atomic(const AtomicBody& body) {
 
 bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right,
                       std::uint64_t& where, std::size_t reads_before_it) {
-  const RegionCheck check = fabric_.adapter().regions().resolve(key, at, length, queue_pair_.user(), right, where);
+  const RegionCheck check =
+      fabric_.adapter().regions().resolve(key, at, length, queue_pair_.memory().user(), right, where);
   if (check == RegionCheck::ok) return true;
   refuse(right == access::kRemoteWrite ? CloseBody{Refused::a_write, 0} : read_behind(reads_before_it),
          CloseReason::remote_access);

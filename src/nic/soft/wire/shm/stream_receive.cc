@@ -99,7 +99,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
 // of them calls deliver_parked().
 bool ShmStream::may_begin(std::uint64_t length, std::uint32_t invalidates) {
   const std::size_t busy = receives_.incoming_count();
-  const bool harmless = invalidates == 0 || queue_pair_.may_invalidate(invalidates);
+  const bool harmless = invalidates == 0 || queue_pair_.connection().windows().may_invalidate(invalidates);
   return busy == 0 || (busy < kAnnouncedMax && harmless && receives_.next_takes(length));
 }
 
@@ -128,8 +128,8 @@ bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequenc
 
 // A message that is to have a place among large_. Null: there is no buffer for it now, or the connection has ended.
 Incoming* ShmStream::begin(std::uint64_t length, bool solicited, std::uint32_t invalidates) {
-  if (invalidates != 0 && !queue_pair_.may_invalidate(invalidates)) {  // D2-SENDINV-4
-    queue_pair_.break_connection(WorkStatus::flushed, CloseReason::remote_access);
+  if (invalidates != 0 && !queue_pair_.connection().windows().may_invalidate(invalidates)) {  // D2-SENDINV-4
+    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::remote_access);
     return nullptr;
   }
   large_.reserve(kAnnouncedMax);
@@ -146,7 +146,7 @@ bool ShmStream::deliver_small(const std::byte* bytes, std::size_t length, bool s
     return receives_.deliver(bytes, length, solicited);
   fabric_.adapter().batch().flush();
   Incoming* message = begin(length, solicited, key);
-  if (!message) return queue_pair_.broken();
+  if (!message) return is_over(queue_pair_.state());
   Large small{message, 0, Large::Way::pieces, false, true, {}};
   if (!arrival_pages_.there(message->buffer.all(), {0, length}, length, true, OwnPages::CopiedBy::us_in_short)) {
     small.held.reset(new std::byte[length]);
@@ -373,14 +373,14 @@ bool ShmStream::pull_some() {
 bool ShmStream::complete_large() {
   while (!closed_ && !large_.empty() && large_.front().done) {
     Incoming* message = large_.front().message;
-    switch (queue_pair_.make_ready(*message)) {
-      case SoftQueuePair::Readiness::yes:
+    switch (queue_pair_.connection().windows().make_ready(*message)) {
+      case WindowOperations::Readiness::yes:
         break;
-      case SoftQueuePair::Readiness::not_yet:
+      case WindowOperations::Readiness::not_yet:
         return false;
-      case SoftQueuePair::Readiness::no:
+      case WindowOperations::Readiness::no:
         // Its sender has been told that it has arrived, so no other is to blame.
-        queue_pair_.break_connection(WorkStatus::flushed, CloseReason::request_failed);
+        queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::request_failed);
         return false;
     }
     large_.erase(large_.begin());
@@ -428,7 +428,7 @@ void ShmStream::deliver_parked() {
     parked_cells_ -= cells;
     delivered(cells);
   }
-  if (!closed_) queue_pair_.delivered_everything();
+  if (!closed_) queue_pair_.connection().orderly_end().delivered_everything();
 }
 
 void ShmStream::give_credit() {

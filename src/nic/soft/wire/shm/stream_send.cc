@@ -48,7 +48,7 @@ template <CellKind kind>
       });
   if (!sent) return SendOutcome::blocked;
   window_used_ += cells;
-  if (kind == CellKind::send) sends_.lanes().open_send(message, queue_pair_.zone());
+  if (kind == CellKind::send) sends_.lanes().open_send(message, queue_pair_.memory().zone());
   return SendOutcome::done;
 }
 

@@ -24,7 +24,7 @@ void Network::join(const End& left, const End& right) {
     base::Guard guard(place.end.adapter->engine());
     auto stream = std::make_unique<SimStream>(*this, index, *place.end.adapter, *place.end.queue_pair);
     place.stream = stream.get();
-    place.end.queue_pair->change_stream(std::move(stream));
+    place.end.queue_pair->connection().change_stream(std::move(stream));
   }
 }
 

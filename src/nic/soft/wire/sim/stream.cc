@@ -93,7 +93,7 @@ bool SimStream::place(const std::vector<std::byte>& segment) {
 
 void SimStream::place_write(const iwarp::SegmentHeader& header, std::span<const std::byte> payload) {
   if (payload.empty()) return;
-  if (adapter_.regions().check(header.stag, header.tagged_offset, payload.size(), queue_pair_.user(),
+  if (adapter_.regions().check(header.stag, header.tagged_offset, payload.size(), queue_pair_.memory().user(),
                                access::kRemoteWrite) != RegionCheck::ok) {
     refuse(iwarp::ddp_error::kInvalidStag, CloseReason::remote_access);
     return;
@@ -116,7 +116,7 @@ void SimStream::resume_receiving() {
   }
   if (closed_) return;
   if (held_.empty()) {
-    queue_pair_.delivered_everything();
+    queue_pair_.connection().orderly_end().delivered_everything();
   } else {
     receives_.wait_for_buffer();
   }
@@ -124,7 +124,7 @@ void SimStream::resume_receiving() {
 
 void SimStream::refuse(iwarp::TerminateCode code, CloseReason reason) {
   network_.places_[index_].refusal = code;
-  queue_pair_.break_connection(WorkStatus::flushed, reason);
+  queue_pair_.connection().break_off(WorkStatus::flushed, reason);
 }
 
 bool SimStream::let_go() {
@@ -142,13 +142,13 @@ void SimStream::close(CloseReason reason) {
 void SimStream::close_arrived(CloseReason reason) {
   if (closed_) return;
   closed_ = reason != CloseReason::graceful;
-  queue_pair_.peer_closed(reason);
+  queue_pair_.connection().peer_closed(reason);
 }
 
 void SimStream::lost() {
   if (closed_) return;
   closed_ = true;
-  queue_pair_.peer_lost(WorkStatus::transport);
+  queue_pair_.connection().peer_lost(WorkStatus::transport);
 }
 
 }  // namespace anydat::nic::soft::sim

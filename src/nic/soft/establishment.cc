@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/establishment.h"
+
+#include <new>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/queue_pair.h"
+
+namespace anydat::nic::soft {
+
+namespace {
+
+// Between two attempts (ConnectParameters::patience).
+constexpr base::Nanoseconds kConnectAgain = 2'000'000;
+
+}  // namespace
+
+Establishment::Establishment(SoftQueuePair& queue_pair, Connection& connection, SoftAdapter& adapter,
+                             QueuePairEvents& events)
+    : queue_pair_(queue_pair),
+      connection_(connection),
+      adapter_(adapter),
+      events_(events),
+      again_timer_([this] { connect_again(); }),
+      deadline_timer_([this] { timed_out(); }) {}
+
+// ---- active side
+
+Status Establishment::connect(const ConnectParameters& parameters) {
+  // What may find no memory comes before anything has begun.
+  if (!queue_pair_.sends().make_room()) return Status::no_memory;
+  attempt_.reset();
+  if (parameters.patience > 0) {
+    attempt_ = std::make_unique<Attempt>(Attempt{parameters,
+                                                 {parameters.private_data.begin(), parameters.private_data.end()},
+                                                 std::string(parameters.adapter),
+                                                 base::now_ns() + parameters.patience});
+    Attempt& attempt = *attempt_;
+    attempt.parameters.private_data = attempt.private_data;
+    attempt.parameters.adapter = attempt.adapter;
+  }
+  std::unique_ptr<Stream> stream;
+  const Status status = adapter_.open_stream(queue_pair_, parameters, stream);
+  if (status != Status::ok) return status;
+  connection_.set_remote(parameters.remote, parameters.qual);
+  connection_.begin(std::move(stream), ConnectionState::connecting);
+  if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
+  return Status::ok;
+}
+
+void Establishment::connect_again() {
+  std::unique_ptr<Stream> stream;
+  Status status = Status::no_memory;
+  try {
+    status = adapter_.open_stream(queue_pair_, attempt_->parameters, stream);
+  } catch (const std::bad_alloc&) {
+    // As without a descriptor.
+  }
+  if (status == Status::ok) {
+    connection_.change_stream(std::move(stream));
+  } else {
+    connection_.end({Connection::Ending::Report::connect_failed, ConnectFailure::refused});
+  }
+}
+
+// The deadline keeps running.
+void Establishment::try_another_wire(const ConnectParameters& parameters) {
+  std::unique_ptr<Stream> stream;
+  Status status = Status::no_memory;
+  try {
+    status = adapter_.open_tcp_stream(queue_pair_, parameters, stream);
+  } catch (const std::bad_alloc&) {
+    // As without a descriptor.
+  }
+  if (status != Status::ok) {
+    failed(ConnectFailure::refused);
+    return;
+  }
+  connection_.change_stream(std::move(stream));
+}
+
+// A rejection whose private data find no memory is one without.
+void Establishment::failed(ConnectFailure why, std::span<const std::byte> private_data) {
+  if (why == ConnectFailure::refused && attempt_ && base::now_ns() < attempt_->until) {
+    adapter_.engine().set_timer(again_timer_, base::now_ns() + kConnectAgain);
+    return;
+  }
+  try {
+    rejection_.assign(private_data.begin(), private_data.end());
+  } catch (const std::bad_alloc&) {
+    rejection_.clear();
+  }
+  connection_.end({Connection::Ending::Report::connect_failed, why});
+}
+
+// ---- passive side
+
+void Establishment::accept(std::unique_ptr<Stream> stream, ConnectionNames names) {
+  connection_.set_names(std::move(names));
+  connection_.begin(std::move(stream), ConnectionState::accepting);
+}
+
+void Establishment::expect_by(base::Nanoseconds deadline) {
+  adapter_.engine().set_timer(deadline_timer_, deadline);
+}
+
+void Establishment::accept_failed() {
+  connection_.end({Connection::Ending::Report::accept_failed});
+}
+
+// ---- either side
+
+void Establishment::done(std::span<const std::byte> private_data) {
+  adapter_.engine().cancel_timer(deadline_timer_);
+  queue_pair_.receives().connection_begins();
+  queue_pair_.sends().connection_begins();
+  events_.on_established(private_data);
+  queue_pair_.receives().test_watermarks();  // EP-WM-11
+}
+
+void Establishment::timed_out() {
+  const ConnectionState state = queue_pair_.state();
+  if (state != ConnectionState::connecting && state != ConnectionState::accepting) return;
+  connection_.stream()->close(CloseReason::abrupt);
+  if (queue_pair_.state() == ConnectionState::connecting) {
+    failed(ConnectFailure::timed_out);
+  } else {
+    accept_failed();
+  }
+}
+
+void Establishment::stop() {
+  adapter_.engine().cancel_timer(deadline_timer_);
+  adapter_.engine().cancel_timer(again_timer_);
+}
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nic/adapter.h"
+#include "nic/soft/stream.h"
+#include "nic/timer.h"
+
+namespace anydat::nic::soft {
+
+class Connection;
+class SoftAdapter;
+class SoftQueuePair;
+
+// How a connection comes about, at either side, or comes to nothing.
+//
+// With the engine held. Lives and dies with its queue pair.
+class Establishment {
+ public:
+  Establishment(SoftQueuePair& queue_pair, Connection& connection, SoftAdapter& adapter, QueuePairEvents& events);
+  Establishment(const Establishment&) = delete;
+  Establishment& operator=(const Establishment&) = delete;
+
+  // ---- active side
+  Status connect(const ConnectParameters& parameters);
+  // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
+  void try_another_wire(const ConnectParameters& parameters);
+  void failed(ConnectFailure why, std::span<const std::byte> private_data = {});
+  std::vector<std::byte> take_rejection() { return std::exchange(rejection_, {}); }
+
+  // ---- passive side
+  void accept(std::unique_ptr<Stream> stream, ConnectionNames names);
+  // How long the peer may take for its part.
+  void expect_by(base::Nanoseconds deadline);
+  void accept_failed();
+
+  // ---- either side
+  void done(std::span<const std::byte> private_data);
+  void stop();  // there is, or will be, nothing to wait for
+
+ private:
+  void connect_again();
+  void timed_out();
+
+  SoftQueuePair& queue_pair_;
+  Connection& connection_;
+  SoftAdapter& adapter_;
+  QueuePairEvents& events_;
+  // The attempt of ConnectParameters::patience, if one was made.
+  struct Attempt {
+    ConnectParameters parameters;
+    std::vector<std::byte> private_data;
+    std::string adapter;
+    base::Nanoseconds until;
+  };
+  std::unique_ptr<Attempt> attempt_;
+  std::vector<std::byte> rejection_;  // the private data that came with it, until it is reported
+  Timer again_timer_;
+  Timer deadline_timer_;
+};
+
+}  // namespace anydat::nic::soft

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+
+#include "nic/region_table.h"
+#include "nic/soft/memory_users.h"
+#include "nic/soft/scopes.h"
+
+namespace anydat::nic::soft {
+
+// A queue pair as a user of memory: as whom it, and its peer, use that of this side, and its place among those
+// who do.
+//
+// Thread safety: any thread; set_zone(), renew_scope() and leave() with the engine held. Lives and dies with its queue
+// pair.
+class MemoryUser {
+ public:
+  MemoryUser(SoftQueuePair& queue_pair, MemoryUsers& users, Scopes& scopes)
+      : users_(users), scopes_(scopes), scope_(scopes.next()), entry_(queue_pair) {}
+
+  ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
+  // What its windows alone have in the place of a zone.
+  ZoneId scope() const { return scope_.load(std::memory_order_relaxed); }
+  RegionUser user() const { return {zone(), scope()}; }
+
+  void set_zone(ZoneId zone) { zone_.store(zone, std::memory_order_relaxed); }
+  // The next connection is another one.
+  void renew_scope() { scope_.store(scopes_.next()); }
+
+  // Removals of regions come by from now on.
+  void enter() { users_.add(entry_); }
+  void leave() { users_.remove(entry_); }
+
+ private:
+  MemoryUsers& users_;  // the adapter's, as the next
+  Scopes& scopes_;
+  std::atomic<ZoneId> zone_{kNoZone};
+  std::atomic<ZoneId> scope_;
+  MemoryUsers::Entry entry_;
+};
+
+}  // namespace anydat::nic::soft
