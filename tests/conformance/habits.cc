@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What programs written for other stacks take for granted, and the setting of DAT_COMPAT that grants it: the rows of
 // the table in src/face/habits.cc. Each is also refused where it shall be, by a sentence that names the setting.
-#include <anydat/anydat.h>
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "evd_fixture.h"
+#include "habits_fixture.h"
 #include "rmr_fixture.h"
 #include "support/properties.h"
 
@@ -20,12 +20,6 @@ using testing::Not;
 
 constexpr auto kDefaultFlags = DAT_COMPLETION_DEFAULT_FLAG;
 constexpr auto kUnsignalledFlags = DAT_COMPLETION_UNSIGNALLED_FLAG;
-
-// The wire, with adapters opened under that setting.
-Wire under(const char* compat, Wire wire) {
-  wire.env["DAT_COMPAT"] = compat;
-  return wire;
-}
 
 DAT_EP_ATTR with_flags(DAT_COMPLETION_FLAGS recv, DAT_COMPLETION_FLAGS request) {
   DAT_EP_ATTR attr = default_ep_attr();
@@ -41,12 +35,6 @@ DAT_RETURN post_send(const Ep& ep, DAT_LMR_TRIPLET segment, DAT_COMPLETION_FLAGS
 void post_receive(const Ep& ep, DAT_LMR_TRIPLET segment) {
   require(dat_ep_post_recv(ep.get(), 1, &segment, cookie(2), kDefaultFlags), "dat_ep_post_recv");
 }
-
-class HabitsTest : public testing::TestWithParam<Wire> {
- protected:
-  // What the last refusal of this thread says.
-  static std::string sentence() { return anydat_last_error(); }
-};
 
 // Two sides under one setting, and memory of theirs.
 struct Pair {
@@ -409,92 +397,6 @@ TEST_P(HabitsTest, WithoutTheHabitSrqEndpointsEndWithTheirConnectionEvent) {
   expect_event(server.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
   expect_event(client.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
   expect_no_event(server.ia.async_evd());
-}
-
-// D2-IA-7: of the port of a software adapter too.
-TEST_P(HabitsTest, NamedAttributesAreThere) {
-  const Ia ia(under("openfabrics", GetParam()));
-  EXPECT_EQ(provider_attribute(ia, "DAT_IB_RDMA_READ"), "TRUE");
-  EXPECT_EQ(std::stoi(provider_attribute(ia, "DAT_IB_TRANSPORT_MTU")), 2048);
-  EXPECT_EQ(provider_attribute(ia, "DAT_IB_CONNECTIVITY_MODE"), "DIRECT");
-  if (GetParam().ia_name.starts_with("soft")) {
-    EXPECT_EQ(provider_attribute(ia, "DAT_IB_NODE_GUID"), "0000:0000:0000:0000");
-    EXPECT_EQ(provider_attribute(ia, "DAT_IB_PORT_NUMBER"), "1");
-    EXPECT_EQ(provider_attribute(ia, "DAT_IB_PORT_STATUS"), "ACTIVE");
-  }
-  EXPECT_NO_THROW(provider_attribute(ia, "ANYDAT_SOLICITED")) << "ours are there, too";
-  const Ia other(under("default", GetParam()));
-  EXPECT_ANY_THROW(provider_attribute(other, "DAT_IB_RDMA_READ"));
-  EXPECT_ANY_THROW(provider_attribute(other, "DAT_IB_NODE_GUID"));
-}
-
-// Queries an object twice into the same garbage: with one bit of the mask, and with all.
-template <typename Mask, typename Param, typename Query>
-void expect_same_whatever_the_mask(const char* what, DAT_UINT64 all, Query&& query) {
-  const auto filled = [&](DAT_UINT64 mask) {
-    Param param;
-    std::memset(static_cast<void*>(&param), 0xa5, sizeof param);
-    EXPECT_THAT(query(static_cast<Mask>(mask), &param), Succeeds()) << what;
-    return std::string(reinterpret_cast<const char*>(&param), sizeof param);
-  };
-  const std::string whole = filled(all);
-  for (DAT_UINT64 bit = 1; bit != 0 && bit <= all; bit <<= 1) {
-    if ((all & bit) == 0) continue;
-    EXPECT_TRUE(filled(bit) == whole) << what << ", mask " << std::hex << bit;
-  }
-}
-
-template <typename Mask, typename Param>
-void expect_same_whatever_the_mask(const char* what, DAT_HANDLE object, DAT_UINT64 all,
-                                   DAT_RETURN (*query)(DAT_HANDLE, Mask, Param*)) {
-  expect_same_whatever_the_mask<Mask, Param>(what, all,
-                                             [&](Mask mask, Param* param) { return query(object, mask, param); });
-}
-
-TEST_P(HabitsTest, QueriesFillAllFields) {
-  Side side(GetParam());
-  const Cno cno(side.ia);
-  const Srq srq(side.ia, side.pz, 4);
-  const Ep ep(side);
-  const Lmr lmr(side.ia, side.pz, 64);
-  const Rmr rmr(side.pz);
-  side.listen();
-  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-  expect_same_whatever_the_mask<DAT_IA_ATTR_MASK, DAT_IA_ATTR>(
-      "dat_ia_query", DAT_IA_FIELD_ALL, [&](DAT_IA_ATTR_MASK mask, DAT_IA_ATTR* attr) {
-        return dat_ia_query(side.ia.get(), &async, mask, attr, 0, nullptr);
-      });
-  expect_same_whatever_the_mask<DAT_PROVIDER_ATTR_MASK, DAT_PROVIDER_ATTR>(
-      "dat_ia_query", DAT_PROVIDER_FIELD_ALL, [&](DAT_PROVIDER_ATTR_MASK mask, DAT_PROVIDER_ATTR* attr) {
-        return dat_ia_query(side.ia.get(), &async, 0, nullptr, mask, attr);
-      });
-  expect_same_whatever_the_mask("dat_ep_query", ep.get(), DAT_EP_FIELD_ALL, dat_ep_query);
-  expect_same_whatever_the_mask("dat_evd_query", side.recv.get(), DAT_EVD_FIELD_ALL, dat_evd_query);
-  expect_same_whatever_the_mask("dat_cno_query", cno.get(), DAT_CNO_FIELD_ALL, dat_cno_query);
-  expect_same_whatever_the_mask("dat_pz_query", side.pz.get(), DAT_PZ_FIELD_ALL, dat_pz_query);
-  expect_same_whatever_the_mask("dat_lmr_query", lmr.get(), DAT_LMR_FIELD_ALL, dat_lmr_query);
-  expect_same_whatever_the_mask("dat_rmr_query", rmr.get(), DAT_RMR_FIELD_ALL, dat_rmr_query);
-  expect_same_whatever_the_mask("dat_srq_query", srq.get(), DAT_SRQ_FIELD_ALL, dat_srq_query);
-  expect_same_whatever_the_mask("dat_psp_query", side.psp->get(), DAT_PSP_FIELD_ALL, dat_psp_query);
-}
-
-// GEN-7, ARG-3: in queries only, since a change that is asked for and not made would be missed.
-TEST_P(HabitsTest, UnknownMaskBitsAreNone) {
-  const auto mask = static_cast<DAT_EP_PARAM_MASK>(0xffff);
-  constexpr DAT_UINT64 kNobodys = 0x800;
-  if ((DAT_EP_FIELD_ALL & kNobodys) != 0) GTEST_SKIP() << "that bit has a meaning in this version";
-  DAT_EP_PARAM param{};
-  const Side strict(under("strict", GetParam()));
-  const Ep refused(strict);
-  EXPECT_THAT(dat_ep_query(refused.get(), mask, &param), HasType(DAT_INVALID_PARAMETER));
-  EXPECT_THAT(sentence(), HasSubstr("DAT_COMPAT=default"));
-  const Side side(under("default", GetParam()));
-  const Ep ep(side);
-  EXPECT_THAT(dat_ep_query(ep.get(), mask, &param), Succeeds());
-  EXPECT_EQ(param.ep_state, DAT_EP_STATE_UNCONNECTED);
-  EXPECT_THAT(dat_ep_query(ep.get(), mask, nullptr), HasType(DAT_INVALID_PARAMETER));
-  EXPECT_THAT(dat_ep_modify(ep.get(), static_cast<DAT_EP_PARAM_MASK>(kNobodys), &param),
-              HasType(DAT_INVALID_PARAMETER));
 }
 
 ANYDAT_OVER_ALL_WIRES(HabitsTest);
