@@ -8,7 +8,6 @@
 // The other side is a process of its own that runs at full speed and polls all the time, so that nobody has to be
 // woken. It is the target of everything, and sends when it is told to, through a page that both share.
 #include <anydat/anydat.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -18,7 +17,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -26,215 +24,23 @@
 #include <string>
 #include <vector>
 
-#include "common/adapter.h"
 #include "common/command_line.h"
-#include "common/connection.h"
 #include "common/error.h"
 #include "common/pause.h"
 #include "common/process.h"
+#include "instructions/partner.h"
+#include "instructions/side.h"
 
 namespace {
 
 using namespace std::chrono_literals;
-using tools::check;
+using namespace counting;
 
 constexpr int kPageFd = 3;
-constexpr int kMost = 64;
-constexpr DAT_COUNT kDepth = 2 * kMost;
-constexpr std::size_t kMessageBytes = 64;
-constexpr auto kPatience = 60s;  // the counted side is some fifty times slower than usual
 constexpr auto kSoon = 60us;
 constexpr std::array kInARow = {1, 16, 64};
 // A lock is biased towards who has taken it as often (base/biased_lock.h).
 constexpr int kWarmUps = 140;
-constexpr int kAtOnce = 16;  // by one of the calls for many
-
-// The calls for many at once, by their names: a library from before they were there is counted without them.
-template <typename Function>
-Function* call_named(Function*, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
-}
-#define ANYDAT_CALL_NAMED(name) call_named(static_cast<decltype(&(name))>(nullptr), #name)
-const struct {
-  decltype(&anydat_ep_post_sends) ep_post_sends = ANYDAT_CALL_NAMED(anydat_ep_post_sends);
-  decltype(&anydat_ep_post_recvs) ep_post_recvs = ANYDAT_CALL_NAMED(anydat_ep_post_recvs);
-  decltype(&anydat_srq_post_recvs) srq_post_recvs = ANYDAT_CALL_NAMED(anydat_srq_post_recvs);
-  decltype(&anydat_evd_dequeue_many) evd_dequeue_many = ANYDAT_CALL_NAMED(anydat_evd_dequeue_many);
-  bool all_there() const { return ep_post_sends && ep_post_recvs && srq_post_recvs && evd_dequeue_many; }
-} at_once_calls;
-
-// What the two processes share besides the adapter.
-struct Page {
-  std::atomic<std::uint64_t> qualifier;
-  std::atomic<std::uint32_t> wanted;  // orders so far
-  std::atomic<std::uint32_t> done;    // of them, carried out
-  std::atomic<std::uint32_t> received;
-  std::atomic<std::uint32_t> sends;   // what the latest order is: so many Sends
-  std::atomic<std::uint32_t> on_srq;  // on the endpoint with a shared queue
-  struct {
-    std::uint64_t address;
-    std::uint32_t context;
-  } mapped, heap;
-};
-
-// One connection and all that it needs. Messages lie in one region: those to send first, buffers to receive behind.
-struct Side {
-  Side(const tools::Adapter& adapter, bool on_srq)
-      : recv(adapter.make_evd(4 * kDepth, DAT_EVD_DTO_FLAG)),
-        request(adapter.make_evd(4 * kDepth, DAT_EVD_DTO_FLAG)),
-        connect(adapter.make_evd(8, DAT_EVD_CONNECTION_FLAG)),
-        region(adapter, 2 * kDepth * kMessageBytes) {
-    if (on_srq) srq = adapter.make_srq(kDepth);
-    ep = on_srq ? adapter.make_ep_with_srq(recv.get(), request.get(), connect.get(), srq.get(), kDepth)
-                : adapter.make_ep(recv.get(), request.get(), connect.get(), kDepth, kDepth);
-  }
-
-  std::byte* message(std::size_t index) const { return region.data() + index * kMessageBytes; }
-  std::byte* buffer(std::size_t index) const { return message(static_cast<std::size_t>(kDepth) + index); }
-
-  DAT_RETURN post_recv(std::size_t index) {
-    DAT_LMR_TRIPLET triplet = region.at((static_cast<std::size_t>(kDepth) + index) * kMessageBytes, kMessageBytes);
-    DAT_DTO_COOKIE cookie{};
-    cookie.as_64 = index;
-    return srq ? dat_srq_post_recv(srq.get(), 1, &triplet, cookie)
-               : dat_ep_post_recv(ep.get(), 1, &triplet, cookie, DAT_COMPLETION_DEFAULT_FLAG);
-  }
-
-  DAT_RETURN post_send(std::size_t index) {
-    DAT_LMR_TRIPLET triplet = region.at(index * kMessageBytes, kMessageBytes);
-    return dat_ep_post_send(ep.get(), 1, &triplet, DAT_DTO_COOKIE{}, DAT_COMPLETION_DEFAULT_FLAG);
-  }
-
-  // By one call.
-  void post_recvs(int count) {
-    std::array<DAT_LMR_TRIPLET, kAtOnce> triplets;
-    std::array<ANYDAT_SRQ_POST, kAtOnce> to_srq{};
-    std::array<ANYDAT_EP_POST, kAtOnce> to_ep{};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      triplets[i] = region.at((static_cast<std::size_t>(kDepth) + i) * kMessageBytes, kMessageBytes);
-      to_srq[i] = {1, &triplets[i], {}};
-      to_ep[i] = {1, &triplets[i], {}, DAT_COMPLETION_DEFAULT_FLAG};
-    }
-    DAT_COUNT posted = 0;
-    if (srq) {
-      at_once_calls.srq_post_recvs(srq.get(), count, to_srq.data(), &posted);
-    } else {
-      at_once_calls.ep_post_recvs(ep.get(), count, to_ep.data(), &posted);
-    }
-  }
-
-  void post_sends(int count) {
-    std::array<DAT_LMR_TRIPLET, kAtOnce> triplets;
-    std::array<ANYDAT_EP_POST, kAtOnce> sends{};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      triplets[i] = region.at(i * kMessageBytes, kMessageBytes);
-      sends[i] = {1, &triplets[i], {}, DAT_COMPLETION_DEFAULT_FLAG};
-    }
-    DAT_COUNT posted = 0;
-    at_once_calls.ep_post_sends(ep.get(), count, sends.data(), &posted);
-  }
-
-  DAT_RETURN post_rdma(bool write, const DAT_RMR_TRIPLET& target) {
-    DAT_LMR_TRIPLET triplet = region.at(0, kMessageBytes);
-    DAT_RMR_TRIPLET remote = target;
-    return (write ? dat_ep_post_rdma_write : dat_ep_post_rdma_read)(ep.get(), 1, &triplet, DAT_DTO_COOKIE{}, &remote,
-                                                                    DAT_COMPLETION_DEFAULT_FLAG);
-  }
-
-  tools::Evd recv, request, connect;
-  tools::Region region;
-  tools::Srq srq;
-  tools::Ep ep;
-};
-
-// The next event of a dispatcher, if there is one; a completion that failed ends the program.
-bool take(DAT_EVD_HANDLE evd, DAT_EVENT& event) {
-  const DAT_RETURN status = dat_evd_dequeue(evd, &event);
-  if (DAT_GET_TYPE(status) == DAT_QUEUE_EMPTY) return false;
-  check(status, "dat_evd_dequeue");
-  if (event.event_number == DAT_DTO_COMPLETION_EVENT) {
-    const auto completion = event.event_data.dto_completion_event_data.status;
-    if (completion != DAT_DTO_SUCCESS)
-      throw tools::Error(fmt::format("a transfer ended in {}", tools::completion_status_name(completion)));
-  }
-  return true;
-}
-
-void take_all(DAT_EVD_HANDLE evd, int count) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (DAT_EVENT event; count > 0;) {
-    if (take(evd, event)) {
-      --count;
-    } else if (std::chrono::steady_clock::now() > deadline) {
-      throw tools::Error("completions do not come");
-    }
-  }
-}
-
-// ---- the side that is not counted
-
-class Partner {
- public:
-  explicit Partner(Page& page)
-      : page_(page),
-        adapter_(tools::kDefaultIa),
-        requests_(adapter_.make_evd(8, DAT_EVD_CR_FLAG)),
-        mapped_(adapter_, kMessageBytes, kRemote, tools::Region::Kind::shareable),
-        heap_(adapter_, kMessageBytes, kRemote) {
-    page_.mapped = {reinterpret_cast<std::uintptr_t>(mapped_.data()), mapped_.rmr_context()};
-    page_.heap = {reinterpret_cast<std::uintptr_t>(heap_.data()), heap_.rmr_context()};
-  }
-
-  int run() {
-    const tools::Listener listener(adapter_, requests_.get(), 0);
-    page_.qualifier.store(listener.qualifier());
-    for (const bool on_srq : {false, true}) accept(on_srq);
-    for (;;) {
-      for (const auto& side : sides_) serve(*side);
-      if (page_.wanted.load() != page_.done.load()) obey();
-    }
-  }
-
- private:
-  static constexpr int kRemote = DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
-
-  void accept(bool on_srq) {
-    auto side = std::make_unique<Side>(adapter_, on_srq);
-    for (std::size_t i = 0; i < kDepth; ++i) check(side->post_recv(i), "posting a receive");
-    DAT_EVENT event{};
-    if (!tools::wait_event(requests_.get(), kPatience, event)) throw tools::Error("nobody connects");
-    check(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, side->ep.get(), 0, nullptr), "dat_cr_accept");
-    if (!tools::wait_event(side->connect.get(), kPatience, event)) throw tools::Error("the connection does not stand");
-    sides_.push_back(std::move(side));
-  }
-
-  void serve(Side& side) {
-    DAT_EVENT event;
-    while (take(side.recv.get(), event)) {
-      check(side.post_recv(event.event_data.dto_completion_event_data.user_cookie.as_64), "posting a receive");
-      page_.received.fetch_add(1);
-    }
-  }
-
-  void obey() {
-    Side& side = *sides_[page_.on_srq.load()];
-    const int count = static_cast<int>(page_.sends.load());
-    for (int i = 0; i < count; ++i) {
-      *side.message(static_cast<std::size_t>(i)) = std::byte{1};
-      check(side.post_send(static_cast<std::size_t>(i)), "dat_ep_post_send");
-    }
-    take_all(side.request.get(), count);
-    page_.done.fetch_add(1);
-  }
-
-  Page& page_;
-  tools::Adapter adapter_;
-  tools::Evd requests_;
-  tools::Region mapped_, heap_;
-  std::vector<std::unique_ptr<Side>> sides_;
-};
-
-// ---- the side that is counted
 
 using Target = const DAT_RMR_TRIPLET*;
 using Function = void(Side&, int count, Target, DAT_EVD_HANDLE other);
@@ -509,6 +315,6 @@ int main(int argc, char** argv) {
   return tools::run_tool(app, argc, argv, [&] {
     if (!partner) return count_all(repetitions, host);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return Partner(map_page(kPageFd)).run();
+    Partner(map_page(kPageFd)).run();
   });
 }
