@@ -86,8 +86,8 @@ struct Both {
   Both(std::mt19937_64& its_random, bool watched, std::uint32_t its_depth)
       : random(its_random), completions(&events, watched), requests(events), depth(its_depth) {
     requests.set_queue(&completions);
-    requests.set_reads_out(kReadsOut);
-    EXPECT_TRUE(requests.reserve(depth, 1));
+    requests.set_limits({0, depth, 0, 1, 0, kReadsOut}, std::nullopt);
+    EXPECT_TRUE(requests.make_room());
   }
 
   std::size_t reads_held() const {

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "nic/adapter.h"
 #include "nic/soft/send_ring.h"
@@ -22,8 +24,22 @@ class PendingRequests : public SendRing {
 
   // Null: requests complete in silence.
   void set_queue(CompletionQueue* queue) { queue_ = queue; }
-  void set_reads_out(std::uint32_t reads_out) { reads_out_ = reads_out; }
   std::uint32_t reads_out() const { return reads_out_; }
+
+  // ---- limits. What only a connection needs is not kept for those that have none; those that have had one keep it.
+  // What set_limits() wants. Nothing: no ring is needed yet. Without a ring in it: there is no memory.
+  std::optional<Storage> room_within(const QueuePairLimits& limits) const {
+    if (!has_room()) return std::nullopt;
+    return room_for(limits.send_depth, limits.send_segments);
+  }
+  void set_limits(const QueuePairLimits& limits, std::optional<Storage> room) {
+    if (room) move_to(*std::move(room));
+    reads_out_ = limits.reads_out;
+    depth_limit_ = limits.send_depth;
+    segments_limit_ = limits.send_segments;
+  }
+  // To come before a connection. False: there is no memory for it.
+  bool make_room() { return has_room() || reserve(depth_limit_, segments_limit_); }
 
   // ---- what keeps requests back
   bool fences(WorkFlags flags) const { return flags.fence() && reads_held_ > 0; }
@@ -121,6 +137,8 @@ class PendingRequests : public SendRing {
   CompletionQueue* queue_ = nullptr;
   std::uint32_t reads_held_ = 0;  // Reads, and atomic operations, that the stream holds
   std::uint32_t reads_out_ = 0;
+  std::uint32_t depth_limit_ = 0;  // the ring's when there is to be a connection, as the next
+  std::uint32_t segments_limit_ = 0;
 };
 
 inline void PendingRequests::write_completed(QueuedEvent& done, std::uint64_t cookie, std::uint64_t length,

@@ -15,11 +15,13 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
       memory_(*this, adapter.memory_users(), adapter.scopes()),
       connection_(*this, adapter, events) {}
 
+SoftQueuePair::~SoftQueuePair() = default;
+
 Status SoftQueuePair::init(const QueuePairLimits& limits) {
   if (const Status status = receives_.init(limits); status != Status::ok) return status;
   reads_in_ = limits.reads_in;
   base::Guard guard(sends_.lock());
-  sends_.set_limits(limits, std::nullopt);
+  sends_.requests().set_limits(limits, std::nullopt);
   return Status::ok;
 }
 
@@ -34,7 +36,7 @@ void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue
   {
     base::Guard guard(sends_.lock());
     receives_.set_queue(recv);
-    sends_.set_queue(send);
+    sends_.requests().set_queue(send);
   }
   receives_.note_straight_way();
 }
@@ -42,10 +44,10 @@ void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue
 Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
   base::Guard guard(sends_.lock());
   // Both or neither: what is refused has changed nothing (EP-MODIFY-1).
-  std::optional<SendRing::Storage> room = sends_.room_for(limits);
+  std::optional<SendRing::Storage> room = sends_.requests().room_within(limits);
   if (room && !room->ring) return Status::no_memory;
   if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
-  sends_.set_limits(limits, std::move(room));
+  sends_.requests().set_limits(limits, std::move(room));
   reads_in_ = limits.reads_in;
   return Status::ok;
 }

@@ -8,21 +8,22 @@
 #include "nic/soft/memory_user.h"
 #include "nic/soft/rdma_initiator.h"
 #include "nic/soft/receive_side.h"
-#include "nic/soft/send_queue.h"
+#include "nic/soft/send_side.h"
 
 namespace anydat::nic::soft {
 
 class SoftAdapter;
 
-// The software NIC's queue pair: its parts, and what is set of them together. Its requests are in SendQueue, and what
-// their answers come to in RdmaInitiator; its receives are in ReceiveSide; the life of its connection is in Connection;
-// how bytes travel is the business of that one's stream.
+// The software NIC's queue pair: its parts, and what is set of them together. Its requests come by SendSide
+// into SendQueue, and what their answers come to is in RdmaInitiator; its receives are in ReceiveSide; the life of its
+// connection is in Connection; how bytes travel is the business of that one's stream.
 //
 // Thread safety: posts and counts from any thread; everything else with the engine held.
 // Always true: each posted request and each receive completes once, requests in posting order (DTO-40).
 class SoftQueuePair final : public QueuePair {
  public:
   SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events);
+  ~SoftQueuePair() override;
   Status init(const QueuePairLimits& limits);
 
   // QueuePair
@@ -70,7 +71,7 @@ class SoftQueuePair final : public QueuePair {
 
  private:
   SoftAdapter& adapter_;
-  SendQueue sends_;
+  SendSide sends_;
   ReceiveSide receives_;
   RdmaInitiator initiator_{*this, sends_};
   MemoryUser memory_;

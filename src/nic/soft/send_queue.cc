@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The send queue: its limits, its connection's life, and the requests that the stream did not take when they were
-// posted.
+// The send queue: its connection's life, and the requests that the stream did not take when they were posted.
 #include "nic/soft/send_queue.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/own_pages.h"
@@ -19,24 +19,10 @@ SendQueue::SendQueue(SoftQueuePair& queue_pair, SoftAdapter& adapter, const Queu
       lanes_(adapter.regions()),
       pump_task_{[this] { pump(); }} {}
 
-// ---- limits
-
-std::optional<SendRing::Storage> SendQueue::room_for(const QueuePairLimits& limits) {
-  if (!requests_.has_room()) return std::nullopt;
-  return SendRing::room_for(limits.send_depth, limits.send_segments);
-}
-
-void SendQueue::set_limits(const QueuePairLimits& limits, std::optional<SendRing::Storage> room) {
-  if (room) requests_.move_to(*std::move(room));
-  requests_.set_reads_out(limits.reads_out);
-  depth_ = limits.send_depth;
-  segments_ = limits.send_segments;
-}
-
 bool SendQueue::make_room() {
   adapter_.engine().assert_held();
   base::Guard guard(lock_);
-  return requests_.has_room() || requests_.reserve(depth_, segments_);
+  return requests_.make_room();
 }
 
 std::uint32_t SendQueue::peer_takes() const {

@@ -4,8 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <utility>
 
 #include "base/biased_lock.h"
 #include "nic/adapter.h"
@@ -19,14 +17,14 @@ namespace anydat::nic::soft {
 class SoftAdapter;
 class SoftQueuePair;
 
-// The send queue of a software queue pair: requests from the post to the stream, and to their completions. What becomes
-// of those that the stream holds is told to RdmaInitiator.
+// The send queue of a software queue pair: its requests on their way to the stream, and to their completions. They are
+// posted by way of SendSide, and what becomes of those that the stream holds is told to RdmaInitiator.
 //
 // A request that ends the connection has Connection::break_off() called, with the engine and without the lock.
 //
-// Thread safety: posts from any thread; the calls of a stream that has been called with the lock need no more; all
-// others with the engine held, which comes before the lock. Under the lock only a stream's own lock and completion
-// queues are taken. Lives and dies with its queue pair.
+// Thread safety: the calls of a stream that has been called with the lock need no more; all others with the engine
+// held, which comes before the lock. Under the lock only a stream's own lock and completion queues are taken. Lives and
+// dies with its queue pair.
 class SendQueue {
  public:
   using State = ConnectionState;
@@ -36,36 +34,19 @@ class SendQueue {
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
 
-  // ---- the consumer's side, as in QueuePair
-  template <typename Request>
-  Status post(const Request& request);
-  Status post_row(const SendRow& row, std::size_t& posted);
-  Status post_bind(const BindRequest& request, std::uint32_t& key);
-  // What no lane leads to pays next to nothing for the question, and has no frame built for it.
-  bool write_again(const SingleRdma& request) {
-    if (lanes_.write.leads_to(request.remote.key)) return again<WorkKind::rdma_write>(request);
-    return lanes_.put.is(request.local.key) && put_again(request);
-  }
-  bool read_again(const SingleRdma& request) {
-    return lanes_.read.leads_to(request.remote.key) && again<WorkKind::rdma_read>(request);
-  }
-  bool send_again(const SingleSend& send);
+  // ---- as in QueuePair, from any thread
   std::uint32_t peer_takes() const;
   bool idle() const {
     base::Guard guard(lock_);
     return requests_.empty();
   }
 
-  // ---- for the queue pair: limits, counters and the way of completions
+  // ---- for the queue pair and its parts
+  Lock& lock() const ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
+  PendingRequests& requests() ANYDAT_REQUIRES(lock_) { return requests_; }
   QueuePair::Counters& counters() { return counters_; }
   const QueuePair::Counters& counters() const { return counters_; }
-  Lock& lock() const ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
-  void set_queue(CompletionQueue* queue) ANYDAT_REQUIRES(lock_) { requests_.set_queue(queue); }
-  // What set_limits() wants. Nothing: no ring is needed yet. Without a ring in it: there is no memory.
-  std::optional<SendRing::Storage> room_for(const QueuePairLimits& limits) ANYDAT_REQUIRES(lock_);
-  void set_limits(const QueuePairLimits& limits, std::optional<SendRing::Storage> room) ANYDAT_REQUIRES(lock_);
-  // To come before a connection. False: there is no memory for it. What only a connection needs is not kept for those
-  // that have none; those that have had one keep it.
+  // To come before a connection. False: there is no memory for its requests.
   bool make_room();
   std::uint32_t reads_out() const {
     base::Guard guard(lock_);
@@ -123,8 +104,6 @@ class SendQueue {
   bool usable(const SendRequest& message) const {
     return message.regions_seen == regions_.removals() || usable_still(message);
   }
-  void count_rdma_by_peer() { counters_.rdmas_by_peer.add(); }
-  void count_rdma_in_memory() { counters_.rdmas_in_memory.add(); }
   // False: some of its memory may have been, and each is to be looked at by itself.
   bool surely_usable(const SendRow& row) const { return row.regions_seen == regions_.removals(); }
 
@@ -156,7 +135,6 @@ class SendQueue {
   }
 
   // ---- for RdmaInitiator
-  PendingRequests& requests() ANYDAT_REQUIRES(lock_) { return requests_; }
   void retire_finished() ANYDAT_REQUIRES(lock_);
   // What an answer leaves to be done once the lock has been released.
   struct Outcome {
@@ -166,31 +144,13 @@ class SendQueue {
   };
   Outcome retire() ANYDAT_REQUIRES(lock_);
 
- private:
-  // What a post leaves to be done once the lock has been released.
-  struct Aftermath {
-    bool overflowed = false;  // a completion found no room
-    bool failed = false;
-  };
-  template <typename Request>
-  Status post_locked(const Request& request, Aftermath& after) ANYDAT_REQUIRES(lock_);
-  template <typename Request>
-  Status post_unconnected(const Request& request) ANYDAT_REQUIRES(lock_);
-  [[gnu::noinline]] Status post_of_row(const SendRequest& request, Aftermath& after) ANYDAT_REQUIRES(lock_);
-  std::size_t send_at_once(const SendRow& row, Aftermath& after) ANYDAT_REQUIRES(lock_);
-  template <WorkKind kind>
-  [[gnu::noinline]] bool again(const SingleRdma& request);
-  [[gnu::noinline]] bool put_again(const SingleRdma& request);
-  void see_to(const Aftermath& after);
-  [[gnu::cold, gnu::noinline]] void overflowed();
+ protected:
   SendOutcome hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(lock_);
-  bool usable_still(const SendRequest& message) const;
   // To be called before a stream uses memory on the word of a check: each removal of a region comes by from then on.
   void note_sending() ANYDAT_REQUIRES(lock_) {
     if (!noted_sending_) [[unlikely]]
       enter_to_send();
   }
-  [[gnu::cold, gnu::noinline]] void enter_to_send() ANYDAT_REQUIRES(lock_);
 
   SoftQueuePair& queue_pair_;
   SoftAdapter& adapter_;
@@ -202,13 +162,27 @@ class SendQueue {
   SendLanes lanes_;                                    // likewise, but for a guess
   Stream* stream_ ANYDAT_GUARDED_BY(lock_) = nullptr;  // the queue pair's
   std::uint32_t peer_takes_ ANYDAT_GUARDED_BY(lock_) = 0;
-  // What requests_ gets room for when there is to be a connection.
-  std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
-  std::uint32_t segments_ ANYDAT_GUARDED_BY(lock_) = 0;
   // Since it was last looked at; while it is set, another look is sure to come.
   bool noted_sending_ ANYDAT_GUARDED_BY(lock_) = false;
   Task pump_task_;
   QueuePair::Counters counters_;  // of all that the queue pair does
+
+ private:
+  bool usable_still(const SendRequest& message) const;
+  [[gnu::cold, gnu::noinline]] void enter_to_send() ANYDAT_REQUIRES(lock_);
 };
+
+// In place, since this is the way of every post. What keeps a request back besides its stream comes first.
+inline SendOutcome SendQueue::hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) {
+  if (requests_.keeps_back(message)) [[unlikely]]
+    return SendOutcome::blocked;
+  if (is_read(message.kind) && requests_.reads_out() == 0) {
+    progress.failure = WorkStatus::local_ep;
+    return SendOutcome::failed;
+  }
+  const SendOutcome outcome = stream_->send(number, message, progress);
+  if (outcome == SendOutcome::pending && is_read(message.kind)) requests_.note_read_held();
+  return outcome;
+}
 
 }  // namespace anydat::nic::soft

@@ -117,7 +117,7 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
     }
   }
   if (progress.bytes != message.length) return later();
-  sends_.count_rdma_in_memory();
+  sends_.counters().rdmas_in_memory.add();
   return SendOutcome::done;
 }
 
@@ -195,7 +195,7 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     }
   }
   if (progress.bytes != message.length) return later();
-  if (here) sends_.count_rdma_in_memory();
+  if (here) sends_.counters().rdmas_in_memory.add();
   return SendOutcome::done;
 }
 

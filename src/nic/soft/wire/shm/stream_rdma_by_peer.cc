@@ -87,7 +87,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
   }
   progress.bytes = message.length;
   by_peer_ = !asks;
-  if (link_->reaches_peer()) sends_.count_rdma_by_peer();
+  if (link_->reaches_peer()) sends_.counters().rdmas_by_peer.add();
   return SendOutcome::pending;
 }
 

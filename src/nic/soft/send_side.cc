@@ -1,37 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The send queue: posts, and what stands before them in the queue pair, so that it is one call.
+// The sending side: posts, and what stands before them in the queue pair, so that it is one call.
+#include "nic/soft/send_side.h"
+
 #include <functional>
 #include <numeric>
 #include <type_traits>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
-#include "nic/soft/send_queue.h"
 #include "nic/soft/window.h"
 
 namespace anydat::nic::soft {
 
-// What keeps a request back besides its stream comes first.
-SendOutcome SendQueue::hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) {
-  if (requests_.keeps_back(message)) [[unlikely]]
-    return SendOutcome::blocked;
-  if (is_read(message.kind) && requests_.reads_out() == 0) {
-    progress.failure = WorkStatus::local_ep;
-    return SendOutcome::failed;
-  }
-  const SendOutcome outcome = stream_->send(number, message, progress);
-  if (outcome == SendOutcome::pending && is_read(message.kind)) requests_.note_read_held();
-  return outcome;
-}
-
 // EVM-54
-void SendQueue::overflowed() {
+void SendSide::overflowed() {
   queue_pair_.connection().completion_overflowed();
   adapter_.engine().run_tasks_if_free();
 }
 
 template <WorkKind kind>
-bool SendQueue::again(const SingleRdma& request) {
+bool SendSide::again(const SingleRdma& request) {
   bool overflows = false;
   {
     base::Guard guard(lock_);
@@ -49,7 +37,7 @@ bool SendQueue::again(const SingleRdma& request) {
   return true;
 }
 
-[[gnu::always_inline]] inline bool SendQueue::send_again(const SingleSend& send) {
+[[gnu::always_inline]] inline bool SendSide::send_again(const SingleSend& send) {
   if (!lanes_.send.is(send.segment.key)) return false;
   bool overflows = false;
   {
@@ -68,7 +56,7 @@ bool SendQueue::again(const SingleRdma& request) {
   return true;
 }
 
-bool SendQueue::put_again(const SingleRdma& request) {
+bool SendSide::put_again(const SingleRdma& request) {
   base::Guard guard(lock_);
   if (state() != State::connected || !requests_.all_sent() || requests_.full() || requests_.fences(request.flags) ||
       !lanes_.put.holds(request.local) || !stream_->put_again(request)) [[unlikely]] {
@@ -86,7 +74,7 @@ bool SendQueue::put_again(const SingleRdma& request) {
 
 // Of no connection, or one that is over or ends in order.
 template <typename Request>
-Status SendQueue::post_unconnected(const Request& request) {
+Status SendSide::post_unconnected(const Request& request) {
   switch (state()) {
     case State::ending:  // it will be flushed in its turn
       if (requests_.full()) return Status::queue_full;
@@ -103,7 +91,7 @@ Status SendQueue::post_unconnected(const Request& request) {
 
 // In place, since this is the way of every post.
 template <typename Request>
-[[gnu::always_inline]] inline Status SendQueue::post_locked(const Request& request, Aftermath& after) {
+[[gnu::always_inline]] inline Status SendSide::post_locked(const Request& request, Aftermath& after) {
   if (state() != State::connected) [[unlikely]]
     return post_unconnected(request);
   if constexpr (std::is_same_v<Request, ExtendedRequest>) {
@@ -143,7 +131,7 @@ template <typename Request>
   return Status::ok;
 }
 
-inline void SendQueue::see_to(const Aftermath& after) {
+inline void SendSide::see_to(const Aftermath& after) {
   if (after.overflowed) [[unlikely]]
     overflowed();
   if (after.failed) [[unlikely]]
@@ -152,7 +140,7 @@ inline void SendQueue::see_to(const Aftermath& after) {
 
 // Apart, so that it knows the send queue alone: of the queue pair, too, it would need more registers than there are.
 template <typename Request>
-[[gnu::noinline]] Status SendQueue::post(const Request& request) {
+[[gnu::noinline]] Status SendSide::post(const Request& request) {
   Aftermath after;
   Status status = Status::ok;
   {
@@ -163,12 +151,12 @@ template <typename Request>
   return status;
 }
 
-Status SendQueue::post_of_row(const SendRequest& request, Aftermath& after) {
+Status SendSide::post_of_row(const SendRequest& request, Aftermath& after) {
   return post_locked(request, after);
 }
 
 // Sends of the row, from the first on, that are done now and have nothing before them. How many.
-std::size_t SendQueue::send_at_once(const SendRow& row, Aftermath& after) {
+std::size_t SendSide::send_at_once(const SendRow& row, Aftermath& after) {
   if (state() != State::connected || !requests_.empty() || requests_.full()) return 0;
   note_sending();
   const std::size_t done = stream_->send_row(row);
@@ -181,7 +169,7 @@ std::size_t SendQueue::send_at_once(const SendRow& row, Aftermath& after) {
   return done;
 }
 
-[[gnu::always_inline]] inline Status SendQueue::post_row(const SendRow& row, std::size_t& posted) {
+[[gnu::always_inline]] inline Status SendSide::post_row(const SendRow& row, std::size_t& posted) {
   Aftermath after;
   Status status = Status::ok;
   posted = 0;
@@ -201,7 +189,7 @@ std::size_t SendQueue::send_at_once(const SendRow& row, Aftermath& after) {
   return status;
 }
 
-Status SendQueue::post_bind(const BindRequest& request, std::uint32_t& key) {
+Status SendSide::post_bind(const BindRequest& request, std::uint32_t& key) {
   key = 0;
   {
     base::Guard guard(lock_);
