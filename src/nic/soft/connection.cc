@@ -9,24 +9,23 @@ namespace anydat::nic::soft {
 using State = ConnectionState;
 
 Connection::Connection(SoftQueuePair& queue_pair, SoftAdapter& adapter, QueuePairEvents& events)
-    : sends_(queue_pair.sends()),
-      receives_(queue_pair.receives()),
+    : queue_pair_(queue_pair),
       engine_(adapter.engine()),
       events_(events),
-      establishment_(queue_pair, *this, adapter, events),
-      orderly_end_(*this, sends_, receives_, engine_),
-      windows_(*this, sends_, queue_pair.memory(), engine_),
+      establishment_(queue_pair, adapter, events),
+      orderly_end_(queue_pair),
+      windows_(queue_pair),
       overflow_task_{[this] { break_off(WorkStatus::flushed, CloseReason::local_error); }} {}
 
 // ---- its stream
 
 void Connection::begin(std::unique_ptr<Stream> stream, State state) {
-  sends_.enter(state, stream.get());
+  queue_pair_.sends().enter(state, stream.get());
   stream_ = std::move(stream);
 }
 
 void Connection::change_stream(std::unique_ptr<Stream> stream) {
-  sends_.change_stream(stream.get());
+  queue_pair_.sends().change_stream(stream.get());
   stream_ = std::move(stream);  // the old one goes when nobody sends by it
 }
 
@@ -37,7 +36,8 @@ void Connection::resume_receiving() {
 // ---- users of memory
 
 void Connection::let_posts_end() {
-  sends_.let_posts_end(receives_.incoming_count() > 0 || (stream_ && stream_->holds_messages()));
+  queue_pair_.sends().let_posts_end(queue_pair_.receives().incoming_count() > 0 ||
+                                    (stream_ && stream_->holds_messages()));
 }
 
 bool Connection::memory_changed() {
@@ -48,7 +48,7 @@ bool Connection::memory_changed() {
 // ---- its end
 
 void Connection::disconnect(bool graceful) {
-  switch (sends_.state()) {
+  switch (queue_pair_.state()) {
     case State::connected:
       if (!graceful) break;
       orderly_end_.begin();
@@ -69,7 +69,7 @@ void Connection::disconnect(bool graceful) {
 }
 
 void Connection::peer_closed(CloseReason reason) {
-  switch (sends_.state()) {
+  switch (queue_pair_.state()) {
     case State::connecting:
       establishment_.failed(ConnectFailure::refused);
       return;
@@ -119,7 +119,7 @@ WorkStatus Connection::status_of(CloseReason reason) {
 }
 
 void Connection::peer_lost(WorkStatus why) {
-  switch (sends_.state()) {
+  switch (queue_pair_.state()) {
     case State::connecting:
       establishment_.failed(ConnectFailure::refused);
       return;
@@ -138,7 +138,7 @@ void Connection::peer_lost(WorkStatus why) {
 }
 
 void Connection::break_off(WorkStatus send_status, CloseReason tell_peer) {
-  if (!stands(sends_.state())) return;
+  if (!stands(queue_pair_.state())) return;
   stream_->close(tell_peer);
   end({Ending::Report::broken, {}, send_status});
 }
@@ -148,13 +148,13 @@ void Connection::completion_overflowed() {
 }
 
 void Connection::stop_sending() {
-  sends_.enter(State::ending);
+  queue_pair_.sends().enter(State::ending);
 }
 
 void Connection::end(Ending ending) {
-  sends_.enter(State::ending);
+  queue_pair_.sends().enter(State::ending);
   ending_ = ending;
-  receives_.connection_ends();
+  queue_pair_.receives().connection_ends();
   establishment_.stop();
   orderly_end_.connection_ends();
   windows_.connection_ends();
@@ -164,11 +164,11 @@ void Connection::end(Ending ending) {
 
 // Everything posted completes, in order; then nothing is left but the state.
 void Connection::let_go_finished() {
-  if (!sends_.begun_bind_is_over()) return;
+  if (!queue_pair_.sends().begun_bind_is_over()) return;
   if (!windows_.let_go()) return;
-  receives_.flush_to_failed();
-  sends_.flush(ending_.first_send_status);
-  receives_.flush_rest();
+  queue_pair_.receives().flush_to_failed();
+  queue_pair_.sends().flush(ending_.first_send_status);
+  queue_pair_.receives().flush_rest();
   switch (std::exchange(ending_.report, Ending::Report::none)) {
     case Ending::Report::none:
       break;
@@ -189,11 +189,11 @@ void Connection::let_go_finished() {
 
 bool Connection::cut() {
   ending_.report = Ending::Report::none;
-  if (sends_.state() == State::ending) return false;
-  if (sends_.state() == State::closed || sends_.state() == State::idle) return true;
+  if (queue_pair_.state() == State::ending) return false;
+  if (queue_pair_.state() == State::closed || queue_pair_.state() == State::idle) return true;
   stream_->close(CloseReason::abrupt);
   end({});  // with no queues to complete to, this only releases what is held
-  return sends_.state() == State::closed;
+  return queue_pair_.state() == State::closed;
 }
 
 void Connection::reset() {

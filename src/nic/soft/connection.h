@@ -14,9 +14,6 @@
 
 namespace anydat::nic::soft {
 
-class MemoryUser;
-class ReceiveSide;
-class SendQueue;
 class SoftAdapter;
 class SoftQueuePair;
 
@@ -34,6 +31,7 @@ class Connection {
   Establishment& establishment() { return establishment_; }
   OrderlyEnd& orderly_end() { return orderly_end_; }
   WindowOperations& windows() { return windows_; }
+  Engine& engine() const { return engine_; }
 
   // ---- names
   const ConnectionNames& names() const { return names_; }
@@ -87,8 +85,7 @@ class Connection {
   void destroy();
 
  private:
-  SendQueue& sends_;
-  ReceiveSide& receives_;
+  SoftQueuePair& queue_pair_;
   Engine& engine_;
   QueuePairEvents& events_;
   std::unique_ptr<Stream> stream_;  // sends_ knows it, too

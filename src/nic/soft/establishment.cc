@@ -15,10 +15,8 @@ constexpr base::Nanoseconds kConnectAgain = 2'000'000;
 
 }  // namespace
 
-Establishment::Establishment(SoftQueuePair& queue_pair, Connection& connection, SoftAdapter& adapter,
-                             QueuePairEvents& events)
+Establishment::Establishment(SoftQueuePair& queue_pair, SoftAdapter& adapter, QueuePairEvents& events)
     : queue_pair_(queue_pair),
-      connection_(connection),
       adapter_(adapter),
       events_(events),
       again_timer_([this] { connect_again(); }),
@@ -42,8 +40,8 @@ Status Establishment::connect(const ConnectParameters& parameters) {
   std::unique_ptr<Stream> stream;
   const Status status = adapter_.open_stream(queue_pair_, parameters, stream);
   if (status != Status::ok) return status;
-  connection_.set_remote(parameters.remote, parameters.qual);
-  connection_.begin(std::move(stream), ConnectionState::connecting);
+  queue_pair_.connection().set_remote(parameters.remote, parameters.qual);
+  queue_pair_.connection().begin(std::move(stream), ConnectionState::connecting);
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
   return Status::ok;
 }
@@ -57,9 +55,9 @@ void Establishment::connect_again() {
     // As without a descriptor.
   }
   if (status == Status::ok) {
-    connection_.change_stream(std::move(stream));
+    queue_pair_.connection().change_stream(std::move(stream));
   } else {
-    connection_.end({Connection::Ending::Report::connect_failed, ConnectFailure::refused});
+    queue_pair_.connection().end({Connection::Ending::Report::connect_failed, ConnectFailure::refused});
   }
 }
 
@@ -76,7 +74,7 @@ void Establishment::try_another_wire(const ConnectParameters& parameters) {
     failed(ConnectFailure::refused);
     return;
   }
-  connection_.change_stream(std::move(stream));
+  queue_pair_.connection().change_stream(std::move(stream));
 }
 
 // A rejection whose private data find no memory is one without.
@@ -90,14 +88,14 @@ void Establishment::failed(ConnectFailure why, std::span<const std::byte> privat
   } catch (const std::bad_alloc&) {
     rejection_.clear();
   }
-  connection_.end({Connection::Ending::Report::connect_failed, why});
+  queue_pair_.connection().end({Connection::Ending::Report::connect_failed, why});
 }
 
 // ---- passive side
 
 void Establishment::accept(std::unique_ptr<Stream> stream, ConnectionNames names) {
-  connection_.set_names(std::move(names));
-  connection_.begin(std::move(stream), ConnectionState::accepting);
+  queue_pair_.connection().set_names(std::move(names));
+  queue_pair_.connection().begin(std::move(stream), ConnectionState::accepting);
 }
 
 void Establishment::expect_by(base::Nanoseconds deadline) {
@@ -105,7 +103,7 @@ void Establishment::expect_by(base::Nanoseconds deadline) {
 }
 
 void Establishment::accept_failed() {
-  connection_.end({Connection::Ending::Report::accept_failed});
+  queue_pair_.connection().end({Connection::Ending::Report::accept_failed});
 }
 
 // ---- either side
@@ -121,7 +119,7 @@ void Establishment::done(std::span<const std::byte> private_data) {
 void Establishment::timed_out() {
   const ConnectionState state = queue_pair_.state();
   if (state != ConnectionState::connecting && state != ConnectionState::accepting) return;
-  connection_.stream()->close(CloseReason::abrupt);
+  queue_pair_.connection().stream()->close(CloseReason::abrupt);
   if (queue_pair_.state() == ConnectionState::connecting) {
     failed(ConnectFailure::timed_out);
   } else {

@@ -14,7 +14,6 @@
 
 namespace anydat::nic::soft {
 
-class Connection;
 class SoftAdapter;
 class SoftQueuePair;
 
@@ -23,7 +22,7 @@ class SoftQueuePair;
 // With the engine held. Lives and dies with its queue pair.
 class Establishment {
  public:
-  Establishment(SoftQueuePair& queue_pair, Connection& connection, SoftAdapter& adapter, QueuePairEvents& events);
+  Establishment(SoftQueuePair& queue_pair, SoftAdapter& adapter, QueuePairEvents& events);
   Establishment(const Establishment&) = delete;
   Establishment& operator=(const Establishment&) = delete;
 
@@ -49,7 +48,6 @@ class Establishment {
   void timed_out();
 
   SoftQueuePair& queue_pair_;
-  Connection& connection_;
   SoftAdapter& adapter_;
   QueuePairEvents& events_;
   // The attempt of ConnectParameters::patience, if one was made.

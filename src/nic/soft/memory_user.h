@@ -5,19 +5,18 @@
 
 #include "nic/region_table.h"
 #include "nic/soft/memory_users.h"
-#include "nic/soft/scopes.h"
 
 namespace anydat::nic::soft {
 
 // A queue pair as a user of memory: as whom it, and its peer, use that of this side, and its place among those
 // who do.
 //
-// Thread safety: any thread; set_zone(), renew_scope() and leave() with the engine held. Lives and dies with its queue
+// Thread safety: any thread; set_zone(), set_scope() and leave() with the engine held. Lives and dies with its queue
 // pair.
 class MemoryUser {
  public:
-  MemoryUser(SoftQueuePair& queue_pair, MemoryUsers& users, Scopes& scopes)
-      : users_(users), scopes_(scopes), scope_(scopes.next()), entry_(queue_pair) {}
+  MemoryUser(SoftQueuePair& queue_pair, MemoryUsers& users, ZoneId scope)
+      : users_(users), scope_(scope), entry_(queue_pair) {}
 
   ZoneId zone() const { return zone_.load(std::memory_order_relaxed); }
   // What its windows alone have in the place of a zone.
@@ -25,16 +24,15 @@ class MemoryUser {
   RegionUser user() const { return {zone(), scope()}; }
 
   void set_zone(ZoneId zone) { zone_.store(zone, std::memory_order_relaxed); }
-  // The next connection is another one.
-  void renew_scope() { scope_.store(scopes_.next()); }
+  // The next connection has another one (Scopes).
+  void set_scope(ZoneId scope) { scope_.store(scope); }
 
   // Removals of regions come by from now on.
   void enter() { users_.add(entry_); }
   void leave() { users_.remove(entry_); }
 
  private:
-  MemoryUsers& users_;  // the adapter's, as the next
-  Scopes& scopes_;
+  MemoryUsers& users_;  // the adapter's
   std::atomic<ZoneId> zone_{kNoZone};
   std::atomic<ZoneId> scope_;
   MemoryUsers::Entry entry_;

@@ -3,18 +3,11 @@
 
 #include <utility>
 
-#include "nic/soft/connection.h"
-#include "nic/soft/receive_side.h"
+#include "nic/soft/queue_pair.h"
 
 namespace anydat::nic::soft {
 
-OrderlyEnd::OrderlyEnd(Connection& connection, SendQueue& sends, ReceiveSide& receives, Engine& engine)
-    : connection_(connection),
-      sends_(sends),
-      receives_(receives),
-      engine_(engine),
-      linger_timer_([this] { look(); }),
-      look_task_{[this] { finish_if_drained(); }} {}
+OrderlyEnd::OrderlyEnd(SoftQueuePair& queue_pair) : queue_pair_(queue_pair), sends_(queue_pair.sends()) {}
 
 void OrderlyEnd::begin() {
   sends_.enter(ConnectionState::draining);
@@ -24,19 +17,24 @@ void OrderlyEnd::begin() {
 
 void OrderlyEnd::peer_ends() {
   peer_closing_ = true;
+  if (still_to_be_delivered()) {
+    linger();
+  } else {
+    finish();
+  }
+}
+
+bool OrderlyEnd::still_to_be_delivered() {
   // A program that has asked for the end itself has no more buffers to post.
-  const bool more = sends_.state() == ConnectionState::draining
-                        ? !arrivals_over()
-                        : connection_.stream()->holds_messages() || receives_.incoming_count() > 0;
-  if (more) return linger();
-  finish();
+  if (sends_.state() == ConnectionState::draining) return !arrivals_over();
+  return queue_pair_.connection().stream()->holds_messages() || queue_pair_.receives().incoming_count() > 0;
 }
 
 void OrderlyEnd::linger() {
   const base::Nanoseconds now = base::now_ns();
   patience_ = Patience(kEndIdle, kEndTotal, now);
   owed_ = owed();
-  engine_.set_timer(linger_timer_, patience_.next_look(now));
+  queue_pair_.connection().engine().set_timer(linger_timer_, patience_.next_look(now));
 }
 
 void OrderlyEnd::look() {
@@ -46,37 +44,37 @@ void OrderlyEnd::look() {
   if (patience_.over(now)) {
     finish();
   } else {
-    engine_.set_timer(linger_timer_, patience_.next_look(now));
+    queue_pair_.connection().engine().set_timer(linger_timer_, patience_.next_look(now));
     finish_if_drained();
   }
 }
 
 OrderlyEnd::Owed OrderlyEnd::owed() {
   Owed now;
-  now.untaken = connection_.stream()->untaken();
+  now.untaken = queue_pair_.connection().stream()->untaken();
   now.received = sends_.counters().all_receives();
-  now.placed = receives_.placed_of_next();
+  now.placed = queue_pair_.receives().placed_of_next();
   now.sent = sends_.progressed();
   return now;
 }
 
 void OrderlyEnd::delivered_everything() {
-  if (peer_closing_ && receives_.incoming_count() == 0) finish();
+  if (peer_closing_ && queue_pair_.receives().incoming_count() == 0) finish();
 }
 
 // What an orderly end of this side waits for when all is sent, or nothing more can be: the messages that have their
 // buffers by then, so that they are delivered, and no later ones, or a peer that goes on sending could hold it up. One
 // that has ended in order sends no more.
 bool OrderlyEnd::arrivals_over() {
-  if (connection_.stream()->awaits_memory_for_parked()) return false;
-  if (peer_closing_) return receives_.incoming_count() == 0;
-  if (!awaited_) awaited_ = receives_.newest();
-  return receives_.finished() >= *awaited_;
+  if (queue_pair_.connection().stream()->awaits_memory_for_parked()) return false;
+  if (peer_closing_) return queue_pair_.receives().incoming_count() == 0;
+  if (!awaited_) awaited_ = queue_pair_.receives().newest();
+  return queue_pair_.receives().finished() >= *awaited_;
 }
 
 // Not at once: the stream is in the middle of it, and may have more to deliver.
 void OrderlyEnd::look_soon() {
-  engine_.add_task(look_task_);
+  queue_pair_.connection().engine().add_task(look_task_);
 }
 
 void OrderlyEnd::finish_if_drained() {
@@ -87,14 +85,14 @@ void OrderlyEnd::finish_if_drained() {
 void OrderlyEnd::finish() {
   if (!stands(sends_.state())) return;
   if (sends_.state() == ConnectionState::draining && !peer_closing_) {
-    connection_.stream()->close(CloseReason::graceful);
+    queue_pair_.connection().stream()->close(CloseReason::graceful);
   }
-  connection_.end(
+  queue_pair_.connection().end(
       {Connection::Ending::Report::closed, {}, peer_closing_ ? WorkStatus::flushed : WorkStatus::receiver_not_ready});
 }
 
 void OrderlyEnd::connection_ends() {
-  engine_.cancel_timer(linger_timer_);
+  queue_pair_.connection().engine().cancel_timer(linger_timer_);
 }
 
 void OrderlyEnd::reset() {
@@ -103,7 +101,7 @@ void OrderlyEnd::reset() {
 }
 
 void OrderlyEnd::destroy() {
-  engine_.cancel_task(look_task_);
+  queue_pair_.connection().engine().cancel_task(look_task_);
 }
 
 }  // namespace anydat::nic::soft

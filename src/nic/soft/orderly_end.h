@@ -4,15 +4,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "nic/engine.h"
 #include "nic/patience.h"
 #include "nic/soft/send_queue.h"
 #include "nic/timer.h"
 
 namespace anydat::nic::soft {
 
-class Connection;
-class ReceiveSide;
+class SoftQueuePair;
 
 // The orderly end of a connection, which either side asks for: it waits for what one side still owes the other, as long
 // as there is progress and for a minute at most (EP-DISC-18).
@@ -20,7 +18,7 @@ class ReceiveSide;
 // With the engine held. Lives and dies with its queue pair.
 class OrderlyEnd {
  public:
-  OrderlyEnd(Connection& connection, SendQueue& sends, ReceiveSide& receives, Engine& engine);
+  explicit OrderlyEnd(SoftQueuePair& queue_pair);
   OrderlyEnd(const OrderlyEnd&) = delete;
   OrderlyEnd& operator=(const OrderlyEnd&) = delete;
 
@@ -55,19 +53,18 @@ class OrderlyEnd {
   void linger();
   void look();
   void look_soon();
+  bool still_to_be_delivered();
   bool arrivals_over();
   void finish();
 
-  Connection& connection_;
-  SendQueue& sends_;
-  ReceiveSide& receives_;
-  Engine& engine_;
+  SoftQueuePair& queue_pair_;
+  SendQueue& sends_;                      // its
   bool peer_closing_ = false;             // the peer closed in order
   std::optional<std::uint64_t> awaited_;  // the last message that an orderly end of this side waits for
   Owed owed_;
   Patience patience_{0, 0, 0};
-  Timer linger_timer_;
-  Task look_task_;
+  Timer linger_timer_{[this] { look(); }};
+  Task look_task_{[this] { finish_if_drained(); }};
 };
 
 }  // namespace anydat::nic::soft

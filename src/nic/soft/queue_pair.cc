@@ -12,7 +12,7 @@ SoftQueuePair::SoftQueuePair(SoftAdapter& adapter, ReceivePool* shared, QueuePai
     : adapter_(adapter),
       sends_(*this, adapter, events),
       receives_(*this, adapter, shared, events, sends_.counters()),
-      memory_(*this, adapter.memory_users(), adapter.scopes()),
+      memory_(*this, adapter.memory_users(), adapter.scopes().next()),
       connection_(*this, adapter, events) {}
 
 SoftQueuePair::~SoftQueuePair() = default;
@@ -69,7 +69,7 @@ Status SoftQueuePair::connect(const ConnectParameters& parameters) {
 void SoftQueuePair::reset() {
   sends_.reset();
   connection_.reset();
-  memory_.renew_scope();
+  memory_.set_scope(adapter_.scopes().next());
   receives_.reset();
   initiator_.reset();
 }

@@ -3,9 +3,7 @@
 
 #include <utility>
 
-#include "nic/soft/connection.h"
-#include "nic/soft/memory_user.h"
-#include "nic/soft/send_queue.h"
+#include "nic/soft/queue_pair.h"
 
 namespace anydat::nic::soft {
 
@@ -16,8 +14,8 @@ constexpr base::Nanoseconds kLook = 200'000;
 
 }  // namespace
 
-WindowOperations::WindowOperations(Connection& connection, SendQueue& sends, const MemoryUser& user, Engine& engine)
-    : connection_(connection), sends_(sends), user_(user), engine_(engine), look_timer_([this] { look(); }) {}
+WindowOperations::WindowOperations(SoftQueuePair& queue_pair)
+    : queue_pair_(queue_pair), look_timer_([this] { look(); }) {}
 
 WindowOperations::Readiness WindowOperations::make_ready(Incoming& message) {
   if (message.kind != WorkKind::recv_invalidate) return Readiness::yes;
@@ -45,22 +43,25 @@ std::optional<bool> WindowOperations::carry_out(SendRing::Entry& entry) {
     bind.window->shows_nothing();
     return false;
   }
-  bind.window->bind(bind.key, part, bind.rights, bind.tag, {user_.scope(), own_, *connection_.stream()});
+  bind.window->bind(bind.key, part, bind.rights, bind.tag,
+                    {queue_pair_.scope(), own_, *queue_pair_.connection().stream()});
   return true;
 }
 
 void WindowOperations::look_later() {
-  engine_.set_timer(look_timer_, base::now_ns() + kLook);
+  queue_pair_.connection().engine().set_timer(look_timer_, base::now_ns() + kLook);
 }
 
 void WindowOperations::look() {
-  if (sends_.state() == ConnectionState::ending) return connection_.let_go_finished();
-  sends_.pump();
-  if (std::exchange(invalidation_waits_, false) && !is_over(sends_.state())) connection_.stream()->resume_receiving();
+  if (queue_pair_.state() == ConnectionState::ending) return queue_pair_.connection().let_go_finished();
+  queue_pair_.sends().pump();
+  if (std::exchange(invalidation_waits_, false) && !is_over(queue_pair_.state())) {
+    queue_pair_.connection().resume_receiving();
+  }
 }
 
 void WindowOperations::connection_ends() {
-  engine_.cancel_timer(look_timer_);
+  queue_pair_.connection().engine().cancel_timer(look_timer_);
   own_.take_back_all();  // D2-RMR-4
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "nic/engine.h"
 #include "nic/soft/incoming.h"
 #include "nic/soft/send_ring.h"
 #include "nic/soft/window.h"
@@ -12,9 +11,7 @@
 
 namespace anydat::nic::soft {
 
-class Connection;
-class MemoryUser;
-class SendQueue;
+class SoftQueuePair;
 
 // What a queue pair does to memory windows: its binds, in their turn; what messages of its peer invalidate; and the end
 // of those that its connection alone has shown. Each waits for a peer that is in the middle of using what a window has
@@ -23,7 +20,7 @@ class SendQueue;
 // With the engine held. Lives and dies with its queue pair.
 class WindowOperations {
  public:
-  WindowOperations(Connection& connection, SendQueue& sends, const MemoryUser& user, Engine& engine);
+  explicit WindowOperations(SoftQueuePair& queue_pair);
   WindowOperations(const WindowOperations&) = delete;
   WindowOperations& operator=(const WindowOperations&) = delete;
 
@@ -51,10 +48,7 @@ class WindowOperations {
   void look_later();
   void look();
 
-  Connection& connection_;
-  SendQueue& sends_;
-  const MemoryUser& user_;
-  Engine& engine_;
+  SoftQueuePair& queue_pair_;
   OwnWindows own_;
   bool invalidation_waits_ = false;
   Timer look_timer_;
