@@ -19,20 +19,21 @@ libdir=$(dirname "$(find "$prefix" -name libdat.so.1)")
 
 # ---- What the library is called and what it exports
 
-# check_library NAME SONAME NODE: `NODE` is the version that existing binaries ask for (HDR-4, D2-HDR-6).
+# check_library NAME SONAME NODE OURS: `NODE` is the version that existing binaries ask for (HDR-4, D2-HDR-6), OURS that of our
+# own calls, another one in each library (D2-HDR-10).
 check_library() {
-  local name=$1 soname=$2 node=$3 wrong
+  local name=$1 soname=$2 node=$3 ours=$4 wrong
   readelf -d "$libdir/$name.so" | grep -q "soname: \[$soname\]" || die "$name.so has another soname than $soname"
   nm -D --defined-only "$libdir/$name.so" | awk '$2 != "A" {print $3}' | sort >"$work/exported"
   sed -nE 's/^    ((any)?dats?_[a-z_]+);/\1/p' "$here/../../src/$name.map" | sort >"$work/mapped"
   sed 's/@.*//' "$work/exported" | diff - "$work/mapped" >"$work/difference" ||
     die "$name.so does not export what its map says: $(cat "$work/difference")"
-  wrong=$(grep -vE "^dats?_[a-z_]+@@$node\$|^anydat_[a-z_]+@@ANYDAT_1\$" "$work/exported" || true)
+  wrong=$(grep -vE "^dats?_[a-z_]+@@$node\$|^anydat_[a-z_]+@@$ours\$" "$work/exported" || true)
   [ -z "$wrong" ] || die "$name.so exports under another version than it should: $wrong"
   grep -q "^dat_srq_create@@$node\$" "$work/exported" || die "dat_srq_create of $name.so is not of $node"
 }
-check_library libdat libdat.so.1 DAT_1.2
-check_library libdat2 libdat2.so.2 DAT_2.0
+check_library libdat libdat.so.1 DAT_1.2 ANYDAT_1
+check_library libdat2 libdat2.so.2 DAT_2.0 ANYDAT2_1
 grep -q '^dat_extension_op@@DAT_2.0$' "$work/exported" || die "libdat2.so does not export dat_extension_op"
 
 # ---- Programs that use it

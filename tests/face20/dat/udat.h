@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One source, two faces: the suites are written to the headers of uDAPL 1.2. Compiled for 2.0 they find this folder first,
-// see the types and calls of 2.0, and call by their parameters of 1.2 the three that 2.0 has given more.
+// One source, two faces: the suites are written to the headers of uDAPL 1.2. Compiled for 2.0 they find this folder
+// first, see the types and calls of 2.0, and call by their parameters of 1.2 the three that 2.0 has given more.
 #pragma once
 
 #include <dat2/udat.h>
+#include <pthread.h>
 
 #include <map>
 #include <mutex>
@@ -32,6 +33,12 @@ class LmrsByContext {
   }
 
  private:
+  // The child of a fork goes on with it.
+  LmrsByContext() {
+    pthread_atfork([] { instance().lock_.lock(); }, [] { instance().lock_.unlock(); },
+                   [] { instance().lock_.unlock(); });
+  }
+
   std::mutex lock_;
   std::map<DAT_LMR_CONTEXT, DAT_LMR_HANDLE> lmrs_;
   DAT_LMR_HANDLE latest_ = DAT_HANDLE_NULL;
