@@ -148,6 +148,35 @@ TEST_F(TcpOrder, AMessageThatCameAfterAnothersIsNotDeliveredBeforeIt) {
   target.expect_unharmed();
 }
 
+// What is no message, an RDMA Write or a word between two ends of ours, which is a Write of length 0, does not take the
+// turn of the message behind it: what another connection's peer has sent after both comes after both.
+TEST_F(TcpOrder, AWriteDoesNotTakeTheTurnOfTheMessageBehindIt) {
+  constexpr std::size_t kRounds = 200;
+  alignas(8) static std::byte memory[64];
+  const Lmr open(target.side().ia, target.side().pz, memory);
+  SegmentHeader header;
+  header.opcode = Opcode::write;
+  header.last = true;
+  header.stag = open.rmr_context();
+  header.tagged_offset = reinterpret_cast<std::uintptr_t>(memory);
+  std::size_t out_of_order = 0;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    const std::size_t first = round % 2;
+    const std::size_t second = 1 - first;
+    MpaPeer& writer = *peers_[first];
+    const Bytes write = writer.frame(MpaPeer::segment(header, repeat(round % 4 < 2 ? 0 : sizeof memory)));
+    writer.send(write + write + writer.frame(MpaPeer::segment(send_header(sequences_[first]++), repeat(40))));
+    send(second);
+    for (const std::size_t by : {first, second}) out_of_order += next() == by ? 0 : 1;
+  }
+  EXPECT_LT(out_of_order, kRounds / 10);
+  for (std::size_t i = 0; i < 2; ++i) {
+    peers_[i]->stop_sending();
+    target.expect_end(eps_[i]);
+  }
+  target.expect_unharmed();
+}
+
 // ---- a busy one and one that says something now and then
 
 class TcpFairnessOfBytes : public TcpTest {};

@@ -277,6 +277,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool more_to_read_ = false;  // and a turn for it is on the list
   bool turn_over_ = false;     // what has been read and not delivered waits for the next
   bool message_over_ = false;  // just now
+  bool had_message_ = false;   // in this turn
   bool in_doubt_ = false;      // what has been read may have come after what others have had word of
   bool keeps_turn_ = false;    // which is over before it has begun
   bool asked_for_others_ = false;

@@ -32,7 +32,7 @@ bool TcpStream::receive(bool told) {
   bool any = false;
   more_to_read_ = false;
   turn_over_ = false;
-  message_over_ = in_doubt_ = false;
+  message_over_ = had_message_ = in_doubt_ = false;
   asked_for_others_ = false;
   round_ = fabric_.round();
   read_at_ = fabric_.engine().ticks();
@@ -181,7 +181,7 @@ std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) 
         if (front_have_ == 0) {
           if (const std::size_t taken = deliver_whole(bytes); taken > 0) {
             bytes = bytes.subspan(taken);
-            message_over_ = true;
+            message_over_ = had_message_ = true;
             continue;
           }
           fabric_.adapter().batch().flush();
@@ -318,7 +318,10 @@ std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> by
     first_frame();
   } else {
     end_segment();
-    message_over_ = segment_.last;
+    // Before the first message of a turn nothing else ends it: what is behind a Write, or a word between two ends of
+    // ours, has come before what others have had word of since.
+    had_message_ |= segment_.last && (is_send(segment_.opcode) || is_immediate(segment_.opcode));
+    message_over_ = segment_.last && had_message_;
     front_have_ = 0;
   }
   return bytes.subspan(part);

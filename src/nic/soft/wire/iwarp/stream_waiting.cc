@@ -102,7 +102,7 @@ void TcpStream::go_on() {
 
 // What was read before and could not be delivered then.
 void TcpStream::take_held() {
-  turn_over_ = message_over_ = in_doubt_ = false;
+  turn_over_ = message_over_ = had_message_ = in_doubt_ = false;
   // The end of the connection drops what is held, and may come while it is being read.
   std::vector<std::byte> held = std::exchange(held_, {});
   const std::size_t from = std::exchange(held_from_, 0);
