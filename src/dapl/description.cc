@@ -9,31 +9,23 @@ namespace anydat::dapl {
 
 namespace {
 
-// What programs written for OpenFabrics' Providers look for by name (D2-IA-7). There is no InfiniBand here, so only
-// what is true of every adapter: it reads by RDMA, and a message of that many bytes never has to be cut by the program.
+// What programs written for OpenFabrics' Providers look for by name (D2-IA-7), as far as it is true of every adapter.
 constexpr NamedAttribute kOpenFabricsAttributes[] = {
     {"DAT_IB_RDMA_READ", "TRUE"},
-    {"DAT_IB_TRANSPORT_MTU", "2048"},
     {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
 };
 
-// A software adapter has no number in the world, one port, and could be opened (D2-IA-7).
-constexpr NamedAttribute kSoftwareAttributes[] = {
-    {"DAT_IB_NODE_GUID", "0000:0000:0000:0000"},
-    {"DAT_IB_PORT_NUMBER", "1"},
-    {"DAT_IB_PORT_STATUS", "ACTIVE"},
-};
+// Four groups of 16 bits.
+std::string text_of_guid(std::uint64_t guid) {
+  return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48, guid >> 32 & 0xffff, guid >> 16 & 0xffff,
+                     guid & 0xffff);
+}
 
 // What programs of the InfiniBand extension look for by name (D2-EXT-1, D2-IA-6).
 constexpr NamedAttribute kExtensionAttribute{"DAT_EXTENSION_INTERFACE", "TRUE"};
 constexpr NamedAttribute kImmediateAttribute{"DAT_IB_IMMED_DATA", "TRUE"};
 constexpr NamedAttribute kAtomicAttributes[] = {{"DAT_IB_FETCH_AND_ADD", "TRUE"}, {"DAT_IB_CMP_AND_SWAP", "TRUE"}};
 constexpr NamedAttribute kCountersAttribute{"DAT_COUNTERS", "TRUE"};
-
-// Any device says how many queue pairs it has.
-bool is_software(const nic::AdapterInfo& info) {
-  return info.limits.queue_pairs == nic::AdapterLimits{}.queue_pairs;
-}
 
 Limits limits_of(const nic::AdapterLimits& nic) {
   Limits limits;
@@ -79,7 +71,12 @@ Description::Description(const AdapterKind& kind, std::string name, const nic::A
   if (kind_.extended) all.push_back(kCountersAttribute);  // what it tells is counted above the NIC, or by every NIC
   if (kind_.habits.openfabrics_attributes) {
     add(kOpenFabricsAttributes);
-    if (is_software(info_)) add(kSoftwareAttributes);
+    const nic::DevicePort& port = info_.port;
+    texts_ = {fmt::format("{}", port.mtu), text_of_guid(port.node_guid), fmt::format("{}", port.number)};
+    all.push_back({"DAT_IB_TRANSPORT_MTU", texts_[0].c_str()});
+    all.push_back({"DAT_IB_NODE_GUID", texts_[1].c_str()});
+    all.push_back({"DAT_IB_PORT_NUMBER", texts_[2].c_str()});
+    all.push_back({"DAT_IB_PORT_STATUS", port.state});
   }
 }
 

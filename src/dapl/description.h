@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -77,7 +78,8 @@ class Description {
   const std::string name_;
   const nic::AdapterInfo info_;
   const Limits limits_;
-  std::string receiver_not_ready_;  // the text of its attribute
+  std::array<std::string, 3> texts_;  // of attributes
+  std::string receiver_not_ready_;    // the text of its attribute
   std::vector<NamedAttribute> named_attributes_;
 };
 

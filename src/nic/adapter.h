@@ -369,6 +369,15 @@ struct AdapterLimits {
   std::uint64_t receive_queue_depth = ~std::uint64_t{0};
 };
 
+// What is shown of the device and of its port (D2-IA-7). A software adapter has no number of its own in the world, and
+// one port; a message of that many bytes need never be cut by the program.
+struct DevicePort {
+  std::uint64_t node_guid = 0;  // 0: there is none
+  std::uint32_t number = 1;
+  std::uint32_t mtu = 2048;
+  const char* state = "ACTIVE";
+};
+
 struct AdapterInfo {
   std::string name;
   Address address;
@@ -376,6 +385,7 @@ struct AdapterInfo {
   std::uint32_t private_data_max = kPrivateDataMax;
   std::uint32_t reject_data_max = kPrivateDataMax;  // the same of a rejection
   AdapterLimits limits{};
+  DevicePort port{};
   // What hardware need not be able to do; DAT's provider attributes announce it (ATTR-1).
   bool counts_taken_buffers = true;      // how many buffers of a shared queue one queue pair has taken: RecvInfo
   bool has_watermarks = true;            // set_watermarks() does what it says

@@ -90,6 +90,7 @@ Status find_device(const std::string& device_name, const std::string& name, Foun
   info.private_data_max = device.is_iwarp() ? kIwarpPrivateDataMax : kIbPrivateDataMax;
   info.reject_data_max = device.is_iwarp() ? kIwarpPrivateDataMax : kIbRejectDataMax;
   info.limits = device.limits();
+  info.port = device.port();
   info.counts_taken_buffers = false;
   info.has_watermarks = false;
   info.shared_queue_of_any_zone = false;

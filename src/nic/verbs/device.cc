@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/verbs/device.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,6 +20,22 @@ namespace {
 Status status_of(int error) {
   if (error == EACCES || error == EPERM) return Status::denied;
   return error == ENOMEM || error == EMFILE || error == ENFILE ? Status::no_memory : Status::failed;
+}
+
+// In the words of OpenFabrics' Providers.
+const char* state_name(ibv_port_state state) {
+  switch (state) {
+    case IBV_PORT_DOWN:
+      return "DOWN";
+    case IBV_PORT_INIT:
+      return "INIT";
+    case IBV_PORT_ARMED:
+      return "ARMED";
+    case IBV_PORT_ACTIVE:
+      return "ACTIVE";
+    default:
+      return "UNKNOWN";
+  }
 }
 
 }  // namespace
@@ -64,11 +81,17 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
   if (!result) return nullptr;
 
   bool answers = ibv_query_device(result->context(), &result->attributes_) == 0;
-  // What every port takes.
+  // What every port takes, and the one that is shown.
+  bool shows_active = false;
   for (int number = 1; answers && number <= result->attributes_.phys_port_cnt; ++number) {
     ibv_port_attr port{};
     answers = ibv_query_port(result->context(), static_cast<std::uint8_t>(number), &port) == 0;
     if (number == 1 || port.max_msg_sz < result->message_bytes_) result->message_bytes_ = port.max_msg_sz;
+    if (number == 1 || (port.state == IBV_PORT_ACTIVE && !shows_active)) {
+      result->port_ = {be64toh(result->attributes_.node_guid), static_cast<std::uint32_t>(number),
+                       128U << port.active_mtu, state_name(port.state)};
+      shows_active = port.state == IBV_PORT_ACTIVE;
+    }
   }
   if (!answers) {
     status = Status::failed;

@@ -28,6 +28,7 @@ class Device {
   const std::string& name() const { return name_; }
   bool is_iwarp() const { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   AdapterLimits limits() const;
+  DevicePort port() const { return port_; }  // the first that is active, or the first
   // The program has closed our descriptors, and may have files of its own by their numbers.
   void descriptors_lost() { context_.note_loss(); }
   // How many segments one RDMA Read of the device scatters to.
@@ -71,6 +72,7 @@ class Device {
   Context context_;
   ibv_device_attr attributes_{};
   std::uint64_t message_bytes_ = 0;
+  DevicePort port_;
   std::uint32_t read_segments_ = 1;
   RegionTable regions_;
   base::Mutex lock_;

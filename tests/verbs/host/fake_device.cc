@@ -2,6 +2,7 @@
 #include "verbs/host/fake_device.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -171,13 +172,15 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->max_cqe = 8192;
   attributes->max_sge = attributes->max_sge_rd = attributes->max_srq_sge = 16;
   attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = attributes->max_res_rd_atom = 16;
-  attributes->phys_port_cnt = 1;
+  attributes->phys_port_cnt = 2;
+  attributes->node_guid = htobe64(0x0002'c903'0004'a5e0);
   return 0;
 }
 #undef ibv_query_port
-int ibv_query_port(ibv_context*, std::uint8_t, _compat_ibv_port_attr* attributes) {
+int ibv_query_port(ibv_context*, std::uint8_t number, _compat_ibv_port_attr* attributes) {
   auto* const port = reinterpret_cast<ibv_port_attr*>(attributes);
-  port->state = IBV_PORT_ACTIVE;
+  port->state = number == 2 ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  port->active_mtu = IBV_MTU_4096;
   port->max_msg_sz = 1u << 31;
   return 0;
 }

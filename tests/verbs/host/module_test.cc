@@ -12,6 +12,7 @@
 
 #include "process/forked.h"
 #include "support/dat_fixture.h"
+#include "support/properties.h"
 #include "verbs/host/fake_device.h"
 
 namespace anydat::test {
@@ -60,6 +61,17 @@ TEST_F(VerbsModule, GivesBackAllThatItHasMade) {
     EXPECT_GT(fake::objects(), before);
   }
   EXPECT_EQ(fake::objects(), before);
+}
+
+// D2-IA-7: the device's own, of the port that is active.
+TEST_F(VerbsModule, ShowsTheNumberAndThePortOfTheDevice) {
+  Wire fake = kFake;
+  fake.env["DAT_COMPAT"] = "openfabrics";
+  const Ia ia(fake);
+  EXPECT_EQ(provider_attribute(ia, "DAT_IB_NODE_GUID"), "0002:c903:0004:a5e0");
+  EXPECT_EQ(provider_attribute(ia, "DAT_IB_PORT_NUMBER"), "2");
+  EXPECT_EQ(provider_attribute(ia, "DAT_IB_PORT_STATUS"), "ACTIVE");
+  EXPECT_EQ(provider_attribute(ia, "DAT_IB_TRANSPORT_MTU"), "4096");
 }
 
 TEST_F(VerbsModule, ItsChildHasNoneOfItsDescriptorsAndBeginsAnew) {
