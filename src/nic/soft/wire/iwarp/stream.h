@@ -197,6 +197,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
   void told();
+  bool turn_ended(bool any);
   void come_again();
   std::size_t staged_bytes(bool directly) const;
   bool others_come_first();

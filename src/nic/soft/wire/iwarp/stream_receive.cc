@@ -56,7 +56,7 @@ bool TcpStream::receive(bool told) {
     in_doubt_ = !std::exchange(told, false);
     const ssize_t count = read_some(wanted);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return any;
+    if (count < 0 && errno == EAGAIN) return turn_ended(any);
     any = true;
     if (count < 0) {
       lost(errno);
@@ -78,9 +78,15 @@ bool TcpStream::receive(bool told) {
       return any;
     }
     // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
-    if (static_cast<std::size_t>(count) < wanted && !hung_up_) return any;
+    if (static_cast<std::size_t>(count) < wanted && !hung_up_) return turn_ended(any);
   }
   come_again();
+  return any;
+}
+
+// All that was there has been read. Without a message it was no turn of this round.
+bool TcpStream::turn_ended(bool any) {
+  if (!had_message_) round_ = 0;
   return any;
 }
 
