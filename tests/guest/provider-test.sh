@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # D2-REG-4: a Provider of OpenFabrics, Debian's libdaplofa, loaded by our libdat2 and used by Debian's dtest over RDMA
-# devices in the guest. (The other way round, ours by their libdat2: tests/field/field.sh --registry.)
+# devices in the guest; and the same program over our own adapters for these devices. (The other way round, ours by their libdat2: tests/field/field.sh --registry.)
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../../scripts/lib.sh"
