@@ -70,8 +70,7 @@ bool TcpStream::send_again(const SingleSend& send) {
   base::Guard guard(tx_lock_);
   const std::span<const Segment> segments{&send.segment, 1};
   const std::uint64_t length = send.segment.length;
-  if (!may_send_ || out_.blocked() || length > line_max(kUntaggedHeaderBytes) || !small_source_there(segments, length))
-      [[unlikely]] {
+  if (!may_send_ || out_.blocked() || length > line_max(kUntaggedHeaderBytes)) [[unlikely]] {
     return false;  // send() tells what is in its way
   }
   SegmentHeader header;
