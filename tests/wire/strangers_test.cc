@@ -265,6 +265,18 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfAnEndOfTheHostWithTheMostOfThem) {
   EXPECT_LT(of_others, kHosts);
 }
 
+// Who has called most is not who lets ends pile up: what stands for its calls is no end, and costs none of its own.
+TEST_F(StrangersOfAnAdapter, TakeThePlaceOfNoEndOfTheHostThatCallsMost) {
+  constexpr std::size_t kEndsOfCaller = 3;
+  const auto caller = host(1), other = host(2);
+  add(kShare - kEndsOfCaller, Stage::parting, other);
+  add(kEndsOfCaller, Stage::parting, caller);
+  add(kShare - 1, Stage::asking, caller);
+  let_one_in();
+  EXPECT_EQ(gone(), 1u);
+  EXPECT_TRUE(everybody_.front()->gone());
+}
+
 // What is left to the program and its connections does not depend on how many adapters it has open.
 TEST_F(StrangersOfAnAdapter, ShareThePlacesOfEndsWithOtherAdapters) {
   add_to(of_another_, kShare / 2 - 1, Stage::parting);
