@@ -4,14 +4,19 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "nic/budget.h"
+#include "os/slow_close.h"
 #include "support/patience.h"
+#include "unit/slow_socket.h"
 
 namespace anydat::nic::soft {
 namespace {
@@ -153,6 +158,25 @@ TEST_F(StrangersOfAnAdapter, OfThisHostHaveHalfOfTheShare) {
   std::size_t of_this_host = 0;
   for (std::size_t i = 0; i < kShare / 2; ++i) of_this_host += everybody_[i]->gone() ? 1 : 0;
   EXPECT_EQ(of_this_host, 1u);
+}
+
+// The same where local processes have left more behind than the whole share, as who passes several descriptors at once
+// and who has been connected may: it is theirs, and of the share it takes no more than their half.
+TEST_F(StrangersOfAnAdapter, OfThisHostThatLeaveMoreThanTheShareBehindLeaveOthersTheirHalf) {
+  constexpr os::PeerName kLeaver = 1000;
+  std::array<test::SlowSocket, 2> slow;  // which hold up all that is behind them
+  for (test::SlowSocket& one : slow) os::close_elsewhere(one.take(), kLeaver);
+  while (os::closing_elsewhere() < kShare) {
+    os::close_elsewhere(base::UniqueFd::of([] { return ::eventfd(0, EFD_CLOEXEC); }), kLeaver);
+  }
+  EXPECT_FALSE(strangers_.may_come(Strangers::By::local_socket));
+  for (std::size_t i = 0; i < kShare / 2; ++i) {
+    EXPECT_TRUE(Strangers::has_room(Strangers::By::tcp)) << i;
+    come(host(static_cast<std::uint8_t>(i)), Stage::asking);
+  }
+  EXPECT_FALSE(Strangers::has_room(Strangers::By::tcp));
+  for (test::SlowSocket& one : slow) one.let_close();
+  EXPECT_TRUE(test::eventually([] { return os::closing_elsewhere() == 0; }));
 }
 
 // All of them together have the share, and none goes but the one in whose place somebody comes: of those over TCP while
