@@ -56,7 +56,8 @@ class RefusedCalls : public testing::TestWithParam<Wire> {
         ASSERT_THAT(rc, HasType(DAT_INSUFFICIENT_RESOURCES));
         ASSERT_NO_FATAL_FAILURE(unchanged(parts));
       }
-      EXPECT_GT(refused, 0);
+      // The one that fails may be another thread's.
+      if (which == NoMemory::Failing::all) EXPECT_GT(refused, 0);
     }
   }
   // The same of a call that makes an object.
