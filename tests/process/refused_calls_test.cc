@@ -57,7 +57,9 @@ class RefusedCalls : public testing::TestWithParam<Wire> {
         ASSERT_NO_FATAL_FAILURE(unchanged(parts));
       }
       // The one that fails may be another thread's.
-      if (which == NoMemory::Failing::all) EXPECT_GT(refused, 0);
+      if (which == NoMemory::Failing::all) {
+        EXPECT_GT(refused, 0);
+      }
     }
   }
   // The same of a call that makes an object.
