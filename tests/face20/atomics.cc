@@ -94,7 +94,9 @@ class Asker {
     DAT_LMR_TRIPLET segment = own_.triplet(8, sizeof found);
     const DAT_RMR_TRIPLET remote = board.at(offsetof(Board, places) + place * sizeof found, sizeof found);
     require(dat_ep_post_rdma_write(ep_.get(), 1, &segment, {}, &remote, DAT_COMPLETION_DEFAULT_FLAG), "rdma_write");
-    (void)expect_completion(side_.request.get());
+    // What was written is seen there by whom this message has reached.
+    require(dat_ep_post_send(ep_.get(), 0, nullptr, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+    (void)expect_completions(side_.request.get(), 2);
   }
   void leave() {
     require(dat_ep_disconnect(ep_.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
@@ -187,6 +189,7 @@ class Dat2Atomics : public testing::TestWithParam<Company> {
   void accept() {
     const DAT_EVENT request = expect_event(server_.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
     endpoints_.emplace_back(server_);
+    require(dat_ep_post_recv(endpoints_.back().get(), 0, nullptr, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
     require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, endpoints_.back().get(), 0, nullptr),
             "dat_cr_accept");
     (void)expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -260,6 +263,7 @@ TEST_P(Dat2Atomics, OfAllPeersAndTheTargetItselfHaveOneOrder) {
     });
     for (std::jthread& thread : threads) thread.join();
     for (const auto& process : processes) EXPECT_EQ(process->channel().hear(), "done");
+    (void)expect_completions(server_.recv.get(), static_cast<int>(place));
   }
   for (const Board::Place& found : std::span(board_->places).first(place)) {
     added.insert(added.end(), found.added.begin(), found.added.end());
