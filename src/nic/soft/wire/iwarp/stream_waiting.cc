@@ -73,9 +73,8 @@ void TcpStream::look_past() {
   looks_past_ = true;
   if (stuck_) or_break([this] { go_on(); });
   if (closed_) return;
-  // There may have been buffers by now, and nothing may come any more that would have it said.
-  if (owes_word_) confirm();
   looks_past_ = holds_messages();
+  // There may have been buffers by now, of which the peer has to have word, though nothing may come any more.
   more_to_read_ = true;
   fabric_.come_back(turn_);
 }
