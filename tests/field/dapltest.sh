@@ -8,6 +8,11 @@ serve() {
   start_server 'Service Point Ready' "${dapltest[@]}" -T S -D "$adapter"
   : >"$work/expected"
 }
+# kinds NUMBER: so many kinds of dapltest's tests have passed. In all it is 102: 35 of transactions, 10 of performance, 35
+# functions, 20 limits, and the server with the client that tells it to quit.
+kinds() {
+  say "note: $1 kinds"
+}
 tell_to_quit() {
   run_client "${dapltest[@]}" -T Q -s "$server_at" -D "$adapter"
   says client 'Client Exiting'
@@ -76,20 +81,27 @@ transaction() {
 }
 
 case_transactions() {
-  local size
+  local size threads
   serve
-  for size in 64 4096 65536; do
+  for size in 64 256 4096 16384 65536; do
     # Of what takes less than a millisecond it counts nothing.
     transaction 1 1 5000 -- "client SR $size" "server SR $size"
     transaction 1 1 200 -V -- "client SR $size 3" "server SR $size 2"
     transaction 1 1 200 -V -- "client RW $size" "server RW $size" "client RR $size"
+    transaction 1 1 500 -V -P -- "client SR $size" "server SR $size"
   done
   # It spaces segments by 256 bytes, and looks for what came by RDMA in that distance.
   transaction 1 1 200 -V -- 'client RW 256 4' 'server RW 512 3' 'server RR 768 2'
   transaction 1 1 10000 -P -- 'client SR 256' 'server SR 256'
   transaction 1 1 200 -r -- 'client SR 1024' 'server SR 1024'
-  transaction 4 1 200 -V -- 'client SR 1024' 'server SR 1024'
+  transaction 1 1 200 -r -V -- 'client RW 4096' 'server RR 4096'
+  for threads in 2 4 8 16; do transaction $threads 1 200 -V -- 'client SR 1024' 'server SR 1024'; done
+  transaction 4 1 200 -V -P -- 'client RW 4096' 'server RR 4096'
+  transaction 1 1 500 -V -- 'client SR 1024 3 -f' 'server SR 2048 1 -f'
+  transaction 1 1 200 -V -- 'client RR 4096' 'server RR 8192'
+  transaction 1 1 200 -V -- 'client RW 1024' 'client RW 2048' 'server RW 4096'
   tell_to_quit
+  kinds $(wc -l <"$work/expected")
 }
 
 # Of several endpoints of a thread it counts on it that their messages arrive in the order in which they were sent, which
@@ -100,6 +112,7 @@ case_endpoints() {
   transaction 2 8 100 -V -- 'client SR 1024 3' 'server SR 1536 2' 'client RW 4096' 'server RR 4096'
   transaction 8 4 100 -V -P -- 'client RW 4096 2' 'server RW 2048 4' 'client SR 256' 'server SR 256'
   tell_to_quit
+  kinds $(wc -l <"$work/expected")
 }
 
 performance() { # OPERATION SIZE SEGMENTS OPTION...
@@ -123,14 +136,16 @@ case_performance() {
       performance $operation 4096 2 -m $mode -p 16
       performance $operation 65536 1 -m $mode -p 4
     done
+    performance $operation 256 1 -m b -p 1
   done
   tell_to_quit
+  kinds $(wc -l <"$work/expected")
 }
 
 # Each functional test says PASS, FAIL or UNSUPP, and how many there are is counted as well. UNSUPP is dapltest's own word for
 # what it leaves out: the query of a connection request (queryinfo 5).
 case_functions() {
-  local group least passed unsupported
+  local group least passed unsupported all=0
   for group in hwconn:4 endpoint:3 pz:3 mem:5 connmgt:2 queryinfo:16; do
     least=${group#*:} group=${group%:*}
     run_client "${dapltest[@]}" -T F -D "$adapter" -f "$group" -s "$server_at"
@@ -139,7 +154,9 @@ case_functions() {
     says client 'Function feature: ' $((passed + unsupported))
     [ "$unsupported" -eq 0 ] || { [ "$group" = queryinfo ] && [ "$unsupported" -eq 1 ]; } || die "$unsupported of $group are not supported"
     [ "$passed" -ge "$least" ] || die "of $least functional tests of $group these passed: $passed"
+    all=$((all + passed + unsupported))
   done
+  kinds $all
 }
 
 # As many objects as are asked for, made through one instance, and through four of which one has the EVDs of all.
@@ -159,4 +176,5 @@ case_limits() {
     says client 'dat_ep_post_recv fails: DAT_INSUFFICIENT_RESOURCES'
     says client "total posted: $((16 * workers))\)"
   done
+  kinds 20
 }
