@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections over TCP that share an adapter: what one of them does to the others.
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "base/big_endian.h"
+#include "process/arrival_order.h"
 #include "support/peer_process.h"
 #include "wire/tcp_test.h"
 
@@ -28,52 +27,16 @@ constexpr int kPeers = 3;
 constexpr int kMessages = 200;  // of each
 constexpr std::size_t kBytes = 40;
 
-// A program that stands still while its peers send, and then says in which order their messages have come.
-void play_receiver(RoleContext& context) {
-  Side side(context.wire);
-  const Lmr memory(side.ia, side.pz, kBytes);
-  const Srq srq(side.ia, side.pz, kPeers * kMessages);
-  for (int i = 0; i < kPeers * kMessages; ++i) {
-    DAT_LMR_TRIPLET segment = memory.triplet();
-    require(dat_srq_post_recv(srq.get(), 1, &segment, {}), "dat_srq_post_recv");
-  }
-  context.parent.say(std::to_string(side.listen()));
-  std::vector<Ep> eps;
-  std::map<DAT_EP_HANDLE, char> names;
-  for (int i = 0; i < kPeers; ++i) {
-    const DAT_EVENT request = expect_event(side.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
-    eps.emplace_back(side, srq);
-    names[eps.back().get()] = static_cast<char>('a' + i);
-    require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, eps.back().get(), 0, nullptr),
-            "dat_cr_accept");
-    expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
-    context.parent.say("next");
-  }
-  context.parent.hear();
-  raise(SIGSTOP);
-  std::string order;
-  for (int i = 0; i < kPeers * kMessages; ++i) {
-    const DAT_DTO_COMPLETION_EVENT_DATA dto = expect_completion(side.recv.get());
-    order += names[dto.ep_handle];
-  }
-  context.parent.say(order);
-  context.parent.hear();
-  for (const Ep& ep : eps) dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG);
-}
-const Role kReceiver("tcp_receiver_that_stops", play_receiver);
-
 TEST(TcpFairness, OneMessageOfEachIsDeliveredBeforeTheSecondOfAny) {
-  PeerProcess receiver("tcp_receiver_that_stops", tcp_wire());
-  const DAT_CONN_QUAL port = std::stoul(receiver.channel().hear());
+  StandingReceiver receiver(tcp_wire(), kPeers, kMessages, kBytes);
   std::vector<std::unique_ptr<MpaPeer>> peers;
   for (int i = 0; i < kPeers; ++i) {
-    peers.push_back(std::make_unique<MpaPeer>(port));
+    peers.push_back(std::make_unique<MpaPeer>(receiver.qualifier()));
     peers.back()->greet({});
     ASSERT_TRUE(peers.back()->hear_answer());
-    EXPECT_EQ(receiver.channel().hear(), "next");
+    receiver.expect_peer();
   }
-  receiver.channel().say("stop");
-  receiver.wait_until_stopped();
+  receiver.stop();
   for (const auto& peer : peers) {
     Bytes all;
     for (std::uint32_t i = 0; i < kMessages; ++i) {
@@ -81,18 +44,11 @@ TEST(TcpFairness, OneMessageOfEachIsDeliveredBeforeTheSecondOfAny) {
     }
     peer->send(all);
   }
-  receiver.resume();
-  const std::string order = receiver.channel().hear();
+  const std::string order = receiver.resume_and_tell();
   peers.clear();
-  receiver.channel().say("done");
-  EXPECT_EQ(receiver.wait_exit(), 0);
+  receiver.end();
   ASSERT_EQ(order.size(), std::size_t{kPeers * kMessages});
-  std::map<char, int> delivered{{'a', 0}, {'b', 0}, {'c', 0}};
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    ++delivered[order[i]];
-    const auto [least, most] = std::ranges::minmax(std::vector<int>{delivered['a'], delivered['b'], delivered['c']});
-    ASSERT_LE(most - least, 1) << "after " << i << " messages: " << order.substr(0, i + 1);
-  }
+  StandingReceiver::expect_fair(order, kPeers, 1);
 }
 
 // ---- what arrived first is delivered first

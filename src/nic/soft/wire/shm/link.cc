@@ -24,7 +24,7 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-constexpr int kMessagesPerPoll = 64;
+constexpr int kMessagesPerTurn = 64;
 constexpr int kDatagramsPerTurn = 64;
 // How far reading may run ahead of telling the sender, in cells.
 constexpr std::uint64_t kPublishEvery = kCellCount / 8;
@@ -167,7 +167,7 @@ void Link::want_room() {
   // The room may have come just before we asked. A pass over the sources sees to that by itself: it is repeated, or the
   // peer knew when the pass began that room is wanted. Else somebody must look, should all our threads be asleep.
   if (fabric_.engine().held() && looking_) {
-    asked_for_room_ |= !asked_before;
+    progress_ |= !asked_before;
   } else {
     fabric_.engine().nudge();
   }
@@ -271,7 +271,7 @@ bool Link::send_what_waits() {
 
 bool Link::receive() {
   int count = 0;
-  for (; count < kMessagesPerPoll && !dead_; ++count) {
+  for (; count < kMessagesPerTurn && !dead_; ++count) {
     CellView view;
     const ReadResult result = rx_.peek(view);
     if (result == ReadResult::empty) break;
@@ -293,6 +293,13 @@ bool Link::receive() {
     rx_.prefetch_next();
   }
   return count > 0;
+}
+
+// By the general way, so that the straight one has one place only, and stays short.
+void Link::take_first() {
+  if (dead_ || rx_.empty()) return;
+  progress_ = true;
+  (void)receive_otherwise();
 }
 
 // The peer may have changed the message since it was looked at, so it is looked at anew.
@@ -430,7 +437,7 @@ void Link::fail(const char* why) {
     warn("a local peer is cut off", why);
   } else {
     // Bounded, since a peer that is cut off but alive could go on writing.
-    for (std::uint32_t cells = 0; cells < kCellCount && !dead_ && receive(); cells += kMessagesPerPoll) {
+    for (std::uint32_t cells = 0; cells < kCellCount && !dead_ && receive(); cells += kMessagesPerTurn) {
     }
     if (dead_) return;
   }

@@ -196,16 +196,23 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // Nothing has come, and nothing that is to go is waiting.
   bool quiet() const { return rx_.empty() && !something_waits(); }
   bool something_waits() const { return something_waits_.load(std::memory_order_relaxed); }
-  // Handles what there is, up to a bounded amount; true if there was anything.
+  // A turn: handles what there is, up to a bounded amount; true if there was anything.
   bool poll() {
+    begin_turn();
+    return end_turn();
+  }
+  // The same in steps, for several links at once: between the two, the first message may be taken by itself.
+  void begin_turn() {
     looking_ = true;
-    asked_for_room_ = false;
-    bool progress = false;
+    progress_ = false;
     if (something_waits()) [[unlikely]]
-      progress = send_what_waits();
-    progress |= receive();
+      progress_ = send_what_waits();
+  }
+  void take_first();
+  bool end_turn() {
+    progress_ |= receive();
     looking_ = false;
-    return progress || asked_for_room_;
+    return progress_;
   }
   void want_room_again();
 
@@ -279,8 +286,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   ShmStream* owing_ = nullptr;   // of them, which has Writes to tell of; or null
   std::atomic<bool> something_waits_{false};
   bool dead_ = false;
-  bool looking_ = false;         // within poll()
-  bool asked_for_room_ = false;  // by this poll()
+  bool looking_ = false;   // within a turn
+  bool progress_ = false;  // by this turn
 
   base::SpinLock bell_lock_;  // who rings is still in a post when the link fails
   os::LocalSocket socket_;    // given up under bell_lock_

@@ -15,8 +15,6 @@ constexpr std::size_t kHotMax = 8;
 constexpr std::uint64_t kTurnsToCool = 20;
 constexpr std::uint64_t kTurnsToBeCold = 2;
 constexpr std::size_t kShare = 64;
-// Passes that have brought something from hot links, between two that look at the marks.
-constexpr unsigned kServedPerMarks = 8;
 
 void make_room(std::vector<Link*>& links, std::size_t count) {
   if (links.capacity() < count) links.reserve(2 * count);
@@ -27,7 +25,7 @@ void make_room(std::vector<Link*>& links, std::size_t count) {
 LinkSet::LinkSet() : marks_(ActivityTable::create(fd_)) {}
 
 void LinkSet::add(Link& link) {
-  for (std::vector<Link*>* links : {&all_, &hot_, &warm_}) make_room(*links, all_.size() + 1);
+  for (std::vector<Link*>* links : {&all_, &hot_, &warm_, &served_}) make_room(*links, all_.size() + 1);
   LinkPlace& place = link.place();
   if (free_slots_.empty() && slots_.size() < kActivitySlots) {
     free_slots_.reserve(slots_.size() + 1);
@@ -51,6 +49,7 @@ void LinkSet::remove(Link& link) {
   LinkPlace& place = link.place();
   if (place.index >= all_.size() || all_[place.index] != &link) return;
   forget(link);
+  if (place.served) std::ranges::replace(served_, &link, nullptr);
   if (place.slot < kActivitySlots) {
     slots_[place.slot] = nullptr;
     free_slots_.push_back(place.slot);
@@ -105,29 +104,12 @@ void LinkSet::cool(Link& link) {
   set_attention(link);
 }
 
-inline bool LinkSet::look(Link& link) {
-  return !link.quiet() && serve(link);
-}
-
-inline bool LinkSet::serve(Link& link) {
-  const bool found = link.poll();
-  if (found) link.place().active = turn_;
-  return found;
-}
-
-// Of one that is not hot, for whatever reason it is looked at.
-bool LinkSet::look_closely(Link& link) {
-  const bool found = look(link);
-  if ((found || link.something_waits()) && !link.dead()) heat(link);
-  return found;
-}
-
 void LinkSet::rung(Link& link) {
   if (link.dead()) return;
   // Whether there is anything or not: the bell is spent, so its peer will not ring again by itself.
   link.place().active = turn_;
   heat(link);
-  look(link);
+  look_next(link);
 }
 
 // Mostly there is nothing, and that is found out with as little as possible: it is what a message waits for that comes
@@ -136,43 +118,87 @@ bool LinkSet::poll() {
   for (Link* const& link : hot_) {
     if (!link->quiet()) return serve_hot(static_cast<std::size_t>(&link - hot_.data()));
   }
-  return marks_.any(mark_words_) && look_at_marked();
+  if (!marks_.any(mark_words_)) return false;
+  gather_marked();
+  return serve_gathered();
 }
 
-// What has come is handed on before the marks are looked at, but not for ever.
+// The first of the hot ones that is not quiet, and whatever else is there.
 [[gnu::noinline]] bool LinkSet::serve_hot(std::size_t first) {
-  bool progress = serve(*hot_[first]);
-  if (first + 1 < hot_.size()) progress |= look_at_hot(first + 1);
-  if (progress && --until_marks_ != 0) [[likely]]
-    return true;
-  until_marks_ = kServedPerMarks;
-  return (marks_.any(mark_words_) && look_at_marked()) || progress;
+  const bool marked = marks_.any(mark_words_);
+  if (marked || first + 1 < hot_.size()) return serve_with_others(first, marked);
+  return serve(*hot_[first]);
 }
 
-[[gnu::noinline]] bool LinkSet::look_at_hot(std::size_t first) {
-  bool progress = false;
-  // Each may take itself or others out of the set.
-  for (std::size_t i = first; i < hot_.size(); ++i) progress |= look(*hot_[i]);
-  return progress;
+[[gnu::noinline]] bool LinkSet::serve_with_others(std::size_t first, bool marked) {
+  std::size_t next = first + 1;
+  while (next < hot_.size() && hot_[next]->quiet()) ++next;
+  if (!marked && next == hot_.size()) return serve(*hot_[first]);
+  gather(*hot_[first]);
+  for (; next < hot_.size(); ++next) gather(*hot_[next]);
+  if (marked) gather_marked();
+  return serve_gathered();
 }
 
-bool LinkSet::look_at_marked() {
-  bool progress = false;
+inline bool LinkSet::serve(Link& link) {
+  const bool found = link.poll();
+  if (found) link.place().active = turn_;
+  return found;
+}
+
+// The next pass sees what is there, and who else has something.
+void LinkSet::look_next(Link& link) {
+  if (link.place().interest != Interest::hot && !link.quiet()) wake(link.place().slot);
+}
+
+void LinkSet::gather(Link& link) {
+  LinkPlace& place = link.place();
+  if (place.served || link.quiet()) return;
+  place.served = true;
+  served_.push_back(&link);
+}
+
+void LinkSet::gather_marked() {
   marks_.take(mark_words_, [&](std::uint32_t slot) {
-    if (slot < slots_.size() && slots_[slot]) progress |= look_closely(*slots_[slot]);
+    if (slot < slots_.size() && slots_[slot]) gather(*slots_[slot]);
   });
+}
+
+// The first message of each before the second of any; what is behind it goes by in rows, which are much cheaper.
+[[gnu::noinline]] bool LinkSet::serve_gathered() {
+  // Each may take itself or others out of the set.
+  for (std::size_t i = 0; i < served_.size(); ++i) {
+    if (Link* const link = served_[i]) link->begin_turn();
+  }
+  for (std::size_t i = 0; i < served_.size(); ++i) {
+    if (Link* const link = served_[i]) link->take_first();
+  }
+  bool progress = false;
+  for (std::size_t i = 0; i < served_.size(); ++i) progress |= finish(i);
+  served_.clear();
   return progress;
+}
+
+bool LinkSet::finish(std::size_t at) {
+  Link* const link = served_[at];
+  if (!link) return true;  // that it has ended is something
+  const bool found = link->end_turn();
+  if (link->dead()) return found;
+  link->place().served = false;
+  if (found) link->place().active = turn_;
+  if (found || link->something_waits()) heat(*link);
+  look_next(*link);
+  return found;
 }
 
 bool LinkSet::look_by_time() {
   ++turn_;
-  bool progress = false;
-  for (std::size_t i = 0; i < warm_.size(); ++i) progress |= look_closely(*warm_[i]);
+  for (Link* const link : warm_) gather(*link);
   for (std::size_t i = std::min(kShare, all_.size()); i > 0; --i) {
     if (share_ >= all_.size()) share_ = 0;
-    if (all_.empty()) break;
-    progress |= look_closely(*all_[share_++]);
+    gather(*all_[share_++]);
   }
+  const bool progress = !served_.empty() && serve_gathered();
   let_cool();
   return progress;
 }

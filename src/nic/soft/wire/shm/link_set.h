@@ -20,6 +20,7 @@ struct LinkPlace {
   enum class Interest : std::uint8_t { none, warm, hot };
   Interest interest = Interest::none;
   bool cooling = false;      // warm, but its peer rings already
+  bool served = false;       // in the turn of several
   std::uint64_t active = 0;  // the last turn in which it brought something, or began to cool
   std::uint32_t slot = kActivitySlots;
   std::size_t index = 0;  // among all
@@ -30,6 +31,9 @@ struct LinkPlace {
 // A few are *hot*: each pass looks straight at their rings, and their peers need not tell anybody. *Warm* ones bring
 // something now and then: their peers mark them, and they are looked at by time as well. The peers of all others mark
 // them and ring besides. By time a share of those is looked at, too, whatever the marks say.
+//
+// What is found is served link by link only if it is a single one that brings something. Where there are more, a
+// message of each goes by before the next of any.
 //
 // A link that cools down is looked at by time once more before it counts as cold, or after the fence that comes before
 // a sleep: its peer may have published just before it could see that it has to ring.
@@ -58,12 +62,14 @@ class LinkSet final : public PollSource {
  private:
   using Interest = LinkPlace::Interest;
 
-  bool look(Link& link);
-  bool serve(Link& link);  // one that is not quiet
-  bool look_closely(Link& link);
   bool serve_hot(std::size_t first);
-  bool look_at_hot(std::size_t first);
-  bool look_at_marked();
+  bool serve_with_others(std::size_t first, bool marked);
+  bool serve(Link& link);
+  void look_next(Link& link);
+  void gather(Link& link);
+  void gather_marked();
+  bool serve_gathered();
+  bool finish(std::size_t at);
   void heat(Link& link);
   void cool(Link& link);
   void forget(Link& link);
@@ -73,14 +79,14 @@ class LinkSet final : public PollSource {
   base::UniqueFd fd_;
   ActivityTable marks_;
   std::vector<Link*> all_;
-  std::vector<Link*> hot_;  // has room for all, like the next
+  std::vector<Link*> hot_;  // has room for all, like the next two
   std::vector<Link*> warm_;
+  std::vector<Link*> served_;  // in the turn of several; null: not any more
   std::vector<Link*> slots_;
   std::uint32_t mark_words_ = 0;           // where the slots that have been in use are marked
   std::vector<std::uint32_t> free_slots_;  // has room for all
   std::uint64_t turn_ = 0;                 // looks at everything
   std::size_t share_ = 0;                  // where the next share of all begins
-  unsigned until_marks_ = 1;               // passes in which hot links bring something
   bool armed_ = false;
 };
 
