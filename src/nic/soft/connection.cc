@@ -68,22 +68,28 @@ void Connection::disconnect(bool graceful) {
   end({Ending::Report::closed});
 }
 
-void Connection::peer_closed(CloseReason reason) {
+// Whether the peer has nothing to end. One that is still coming about has come to nothing then.
+bool Connection::none_stands() {
   switch (queue_pair_.state()) {
+    case State::connected:
+    case State::draining:
+      return false;
     case State::connecting:
       establishment_.failed(ConnectFailure::refused);
-      return;
+      return true;
     case State::accepting:
       establishment_.accept_failed();
-      return;
+      return true;
     case State::idle:
     case State::ending:
     case State::closed:
-      return;
-    case State::connected:
-    case State::draining:
       break;
   }
+  return true;
+}
+
+void Connection::peer_closed(CloseReason reason) {
+  if (none_stands()) return;
   Ending ending{Ending::Report::broken};
   switch (reason) {
     case CloseReason::graceful:
@@ -119,22 +125,8 @@ WorkStatus Connection::status_of(CloseReason reason) {
 }
 
 void Connection::peer_lost(WorkStatus why) {
-  switch (queue_pair_.state()) {
-    case State::connecting:
-      establishment_.failed(ConnectFailure::refused);
-      return;
-    case State::accepting:
-      establishment_.accept_failed();
-      return;
-    case State::connected:
-    case State::draining:
-      end(orderly_end_.peer_closing() ? Ending{Ending::Report::closed} : Ending{Ending::Report::broken, {}, why});
-      return;
-    case State::idle:
-    case State::ending:
-    case State::closed:
-      return;
-  }
+  if (none_stands()) return;
+  end(orderly_end_.peer_closing() ? Ending{Ending::Report::closed} : Ending{Ending::Report::broken, {}, why});
 }
 
 void Connection::break_off(WorkStatus send_status, CloseReason tell_peer) {
@@ -169,22 +161,7 @@ void Connection::let_go_finished() {
   queue_pair_.receives().flush_to_failed();
   queue_pair_.sends().flush(ending_.first_send_status);
   queue_pair_.receives().flush_rest();
-  switch (std::exchange(ending_.report, Ending::Report::none)) {
-    case Ending::Report::none:
-      break;
-    case Ending::Report::closed:
-      events_.on_closed(false);
-      break;
-    case Ending::Report::broken:
-      events_.on_closed(true);
-      break;
-    case Ending::Report::connect_failed:
-      events_.on_connect_failed(ending_.why, establishment_.take_rejection());
-      break;
-    case Ending::Report::accept_failed:
-      events_.on_accept_failed();
-      break;
-  }
+  ending_.tell(events_, establishment_.take_rejection());
 }
 
 bool Connection::cut() {

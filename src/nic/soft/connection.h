@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "nic/adapter.h"
+#include "nic/ending.h"
 #include "nic/soft/connection_state.h"
 #include "nic/soft/establishment.h"
 #include "nic/soft/orderly_end.h"
@@ -68,12 +69,6 @@ class Connection {
   void completion_overflowed();
   // What is posted from now on is kept to be flushed, and what is being posted has been. The end is near.
   void stop_sending();
-  // What the consumer is told about the end of a connection or an attempt.
-  struct Ending {
-    enum class Report : std::uint8_t { none, closed, broken, connect_failed, accept_failed } report = Report::none;
-    ConnectFailure why = ConnectFailure::refused;
-    WorkStatus first_send_status = WorkStatus::flushed;
-  };
   void end(Ending ending);
   void let_go_finished();  // see Stream::let_go()
   // What the oldest request has ended with if the peer names none, and ends the connection for that reason.
@@ -85,6 +80,8 @@ class Connection {
   void destroy();
 
  private:
+  bool none_stands();
+
   SoftQueuePair& queue_pair_;
   Engine& engine_;
   QueuePairEvents& events_;

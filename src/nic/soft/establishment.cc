@@ -57,7 +57,7 @@ void Establishment::connect_again() {
   if (status == Status::ok) {
     queue_pair_.connection().change_stream(std::move(stream));
   } else {
-    queue_pair_.connection().end({Connection::Ending::Report::connect_failed, ConnectFailure::refused});
+    queue_pair_.connection().end({Ending::Report::connect_failed, ConnectFailure::refused});
   }
 }
 
@@ -88,7 +88,7 @@ void Establishment::failed(ConnectFailure why, std::span<const std::byte> privat
   } catch (const std::bad_alloc&) {
     rejection_.clear();
   }
-  queue_pair_.connection().end({Connection::Ending::Report::connect_failed, why});
+  queue_pair_.connection().end({Ending::Report::connect_failed, why});
 }
 
 // ---- passive side
@@ -103,7 +103,7 @@ void Establishment::expect_by(base::Nanoseconds deadline) {
 }
 
 void Establishment::accept_failed() {
-  queue_pair_.connection().end({Connection::Ending::Report::accept_failed});
+  queue_pair_.connection().end({Ending::Report::accept_failed});
 }
 
 // ---- either side

@@ -88,7 +88,7 @@ void OrderlyEnd::finish() {
     queue_pair_.connection().stream()->close(CloseReason::graceful);
   }
   queue_pair_.connection().end(
-      {Connection::Ending::Report::closed, {}, peer_closing_ ? WorkStatus::flushed : WorkStatus::receiver_not_ready});
+      {Ending::Report::closed, {}, peer_closing_ ? WorkStatus::flushed : WorkStatus::receiver_not_ready});
 }
 
 void OrderlyEnd::connection_ends() {

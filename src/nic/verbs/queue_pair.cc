@@ -384,22 +384,7 @@ void VerbsQueuePair::report_end() {
   }
   adapter_.batch().flush();
   flush_receives();
-  switch (std::exchange(ending_.report, Ending::Report::none)) {
-    case Ending::Report::none:
-      break;
-    case Ending::Report::closed:
-      events_.on_closed(false);
-      break;
-    case Ending::Report::broken:
-      events_.on_closed(true);
-      break;
-    case Ending::Report::connect_failed:
-      events_.on_connect_failed(ending_.why, std::exchange(rejection_, {}));
-      break;
-    case Ending::Report::accept_failed:
-      events_.on_accept_failed();
-      break;
-  }
+  ending_.tell(events_, std::exchange(rejection_, {}));
 }
 
 void VerbsQueuePair::reset() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/ending.h"
 #include "nic/verbs/cm.h"
 #include "nic/verbs/inquiry.h"
 #include "nic/verbs/kernel_calls.h"
@@ -95,13 +96,6 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void lost_by_device();
 
  private:
-  // What the consumer is told about the end of a connection or an attempt.
-  struct Ending {
-    enum class Report : std::uint8_t { none, closed, broken, connect_failed, accept_failed } report = Report::none;
-    ConnectFailure why = ConnectFailure::refused;
-    WorkStatus first_send_status = WorkStatus::flushed;
-  };
-
   // Over iWARP messages may arrive before it is said that the other side has accepted.
   struct Early {
     ibv_wc wc;
