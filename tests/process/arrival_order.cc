@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <vector>
 
@@ -13,11 +14,14 @@
 namespace anydat::test {
 namespace {
 
+constexpr std::chrono::milliseconds kQuietWhile(30);
+
 // Arguments: peers, messages of each, bytes of each.
 const Role kStandingReceiver("receiver_that_stands_still", [](RoleContext& context) {
   const int peers = std::stoi(context.arguments.at(0));
   const int all = peers * std::stoi(context.arguments.at(1));
   Side side(context.wire);
+  require(dat_evd_resize(side.recv.get(), all), "dat_evd_resize");
   const Lmr memory(side.ia, side.pz, std::stoul(context.arguments.at(2)));
   const Srq srq(side.ia, side.pz, all);
   for (int i = 0; i < all; ++i) {
@@ -37,6 +41,9 @@ const Role kStandingReceiver("receiver_that_stands_still", [](RoleContext& conte
     context.parent.say("next");
   }
   context.parent.hear();
+  // So that it no longer expects anything of those that have been quiet for that long, but of one.
+  const auto until = std::chrono::steady_clock::now() + kQuietWhile;
+  while (std::chrono::steady_clock::now() < until) EXPECT_FALSE(poll_event(side.recv.get()));
   raise(SIGSTOP);
   std::string order;
   for (int i = 0; i < all; ++i) {

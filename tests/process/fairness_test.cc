@@ -75,7 +75,7 @@ TEST_P(FairTurns, TheFirstMessageOfEachProcessIsDeliveredBeforeTheSecondOfAny) {
 
 // More than are looked at straight, whose peers leave marks.
 TEST_P(FairTurns, AmongManyProcessesToo) {
-  expect_fair(12, 80);
+  expect_fair(12, 250);
 }
 
 // Over TCP what has been sent need not have come yet, so that this cannot be shown with processes (TcpFairness).

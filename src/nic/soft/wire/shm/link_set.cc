@@ -49,7 +49,6 @@ void LinkSet::remove(Link& link) {
   LinkPlace& place = link.place();
   if (place.index >= all_.size() || all_[place.index] != &link) return;
   forget(link);
-  if (place.served) std::ranges::replace(served_, &link, nullptr);
   if (place.slot < kActivitySlots) {
     slots_[place.slot] = nullptr;
     free_slots_.push_back(place.slot);
@@ -166,28 +165,24 @@ void LinkSet::gather_marked() {
 
 // The first message of each before the second of any; what is behind it goes by in rows, which are much cheaper.
 [[gnu::noinline]] bool LinkSet::serve_gathered() {
-  // Each may take itself or others out of the set.
+  // Each may end itself or others. It is out of the set then, and still there until a timer has its turn.
   for (std::size_t i = 0; i < served_.size(); ++i) {
-    if (Link* const link = served_[i]) link->begin_turn();
+    if (!served_[i]->dead()) served_[i]->begin_turn();
   }
-  for (std::size_t i = 0; i < served_.size(); ++i) {
-    if (Link* const link = served_[i]) link->take_first();
-  }
+  for (std::size_t i = 0; i < served_.size(); ++i) served_[i]->take_first();
   bool progress = false;
-  for (std::size_t i = 0; i < served_.size(); ++i) progress |= finish(i);
+  for (std::size_t i = 0; i < served_.size(); ++i) progress |= served_[i]->dead() || finish(*served_[i]);
   served_.clear();
   return progress;
 }
 
-bool LinkSet::finish(std::size_t at) {
-  Link* const link = served_[at];
-  if (!link) return true;  // that it has ended is something
-  const bool found = link->end_turn();
-  if (link->dead()) return found;
-  link->place().served = false;
-  if (found) link->place().active = turn_;
-  if (found || link->something_waits()) heat(*link);
-  look_next(*link);
+bool LinkSet::finish(Link& link) {
+  const bool found = link.end_turn();
+  link.place().served = false;
+  if (link.dead()) return found;
+  if (found) link.place().active = turn_;
+  if (found || link.something_waits()) heat(link);
+  look_next(link);
   return found;
 }
 

@@ -69,7 +69,7 @@ class LinkSet final : public PollSource {
   void gather(Link& link);
   void gather_marked();
   bool serve_gathered();
-  bool finish(std::size_t at);
+  bool finish(Link& link);
   void heat(Link& link);
   void cool(Link& link);
   void forget(Link& link);
@@ -81,7 +81,7 @@ class LinkSet final : public PollSource {
   std::vector<Link*> all_;
   std::vector<Link*> hot_;  // has room for all, like the next two
   std::vector<Link*> warm_;
-  std::vector<Link*> served_;  // in the turn of several; null: not any more
+  std::vector<Link*> served_;  // in the turn of several
   std::vector<Link*> slots_;
   std::uint32_t mark_words_ = 0;           // where the slots that have been in use are marked
   std::vector<std::uint32_t> free_slots_;  // has room for all
