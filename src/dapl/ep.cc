@@ -67,6 +67,47 @@ Error no_watermarks(const char* call, Count soft, Count hard) {
               call, soft, hard);
 }
 
+// For dat_ep_modify: the objects that `to` names take the places of those in `parts`.
+Error find_parts(const Ia& ia, EpFields fields, const EpParameters& to, const EvdsOfCall& evds, Ep::Parts& parts) {
+  const auto replace = [&]<typename T>(EpFields bit, Handle given, T*& part) {
+    if ((fields & bit) == 0) return true;
+    part = given ? lookup<T>(given) : nullptr;
+    if constexpr (std::is_same_v<T, Evd>) return given == nullptr || (part && evds.allows(*part));
+    return given == nullptr || (part && &part->ia() == &ia);
+  };
+  const struct {
+    bool good;
+    Detail detail;
+    const char* what;
+    const Evd* evd;
+  } found[] = {
+      {replace(ep_field::kPz, to.pz_handle, parts.pz), Detail::handle_pz, "pz_handle", nullptr},
+      {replace(ep_field::kRecvEvd, to.recv_evd_handle, parts.recv), Detail::handle_evd_recv, "recv_evd_handle",
+       parts.recv},
+      {replace(ep_field::kRequestEvd, to.request_evd_handle, parts.request), Detail::handle_evd_request,
+       "request_evd_handle", parts.request},
+      {replace(ep_field::kConnectEvd, to.connect_evd_handle, parts.connect), Detail::handle_evd_conn,
+       "connect_evd_handle", parts.connect},
+  };
+  for (const auto& entry : found) {
+    if (entry.good) continue;
+    if (entry.evd) return evds.refuse(*entry.evd, "dat_ep_modify", entry.what, entry.detail);
+    return fail(Code::invalid_handle, entry.detail, "dat_ep_modify: {} is no live object of this IA", entry.what);
+  }
+  return kSuccess;
+}
+
+// A provider-made endpoint gets its parts one call after another; a direction without an EVD has no depth to contradict
+// it until the request is accepted, unless the call names that alone.
+void leave_out_depths(EpFields fields, const Ep::Parts& parts, const Limits& limits, EpAttributes& attr) {
+  const auto leave_out = [&](EpFields field, Count& depth) {
+    const bool possible = depth >= 0 && depth <= limits.max_dto_per_ep;
+    if (possible && ((fields & ep_field::kParts) != 0 || (fields & field) == 0)) depth = 0;
+  };
+  if (!parts.recv) leave_out(ep_field::kMaxRecvDtos, attr.max_recv_dtos);
+  if (!parts.request) leave_out(ep_field::kMaxRequestDtos, attr.max_request_dtos);
+}
+
 }  // namespace
 
 Ep::Ep(Ia& ia, Srq* srq)
@@ -276,45 +317,11 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
   }
 
   Parts parts = parts_;
+  if (const Error error = find_parts(ia(), fields, to, evds, parts)) return error;
   EpAttributes attr = attr_;
-  const auto replace = [&]<typename T>(EpFields bit, Handle given, T*& part) {
-    if ((fields & bit) == 0) return true;
-    part = given ? lookup<T>(given) : nullptr;
-    if constexpr (std::is_same_v<T, Evd>) return given == nullptr || (part && evds.allows(*part));
-    return given == nullptr || (part && &part->ia() == &ia());
-  };
-  const struct {
-    bool good;
-    Detail detail;
-    const char* what;
-    const Evd* evd;
-  } found[] = {
-      {replace(ep_field::kPz, to.pz_handle, parts.pz), Detail::handle_pz, "pz_handle", nullptr},
-      {replace(ep_field::kRecvEvd, to.recv_evd_handle, parts.recv), Detail::handle_evd_recv, "recv_evd_handle",
-       parts.recv},
-      {replace(ep_field::kRequestEvd, to.request_evd_handle, parts.request), Detail::handle_evd_request,
-       "request_evd_handle", parts.request},
-      {replace(ep_field::kConnectEvd, to.connect_evd_handle, parts.connect), Detail::handle_evd_conn,
-       "connect_evd_handle", parts.connect},
-  };
-  for (const auto& entry : found) {
-    if (!entry.good) {
-      if (entry.evd) return evds.refuse(*entry.evd, call, entry.what, entry.detail);
-      return fail(Code::invalid_handle, entry.detail, "dat_ep_modify: {} is no live object of this IA", entry.what);
-    }
-  }
   merge(attr, to.ep_attr, fields);
   EpAttributes checked = attr;
-  if (now == EpState::tentative_connection_pending) {
-    // A provider-made endpoint gets its parts one call after another; a direction without an EVD has no depth to
-    // contradict it until the request is accepted, unless the call names that alone.
-    const auto leave_out = [&](EpFields field, Count& depth) {
-      const bool possible = depth >= 0 && depth <= ia().limits().max_dto_per_ep;
-      if (possible && ((fields & ep_field::kParts) != 0 || (fields & field) == 0)) depth = 0;
-    };
-    if (!parts.recv) leave_out(ep_field::kMaxRecvDtos, checked.max_recv_dtos);
-    if (!parts.request) leave_out(ep_field::kMaxRequestDtos, checked.max_request_dtos);
-  }
+  if (now == EpState::tentative_connection_pending) leave_out_depths(fields, parts, ia().limits(), checked);
   // Its watermarks are no attributes to be judged again: dat_ep_set_watermark may have set what creation does not take.
   if (srq_) checked.max_recv_dtos = checked.srq_soft_hw = kNoWatermark;
   if (const Error error = check_parts(call, Argument::ep_param, parts, checked)) return error;

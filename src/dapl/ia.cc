@@ -24,6 +24,13 @@ namespace {
 // Freed objects that stay in memory (see the class comment).
 constexpr std::size_t kRestingMax = 64;
 
+Error check_async_qlen(Count qlen) {
+  if (qlen <= 0) return fail(Argument::async_evd_min_qlen, "dat_ia_open: async_evd_min_qlen {} is not positive", qlen);
+  if (qlen <= Limits{}.max_evd_qlen) return kSuccess;
+  return fail(Code::insufficient_resources, Detail::evd, "dat_ia_open: async_evd_min_qlen {} exceeds max_evd_qlen {}",
+              qlen, Limits{}.max_evd_qlen);
+}
+
 }  // namespace
 
 Ia::Ia(const AdapterKind& kind, std::string name, std::unique_ptr<nic::Adapter> nic)
@@ -36,16 +43,11 @@ Ia::~Ia() = default;
 
 Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, Handle* async_evd, Handle* handle) {
   base::warn_of_environment();
-  const Limits limits;
   const Handle wanted = *async_evd;
   const bool creates = !wanted;
   const bool elsewhere = wanted == kEvdExists;
-  if (creates && async_min_qlen <= 0) {
-    return fail(Argument::async_evd_min_qlen, "dat_ia_open: async_evd_min_qlen {} is not positive", async_min_qlen);
-  }
-  if (creates && async_min_qlen > limits.max_evd_qlen) {
-    return fail(Code::insufficient_resources, Detail::evd, "dat_ia_open: async_evd_min_qlen {} exceeds max_evd_qlen {}",
-                async_min_qlen, limits.max_evd_qlen);
+  if (creates) {
+    if (const Error error = check_async_qlen(async_min_qlen)) return error;
   }
   Evd* shared = nullptr;
   const Ia* owner = nullptr;

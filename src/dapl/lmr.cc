@@ -47,6 +47,29 @@ Memory inspect(std::uint64_t address, std::uint64_t length, bool written) {
   return madvise(pages, size, MADV_POPULATE_READ) == 0 ? Memory::read_only : Memory::usable;
 }
 
+// Whether the memory that has been found can be had with the rights.
+Error check_memory(const Lmr::Request& request, std::uint64_t address) {
+  if (request.zero_based && (request.rights & nic::access::kRemoteAtomic) != 0 && address % kAtomicWordBytes != 0) {
+    return fail(
+        Argument::mem_privileges,
+        "dat_lmr_create: REMOTE_ATOMIC is asked for, but the zero-based region begins at {:#x}, no multiple of {}",
+        address, kAtomicWordBytes);
+  }
+  const bool written =
+      (request.rights & (nic::access::kLocalWrite | nic::access::kRemoteWrite | nic::access::kRemoteAtomic)) != 0;
+  switch (inspect(address, request.length, written)) {
+    case Memory::usable:
+      break;
+    case Memory::absent:
+      return fail(Argument::region_description, "dat_lmr_create: not all of the {} bytes at {:#x} are mapped",
+                  request.length, address);
+    case Memory::read_only:
+      return fail(Argument::mem_privileges,
+                  "dat_lmr_create: write privileges are asked for, but the memory at {:#x} is read-only", address);
+  }
+  return kSuccess;
+}
+
 }  // namespace
 
 Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, std::uint64_t address)
@@ -127,24 +150,7 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   }
   std::uint64_t address = 0;
   if (const Error error = find_memory(ia, request, address)) return error;
-  if (request.zero_based && (request.rights & nic::access::kRemoteAtomic) != 0 && address % kAtomicWordBytes != 0) {
-    return fail(
-        Argument::mem_privileges,
-        "dat_lmr_create: REMOTE_ATOMIC is asked for, but the zero-based region begins at {:#x}, no multiple of {}",
-        address, kAtomicWordBytes);
-  }
-  const bool written =
-      (request.rights & (nic::access::kLocalWrite | nic::access::kRemoteWrite | nic::access::kRemoteAtomic)) != 0;
-  switch (inspect(address, request.length, written)) {
-    case Memory::usable:
-      break;
-    case Memory::absent:
-      return fail(Argument::region_description, "dat_lmr_create: not all of the {} bytes at {:#x} are mapped",
-                  request.length, address);
-    case Memory::read_only:
-      return fail(Argument::mem_privileges,
-                  "dat_lmr_create: write privileges are asked for, but the memory at {:#x} is read-only", address);
-  }
+  if (const Error error = check_memory(request, address)) return error;
 
   // Made before, and noted, so that nothing fails once the memory is registered that would leave it so.
   std::unique_ptr<Lmr> made;

@@ -38,6 +38,37 @@ const char* state_name(ibv_port_state state) {
   }
 }
 
+// Empty, with one sentence, if it cannot be opened.
+Context open_context(const std::string& name, Status& status, std::string& why) {
+  int count = 0;
+  ibv_device** list = nullptr;
+  {
+    const base::ForkHeldOff held_off;  // libibverbs has a lock there, which the child could never take
+    list = ibv_get_device_list(&count);
+  }
+  if (!list) {
+    status = status_of(errno);
+    why = fmt::format("the RDMA devices cannot be listed: {}", std::strerror(errno));
+    return {};
+  }
+  ibv_device** const found =
+      std::find_if(list, list + count, [&](ibv_device* device) { return name == ibv_get_device_name(device); });
+  Context context;
+  if (found == list + count) {
+    status = Status::failed;
+    why = fmt::format("the RDMA device {} has no driver in rdma-core here, or its files in /dev/infiniband are missing",
+                      name);
+  } else if (context = Context::of([&] { return ibv_open_device(*found); }); !context) {
+    // The library tries several ways and tells of the last one only.
+    const std::string file = fmt::format("/dev/infiniband/{}", (*found)->dev_name);
+    const int error = ::access(file.c_str(), R_OK | W_OK) != 0 ? errno : EIO;
+    status = status_of(error);
+    why = fmt::format("the RDMA device {} cannot be opened: {}: {}", name, file, std::strerror(error));
+  }
+  ibv_free_device_list(list);
+  return context;
+}
+
 }  // namespace
 
 std::unique_ptr<Device> Device::open(const std::string& name, Status& status, std::string& why) {
@@ -48,52 +79,12 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
     base::log(base::LogLevel::warn, "registered memory is not kept apart from children that the program forks: {}",
               std::strerror(errno));
   }
-  int count = 0;
-  ibv_device** list = nullptr;
-  {
-    const base::ForkHeldOff held_off;  // libibverbs has a lock there, which the child could never take
-    list = ibv_get_device_list(&count);
-  }
-  if (!list) {
-    status = status_of(errno);
-    why = fmt::format("the RDMA devices cannot be listed: {}", std::strerror(errno));
-    return nullptr;
-  }
-  ibv_device** const found =
-      std::find_if(list, list + count, [&](ibv_device* device) { return name == ibv_get_device_name(device); });
-  std::unique_ptr<Device> result;
-  if (found == list + count) {
-    status = Status::failed;
-    why = fmt::format("the RDMA device {} has no driver in rdma-core here, or its files in /dev/infiniband are missing",
-                      name);
-  } else if (Context context = Context::of([&] { return ibv_open_device(*found); }); !context) {
-    // The library tries several ways and tells of the last one only.
-    const std::string file = fmt::format("/dev/infiniband/{}", (*found)->dev_name);
-    const int error = ::access(file.c_str(), R_OK | W_OK) != 0 ? errno : EIO;
-    status = status_of(error);
-    why = fmt::format("the RDMA device {} cannot be opened: {}: {}", name, file, std::strerror(error));
-  } else {
-    result.reset(new Device);
-    result->name_ = name;
-    result->context_ = std::move(context);
-  }
-  ibv_free_device_list(list);
-  if (!result) return nullptr;
-
-  bool answers = ibv_query_device(result->context(), &result->attributes_) == 0;
-  // What every port takes, and the one that is shown.
-  bool shows_active = false;
-  for (int number = 1; answers && number <= result->attributes_.phys_port_cnt; ++number) {
-    ibv_port_attr port{};
-    answers = ibv_query_port(result->context(), static_cast<std::uint8_t>(number), &port) == 0;
-    if (number == 1 || port.max_msg_sz < result->message_bytes_) result->message_bytes_ = port.max_msg_sz;
-    if (number == 1 || (port.state == IBV_PORT_ACTIVE && !shows_active)) {
-      result->port_ = {be64toh(result->attributes_.node_guid), static_cast<std::uint32_t>(number),
-                       128U << port.active_mtu, state_name(port.state)};
-      shows_active = port.state == IBV_PORT_ACTIVE;
-    }
-  }
-  if (!answers) {
+  Context context = open_context(name, status, why);
+  if (!context) return nullptr;
+  std::unique_ptr<Device> result(new Device);
+  result->name_ = name;
+  result->context_ = std::move(context);
+  if (!result->query()) {
     status = Status::failed;
     why = fmt::format("the RDMA device {} does not answer: {}", name, std::strerror(errno));
     return nullptr;
@@ -109,6 +100,23 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
   }
   fcntl(result->context_->async_fd, F_SETFL, O_NONBLOCK);
   return result;
+}
+
+// What the device and every port takes, and the port that is shown.
+bool Device::query() {
+  if (ibv_query_device(context(), &attributes_) != 0) return false;
+  bool shows_active = false;
+  for (int number = 1; number <= attributes_.phys_port_cnt; ++number) {
+    ibv_port_attr port{};
+    if (ibv_query_port(context(), static_cast<std::uint8_t>(number), &port) != 0) return false;
+    if (number == 1 || port.max_msg_sz < message_bytes_) message_bytes_ = port.max_msg_sz;
+    if (number == 1 || (port.state == IBV_PORT_ACTIVE && !shows_active)) {
+      port_ = {be64toh(attributes_.node_guid), static_cast<std::uint32_t>(number), 128U << port.active_mtu,
+               state_name(port.state)};
+      shows_active = port.state == IBV_PORT_ACTIVE;
+    }
+  }
+  return true;
 }
 
 AdapterLimits Device::limits() const {

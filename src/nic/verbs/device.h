@@ -67,6 +67,7 @@ class Device {
     void operator()(void* memory) const { os::unmap(memory, sizeof(Lkeys)); }
   };
   Device() = default;
+  bool query();  // false, with errno, if it does not answer
 
   std::string name_;
   Context context_;

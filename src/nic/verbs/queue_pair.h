@@ -121,6 +121,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   Status begin_attempt();
   void send_request(rdma_cm_id* id);
   void rejected(const CmEvent& event);
+  void established_by(const CmEvent& event);
+  void comes_to_nothing(ConnectFailure why);
   void rejected_with(std::span<const std::byte> private_data);
   void ask_again(ConnQual qual);
   void dial_plain(rdma_cm_id* id, const rdma_conn_param& parameters);

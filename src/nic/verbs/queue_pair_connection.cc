@@ -329,22 +329,13 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
       if (connecting) answered(event);
       break;
     case RDMA_CM_EVENT_ESTABLISHED:
-      if (connecting) {
-        names_.reached = {service_, adapter_.info().name};
-        reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
-        established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
-      } else if (state() == State::accepting && adapter_.device().is_iwarp()) {
-        accept_is_done_ = true;
-        adapter_.engine().set_timer(first_word_timer_, base::now_ns() + kFirstWord);
-      } else if (state() == State::accepting) {
-        established({});
-      }
+      established_by(event);
       break;
     case RDMA_CM_EVENT_REJECTED:
       if (connecting) {
         rejected(event);
-      } else if (state() == State::accepting) {
-        end_now({Ending::Report::accept_failed});
+      } else {
+        comes_to_nothing(ConnectFailure::refused);
       }
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
@@ -356,17 +347,11 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_CONNECT_ERROR:
-      if (connecting) {
-        end_now({Ending::Report::connect_failed, failure_of(-event.status)});
-      } else if (state() == State::accepting) {
-        end_now({Ending::Report::accept_failed});
-      }
+      comes_to_nothing(failure_of(-event.status));
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
-      if (connecting) {
-        end_now({Ending::Report::connect_failed, ConnectFailure::refused});
-      } else if (state() == State::accepting && !accept_is_done_) {
-        end_now({Ending::Report::accept_failed});
+      if (connecting || (state() == State::accepting && !accept_is_done_)) {
+        comes_to_nothing(ConnectFailure::refused);
       } else {
         if (state() == State::accepting) established({});
         peer_closed();
@@ -380,9 +365,29 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
       break;
   }
 } catch (const std::bad_alloc&) {
-  // Every attempt and every accept has its end.
-  if (state() == State::connecting) end_now({Ending::Report::connect_failed, ConnectFailure::refused});
-  if (state() == State::accepting) end_now({Ending::Report::accept_failed});
+  comes_to_nothing(ConnectFailure::refused);
+}
+
+void VerbsQueuePair::established_by(const CmEvent& event) {
+  if (state() == State::connecting) {
+    names_.reached = {service_, adapter_.info().name};
+    reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
+    established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
+  } else if (state() == State::accepting && adapter_.device().is_iwarp()) {
+    accept_is_done_ = true;
+    adapter_.engine().set_timer(first_word_timer_, base::now_ns() + kFirstWord);
+  } else if (state() == State::accepting) {
+    established({});
+  }
+}
+
+// Every attempt and every accept has its end.
+void VerbsQueuePair::comes_to_nothing(ConnectFailure why) {
+  if (state() == State::connecting) {
+    end_now({Ending::Report::connect_failed, why});
+  } else if (state() == State::accepting) {
+    end_now({Ending::Report::accept_failed});
+  }
 }
 
 }  // namespace anydat::nic::verbs

@@ -188,31 +188,14 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
       return connected && atomic_arrived(view);
     case CellKind::atomic_done:
       return connected && atomic_done_arrived(view);
-    case CellKind::credit: {
-      const std::uint64_t credited = credited_.load(std::memory_order_relaxed) + view.aux;
-      if (!connected || view.aux > kWindowCells) return false;
-      credited_.store(credited, std::memory_order_relaxed);
-      sends_.pump();
-      return true;
-    }
+    case CellKind::credit:
+      return connected && credit_arrived(view.aux);
     case CellKind::ready:
       if (state != ConnectionState::accepting) return false;
       queue_pair_.connection().establishment().done({});
       return true;
-    case CellKind::reject: {
-      if (state != ConnectionState::connecting) return false;
-      if (view.length > std::min<std::size_t>(view.body_room, kPrivateDataMax)) return false;
-      std::array<std::byte, kPrivateDataMax> data;
-      std::copy_n(view.body, view.length, data.begin());
-      closed_ = true;
-      if (view.aux == static_cast<std::uint32_t>(RejectReason::by_consumer)) {
-        queue_pair_.connection().establishment().failed(ConnectFailure::rejected_by_peer,
-                                                        std::span(data).first(view.length));
-      } else {
-        queue_pair_.connection().establishment().failed(ConnectFailure::refused);
-      }
-      return true;
-    }
+    case CellKind::reject:
+      return state == ConnectionState::connecting && reject_arrived(view);
     case CellKind::redirect:
       return state == ConnectionState::connecting && redirect_arrived(view);
     case CellKind::close:
@@ -221,6 +204,27 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     default:
       return false;
   }
+}
+
+bool ShmStream::credit_arrived(std::uint32_t cells) {
+  if (cells > kWindowCells) return false;
+  credited_.store(credited_.load(std::memory_order_relaxed) + cells, std::memory_order_relaxed);
+  sends_.pump();
+  return true;
+}
+
+bool ShmStream::reject_arrived(const CellView& view) {
+  if (view.length > std::min<std::size_t>(view.body_room, kPrivateDataMax)) return false;
+  std::array<std::byte, kPrivateDataMax> data;
+  std::copy_n(view.body, view.length, data.begin());
+  closed_ = true;
+  Establishment& establishment = queue_pair_.connection().establishment();
+  if (view.aux == static_cast<std::uint32_t>(RejectReason::by_consumer)) {
+    establishment.failed(ConnectFailure::rejected_by_peer, std::span(data).first(view.length));
+  } else {
+    establishment.failed(ConnectFailure::refused);
+  }
+  return true;
 }
 
 bool ShmStream::accept_arrived(const CellView& view) {

@@ -147,6 +147,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool fail_held(std::uint64_t address);
 
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
+  bool credit_arrived(std::uint32_t cells);
+  bool reject_arrived(const CellView& view);
   // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
   template <typename Work>
   void or_break(Work&& work) {
@@ -279,6 +281,11 @@ class ShmStream final : public Stream, private OwnPages::User {
   void grant_pieces();
   Large* pushed(std::uint32_t sequence);
   bool pull_some();
+  struct PulledShare {
+    Large* message = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  bool pulled(std::span<const PulledShare> shares, CopyOutcome outcome);
   bool complete_large();
   void finish_large();
   bool withdraw(const Large& large);

@@ -308,12 +308,11 @@ void ShmStream::part_arrived(std::uint32_t sequence, const std::byte* bytes, std
 bool ShmStream::pull_some() {
   PeerMemory& peer = link_->peer_memory();
   CopyBatch batch;
-  std::array<Large*, kAnnouncedMax> pulled;
-  std::array<std::uint64_t, kAnnouncedMax> counts;
+  std::array<PulledShare, kAnnouncedMax> shares;
   std::size_t messages = 0;
   std::uint64_t left = kPulledPerTurn;
   for (Large& large : large_) {
-    if (closed_ || left == 0 || messages == pulled.size()) break;
+    if (closed_ || left == 0 || messages == shares.size()) break;
     if (large.way != Large::Way::pull || large.done) continue;
     Incoming& message = *large.message;
     if (const WorkStatus status = receives_.check(message); status != WorkStatus::success) {
@@ -331,8 +330,7 @@ bool ShmStream::pull_some() {
                               OwnPages::CopiedBy::kernel))
       break;
     if (!batch.add(message.buffer.all(), source, {message.placed, count})) break;
-    pulled[messages] = &large;
-    counts[messages++] = count;
+    shares[messages++] = {&large, count};
     left -= count;
     // The rest of a long one comes first in the next turn.
     if (message.placed + count < message.length) break;
@@ -347,9 +345,14 @@ bool ShmStream::pull_some() {
     }
     return true;
   }
+  return pulled(std::span(shares).first(messages), outcome);
+}
+
+// False: there is nothing to come back for.
+bool ShmStream::pulled(std::span<const PulledShare> shares, CopyOutcome outcome) {
   bool stands = true;
-  for (std::size_t i = 0; i < messages; ++i) {
-    Large& large = *pulled[i];
+  for (const PulledShare& share : shares) {
+    Large& large = *share.message;
     // What was read counts only if it was still the sender's to give; else the end of the connection is on its way, and
     // there is nothing to come back for.
     stands = leave_stands(link_->outbound_header(), large.memory.leaf, large.memory.leave);
@@ -358,7 +361,7 @@ bool ShmStream::pull_some() {
       violated("it announced memory that it does not have");
       return false;
     }
-    large.message->placed += counts[i];
+    large.message->placed += share.bytes;
     if (large.message->placed < large.message->length) continue;
     large.done = true;
     link_->send_control(CellKind::pulled, remote_, large.sequence);
