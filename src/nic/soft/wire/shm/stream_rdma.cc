@@ -145,7 +145,9 @@ template <WorkKind kind>
 SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped) {
   const RemoteSegment& remote = message.remote;
   const bool here = !mapped && is_here(remote);
-  if (!here && !link_->reaches_peer()) return rdma_by_peer(message, progress);
+  // The rest of what the peer has been given a part of is the peer's, too.
+  const bool begun_by_peer = by_peer_ && progress.bytes > 0;
+  if (!here && (begun_by_peer || !link_->reaches_peer())) return rdma_by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
   if (!region || region->known().check(remote.address, message.length, remote_user(), remote_right(message.kind)) !=
                      RegionCheck::ok) {
