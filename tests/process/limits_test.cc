@@ -65,6 +65,25 @@ class FewDescriptors {
 
 class Limits : public testing::TestWithParam<Wire> {};
 
+// ---- a service point without descriptors
+
+// PSP-ANY-3 is looked after with a descriptor more. Without one no qualifier is said to be another's.
+TEST_P(Limits, NoQualifierIsTakenForAnothersForWantOfDescriptors) {
+  const Side side(GetParam());
+  for (int left = 0; left < 6; ++left) {
+    const FewDescriptors few(left);
+    DAT_CONN_QUAL qualifier = 0;
+    DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+    const DAT_RETURN rc =
+        dat_psp_create_any(side.ia.get(), &qualifier, side.requests.get(), DAT_PSP_CONSUMER_FLAG, &psp);
+    if (rc == DAT_SUCCESS) {
+      require(dat_psp_free(psp), "dat_psp_free");
+    } else {
+      EXPECT_EQ(DAT_GET_TYPE(rc), static_cast<DAT_RETURN>(DAT_INSUFFICIENT_RESOURCES)) << left;
+    }
+  }
+}
+
 // ---- a client without descriptors
 
 // Argument: qualifier. Tries to connect with 0, 1, ... descriptors left, until it works.

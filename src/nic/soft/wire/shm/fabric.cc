@@ -195,13 +195,20 @@ void Fabric::cancel_attempt(ShmStream& stream) {
   attempts_.erase_if([&](Attempt& attempt) { return &attempt.stream() == &stream; });
 }
 
-// Whether a service point of ours with this qualifier, and one that is there, of all devices or of one, would have
-// callers in common (PSP-ANY-3).
-bool Fabric::hides_another(ConnQual qual) const {
-  const std::vector<std::string> others = adapter_.has_all_addresses() ? host_devices() : std::vector<std::string>{"*"};
-  return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
-    return probe_listener(service_name(other, qual)) != Status::unreachable;
-  });
+// The devices, or "*" for all of them, whose service points have callers in common with ours of the same qualifier.
+// Where no descriptor is left to ask for them with, there is none to listen with either.
+std::vector<std::string> Fabric::rivals() const {
+  return adapter_.has_all_addresses() ? host_devices() : std::vector<std::string>{"*"};
+}
+
+// Whether a service point of one of them is there (PSP-ANY-3), as an error: EADDRINUSE if one is.
+int Fabric::look_for_rivals(ConnQual qual, const std::vector<std::string>& rivals) {
+  for (const std::string& rival : rivals) {
+    const Status found = probe_listener(service_name(rival, qual));
+    if (found == Status::no_memory) return EMFILE;
+    if (found != Status::unreachable) return EADDRINUSE;
+  }
+  return 0;
 }
 
 std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, Status& status) {
@@ -214,15 +221,14 @@ std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, 
     const SoftConfig& config = adapter_.config();
     const ConnQual count = config.last_port - config.first_port + 1;
     const ConnQual start = std::random_device{}() % count;
+    const std::vector<std::string> rivals = this->rivals();
     error = EADDRINUSE;
     for (ConnQual i = 0; i < count && !socket && error == EADDRINUSE; ++i) {
       qual = config.first_port + (start + i) % count;
       socket = listen_at(service_name(adapter_.scope(), qual), error);
       // Looked for once the name is taken: of two who do this at a time, one at least finds the other.
-      if (socket && hides_another(qual)) {
-        socket.reset();
-        error = EADDRINUSE;
-      }
+      if (socket) error = look_for_rivals(qual, rivals);
+      if (error != 0) socket.reset();
     }
     if (!socket && error == EADDRINUSE) error = EADDRNOTAVAIL;
   }

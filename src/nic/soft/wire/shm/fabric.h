@@ -82,7 +82,8 @@ class Fabric {
   void remove_listener(ConnQual qual) { listeners_.erase(qual); }
 
  private:
-  bool hides_another(ConnQual qual) const;
+  std::vector<std::string> rivals() const;
+  static int look_for_rivals(ConnQual qual, const std::vector<std::string>& rivals);
 
   struct Name {
     ShmStream* stream = nullptr;
