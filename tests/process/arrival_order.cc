@@ -16,18 +16,14 @@ namespace {
 
 constexpr std::chrono::milliseconds kQuietWhile(30);
 
-// Arguments: peers, messages of each, bytes of each.
+// Arguments: peers, messages in all, bytes of each.
 const Role kStandingReceiver("receiver_that_stands_still", [](RoleContext& context) {
   const int peers = std::stoi(context.arguments.at(0));
-  const int all = peers * std::stoi(context.arguments.at(1));
+  const int all = std::stoi(context.arguments.at(1));
   Side side(context.wire);
   require(dat_evd_resize(side.recv.get(), all), "dat_evd_resize");
   const Lmr memory(side.ia, side.pz, std::stoul(context.arguments.at(2)));
   const Srq srq(side.ia, side.pz, all);
-  for (int i = 0; i < all; ++i) {
-    DAT_LMR_TRIPLET segment = memory.triplet();
-    require(dat_srq_post_recv(srq.get(), 1, &segment, {}), "dat_srq_post_recv");
-  }
   context.parent.say(std::to_string(side.listen()));
   std::vector<Ep> eps;
   std::map<DAT_EP_HANDLE, char> names;
@@ -40,18 +36,22 @@ const Role kStandingReceiver("receiver_that_stands_still", [](RoleContext& conte
     expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
     context.parent.say("next");
   }
-  context.parent.hear();
-  // So that it no longer expects anything of those that have been quiet for that long, but of one.
-  const auto until = std::chrono::steady_clock::now() + kQuietWhile;
-  while (std::chrono::steady_clock::now() < until) EXPECT_FALSE(poll_event(side.recv.get()));
-  raise(SIGSTOP);
-  std::string order;
-  for (int i = 0; i < all; ++i) {
-    const DAT_DTO_COMPLETION_EVENT_DATA dto = expect_completion(side.recv.get());
-    order += names[dto.ep_handle];
+  while (context.parent.hear() == "stop") {
+    for (int i = 0; i < all; ++i) {
+      DAT_LMR_TRIPLET segment = memory.triplet();
+      require(dat_srq_post_recv(srq.get(), 1, &segment, {}), "dat_srq_post_recv");
+    }
+    // So that it no longer expects anything of those that have been quiet for that long, but of one.
+    const auto until = std::chrono::steady_clock::now() + kQuietWhile;
+    while (std::chrono::steady_clock::now() < until) EXPECT_FALSE(poll_event(side.recv.get()));
+    raise(SIGSTOP);
+    std::string order;
+    for (int i = 0; i < all; ++i) {
+      const DAT_DTO_COMPLETION_EVENT_DATA dto = expect_completion(side.recv.get());
+      order += names[dto.ep_handle];
+    }
+    context.parent.say(order);
   }
-  context.parent.say(order);
-  context.parent.hear();
   for (const Ep& ep : eps) dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG);
 });
 

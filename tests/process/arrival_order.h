@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that stands still while several peers send, and then says in which order their messages have come.
+// A program that stands still while several peers send, and then says in which order their messages have come; as often
+// as it is asked to.
 #pragma once
 
 #include <dat/udat.h>
@@ -12,7 +13,7 @@ namespace anydat::test {
 
 class StandingReceiver {
  public:
-  // So many peers, each of which sends so many messages of at most that many bytes.
+  // So many peers, which send so many messages in all each time, of at most that many bytes.
   StandingReceiver(const Wire& wire, int peers, int messages, std::size_t bytes);
 
   DAT_CONN_QUAL qualifier() const { return qualifier_; }

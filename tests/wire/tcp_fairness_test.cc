@@ -28,7 +28,7 @@ constexpr int kMessages = 200;  // of each
 constexpr std::size_t kBytes = 40;
 
 TEST(TcpFairness, OneMessageOfEachIsDeliveredBeforeTheSecondOfAny) {
-  StandingReceiver receiver(tcp_wire(), kPeers, kMessages, kBytes);
+  StandingReceiver receiver(tcp_wire(), kPeers, kPeers * kMessages, kBytes);
   std::vector<std::unique_ptr<MpaPeer>> peers;
   for (int i = 0; i < kPeers; ++i) {
     peers.push_back(std::make_unique<MpaPeer>(receiver.qualifier()));

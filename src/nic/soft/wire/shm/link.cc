@@ -32,6 +32,12 @@ constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
 constexpr base::Nanoseconds kSlotDelayMin = 50'000;
 constexpr base::Nanoseconds kSlotDelayMax = 50'000'000;
 
+// Of which a program has a completion, now or when the rest has come.
+constexpr bool is_message(CellKind kind) {
+  return kind == CellKind::send || kind == CellKind::send_invalidate || kind == CellKind::announce ||
+         kind == CellKind::immediate;
+}
+
 }  // namespace
 
 Link::Link(Fabric& fabric, Parts parts)
@@ -262,11 +268,10 @@ bool Link::peer_gone() const {
 
 // ---- receiving
 
-bool Link::send_what_waits() {
-  const bool progress = retry_blocked();
+void Link::send_what_waits() {
+  progress_ |= retry_blocked();
   if (starved_) fail("no memory is left for messages to it");
   if (deaf_) fail("it asks on and on, and takes no answers");
-  return progress;
 }
 
 bool Link::receive() {
@@ -295,11 +300,18 @@ bool Link::receive() {
   return count > 0;
 }
 
-// By the general way, so that the straight one has one place only, and stays short.
-void Link::take_first() {
-  if (dead_ || rx_.empty()) return;
-  progress_ = true;
-  (void)receive_otherwise();
+// By the general way, so that the straight one has one place only, and stays short. What comes before it and is none
+// goes by: answers, credit, RDMA.
+void Link::take_first_message() {
+  std::size_t bytes = 0;
+  for (int left = kMessagesPerTurn; left > 0 && bytes < budget::kReadWhileOthersWait && !dead_; --left) {
+    CellView view;
+    if (rx_.peek(view) == ReadResult::empty) break;
+    progress_ = true;
+    if (!receive_otherwise() || is_message(view.kind)) break;
+    bytes += view.length;
+  }
+  batch_.flush();
 }
 
 // The peer may have changed the message since it was looked at, so it is looked at anew.

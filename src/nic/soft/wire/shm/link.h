@@ -199,21 +199,23 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // A turn: handles what there is, up to a bounded amount; true if there was anything.
   bool poll() {
     begin_turn();
-    return end_turn();
+    return go_through_turn();
   }
-  // The same in steps, for several links at once: between the two, the first message may be taken by itself.
+  // The same in steps, for several links at once: between the two, the first message may be taken by itself. A turn
+  // that was begun is ended in any case.
   void begin_turn() {
     looking_ = true;
     progress_ = false;
-    if (something_waits()) [[unlikely]]
-      progress_ = send_what_waits();
   }
-  void take_first();
-  bool end_turn() {
+  void take_first_message();
+  bool go_through_turn() {
+    if (something_waits()) [[unlikely]]
+      send_what_waits();
     progress_ |= receive();
-    looking_ = false;
+    end_turn();
     return progress_;
   }
+  void end_turn() { looking_ = false; }
   void want_room_again();
 
   void ready(std::uint32_t events) override;
@@ -238,7 +240,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
       ANYDAT_REQUIRES(tx_lock_);
   void block(ShmStream& stream) ANYDAT_REQUIRES(tx_lock_);
   void want_room() ANYDAT_REQUIRES(tx_lock_);
-  bool send_what_waits();
+  void send_what_waits();
   bool retry_blocked();
   bool receive();
   bool receive_otherwise();                     // one message; false: the link is over

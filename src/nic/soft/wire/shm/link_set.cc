@@ -163,22 +163,32 @@ void LinkSet::gather_marked() {
   });
 }
 
-// The first message of each before the second of any; what is behind it goes by in rows, which are much cheaper.
+// The first message of each before the second of any, and before all that takes longer; what is behind it goes by in
+// rows, which are much cheaper.
 [[gnu::noinline]] bool LinkSet::serve_gathered() {
-  // Each may end itself or others. It is out of the set then, and still there until a timer has its turn.
+  // Also should something be thrown, nobody is left out from then on.
+  struct End {
+    ~End() {
+      for (Link* const link : links) {
+        link->place().served = false;
+        link->end_turn();
+      }
+      links.clear();
+    }
+    std::vector<Link*>& links;
+  } const end{served_};
   for (std::size_t i = 0; i < served_.size(); ++i) {
-    if (!served_[i]->dead()) served_[i]->begin_turn();
+    served_[i]->begin_turn();
+    served_[i]->take_first_message();
   }
-  for (std::size_t i = 0; i < served_.size(); ++i) served_[i]->take_first();
   bool progress = false;
-  for (std::size_t i = 0; i < served_.size(); ++i) progress |= served_[i]->dead() || finish(*served_[i]);
-  served_.clear();
+  // Each may end itself or others. It is out of the set then, and still there until a timer has its turn.
+  for (std::size_t i = 0; i < served_.size(); ++i) progress |= served_[i]->dead() || serve_rest(*served_[i]);
   return progress;
 }
 
-bool LinkSet::finish(Link& link) {
-  const bool found = link.end_turn();
-  link.place().served = false;
+bool LinkSet::serve_rest(Link& link) {
+  const bool found = link.go_through_turn();
   if (link.dead()) return found;
   if (found) link.place().active = turn_;
   if (found || link.something_waits()) heat(link);

@@ -69,7 +69,7 @@ class LinkSet final : public PollSource {
   void gather(Link& link);
   void gather_marked();
   bool serve_gathered();
-  bool finish(Link& link);
+  bool serve_rest(Link& link);
   void heat(Link& link);
   void cool(Link& link);
   void forget(Link& link);
