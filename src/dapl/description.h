@@ -68,6 +68,13 @@ class Description {
   std::uint32_t abilities() const { return kind_.extended ? info_.abilities : 0; }
   // Whether bytes of a region, or of a window, can be named by their offset (D2-LMR-2, D2-RMR-7).
   bool zero_based() const { return kind_.extended && info_.zero_based; }
+  // Whether a window can be the sink of a Read (D2-READRMR): where the library's own table says what a key opens, and
+  // no device's, which tells local from remote keys.
+  bool reads_into_windows() const { return zero_based(); }
+  // What a region may be registered with (D2-LMR-7).
+  Privileges privileges() const {
+    return kAllPrivileges | ((abilities() & nic::ability::kAtomics) != 0 ? nic::access::kRemoteAtomic : 0);
+  }
   // Whether a window can be one endpoint's alone (D2-RMR-1).
   bool endpoint_windows() const { return kind_.extended && info_.queue_pair_windows; }
   // The named ones last as long as this.

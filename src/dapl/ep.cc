@@ -149,7 +149,7 @@ Error Ep::create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* given
     ia.abandon(*ep);
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the endpoint", call);
   }
-  ep->queue_pair_->take_immediates((ia.abilities() & nic::ability::kImmediate) != 0);
+  ep->queue_pair_->take_immediates((ia.description().abilities() & nic::ability::kImmediate) != 0);
   if (srq) {
     srq->attach();
   } else {
@@ -172,7 +172,7 @@ Ep* Ep::create_tentative(Ia& ia) {
     ia.abandon(*ep);
     return nullptr;
   }
-  ep->queue_pair_->take_immediates((ia.abilities() & nic::ability::kImmediate) != 0);
+  ep->queue_pair_->take_immediates((ia.description().abilities() & nic::ability::kImmediate) != 0);
   ep->take_parts({}, attr);
   ep->apply(EpStep::make_tentative);
   return ep;

@@ -19,7 +19,7 @@ constexpr unsigned kFlags =
 
 // D2-EXT-5: what all have in common, before their segments are looked at. `needed`: of `ability`.
 Error Ep::check_extended(const char* call, std::uint32_t needed, CompletionFlags flags) {
-  if ((ia().abilities() & needed) == 0) {
+  if ((ia().description().abilities() & needed) == 0) {
     return fail(Code::model_not_supported, Detail::none, "{}: {} has no such operation", call, ia().name());
   }
   const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
@@ -138,7 +138,7 @@ Error Ep::locate_in_window(const char* call, const Segment& local, std::uint64_t
 Error Ep::post_rdma_read_to_rmr(const PackedSegment* local, std::uint64_t cookie, const PackedSegment* remote,
                                 CompletionFlags flags) {
   const char* call = "dat_ep_post_rdma_read_to_rmr";
-  if (!ia().reads_into_windows()) {
+  if (!ia().description().reads_into_windows()) {
     return fail(Code::model_not_supported, Detail::none, "{}: {} has no RDMA Reads into windows", call, ia().name());
   }
   if (!local) return fail(Argument::local_buffer, "{}: local_buffer is NULL", call);

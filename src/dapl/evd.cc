@@ -60,7 +60,7 @@ bool Evd::init(Count capacity) {
 
 Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* handle) {
   if (!handle) return fail(Argument::evd_handle, "dat_evd_create: evd_handle is NULL");
-  const EvdFlags all = evd_flag::kAll | (ia.abilities() != 0 ? evd_flag::kExtension : 0);
+  const EvdFlags all = evd_flag::kAll | (ia.description().abilities() != 0 ? evd_flag::kExtension : 0);
   if (flags == 0 || (flags & ~all) != 0) {
     return fail(Argument::evd_flags, "dat_evd_create: evd_flags {:#x} are not a union of {:#x}", flags, all);
   }
@@ -219,8 +219,8 @@ bool Evd::append(const Event& event, bool overflows) {
     base::Guard guard(lock_);
     if (!ring_.full() || (overflows && grow_locked())) {
       ring_.append({event, nullptr});
-      others_queued_.publish(others_queued_.get() + 1);
-      if (is_of_connection(event.kind)) connection_queued_.add();
+      counting_.others_queued.publish(counting_.others_queued.get() + 1);
+      if (is_of_connection(event.kind)) counting_.connection_queued.add();
       if (waiter_ || cno_) notify_locked();
       return true;
     }
@@ -241,7 +241,7 @@ bool Evd::grow_locked() {
 // True if it is to be reported: once, until an event has been dequeued (EVM-50).
 bool Evd::note_overflow_locked(std::size_t lost) {
   if (dead_) return false;
-  overflows_.add(lost);
+  counting_.overflows.add(lost);
   const bool report = !overflowed_;
   overflowed_ = true;
   return report;
@@ -257,18 +257,18 @@ void Evd::notify_locked() {
 
 // A part is read before the whole that it is taken from, and is written after it: so it is never the larger of the two.
 Evd::Counters Evd::counters() const {
-  const std::uint64_t taken_by_waits = taken_by_waits_.seen();
-  const std::uint64_t others = others_queued_.seen();
+  const std::uint64_t taken_by_waits = counting_.taken_by_waits.seen();
+  const std::uint64_t others = counting_.others_queued.seen();
   return {ring_.ever_queued(),
-          overflows_.get(),
-          waits_.get(),
+          counting_.overflows.get(),
+          counting_.waits.get(),
           ring_.most_queued(),
-          wait_calls_.get(),
-          wake_ups_.get(),
+          counting_.wait_calls.get(),
+          counting_.wake_ups.get(),
           ring_.ever_dropped() - taken_by_waits,
-          not_found_.get(),
-          poll_found_.get(),
-          connection_queued_.get(),
+          counting_.not_found.get(),
+          counting_.poll_found.get(),
+          counting_.connection_queued.get(),
           ring_.ever_queued() - others};
 }
 
@@ -287,7 +287,7 @@ Error Evd::post_software(const void* pointer) {
 
 // ---- departures
 
-Error Evd::busy_locked(const char* call) {
+Error evd_is_waited_on(const char* call) {
   return fail(Code::invalid_state, Detail::evd_waiter, "{}: another thread is blocked in dat_evd_wait on this EVD",
               call);
 }
@@ -305,7 +305,7 @@ Error Evd::may_wait_locked(Count threshold) const {
   if (!waitable_) {
     return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
   }
-  if (waiter_) return busy_locked("dat_evd_wait");
+  if (waiter_) return evd_is_waited_on("dat_evd_wait");
   if (threshold > 1 && configuration_ != evd_state::kConfigThreshold) {
     const bool notify = configuration_ == evd_state::kConfigNotify;
     return fail(Code::invalid_state, notify ? Detail::evd_config_notify : Detail::evd_config_solicited,
@@ -322,11 +322,11 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
     {
       base::Guard guard(lock_);
       if (const Error error = may_wait_locked(threshold)) return error;
-      if (!polled) wait_calls_.add();
+      if (!polled) counting_.wait_calls.add();
       const std::uint32_t count = ring_.queued();
       if (count >= static_cast<std::uint32_t>(threshold)) {
         pop_locked(take);
-        taken_by_waits_.publish(taken_by_waits_.get() + 1);
+        counting_.taken_by_waits.publish(counting_.taken_by_waits.get() + 1);
         *nmore = static_cast<Count>(count - 1);
         return kSuccess;
       }
@@ -361,9 +361,9 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
         threshold_ = wanted;
         turned_away_ = false;
         registered = true;
-        waits_.add();
+        counting_.waits.add();
       } else if (result == nic::WaitResult::notified) {
-        wake_ups_.add();
+        counting_.wake_ups.add();
       }
       const std::uint32_t count = ring_.queued();
       const bool finished = dead_ || turned_away_ || count >= wanted || result != nic::WaitResult::notified;
@@ -376,7 +376,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
         }
         if (count >= wanted) {  // TMO-5: also if the time has run out
           pop_locked(take);
-          taken_by_waits_.publish(taken_by_waits_.get() + 1);
+          counting_.taken_by_waits.publish(counting_.taken_by_waits.get() + 1);
           *nmore = static_cast<Count>(count - 1);
           return kSuccess;
         }
@@ -411,7 +411,7 @@ Error Evd::resize(Count min_qlen) {
     return fail(Code::insufficient_resources, Detail::memory, "dat_evd_resize: no memory for {} events", min_qlen);
   }
   base::Guard guard(lock_);
-  if (waiter_) return busy_locked("dat_evd_resize");
+  if (waiter_) return evd_is_waited_on("dat_evd_resize");
   const std::uint32_t count = ring_.queued();
   if (count > capacity) {
     return fail(Code::invalid_state, Detail::none, "dat_evd_resize: {} events are queued, more than {}", count,

@@ -32,6 +32,9 @@ struct StreamCounts {
   EvdState configuration() const;  // EVM-23
 };
 
+// Of a call on an EVD that a thread waits on.
+Error evd_is_waited_on(const char* call);
+
 // An event dispatcher: a queue of events, one waiter at a time, and perhaps a CNO to trigger.
 //
 // Thread safety: any thread may call any method; those marked (engine) are called with the engine held. lock_ comes
@@ -91,7 +94,6 @@ class Evd final : public Object, public nic::CompletionQueue {
   }
   // It serves endpoints of another instance, now or once.
   void note_lent() { lent_.store(true, std::memory_order_relaxed); }
-  std::uint32_t queued() const { return ring_.queued(); }
   bool carries(EvdFlags kind) const { return (flags_ & kind) != 0; }
 
   // Arrivals. False: lost for want of room, which has been reported, except by push_request().
@@ -127,7 +129,6 @@ class Evd final : public Object, public nic::CompletionQueue {
   void poll_borrowers();
   bool found_empty();
   Error found_nothing();
-  static Error busy_locked(const char* call);
   Error may_wait_locked(Count threshold) const ANYDAT_REQUIRES(lock_);
   Error block(Microseconds timeout, Count threshold, Event& event, Count* nmore);
 
@@ -153,17 +154,20 @@ class Evd final : public Object, public nic::CompletionQueue {
   bool overflowed_ ANYDAT_GUARDED_BY(lock_) = false;   // reported, and nothing dequeued since
   bool dead_ ANYDAT_GUARDED_BY(lock_) = false;
   EvdState configuration_ ANYDAT_GUARDED_BY(lock_) = evd_state::kConfigThreshold;
-  base::Counter overflows_;  // these written under lock_
-  base::Counter waits_;
-  base::Counter wait_calls_;
-  base::Counter wake_ups_;
-  base::Counter taken_by_waits_;
-  base::Counter others_queued_;  // of what was queued, all but completions
-  base::Counter connection_queued_;
-  // These without it, so that an empty queue is found empty without a lock: of several threads that poll one EVD at the
-  // same time, one may undo what another has just counted (ruling B29).
-  base::Counter not_found_;
-  base::Counter poll_found_;
+  // What is counted. All but the last two written under lock_; these without it, so that an empty queue is found empty
+  // without a lock: of several threads that poll one EVD at the same time, one may undo what another has just counted
+  // (ruling B29).
+  struct Counting {
+    base::Counter overflows;
+    base::Counter waits;
+    base::Counter wait_calls;
+    base::Counter wake_ups;
+    base::Counter taken_by_waits;
+    base::Counter others_queued;  // of what was queued, all but completions
+    base::Counter connection_queued;
+    base::Counter not_found;
+    base::Counter poll_found;
+  } counting_;
 };
 
 template <typename Take>
@@ -182,7 +186,7 @@ inline bool Evd::found_empty() {
   if (ring_.queued() != 0) return false;
   poll();
   if (ring_.queued() != 0) {
-    poll_found_.add();
+    counting_.poll_found.add();
     return false;
   }
   // Without a waiter, which would have the event, what is empty needs no lock to be found so.
@@ -190,7 +194,7 @@ inline bool Evd::found_empty() {
 }
 
 inline Error Evd::found_nothing() {
-  not_found_.add();
+  counting_.not_found.add();
   return queue_empty_;
 }
 
@@ -199,7 +203,7 @@ inline Error Evd::dequeue(Take take) {
   if (found_empty()) return found_nothing();
   base::Guard guard(lock_);
   if (waiter_) [[unlikely]]
-    return busy_locked("dat_evd_dequeue");
+    return evd_is_waited_on("dat_evd_dequeue");
   if (ring_.empty()) return found_nothing();
   pop_locked(take);
   return kSuccess;
@@ -214,7 +218,7 @@ inline Error Evd::dequeue_many(std::size_t most, std::size_t& taken, Take take) 
   for (bool more = true; more;) {
     base::Guard guard(lock_);
     if (waiter_) [[unlikely]]
-      return taken > 0 ? kSuccess : busy_locked("anydat_evd_dequeue_many");
+      return taken > 0 ? kSuccess : evd_is_waited_on("anydat_evd_dequeue_many");
     const std::size_t queued = ring_.queued();
     const std::size_t end = taken + std::min({most - taken, queued, kAtOnce});
     for (; taken != end; ++taken) pop_locked(take);

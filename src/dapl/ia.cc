@@ -24,6 +24,11 @@ namespace {
 // Freed objects that stay in memory (see the class comment).
 constexpr std::size_t kRestingMax = 64;
 
+Error no_async_evd(Handle wanted, const char* name) {
+  return fail(Code::invalid_handle, Detail::handle_evd_async,
+              "dat_ia_open: {} is no live async EVD of an instance of {}", wanted, name);
+}
+
 Error check_async_qlen(Count qlen) {
   if (qlen <= 0) return fail(Argument::async_evd_min_qlen, "dat_ia_open: async_evd_min_qlen {} is not positive", qlen);
   if (qlen <= Limits{}.max_evd_qlen) return kSuccess;
@@ -46,18 +51,12 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
   const Handle wanted = *async_evd;
   const bool creates = !wanted;
   const bool elsewhere = wanted == kEvdExists;
-  if (creates) {
-    if (const Error error = check_async_qlen(async_min_qlen)) return error;
-  }
+  if (const Error error = creates ? check_async_qlen(async_min_qlen) : kSuccess) return error;
   Evd* shared = nullptr;
   const Ia* owner = nullptr;
-  const auto not_live = [&] {
-    return fail(Code::invalid_handle, Detail::handle_evd_async,
-                "dat_ia_open: {} is no live async EVD of an instance of {}", wanted, name);
-  };
   if (!creates && !elsewhere) {
     shared = lookup<Evd>(wanted);
-    if (!shared || !shared->carries(evd_flag::kAsync) || shared->ia().name() != name) return not_live();
+    if (!shared || !shared->carries(evd_flag::kAsync) || shared->ia().name() != name) return no_async_evd(wanted, name);
     owner = &shared->ia();
   }
   nic::Status status = nic::Status::ok;
@@ -88,7 +87,7 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
     const std::list<Ia*>& open = instances.open();
     if (owner && std::find(open.begin(), open.end(), owner) == open.end()) {
       HandleTable::instance().remove(ia->slot_);
-      return not_live();
+      return no_async_evd(wanted, name);
     }
     ia->async_evd_.store(evd);
     ia->owns_async_evd_ = creates;

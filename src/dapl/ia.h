@@ -47,18 +47,7 @@ class Ia final : public Object, public nic::AdapterEvents {
   const Description& description() const { return description_; }
   const Limits& limits() const { return description_.limits(); }
   const std::string& name() const { return description_.name(); }
-  const nic::Address& address() const { return description_.address(); }
   const Habits& habits() const { return kind().habits; }
-  std::uint32_t abilities() const { return description_.abilities(); }
-  bool zero_based() const { return description_.zero_based(); }
-  // Whether a window can be the sink of a Read (D2-READRMR): where the library's own table says what a key opens, and
-  // no device's, which tells local from remote keys.
-  bool reads_into_windows() const { return zero_based(); }
-  bool endpoint_windows() const { return description_.endpoint_windows(); }
-  // What a region may be registered with (D2-LMR-7).
-  Privileges privileges() const {
-    return kAllPrivileges | ((abilities() & nic::ability::kAtomics) != 0 ? nic::access::kRemoteAtomic : 0);
-  }
 
   // Takes the object in and gives it a handle. Null when the limit of its type or memory is exhausted.
   template <typename T>

@@ -144,9 +144,9 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   Request request = given;
   if (!results.handle) return fail(Argument::lmr_handle, "dat_lmr_create: lmr_handle is NULL");
   request.rights = request.rights & ~kRelaxedOrderDisabled;
-  if ((request.rights & ~ia.privileges()) != 0) {
+  if ((request.rights & ~ia.description().privileges()) != 0) {
     return fail(Argument::mem_privileges, "dat_lmr_create: privileges {:#x} have bits outside {:#x}",
-                static_cast<unsigned>(request.rights), static_cast<unsigned>(ia.privileges()));
+                static_cast<unsigned>(request.rights), static_cast<unsigned>(ia.description().privileges()));
   }
   std::uint64_t address = 0;
   if (const Error error = find_memory(ia, request, address)) return error;

@@ -34,7 +34,7 @@ Rmr::Rmr(Ia& ia, Pz& pz, nic::WindowScope scope)
 Error Rmr::create(const char* call, Pz& pz, nic::WindowScope scope, Handle* handle) {
   if (!handle) return fail(Argument::rmr_handle, "{}: rmr_handle is NULL", call);
   Ia& ia = pz.ia();
-  if (scope == nic::WindowScope::queue_pair && !ia.endpoint_windows()) {
+  if (scope == nic::WindowScope::queue_pair && !ia.description().endpoint_windows()) {
     return fail(Code::model_not_supported, Detail::none, "{}: {} has no windows of one endpoint", call, ia.name());
   }
   auto made = std::make_unique<Rmr>(ia, pz, scope);
@@ -54,9 +54,9 @@ RmrParameters Rmr::query() const {
 Error Rmr::plan_bind(const Wanted& wanted, Plan& plan) const {
   const char* call = "dat_rmr_bind";
   if (!wanted.triplet) return fail(Argument::lmr_triplet, "{}: lmr_triplet is NULL", call);
-  if ((wanted.rights & ~ia().privileges()) != 0) {
+  if ((wanted.rights & ~ia().description().privileges()) != 0) {
     return fail(Argument::mem_priv, "{}: privileges {:#x} have bits outside {:#x}", call, wanted.rights,
-                ia().privileges());
+                ia().description().privileges());
   }
   const Segment part = *wanted.triplet;
   plan.remote = wanted.rights & kRemote;

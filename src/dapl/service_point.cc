@@ -172,7 +172,7 @@ Error read_local_address(const char* call, const Ia& ia, const Comm& comm, const
     return fail(Code::invalid_address, Detail::address_malformed, "{}: the address has family {}, and comm domain {}",
                 call, given->sa_family, comm.domain);
   }
-  const nic::Address& own = ia.address();
+  const nic::Address& own = ia.description().address();
   const bool same_family = own.generic.sa_family == given->sa_family;
   bool good = false;
   if (given->sa_family == AF_INET) {

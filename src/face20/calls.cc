@@ -25,7 +25,7 @@ dapl::Error not_supported(const char* call, const char* what) {
 
 // D2-LMR-2, D2-RMR-7. `place`: of the argument.
 dapl::Error check_va_type(const char* call, const dapl::Ia& ia, DAT_VA_TYPE type, unsigned place) {
-  if (type == DAT_VA_TYPE_VA || (type == DAT_VA_TYPE_ZB && ia.zero_based())) return dapl::kSuccess;
+  if (type == DAT_VA_TYPE_VA || (type == DAT_VA_TYPE_ZB && ia.description().zero_based())) return dapl::kSuccess;
   if (type == DAT_VA_TYPE_ZB) return not_supported(call, "zero-based addresses (DAT_VA_TYPE_ZB) are");
   return dapl::fail(at(place), "{}: va_type {} is neither VA nor ZB", call, static_cast<unsigned>(type));
 }
@@ -33,7 +33,7 @@ dapl::Error check_va_type(const char* call, const dapl::Ia& ia, DAT_VA_TYPE type
 // What the interface of version 1.2 accepts without effect, and this one does not know.
 dapl::Error check_privileges(const char* call, const dapl::Ia& ia, DAT_MEM_PRIV_FLAGS rights, unsigned place) {
   const auto bits = static_cast<unsigned>(rights);
-  const unsigned all = ia.privileges();
+  const unsigned all = ia.description().privileges();
   if ((bits & ~all) == 0) return dapl::kSuccess;
   return dapl::fail(at(place), "{}: privileges {:#x} have bits outside {:#x}", call, bits, all);
 }

@@ -182,6 +182,8 @@ class CompletionQueue {
     return true;
   }
 
+  std::uint32_t queued() const { return ring_.queued(); }
+
  protected:
   mutable base::Biased<base::SpinLock> lock_;
   EventRing ring_;  // written with lock_ held
