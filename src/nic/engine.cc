@@ -113,12 +113,12 @@ void Engine::unwatch(int fd, FdHandler& handler) {
 void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
   assert_held();
   // Whoever leads from now on sees it.
-  if (loop_.set_timer(timer, deadline) && leader_.load() != nullptr) wake_leader();
+  if (loop_.timers().set(timer, deadline) && leader_.load() != nullptr) wake_leader();
 }
 
 void Engine::cancel_timer(Timer& timer) {
   assert_held();
-  loop_.cancel_timer(timer);
+  loop_.timers().cancel(timer);
 }
 
 [[gnu::noinline]] bool Engine::look_by_time(bool just_checked) {

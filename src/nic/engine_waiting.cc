@@ -122,7 +122,7 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     seen = activity;
     if (is_progress_thread && (others_poll || yield_wanted_.load() || stopping_.load())) return WaitResult::notified;
 
-    base::Nanoseconds until = std::min(deadline, loop_.next_timer());
+    base::Nanoseconds until = std::min(deadline, loop_.timers().next());
     if (others_poll) {
       until = std::min(until, now + kTick);
     } else if (!arm(waiter)) {

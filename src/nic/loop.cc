@@ -38,32 +38,6 @@ void Loop::unwatch(int fd, FdHandler& handler) {
   }
 }
 
-bool Loop::set_timer(Timer& timer, base::Nanoseconds deadline) {
-  cancel_timer(timer);
-  timer.place_.key() = deadline;
-  timer.where_ = timers_.insert(std::move(timer.place_));
-  if (deadline >= next_timer_.load(std::memory_order_relaxed)) return false;
-  next_timer_.store(deadline);
-  return true;
-}
-
-void Loop::cancel_timer(Timer& timer) {
-  if (!timer.pending()) return;
-  timer.place_ = timers_.extract(timer.where_);
-  next_timer_.store(timers_.empty() ? base::kForever : timers_.begin()->first);
-}
-
-bool Loop::run_timers() {
-  if (timers_.empty() || timers_.begin()->first > base::now_ns()) return false;
-  const os::CancelOff off;  // they may call what we have not written
-  while (!timers_.empty() && timers_.begin()->first <= base::now_ns()) {
-    Timer& timer = *timers_.begin()->second;
-    cancel_timer(timer);
-    run_safely(timer.action_);
-  }
-  return true;
-}
-
 bool Loop::run_descriptors(bool just_checked) {
   if (lost_) return false;
   std::array<epoll_event, 64> events;
@@ -98,7 +72,7 @@ bool Loop::poll_sources(int rounds) {
     run_safely([&] { progress |= sources_[i]->look_by_time(); });
   }
   progress |= run_descriptors(just_checked);
-  progress |= run_timers();
+  progress |= timers_.run();
   return progress;
 }
 

@@ -44,7 +44,7 @@ class FdHandler {
 //
 // What it calls may add and remove any of them, also itself.
 //
-// Thread safety: all with the engine held, but for armed() and next_timer(), which any thread may read.
+// Thread safety: all with the engine held, but for armed() and timers().next(), which any thread may call.
 class Loop {
  public:
   // Once, before anything else. The poller is open and outlives this. Its bell ends a sleep on it, and nobody handles
@@ -57,10 +57,8 @@ class Loop {
   bool watch(int fd, std::uint32_t events, FdHandler& handler);
   void change_watch(int fd, std::uint32_t events, FdHandler& handler);
   void unwatch(int fd, FdHandler& handler);
-  // True if it is the next of all now.
-  bool set_timer(Timer& timer, base::Nanoseconds deadline);
-  void cancel_timer(Timer& timer);
-  base::Nanoseconds next_timer() const { return next_timer_.load(); }  // or kForever
+  Timers& timers() { return timers_; }
+  const Timers& timers() const { return timers_; }
 
   // Looks at the sources until there was something, but not more often than that. True if there was anything.
   bool poll_sources(int rounds);
@@ -96,14 +94,12 @@ class Loop {
 
  private:
   bool run_descriptors(bool just_checked);
-  bool run_timers();
 
   os::Poller* poller_ = nullptr;  // fixed by start()
   bool lost_ = false;
   std::vector<PollSource*> sources_;
   std::span<epoll_event> ready_;  // what the descriptors have brought and is not handled yet
-  Timer::Queue timers_;
-  std::atomic<base::Nanoseconds> next_timer_{base::kForever};
+  Timers timers_;
   std::atomic<bool> armed_{false};
   base::Counter polls_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 
@@ -9,7 +10,7 @@
 namespace anydat::nic {
 
 // A callback at a time, run with the engine held; at most one time is pending. A timer brings its own place among the
-// loop's timers, so that setting it cannot fail.
+// engine's timers, so that setting it cannot fail.
 class Timer {
  public:
   explicit Timer(std::function<void()> action) : action_(std::move(action)) {
@@ -25,11 +26,28 @@ class Timer {
   bool pending() const { return place_.empty(); }
 
  private:
-  friend class Loop;
+  friend class Timers;
   using Queue = std::multimap<base::Nanoseconds, Timer*>;
   std::function<void()> action_;
   Queue::node_type place_;  // while it is not pending
   Queue::iterator where_;   // while it is
+};
+
+// Those of an engine, in the order of their times.
+//
+// Thread safety: all with the engine held, but for next(), which any thread may call.
+class Timers {
+ public:
+  // True if it is the next of all now.
+  bool set(Timer& timer, base::Nanoseconds deadline);
+  void cancel(Timer& timer);
+  // Those whose time has come, which may set and cancel any. True if there was one.
+  bool run();
+  base::Nanoseconds next() const { return next_.load(); }  // or kForever
+
+ private:
+  Timer::Queue queue_;
+  std::atomic<base::Nanoseconds> next_{base::kForever};
 };
 
 }  // namespace anydat::nic

@@ -130,45 +130,45 @@ TEST_F(LoopTest, ASourceThatIsRemovedWhileAllAreArmedIsNotLeftSo) {
 
 TEST_F(LoopTest, TimersRunInTheirOrderWhenTheirTimeHasCome) {
   const auto one = timer(1), two = timer(2), later = timer(3);
-  loop.set_timer(*later, base::now_ns() + kHour);
-  loop.set_timer(*two, kPast + 1);
-  loop.set_timer(*one, kPast);
-  EXPECT_EQ(loop.next_timer(), kPast);
+  loop.timers().set(*later, base::now_ns() + kHour);
+  loop.timers().set(*two, kPast + 1);
+  loop.timers().set(*one, kPast);
+  EXPECT_EQ(loop.timers().next(), kPast);
   EXPECT_TRUE(loop.poll_by_time());
   EXPECT_EQ(ran, (std::vector{1, 2}));
   EXPECT_FALSE(one->pending());
   EXPECT_TRUE(later->pending());
   EXPECT_FALSE(loop.poll_by_time());
-  loop.cancel_timer(*later);
-  EXPECT_EQ(loop.next_timer(), base::kForever);
+  loop.timers().cancel(*later);
+  EXPECT_EQ(loop.timers().next(), base::kForever);
 }
 
 TEST_F(LoopTest, SettingATimerTellsWhetherItIsTheNext) {
   const base::Nanoseconds now = base::now_ns();
   const auto one = timer(1), two = timer(2);
-  EXPECT_TRUE(loop.set_timer(*one, now + 2 * kHour));
-  EXPECT_TRUE(loop.set_timer(*two, now + kHour));
-  EXPECT_FALSE(loop.set_timer(*one, now + 3 * kHour));
-  EXPECT_EQ(loop.next_timer(), now + kHour);
-  loop.cancel_timer(*two);
-  EXPECT_EQ(loop.next_timer(), now + 3 * kHour);
-  loop.cancel_timer(*one);
+  EXPECT_TRUE(loop.timers().set(*one, now + 2 * kHour));
+  EXPECT_TRUE(loop.timers().set(*two, now + kHour));
+  EXPECT_FALSE(loop.timers().set(*one, now + 3 * kHour));
+  EXPECT_EQ(loop.timers().next(), now + kHour);
+  loop.timers().cancel(*two);
+  EXPECT_EQ(loop.timers().next(), now + 3 * kHour);
+  loop.timers().cancel(*one);
 }
 
 TEST_F(LoopTest, ATimerMaySetItselfAgainAndCancelAnother) {
   const auto never = timer(9);
   Timer again([&] {
     ran.push_back(1);
-    loop.cancel_timer(*never);
-    loop.set_timer(again, base::now_ns() + kHour);
+    loop.timers().cancel(*never);
+    loop.timers().set(again, base::now_ns() + kHour);
   });
-  loop.set_timer(again, kPast);
-  loop.set_timer(*never, kPast + 1);
+  loop.timers().set(again, kPast);
+  loop.timers().set(*never, kPast + 1);
   EXPECT_TRUE(loop.poll_by_time());
   EXPECT_EQ(ran, std::vector{1});
   EXPECT_TRUE(again.pending());
   EXPECT_FALSE(never->pending());
-  loop.cancel_timer(again);
+  loop.timers().cancel(again);
 }
 
 // ---- descriptors
