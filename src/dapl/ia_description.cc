@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dapl/description.h"
+#include "dapl/ia_description.h"
 
 #include <fmt/format.h>
 

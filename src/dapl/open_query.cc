@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dapl/query.h"
+#include "dapl/open_query.h"
 
 #include "base/env.h"
 #include "base/fork.h"

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "base/lock.h"
-#include "dapl/description.h"
 #include "dapl/error.h"
+#include "dapl/ia_description.h"
 #include "dapl/object.h"
 
 namespace anydat::dapl {

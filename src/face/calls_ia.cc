@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The provider's calls on adapters and on any object.
-#include "dapl/query.h"
+#include "dapl/open_query.h"
 #include "face/calls.h"
 #include "face/convert.h"
 #include "face/objects.h"

@@ -15,7 +15,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "dapl/ia.h"
-#include "dapl/query.h"
+#include "dapl/open_query.h"
 #include "face/calls.h"
 #include "face/habits.h"
 #include "registry/builtin.h"

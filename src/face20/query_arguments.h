@@ -3,7 +3,7 @@
 
 #include <cstdarg>
 
-#include "dapl/query.h"
+#include "dapl/open_query.h"
 #include "face/convert.h"
 
 namespace anydat::face {

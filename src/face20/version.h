@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "dapl/attributes.h"
-#include "dapl/description.h"
 #include "dapl/error.h"
 #include "dapl/event.h"
+#include "dapl/ia_description.h"
 #include "face/dat.h"
 
 namespace anydat::face {
