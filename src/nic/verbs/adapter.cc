@@ -21,14 +21,6 @@ namespace anydat::nic::verbs {
 
 namespace {
 
-constexpr int kLooksPerPoll = 8;
-constexpr std::size_t kFewQueues = 2;
-constexpr int kRoundsOfFewQueues = 3;
-// A tag is an index and, above it, how often the index has been used.
-constexpr std::uint32_t kTagIndexBits = 20;
-constexpr std::uint32_t kTagIndexMask = (1u << kTagIndexBits) - 1;
-constexpr std::uint32_t kTagMask = (1u << 30) - 1;
-
 // The receiver-not-ready timers that a device knows, in microseconds, by their codes (InfiniBand, volume 1, table 45).
 constexpr std::array<std::uint32_t, 32> kRnrTimers{
     655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,   480,    640,    960,    1280,   1920,
@@ -113,7 +105,7 @@ VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, Ad
       info_(std::move(info)),
       addresses_(std::move(addresses)),
       rnr_(rnr_retries_of(*device_)),
-      completion_queues_(*device_, reaper_),
+      completions_(*device_, reaper_),
       abandoned_(*this),
       completions_source_(*this, &VerbsAdapter::completion_notices),
       cm_source_(*this, &VerbsAdapter::cm_events),
@@ -143,13 +135,13 @@ Status VerbsAdapter::ask(const std::string& device_name, const std::string& name
 
 Status VerbsAdapter::start() {
   if (fcntl(cm_channel_->fd, F_SETFL, O_NONBLOCK) != 0) return Status::failed;
-  if (const Status status = completion_queues_.open(); status != Status::ok) return status;
+  if (const Status status = completions_.queues().open(); status != Status::ok) return status;
   engine_.when_descriptors_are_lost([this] { descriptors_lost(); });
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (const Status status = reaper_.start(); status != Status::ok) return status;
   base::Guard guard(engine_);
   engine_.add_source(*this);
-  const bool watched = engine_.watch(completion_queues_.descriptor(), EPOLLIN, completions_source_) &&
+  const bool watched = engine_.watch(completions_.queues().descriptor(), EPOLLIN, completions_source_) &&
                        engine_.watch(cm_channel_->fd, EPOLLIN, cm_source_) &&
                        engine_.watch(device_->context()->async_fd, EPOLLIN, device_source_);
   return watched ? Status::ok : Status::no_memory;
@@ -225,7 +217,7 @@ void VerbsAdapter::drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow
 }
 
 void VerbsAdapter::go_on(std::uint32_t tag) {
-  if (VerbsQueuePair* const queue_pair = tagged(tag)) queue_pair->go_on();
+  if (VerbsQueuePair* const queue_pair = completions_.queue_pairs().find(tag)) queue_pair->go_on();
 }
 
 void VerbsAdapter::await_quiet() {
@@ -269,101 +261,6 @@ std::unique_ptr<Listener> VerbsAdapter::listen(ConnQual qual, ListenerEvents& ev
     status = Status::no_memory;
     return nullptr;
   }
-}
-
-std::uint32_t VerbsAdapter::add(VerbsQueuePair& queue_pair) {
-  std::uint32_t index = static_cast<std::uint32_t>(by_tag_.size());
-  if (free_tags_.empty()) {
-    if (index > kTagIndexMask) throw std::bad_alloc();
-    free_tags_.reserve(by_tag_.size() + 1);  // first, or an index would be neither used nor free if there is no memory
-    by_tag_.push_back({nullptr, index});
-  } else {
-    index = free_tags_.back();
-    free_tags_.pop_back();
-  }
-  Tagged& entry = by_tag_[index];
-  entry.queue_pair = &queue_pair;
-  return entry.tag;
-}
-
-VerbsQueuePair* VerbsAdapter::tagged(std::uint32_t tag) const {
-  const std::size_t index = tag & kTagIndexMask;
-  return index < by_tag_.size() && by_tag_[index].tag == tag ? by_tag_[index].queue_pair : nullptr;
-}
-
-void VerbsAdapter::remove(VerbsQueuePair&, std::uint32_t tag) {
-  Tagged& entry = by_tag_[tag & kTagIndexMask];
-  entry.queue_pair = nullptr;
-  entry.tag = (entry.tag + kTagIndexMask + 1) & kTagMask;
-  free_tags_.push_back(tag & kTagIndexMask);
-}
-
-// ---- progress
-
-bool VerbsAdapter::poll() {
-  std::array<ibv_wc, kCompletionsPerLook> completions;
-  bool any = false;
-  // Getting here and back costs as much as a few looks in vain.
-  const int rounds = completion_queues_.all().size() <= kFewQueues ? kRoundsOfFewQueues : 1;
-  for (int round = 0; round < rounds && !any; ++round) {
-    for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) {
-      Cq& cq = *completion_queues_.all()[i];
-      const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
-      if (count <= 0) [[likely]]
-        continue;
-      handle(cq, completions, count);
-      any = true;
-    }
-  }
-  return any;
-}
-
-void VerbsAdapter::drain() {
-  if (polling_) return;
-  std::array<ibv_wc, kCompletionsPerLook> completions;
-  for (std::size_t i = 0; i < completion_queues_.all().size(); ++i) {
-    // All that is there is no more than the queue has room for. What comes meanwhile is not waited for: as long as a
-    // peer goes on sending there would always be more.
-    for (int left = completion_queues_.all()[i]->get()->cqe; left > 0 && i < completion_queues_.all().size();) {
-      Cq& cq = *completion_queues_.all()[i];
-      const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
-      if (count <= 0) break;
-      left -= handle(cq, completions, count);
-    }
-  }
-}
-
-void VerbsAdapter::arm() {
-  for (const auto& cq : completion_queues_.all()) cq->arm();
-}
-
-// The first `count` of `completions`, and what comes after them; answers how many that were.
-int VerbsAdapter::handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count) {
-  polling_ = true;
-  int handled = 0;
-  for (int look = 1;; ++look) {
-    handled += std::max(count, 0);
-    for (int i = 0; i < count; ++i) dispatch(cq, completions[static_cast<std::size_t>(i)]);
-    if (count < kCompletionsPerLook || look == kLooksPerPoll) break;
-    count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
-  }
-  polling_ = false;
-  batch_.flush();
-  return handled;
-}
-
-void VerbsAdapter::dispatch(Cq& cq, const ibv_wc& wc) {
-  const WorkId id = WorkId::unpacked(wc.wr_id);
-  if (id.queue == WorkId::Queue::shared) {
-    SharedQueue& shared = *cq.shared();
-    const std::optional<ReceivePool::Done> done =
-        shared.pool().complete(id.slot, wc.status != IBV_WC_SUCCESS, kAnyZone);
-    if (!done) return;
-    const auto found = by_number_.find(wc.qp_num);
-    if (found == by_number_.end()) return shared.reaped();  // SRQ-ACC-12
-    return found->second->completed_shared(wc, *done);
-  }
-  if (VerbsQueuePair* const queue_pair = tagged(id.tag)) queue_pair->completed(wc, id);
 }
 
 }  // namespace anydat::nic::verbs

@@ -78,40 +78,26 @@ class VerbsAdapter final : public Adapter, public PollSource {
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status) override;
 
   // PollSource
-  bool poll() override;
-  void arm() override;
+  bool poll() override { return completions_.poll(); }
+  void arm() override { completions_.arm(); }
   void disarm() override {}
 
   // For queue pairs, queues and listeners, with the engine held.
   Device& device() { return *device_; }
-  CompletionQueues& completion_queues() { return completion_queues_; }
-  CompletionBatch& batch() { return batch_; }
+  CompletionPoller& completions() { return completions_; }
   Reaper& reaper() { return reaper_; }
   KernelCalls& kernel_calls() { return kernel_calls_; }
   // Calls rdma_connect() where it holds up nobody. `parameters` without private data; the handler of `id` hears of the
   // end of the call. May throw std::bad_alloc.
   KernelCalls::Ref dial(rdma_cm_id* id, rdma_conn_param parameters, std::span<const std::byte> private_data);
-  // Handles every completion that is there when it begins. Requires: not called while one is being handled.
-  void drain();
   const std::vector<DeviceAddress>& addresses() const { return addresses_; }  // at least one
   rdma_event_channel* cm_channel() const { return cm_channel_.get(); }
-  std::uint32_t add(VerbsQueuePair& queue_pair);  // answers with its tag
-  void remove(VerbsQueuePair& queue_pair, std::uint32_t tag);
   // What the queue pair with this tag has finished is to be looked at, if it is still there.
   void go_on(std::uint32_t tag);
   // Of a window, which is told when the device has let go of it; of the region with this key.
   void drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow& window);
   void forget(VerbsWindow& window) { windows_.erase(&window); }
   void note_pending_binds(int more) { pending_binds_ += more; }
-  void note_number(std::uint32_t number, VerbsQueuePair& queue_pair) {
-    // Who had it before has just gone, and perhaps not all that it gave back has been seen.
-    if (by_number_.contains(number)) drain();
-    by_number_[number] = &queue_pair;
-  }
-  void forget_number(std::uint32_t number, const VerbsQueuePair& queue_pair) {
-    const auto found = by_number_.find(number);
-    if (found != by_number_.end() && found->second == &queue_pair) by_number_.erase(found);
-  }
   std::map<ConnQual, VerbsListener*>& listeners() { return listeners_; }
   Parts& parts() { return parts_; }
   bool gone() const { return gone_; }
@@ -128,8 +114,6 @@ class VerbsAdapter final : public Adapter, public PollSource {
   std::uint8_t rnr_timer() const { return rnr_.timer; }
 
  private:
-  static constexpr int kCompletionsPerLook = 32;
-
   // One descriptor of the three.
   struct Source final : FdHandler {
     Source(VerbsAdapter& owner, void (VerbsAdapter::*what)()) : adapter(owner), handle(what) {}
@@ -152,10 +136,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, AdapterInfo info,
                std::vector<DeviceAddress> addresses);
   Status start();
-  VerbsQueuePair* tagged(std::uint32_t tag) const;
-  int handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
-  void dispatch(Cq& cq, const ibv_wc& wc);
-  void completion_notices() { completion_queues_.take_notices(); }
+  void completion_notices() { completions_.queues().take_notices(); }
   void cm_events();
   void device_events();
   void device_event(ibv_event_type type, void* context, int port);
@@ -180,16 +161,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   std::unordered_multiset<std::uint32_t> parts_leaving_;  // likewise, for each part of one that a window has shown
   std::unordered_set<VerbsWindow*> windows_;
   int pending_binds_ = 0;  // of all of them
-  CompletionQueues completion_queues_;
-  CompletionBatch batch_;
-  struct Tagged {
-    VerbsQueuePair* queue_pair = nullptr;
-    std::uint32_t tag = 0;
-  };
-  std::vector<Tagged> by_tag_;  // at the low bits of the tag
-  std::vector<std::uint32_t> free_tags_;
-  bool polling_ = false;
-  std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;
+  CompletionPoller completions_;
   std::map<ConnQual, VerbsListener*> listeners_;
   Parts parts_;
   Abandoned abandoned_;

@@ -73,7 +73,7 @@ void VerbsAdapter::device_event(ibv_event_type type, void* context, int port) {
     case IBV_EVENT_SRQ_LIMIT_REACHED:
       // Completions that are there already may tell the same.
       if (!context) break;
-      drain();
+      completions_.drain();
       static_cast<SharedQueue*>(context)->pool().device_undercut();
       break;
     case IBV_EVENT_CQ_ERR:
@@ -101,11 +101,10 @@ void VerbsAdapter::device_event(ibv_event_type type, void* context, int port) {
 // Ends the connections of all queue pairs for which `concerned` is true. What the device has given back counts first.
 template <typename Concerned>
 void VerbsAdapter::lose_queue_pairs(Concerned concerned) {
-  drain();
-  for (std::size_t i = 0; i < by_tag_.size(); ++i) {
-    VerbsQueuePair* const queue_pair = by_tag_[i].queue_pair;
-    if (queue_pair && concerned(*queue_pair)) queue_pair->lost_by_device();
-  }
+  completions_.drain();
+  completions_.queue_pairs().for_each([&](VerbsQueuePair& queue_pair) {
+    if (concerned(queue_pair)) queue_pair.lost_by_device();
+  });
 }
 
 void VerbsAdapter::completion_queue_failed(Cq& cq) {
@@ -137,16 +136,14 @@ void VerbsAdapter::descriptors_lost() {
   base::Descriptors::note_loss();  // in the table of this library, which opened them
   cm_channel_.note_loss();
   device_->descriptors_lost();
-  completion_queues_.descriptors_lost();
+  completions_.queues().descriptors_lost();
   if (!gone_) end_everything();
 }
 
 void VerbsAdapter::end_everything() {
   gone_ = true;
   // Identifiers go with the device, for which the kernel waits.
-  for (std::size_t i = 0; i < by_tag_.size(); ++i) {
-    if (by_tag_[i].queue_pair) by_tag_[i].queue_pair->device_gone();
-  }
+  completions_.queue_pairs().for_each([](VerbsQueuePair& queue_pair) { queue_pair.device_gone(); });
   for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
   abandoned_.forget_dropped();
 }

@@ -49,7 +49,7 @@ void VerbsAdapter::drop(AbandonedAttempt& attempt) {
   const std::uint32_t room = attempt.cq_room;
   if (!job.queue_pair && !cq && !shared) return;
   const auto done = [this, cq, shared, room] {
-    if (cq) completion_queues_.release(cq, room);
+    if (cq) completions_.queues().release(cq, room);
     if (shared) shared->detach();
   };
   try {

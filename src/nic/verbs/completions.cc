@@ -7,12 +7,17 @@
 #include <new>
 
 #include "nic/verbs/queue_pair.h"
+#include "nic/verbs/shared_queue.h"
 
 namespace anydat::nic::verbs {
 
 namespace {
 
 constexpr std::uint32_t kUsualRoom = 4096;  // of a completion queue that queue pairs share
+
+constexpr int kLooksPerPoll = 8;
+constexpr std::size_t kFewQueues = 2;
+constexpr int kRoundsOfFewQueues = 3;
 
 }  // namespace
 
@@ -82,6 +87,68 @@ void CompletionBatch::flush() {
   const std::size_t count = std::exchange(count_, 0);
   const std::size_t kept = queue_->push(std::span(completions_).first(count));
   for (std::size_t i = kept; i < count; ++i) queue_pairs_[i]->completion_lost(completions_[i]);
+}
+
+bool CompletionPoller::poll() {
+  std::array<ibv_wc, kCompletionsPerLook> completions;
+  bool any = false;
+  // Getting here and back costs as much as a few looks in vain.
+  const int rounds = queues_.all().size() <= kFewQueues ? kRoundsOfFewQueues : 1;
+  for (int round = 0; round < rounds && !any; ++round) {
+    for (std::size_t i = 0; i < queues_.all().size(); ++i) {
+      Cq& cq = *queues_.all()[i];
+      const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+      if (count <= 0) [[likely]]
+        continue;
+      handle(cq, completions, count);
+      any = true;
+    }
+  }
+  return any;
+}
+
+void CompletionPoller::drain() {
+  if (polling_) return;
+  std::array<ibv_wc, kCompletionsPerLook> completions;
+  for (std::size_t i = 0; i < queues_.all().size(); ++i) {
+    // All that is there is no more than the queue has room for. What comes meanwhile is not waited for: as long as a
+    // peer goes on sending there would always be more.
+    for (int left = queues_.all()[i]->get()->cqe; left > 0 && i < queues_.all().size();) {
+      Cq& cq = *queues_.all()[i];
+      const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+      if (count <= 0) break;
+      left -= handle(cq, completions, count);
+    }
+  }
+}
+
+// The first `count` of `completions`, and what comes after them; answers how many that were.
+int CompletionPoller::handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count) {
+  polling_ = true;
+  int handled = 0;
+  for (int look = 1;; ++look) {
+    handled += std::max(count, 0);
+    for (int i = 0; i < count; ++i) dispatch(cq, completions[static_cast<std::size_t>(i)]);
+    if (count < kCompletionsPerLook || look == kLooksPerPoll) break;
+    count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+  }
+  polling_ = false;
+  batch_.flush();
+  return handled;
+}
+
+void CompletionPoller::dispatch(Cq& cq, const ibv_wc& wc) {
+  const WorkId id = WorkId::unpacked(wc.wr_id);
+  if (id.queue == WorkId::Queue::shared) {
+    SharedQueue& shared = *cq.shared();
+    const std::optional<ReceivePool::Done> done =
+        shared.pool().complete(id.slot, wc.status != IBV_WC_SUCCESS, kAnyZone);
+    if (!done) return;
+    VerbsQueuePair* const queue_pair = queue_pairs_.numbered(wc.qp_num);
+    if (!queue_pair) return shared.reaped();  // SRQ-ACC-12
+    return queue_pair->completed_shared(wc, *done);
+  }
+  if (VerbsQueuePair* const queue_pair = queue_pairs_.find(id.tag)) queue_pair->completed(wc, id);
 }
 
 }  // namespace anydat::nic::verbs

@@ -8,6 +8,7 @@
 
 #include "nic/adapter.h"
 #include "nic/verbs/device.h"
+#include "nic/verbs/queue_pair_table.h"
 #include "nic/verbs/reaper.h"
 
 namespace anydat::nic::verbs {
@@ -94,6 +95,35 @@ class CompletionBatch {
   std::size_t count_ = 0;
   std::array<Completion, 32> completions_;
   std::array<VerbsQueuePair*, 32> queue_pairs_;
+};
+
+// Takes an adapter's completions from the device's queues and hands them to whose they are. With the engine held.
+class CompletionPoller {
+ public:
+  CompletionPoller(const Device& device, Reaper& reaper) : queues_(device, reaper) {}
+
+  CompletionQueues& queues() { return queues_; }
+  CompletionBatch& batch() { return batch_; }
+  QueuePairTable& queue_pairs() { return queue_pairs_; }
+
+  // True if there was any.
+  bool poll();
+  // Handles every completion that is there when it begins. Requires: not called while one is being handled.
+  void drain();
+  void arm() {
+    for (const auto& cq : queues_.all()) cq->arm();
+  }
+
+ private:
+  static constexpr int kCompletionsPerLook = 32;
+
+  int handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
+  void dispatch(Cq& cq, const ibv_wc& wc);
+
+  CompletionQueues queues_;
+  CompletionBatch batch_;
+  QueuePairTable queue_pairs_;
+  bool polling_ = false;
 };
 
 }  // namespace anydat::nic::verbs

@@ -65,7 +65,7 @@ bool Inquiry::resolve(Question& question) {
 
 bool Inquiry::make_queue_pair(Question& question) {
   question.pd = adapter_.device().zone(zone_);
-  question.cq = question.pd ? adapter_.completion_queues().reserve(kRoom) : nullptr;
+  question.cq = question.pd ? adapter_.completions().queues().reserve(kRoom) : nullptr;
   if (!question.cq) return false;
   ibv_qp_init_attr made{};
   made.qp_type = IBV_QPT_RC;

@@ -29,7 +29,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
     : adapter_(adapter),
       events_(events),
       shared_(shared),
-      tag_(adapter.add(*this)),
+      tag_(adapter.completions().queue_pairs().add(*this)),
       first_word_timer_([this] {
         if (state() == State::accepting) established({});
       }),
@@ -49,7 +49,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
       break_timer_([this] { run_breaks(); }),
       retire_task_{[this] {
         retire_finished();
-        adapter_.batch().flush();
+        adapter_.completions().batch().flush();
       }},
       break_task_{[this] { run_breaks(); }},
       quiet_task_{[this] {
@@ -58,7 +58,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
       }} {}
 
 VerbsQueuePair::~VerbsQueuePair() {
-  adapter_.remove(*this, tag_);
+  adapter_.completions().queue_pairs().remove(tag_);
 }
 
 Status VerbsQueuePair::init(const QueuePairLimits& limits) {
@@ -120,7 +120,7 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
   const std::uint32_t sends =
       std::max(std::min(limits_.send_depth * parts, static_cast<std::uint32_t>(device.attributes().max_qp_wr)), 1u);
   cq_room_ = sends + (shared_ ? 0 : limits_.recv_depth);
-  cq_ = pd_ ? adapter_.completion_queues().reserve(cq_room_) : nullptr;
+  cq_ = pd_ ? adapter_.completions().queues().reserve(cq_room_) : nullptr;
   if (!cq_) return Made::no_memory;
   // Small messages go with their request where the device takes them so.
   for (const std::uint32_t inline_max : {128u, 64u, 0u}) {
@@ -137,7 +137,10 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
     attributes.cap.max_inline_data = inline_max;
     QpPtr made(ibv_create_qp(pd_.get(), &attributes));
     if (!made) continue;
-    adapter_.note_number(made->qp_num, *this);
+    QueuePairTable& queue_pairs = adapter_.completions().queue_pairs();
+    // Who had the number before has just gone, and perhaps not all that it gave back has been seen.
+    if (queue_pairs.numbered(made->qp_num)) adapter_.completions().drain();
+    queue_pairs.note_number(made->qp_num, *this);
     if (shared_) shared_->attach();
     base::Guard guard(send_lock_);
     qp_ = std::move(made);
@@ -196,11 +199,11 @@ void VerbsQueuePair::remove_queue_pair() {
 
 void VerbsQueuePair::queue_pair_removed() {
   // What it had taken from a shared queue comes back with the last completions.
-  adapter_.drain();
-  adapter_.forget_number(std::exchange(removed_number_, 0), *this);
+  adapter_.completions().drain();
+  adapter_.completions().queue_pairs().forget_number(std::exchange(removed_number_, 0), *this);
   if (shared_) shared_->detach();
   if (own_) own_->detach();
-  adapter_.completion_queues().release(std::exchange(cq_, nullptr), cq_room_);
+  adapter_.completions().queues().release(std::exchange(cq_, nullptr), cq_room_);
   pd_.reset();
 }
 
@@ -229,11 +232,11 @@ AbandonedAttempt VerbsQueuePair::take_apart() {
     attributes.qp_state = IBV_QPS_ERR;
     ibv_modify_qp(parts.queue_pair.get(), &attributes, IBV_QP_STATE);
     parts.queue_pair->qp_context = nullptr;
-    adapter_.forget_number(parts.queue_pair->qp_num, *this);
+    adapter_.completions().queue_pairs().forget_number(parts.queue_pair->qp_num, *this);
   }
   if (own_) own_->detach();
-  adapter_.remove(*this, tag_);
-  tag_ = adapter_.add(*this);
+  adapter_.completions().queue_pairs().remove(tag_);
+  tag_ = adapter_.completions().queue_pairs().add(*this);
   return parts;
 }
 
@@ -281,7 +284,7 @@ void VerbsQueuePair::finish_draining() {
 
 void VerbsQueuePair::peer_closed() {
   // What arrived before is delivered, and what failed before says why.
-  adapter_.drain();
+  adapter_.completions().drain();
   if (failed_.load()) return run_breaks();
   if (state() == State::connected || state() == State::draining) end({Ending::Report::closed});
 }
@@ -319,7 +322,7 @@ void VerbsQueuePair::end(Ending ending) {
 
 void VerbsQueuePair::end_if_quiet() {
   if (state() != State::ending) return;
-  adapter_.drain();
+  adapter_.completions().drain();
   if (state() == State::ending && removed_number_ == 0 && quiet()) finish();
 }
 
@@ -369,7 +372,7 @@ void VerbsQueuePair::finish() {
   if (removed_number_ != 0 || end_waits_) return;  // it will be
   if (qp_) return remove_queue_pair();
   if (own_) own_->detach();
-  if (cq_) adapter_.completion_queues().release(std::exchange(cq_, nullptr), cq_room_);
+  if (cq_) adapter_.completions().queues().release(std::exchange(cq_, nullptr), cq_room_);
   pd_.reset();
   report_end();
 }
@@ -382,7 +385,7 @@ void VerbsQueuePair::report_end() {
   for (const Early& early : std::exchange(early_, {})) {
     if (early.done) complete_recv(*early.done, WorkStatus::flushed, 0, false);
   }
-  adapter_.batch().flush();
+  adapter_.completions().batch().flush();
   flush_receives();
   ending_.tell(events_, std::exchange(rejection_, {}));
 }
@@ -422,7 +425,7 @@ void VerbsQueuePair::device_event(ibv_event_type type) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-      adapter_.drain();
+      adapter_.completions().drain();
       if (failed_.load()) return run_breaks();
       fail(WorkStatus::flushed);
       break;

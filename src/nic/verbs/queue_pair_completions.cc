@@ -87,9 +87,9 @@ void VerbsQueuePair::complete_recv(const ReceivePool::Done& done, WorkStatus sta
     if (shared_) shared_->reaped();  // SRQ-ACC-12
     return;
   }
-  adapter_.batch().add(*queue, *this,
-                       {events_.owner, done.cookie, length, WorkKind::recv, status, done.unsignalled, solicited, 0,
-                        shared_ ? &shared_->reap_count(queue) : nullptr});
+  adapter_.completions().batch().add(*queue, *this,
+                                     {events_.owner, done.cookie, length, WorkKind::recv, status, done.unsignalled,
+                                      solicited, 0, shared_ ? &shared_->reap_count(queue) : nullptr});
 }
 
 void VerbsQueuePair::completion_lost(const Completion& completion) {

@@ -265,7 +265,7 @@ void VerbsQueuePair::established(std::span<const std::byte> private_data) {
       completed(early.wc, early.id);
     }
   }
-  adapter_.batch().flush();
+  adapter_.completions().batch().flush();
 }
 
 // ---- passive side

@@ -201,7 +201,7 @@ Status VerbsQueuePair::post_bind(const BindRequest& request, std::uint32_t& key)
                   goes_on ? SendRing::Stage::finished : SendRing::Stage::kept, std::move(bind));
   }
   retire_finished();
-  adapter_.batch().flush();
+  adapter_.completions().batch().flush();
   return Status::ok;
 }
 
@@ -248,7 +248,7 @@ void VerbsQueuePair::complete_send(SendRing::Entry& entry, WorkStatus status) {
   if (status == WorkStatus::success && entry.flags.suppress()) return;
   CompletionQueue* queue = send_queue_.load(std::memory_order_relaxed);
   if (!queue) return;
-  adapter_.batch().add(
+  adapter_.completions().batch().add(
       *queue, *this,
       {entry.kind == WorkKind::bind ? entry.bind->owner : events_.owner, entry.cookie,
        status == WorkStatus::success ? entry.length : 0, entry.kind, status, entry.flags.unsignalled()});
@@ -289,7 +289,7 @@ void VerbsQueuePair::retire_finished() {
 // The device has let go of what a window showed. An end that has waited for that goes on, too.
 void VerbsQueuePair::go_on() {
   retire_finished();
-  adapter_.batch().flush();
+  adapter_.completions().batch().flush();
   if (end_waits_ && !bind_has_begun()) report_end();
 }
 
@@ -322,7 +322,7 @@ void VerbsQueuePair::flush_sends() {
     sends_.drop_first();
     status = WorkStatus::flushed;
   }
-  adapter_.batch().flush();  // before theirs
+  adapter_.completions().batch().flush();  // before theirs
 }
 
 }  // namespace anydat::nic::verbs

@@ -22,7 +22,7 @@ void SharedQueue::remove_device_queue() {
   pool_.detach();
   if (srq_) srq_->srq_context = nullptr;
   // What is still on its completion queue belongs to queue pairs that have gone.
-  if (cq_) return adapter_.completion_queues().release_own(std::exchange(cq_, nullptr), std::move(srq_), pd_);
+  if (cq_) return adapter_.completions().queues().release_own(std::exchange(cq_, nullptr), std::move(srq_), pd_);
   srq_.reset();
 }
 
@@ -41,7 +41,7 @@ Status SharedQueue::make_device_queue() {
   attributes.attr.max_sge = segments_;
   srq_.reset(ibv_create_srq(pd_.get(), &attributes));
   if (!srq_) return Status::no_memory;
-  cq_ = adapter_.completion_queues().create_own(depth, *this);
+  cq_ = adapter_.completions().queues().create_own(depth, *this);
   if (!cq_) return Status::no_memory;
   pool_.attach(srq_.get(), depth);
   return Status::ok;
@@ -79,7 +79,7 @@ Status SharedQueue::resize(std::uint32_t depth) {
   if (ibv_modify_srq(srq_.get(), &attributes, IBV_SRQ_MAX_WR) != 0) return Status::ok;
   if (static_cast<std::uint32_t>(cq_->get()->cqe) < depth) {
     // All that the device has may complete before anybody looks.
-    adapter_.drain();
+    adapter_.completions().drain();
     if (ibv_resize_cq(cq_->get(), static_cast<int>(depth)) != 0) return Status::ok;
   }
   pool_.attach(srq_.get(), depth);
