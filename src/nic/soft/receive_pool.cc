@@ -228,7 +228,7 @@ void ReceivePool::stop_waiting(Asker& asker) {
 }
 
 void ReceivePool::serve_waiting() {
-  // Each is served until it has what it asked for; one that still lacks a buffer puts itself back in line.
+  // Each has a buffer; one that lacks another puts itself back in line.
   for (std::size_t turns = waiting_.size(); turns > 0 && !waiting_.empty() && counts().available > 0; --turns) {
     Asker* const next = waiting_.pop_front();
     somebody_waits_.store(!waiting_.empty());

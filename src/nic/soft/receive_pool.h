@@ -96,8 +96,8 @@ class ReceivePool final : public ReceiveQueue {
   // Of its depth, and the segments of each. queue_full: what is posted does not fit them.
   Status set_limits(std::uint32_t depth, std::uint32_t segments) { return rebuild(depth, segments); }
 
-  // A queue pair whose message found the pool empty is served in the order of asking (SRQ-ORD-5).
-  // The three are called with the engine held.
+  // A queue pair whose message found the pool empty is served in the order of asking (SRQ-ORD-5), a message at a time:
+  // for the next it asks anew, behind those that wait by then. With the engine held.
   struct Asker {
     explicit Asker(ReceiveSide& who) : receiver(who) {}
     ReceiveSide& receiver;
@@ -105,6 +105,7 @@ class ReceivePool final : public ReceiveQueue {
   };
   void wait_for_receive(Asker& asker);
   void stop_waiting(Asker& asker);
+  void turn_is_over() { served_ = nullptr; }  // it has taken a buffer
   bool anybody_waits() const { return !waiting_.empty(); }
   bool anybody_waits_before(const Asker& asker) const {
     return !waiting_.empty() && waiting_.front() != &asker && served_ != &asker;

@@ -137,7 +137,9 @@ void ReceiveSide::flush_posted() {
 }
 
 bool ReceiveSide::take_buffer(Receive& out) {
-  return !pool().anybody_waits_before(asker_) && pool().take(out);
+  if (pool().anybody_waits_before(asker_) || !pool().take(out)) return false;
+  pool().turn_is_over();
+  return true;
 }
 
 WorkStatus ReceiveSide::check_buffer(const PostedReceive& receive, std::span<const Segment> segments,
@@ -171,6 +173,7 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
     return true;
   }
   pool().take_next();
+  pool().turn_is_over();
   const std::span<const Segment> segments = receive->all();
   if (const WorkStatus status = check_buffer(*receive, segments, length); status != WorkStatus::success) [[unlikely]] {
     const PostedReceive failed = *receive;
