@@ -104,9 +104,9 @@ void TcpStream::ready(std::uint32_t events) {
 
 // There is something to read. One that has bytes in hand has its turn in line.
 void TcpStream::told() {
-  if (fabric_.had_turn(round_)) {
-    if (!more_to_read_) come_again();
-  } else if (!more_to_read_) {
+  if (turn_.had_in_round()) {
+    if (!turn_.wanted()) turn_.want_behind_others();
+  } else if (!turn_.wanted()) {
     receive(true);
   } else if (held_.empty() && !stuck_) {
     fabric_.forget(turn_);
@@ -152,7 +152,7 @@ bool TcpStream::turn(bool told) {
   if (owes_word_) confirm();
   or_break([&] { moved |= serve_reads(); });
   if (pump && !closed_) moved |= sends_.pump();
-  if (more_to_read_ && !closed_) moved |= receive(told);
+  if (turn_.wanted() && !closed_) moved |= receive(told);
   return moved;
 }
 

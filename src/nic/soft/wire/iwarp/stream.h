@@ -16,6 +16,7 @@
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
 #include "nic/soft/wire/iwarp/parked.h"
+#include "nic/soft/wire/iwarp/reading_turn.h"
 #include "nic/soft/wire/iwarp/terms.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
 
@@ -63,8 +64,8 @@ class TcpStream final : public Stream, private OwnPages::User {
   // Goes on with what waited for its turn; true if anything moved.
   bool turn(bool told = false);
   bool receive(bool told = false);  // true if anything came
-  bool wants_turn() const { return more_to_read_; }
-  void read_on();  // with its next turn
+  bool wants_turn() const { return turn_.wanted(); }
+  void read_on() { turn_.want(); }  // with its next turn
   void look_for_silence(base::Nanoseconds limit);
   void descriptors_lost();
 
@@ -197,10 +198,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
   void told();
-  bool turn_ended(bool any);
-  void come_again();
   std::size_t staged_bytes(bool directly) const;
-  bool others_come_first();
   std::span<const std::byte> consume(std::span<const std::byte> bytes);
   std::size_t deliver_whole(std::span<const std::byte> bytes);
   std::size_t front_bytes() const;    // as far as can be told
@@ -266,7 +264,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   ReceiveSide& receives_;  // its parts, as the next two
   SendQueue& sends_;
   RdmaInitiator& initiator_;
-  Turn turn_{*this};
+  ReadingTurn turn_{fabric_, *this};
   base::UniqueFd socket_;
 
   // With the engine held.
@@ -274,15 +272,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   Inquiry* inquiry_ = nullptr;  // where it is
   base::UniqueFd reserved_;     // with the port that the request will come from (EP-CONN-2)
   bool active_ = false;
-  bool closed_ = false;        // nothing that arrives counts any more
-  bool more_to_read_ = false;  // and a turn for it is on the list
-  bool turn_over_ = false;     // what has been read and not delivered waits for the next
-  bool message_over_ = false;  // just now
-  bool had_message_ = false;   // in this turn
-  bool in_doubt_ = false;      // what has been read may have come after what others have had word of
-  bool keeps_turn_ = false;    // which is over before it has begun
-  bool asked_for_others_ = false;
-  std::uint32_t round_ = 0;     // Fabric::round() of its last turn
+  bool closed_ = false;         // nothing that arrives counts any more
   bool said_goodbye_ = false;   // the peer
   bool hung_up_ = false;        // the peer has, but there may be more to read
   bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile

@@ -30,18 +30,14 @@ constexpr std::size_t kStagedOfSegments = 64 << 10;
 // `told`: epoll has just named it, and those that it names have had word in that order.
 bool TcpStream::receive(bool told) {
   bool any = false;
-  more_to_read_ = false;
-  turn_over_ = false;
-  message_over_ = had_message_ = in_doubt_ = false;
-  asked_for_others_ = false;
-  round_ = fabric_.round();
+  turn_.begin();
   read_at_ = fabric_.engine().ticks();
   if (!held_.empty() && !closed_ && !reads_no_more()) {
     any = true;
     or_break([this] { take_held(); });
     if (owes_word_) confirm();
-    if (turn_over_ && !closed_) {
-      come_again();
+    if (turn_.over() && !closed_) {
+      turn_.want_behind_others();
       return any;
     }
   }
@@ -51,12 +47,15 @@ bool TcpStream::receive(bool told) {
     if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
     if (reads_no_more()) return any;
     // What had been read is used up, and ended with a message.
-    if (any && message_over_ && fabric_.others_wait(turn_, false)) break;
+    if (any && turn_.ends_with_message()) break;
     std::size_t wanted = 0;
-    in_doubt_ = !std::exchange(told, false);
+    turn_.reads(std::exchange(told, false));
     const ssize_t count = read_some(wanted);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return turn_ended(any);
+    if (count < 0 && errno == EAGAIN) {
+      turn_.end_early();
+      return any;
+    }
     any = true;
     if (count < 0) {
       lost(errno);
@@ -73,31 +72,18 @@ bool TcpStream::receive(bool told) {
     fabric_.adapter().batch().flush();
     if (owes_word_) confirm();
     total += static_cast<std::size_t>(count);
-    if (turn_over_ || (total >= budget::kReadWhileOthersWait && fabric_.others_wait(turn_, !asked_for_others_))) {
-      if (!closed_) come_again();
+    if (turn_.over() || (total >= budget::kReadWhileOthersWait && turn_.others_wait())) {
+      if (!closed_) turn_.want_behind_others();
       return any;
     }
     // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
-    if (static_cast<std::size_t>(count) < wanted && !hung_up_) return turn_ended(any);
+    if (static_cast<std::size_t>(count) < wanted && !hung_up_) {
+      turn_.end_early();
+      return any;
+    }
   }
-  come_again();
+  turn_.want_behind_others();
   return any;
-}
-
-// All that was there has been read. Without a message it was no turn of this round.
-bool TcpStream::turn_ended(bool any) {
-  if (!had_message_) round_ = 0;
-  return any;
-}
-
-void TcpStream::come_again() {
-  more_to_read_ = true;
-  if (std::exchange(keeps_turn_, false)) {
-    round_ = 0;
-    fabric_.keep_turn(turn_);
-  } else {
-    fabric_.come_back_to_read(turn_);
-  }
 }
 
 // What recv(2) says. `wanted`: how much there was room for.
@@ -134,10 +120,10 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
     }
     landed(placed);
   }
-  asked_for_others_ = false;
+  turn_.has_read();
   or_break([&] {
     const std::span<const std::byte> rest = consume(staging.first(static_cast<std::size_t>(count) - placed));
-    if ((stuck_ || turn_over_ || awaits_memory_) && !closed_) hold(rest);
+    if ((stuck_ || turn_.over() || awaits_memory_) && !closed_) hold(rest);
   });
   return count;
 }
@@ -158,36 +144,17 @@ std::size_t TcpStream::staged_bytes(bool directly) const {
   }
 }
 
-// Whether others come before the next message, or before the rest of the one that is arriving. After a message of this
-// turn they do if they wait at all. What was read a moment ago may have come later than what others have had word of
-// since epoll was asked last: if so, they go first, and this one's turn is still to come. Epoll is asked once for what
-// has been read at once.
-bool TcpStream::others_come_first() {
-  const bool first = !std::exchange(message_over_, false);
-  const bool doubts = std::exchange(in_doubt_, false);
-  if (first) {
-    if (!doubts) return false;
-    asked_for_others_ = true;
-    keeps_turn_ = fabric_.others_come_before(turn_);
-    return keeps_turn_;
-  }
-  return fabric_.others_wait(turn_, !std::exchange(asked_for_others_, true));
-}
-
 // Answers what it could not take yet, which is nothing unless a segment waits or the turn is over.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
   if (phase_ == Phase::asking) bytes = answer_arrived(bytes);
   while (!bytes.empty() && !closed_ && !stuck_ && !awaits_memory_) {
-    if (others_come_first()) {
-      turn_over_ = true;
-      break;
-    }
+    if (turn_.others_come_first()) break;
     switch (step_) {
       case Step::front:
         if (front_have_ == 0) {
           if (const std::size_t taken = deliver_whole(bytes); taken > 0) {
             bytes = bytes.subspan(taken);
-            message_over_ = had_message_ = true;
+            turn_.message_over();
             continue;
           }
           fabric_.adapter().batch().flush();
@@ -324,10 +291,7 @@ std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> by
     first_frame();
   } else {
     end_segment();
-    // Before the first message of a turn nothing else ends it: what is behind a Write, or a word between two ends of
-    // ours, has come before what others have had word of since.
-    had_message_ |= segment_.last && (is_send(segment_.opcode) || is_immediate(segment_.opcode));
-    message_over_ = segment_.last && had_message_;
+    turn_.segment_over(segment_.last, is_send(segment_.opcode) || is_immediate(segment_.opcode));
     front_have_ = 0;
   }
   return bytes.subspan(part);

@@ -37,11 +37,6 @@ bool TcpStream::reads_no_more() {
   return true;
 }
 
-void TcpStream::read_on() {
-  more_to_read_ = true;
-  fabric_.come_back(turn_);
-}
-
 // The segment that is arriving begins a message that there is no buffer for.
 void TcpStream::wait_for_buffer(bool solicited) {
   if (looks_past_ || hung_up_) {
@@ -75,8 +70,7 @@ void TcpStream::look_past() {
   if (closed_) return;
   looks_past_ = holds_messages();
   // There may have been buffers by now, of which the peer has to have word, though nothing may come any more.
-  more_to_read_ = true;
-  fabric_.come_back(turn_);
+  read_on();
 }
 
 // What was read behind a segment that is stuck, or behind the last message of this turn.
@@ -101,13 +95,13 @@ void TcpStream::go_on() {
 
 // What was read before and could not be delivered then.
 void TcpStream::take_held() {
-  turn_over_ = message_over_ = had_message_ = in_doubt_ = false;
+  turn_.begin_held();
   // The end of the connection drops what is held, and may come while it is being read.
   std::vector<std::byte> held = std::exchange(held_, {});
   const std::size_t from = std::exchange(held_from_, 0);
   const std::size_t rest = consume(std::span<const std::byte>(held).subspan(from)).size();
   fabric_.adapter().batch().flush();
-  if (rest > 0 && (stuck_ || turn_over_ || awaits_memory_) && !closed_) {
+  if (rest > 0 && (stuck_ || turn_.over() || awaits_memory_) && !closed_) {
     held_from_ = held.size() - rest;
     held_ = std::move(held);
   } else {
