@@ -24,7 +24,7 @@ class OutgoingHalf {
  public:
   // `turn`: of its stream, which flushes what is left in line.
   OutgoingHalf(Fabric& fabric, Turn& turn) : fabric_(fabric), turn_(turn), line_(fabric.chunks()) {}
-  base::Mutex& lock() ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
+  base::Mutex& lock() const ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
   Transmitter& line() ANYDAT_REQUIRES(lock_) { return line_; }
   const Transmitter& line() const ANYDAT_REQUIRES(lock_) { return line_; }
 
@@ -57,8 +57,8 @@ class OutgoingHalf {
     in_row_ = false;
     if (sent > 0) push_out();
   }
-  // Of Engine::ticks(), for a small message. Those of a row share a look at the clock: it takes as long as all else that
-  // is done for one.
+  // Of Engine::ticks(), for a small message. Those of a row share a look at the clock: it takes as long as all else
+  // that is done for one.
   std::uint64_t moment() ANYDAT_REQUIRES(lock_) {
     if (!in_row_ && (fabric_.passes() != last_pass_ || line_.waiting() == 0)) sent_at_ = fabric_.engine().ticks();
     return sent_at_;
@@ -76,7 +76,7 @@ class OutgoingHalf {
   static constexpr std::uint64_t kSmallMax = 4096;
 
  private:
-  base::Mutex lock_;
+  mutable base::Mutex lock_;
   bool may_send_ ANYDAT_GUARDED_BY(lock_) = false;
   bool flush_comes_ ANYDAT_GUARDED_BY(lock_) = false;  // the stream's turn has what is in line go out
   bool in_row_ ANYDAT_GUARDED_BY(lock_) = false;

@@ -64,7 +64,6 @@ TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
       receives_(queue_pair.receives()),
       sends_(queue_pair.sends()),
       initiator_(queue_pair.initiator()),
-      out_(fabric.chunks()),
       sinks_(unpredictable()),
       sources_(fabric.adapter(), *this),
       read_sources_(fabric.adapter(), *this),
@@ -88,9 +87,9 @@ void TcpStream::ready(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) {
     bool waits = false;
     {
-      base::Guard guard(tx_lock_);
-      waits = out_.blocked();
-      out_.writable();
+      base::Guard guard(outgoing_.lock());
+      waits = outgoing_.line().blocked();
+      outgoing_.line().writable();
     }
     if (waits) turn();
   }
@@ -130,14 +129,13 @@ bool TcpStream::turn(bool told) {
   bool broken = false;
   bool memory_is_gone = false;
   {
-    base::Guard guard(tx_lock_);
-    moved = !out_.idle() && !out_.blocked();
-    flush_comes_ = false;
-    out_.flush();
-    pump = may_send_ && somebody_waits_ && !out_.blocked();
-    if (pump) somebody_waits_ = false;
-    broken = out_.broken();
-    memory_is_gone = out_.memory_is_gone();
+    base::Guard guard(outgoing_.lock());
+    const Transmitter& line = outgoing_.line();
+    moved = !line.idle() && !line.blocked();
+    outgoing_.flush();
+    pump = outgoing_.may_send() && outgoing_.wakes();
+    broken = line.broken();
+    memory_is_gone = line.memory_is_gone();
   }
   if (memory_is_gone) {
     fabric_.adapter().batch().flush();
@@ -298,7 +296,7 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
       }
     } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
       const auto sent = [&] {
-        base::Guard guard(tx_lock_);
+        base::Guard guard(outgoing_.lock());
         return send_sequence_ - offender.sequence;
       };
       initiator_.message_refused(sent, Connection::status_of(reason));
@@ -315,13 +313,13 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
 
 // Nothing is asked behind them that the peer would answer.
 bool TcpStream::writes_complete_early() {
-  base::Guard guard(tx_lock_);
+  base::Guard guard(outgoing_.lock());
   return !terms_.reads_known || terms_.reads_out == 0;
 }
 
 // Nothing: none that is under way has this number.
 std::optional<TcpStream::NamedRead> TcpStream::find_asked(std::uint32_t sequence) {
-  base::Guard guard(tx_lock_);
+  base::Guard guard(outgoing_.lock());
   const std::size_t from_it_on = request_sequence_ - sequence;
   if (from_it_on == 0 || from_it_on > asked_.size()) return std::nullopt;
   const std::span<const Asked> before = std::span(asked_).first(asked_.size() - from_it_on);
@@ -365,8 +363,8 @@ void TcpStream::end_of_stream() {
 
 // A reset is told once, to whichever of the two halves asks the socket first.
 int TcpStream::loss_told_to_sender() {
-  base::Guard guard(tx_lock_);
-  return out_.loss();
+  base::Guard guard(outgoing_.lock());
+  return outgoing_.line().loss();
 }
 
 void TcpStream::lost(int error) {
@@ -386,9 +384,9 @@ void TcpStream::lost(int error) {
 }
 
 Transmitter TcpStream::take_line() {
-  base::Guard guard(tx_lock_);
-  may_send_ = false;
-  return std::move(out_);
+  base::Guard guard(outgoing_.lock());
+  outgoing_.let_send(false);
+  return std::move(outgoing_.line());
 }
 
 // The socket goes its own way from here; what is in line is still sent.
@@ -415,8 +413,8 @@ void TcpStream::close(CloseReason reason) {
   if (!in_order && last_words_bytes_ == 0) prepare_last_words_for(reason);
   drop_parked();
   if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting) && fabric_.engine().descriptors_are_ours()) {
-    base::Guard guard(tx_lock_);
-    may_send_ = false;  // nothing follows the last words
+    base::Guard guard(outgoing_.lock());
+    outgoing_.let_send(false);  // nothing follows the last words
     if (std::exchange(owes_word_, false)) say(Signal::delivered, sends_delivered_);
     if (in_order) {
       say(Signal::goodbye, static_cast<std::uint32_t>(reason));
@@ -425,9 +423,9 @@ void TcpStream::close(CloseReason reason) {
       header.opcode = Opcode::terminate;
       header.last = true;
       header.sequence = kFirstSequence;
-      out_.append(header, std::span(last_words_).first(last_words_bytes_));
+      outgoing_.line().append(header, std::span(last_words_).first(last_words_bytes_));
     }
-    out_.flush();
+    outgoing_.line().flush();
   }
   hang_up();
 }
@@ -441,8 +439,8 @@ bool TcpStream::let_go() {
 }
 
 std::size_t TcpStream::untaken() {
-  base::Guard guard(tx_lock_);
-  return out_.waiting() + (socket_ ? unacknowledged(socket_.get()) : 0);
+  base::Guard guard(outgoing_.lock());
+  return outgoing_.line().waiting() + (socket_ ? unacknowledged(socket_.get()) : 0);
 }
 
 // A region went away: what is arriving in it can go no further (LMR-FREE-8).

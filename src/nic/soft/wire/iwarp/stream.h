@@ -15,10 +15,10 @@
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
+#include "nic/soft/wire/iwarp/outgoing_half.h"
 #include "nic/soft/wire/iwarp/parked.h"
 #include "nic/soft/wire/iwarp/reading_turn.h"
 #include "nic/soft/wire/iwarp/terms.h"
-#include "nic/soft/wire/iwarp/transmitter.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -125,13 +125,13 @@ class TcpStream final : public Stream, private OwnPages::User {
   void answered(const StartUp& answer);
   void rejected(const StartUp& answer);
   void fail(ConnectFailure why, std::span<const std::byte> private_data = {});
-  void settle(const Terms& terms) ANYDAT_REQUIRES(tx_lock_);
+  void settle(const Terms& terms) ANYDAT_REQUIRES(outgoing_.lock());
   void first_frame();
   void expect_of_any_peer();
   void established();
-  void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(tx_lock_);
-  void say_hello() ANYDAT_REQUIRES(tx_lock_);
-  void say_to(std::uint32_t stag, std::uint64_t offset) ANYDAT_REQUIRES(tx_lock_);
+  void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(outgoing_.lock());
+  void say_hello() ANYDAT_REQUIRES(outgoing_.lock());
+  void say_to(std::uint32_t stag, std::uint64_t offset) ANYDAT_REQUIRES(outgoing_.lock());
   void signalled(std::uint64_t offset);
   void note_peer(Peer peer);
   void greeted(ConnQual qual);
@@ -170,20 +170,18 @@ class TcpStream final : public Stream, private OwnPages::User {
 
   // ---- sending (stream_send.cc)
   SendOutcome send_message(std::uint64_t number, const SendRequest& message, Progress& progress)
-      ANYDAT_REQUIRES(tx_lock_);
-  SendOutcome send_write(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
-  SendOutcome send_read(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
-  SendOutcome send_atomic(const ExtendedRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
-  bool send_immediate(const SendRequest& message) ANYDAT_REQUIRES(tx_lock_);
-  bool send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(tx_lock_);
-  bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(tx_lock_);
-  bool make_room() ANYDAT_REQUIRES(tx_lock_);
-  bool may_ask() const ANYDAT_REQUIRES(tx_lock_);
-  void ask_for_answer() ANYDAT_REQUIRES(tx_lock_);
-  std::uint64_t line_max(std::size_t header_bytes) const ANYDAT_REQUIRES(tx_lock_);
-  bool small_source_there(std::span<const Segment> segments, std::uint64_t length) ANYDAT_REQUIRES(tx_lock_);
-  void push_out() ANYDAT_REQUIRES(tx_lock_);
-  std::uint64_t share_of_pass() ANYDAT_REQUIRES(tx_lock_);
+      ANYDAT_REQUIRES(outgoing_.lock());
+  SendOutcome send_write(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(outgoing_.lock());
+  SendOutcome send_read(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(outgoing_.lock());
+  SendOutcome send_atomic(const ExtendedRequest& message, Progress& progress) ANYDAT_REQUIRES(outgoing_.lock());
+  bool send_immediate(const SendRequest& message) ANYDAT_REQUIRES(outgoing_.lock());
+  bool send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress)
+      ANYDAT_REQUIRES(outgoing_.lock());
+  bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(outgoing_.lock());
+  bool make_room() ANYDAT_REQUIRES(outgoing_.lock());
+  bool may_ask() const ANYDAT_REQUIRES(outgoing_.lock());
+  void ask_for_answer() ANYDAT_REQUIRES(outgoing_.lock());
+  bool small_source_there(std::span<const Segment> segments, std::uint64_t length) ANYDAT_REQUIRES(outgoing_.lock());
   void answer_completed();
   void atomic_answered(const Asked& asked);
   void delivered_up_to(std::uint32_t sequence);
@@ -300,27 +298,19 @@ class TcpStream final : public Stream, private OwnPages::User {
   std::array<std::byte, kTerminateBytesMax> last_words_;
   std::size_t last_words_bytes_ = 0;
 
-  // The outgoing half. Requests come with the queue pair's send lock, which comes before this one.
-  base::Mutex tx_lock_;
-  Transmitter out_ ANYDAT_GUARDED_BY(tx_lock_);
-  Terms terms_ ANYDAT_GUARDED_BY(tx_lock_);
-  std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(tx_lock_);
-  bool may_send_ ANYDAT_GUARDED_BY(tx_lock_) = false;
-  bool flush_comes_ ANYDAT_GUARDED_BY(tx_lock_) = false;     // turn() has what is in line go out
-  bool in_row_ ANYDAT_GUARDED_BY(tx_lock_) = false;          // what goes out now is pushed out together
-  bool somebody_waits_ ANYDAT_GUARDED_BY(tx_lock_) = false;  // a request was told to come again
-  Peer peer_ ANYDAT_GUARDED_BY(tx_lock_) = Peer::unknown;    // written with the engine, too, which is enough to read it
-  std::uint64_t last_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which something went out at once
-  std::uint64_t sent_at_ ANYDAT_GUARDED_BY(tx_lock_) = 0;    // Engine::ticks()
-  std::uint64_t sent_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // in which the engine has sent so much
-  std::uint64_t sent_in_pass_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
-  std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
-  std::uint32_t request_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;
-  std::uint32_t response_sequence_ ANYDAT_GUARDED_BY(tx_lock_) = kFirstSequence;  // of atomic operations
-  SinkKeys sinks_ ANYDAT_GUARDED_BY(tx_lock_);
-  std::vector<Asked> asked_ ANYDAT_GUARDED_BY(tx_lock_);
-  std::uint32_t writes_unasked_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // with nothing behind them yet
-  bool asked_for_answer_ ANYDAT_GUARDED_BY(tx_lock_) = false;
+  // The outgoing half.
+  OutgoingHalf outgoing_{fabric_, turn_};
+  Terms terms_ ANYDAT_GUARDED_BY(outgoing_.lock());
+  std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(outgoing_.lock());
+  Peer peer_ ANYDAT_GUARDED_BY(outgoing_.lock()) =
+      Peer::unknown;  // written with the engine, too, which is enough to read it
+  std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(outgoing_.lock()) = kFirstSequence;
+  std::uint32_t request_sequence_ ANYDAT_GUARDED_BY(outgoing_.lock()) = kFirstSequence;
+  std::uint32_t response_sequence_ ANYDAT_GUARDED_BY(outgoing_.lock()) = kFirstSequence;  // of atomic operations
+  SinkKeys sinks_ ANYDAT_GUARDED_BY(outgoing_.lock());
+  std::vector<Asked> asked_ ANYDAT_GUARDED_BY(outgoing_.lock());
+  std::uint32_t writes_unasked_ ANYDAT_GUARDED_BY(outgoing_.lock()) = 0;  // with nothing behind them yet
+  bool asked_for_answer_ ANYDAT_GUARDED_BY(outgoing_.lock()) = false;
 
   // The incoming half, with the engine.
   bool crc_ = false;
@@ -355,7 +345,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   base::Nanoseconds waits_since_ = 0;  // without any progress
   Timer patience_{[this] { patience_ended(); }};
   Parked parked_{fabric_.parked()};
-  OwnPages sources_;           // of what is sent; looked for with tx_lock_
+  OwnPages sources_;           // of what is sent; looked for with the lock of the outgoing half
   OwnPages read_sources_;      // of what the peer reads and changes; with the engine
   OwnPages targets_;           // of what arrives; with the engine
   std::uint64_t read_at_ = 0;  // Engine::ticks()

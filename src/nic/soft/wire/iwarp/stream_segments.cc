@@ -125,7 +125,7 @@ void TcpStream::immediate_ended() {
 void TcpStream::begin_atomic_response() {
   Asked asked{};
   {
-    base::Guard guard(tx_lock_);
+    base::Guard guard(outgoing_.lock());
     if (!asked_.empty()) asked = asked_.front();
   }
   if (!asked.atomic) {
@@ -211,7 +211,7 @@ void TcpStream::begin_write() {
 void TcpStream::begin_read_response() {
   Asked asked{};
   {
-    base::Guard guard(tx_lock_);
+    base::Guard guard(outgoing_.lock());
     if (!asked_.empty()) asked = asked_.front();
   }
   const std::uint64_t end = answer_bytes_ + payload_bytes_;
@@ -378,11 +378,11 @@ void TcpStream::message_delivered(std::uint64_t length) {
 // peer that does not listen is owed one word, however much it sends: turn() has it said when there is room.
 void TcpStream::confirm() {
   if (closed_) return;
-  base::Guard guard(tx_lock_);
-  if (out_.blocked()) return;
+  base::Guard guard(outgoing_.lock());
+  if (outgoing_.line().blocked()) return;
   owes_word_ = false;
   say(Signal::delivered, sends_delivered_);
-  push_out();
+  outgoing_.push_out();
 }
 
 void TcpStream::read_request_ended() {

@@ -12,11 +12,7 @@ namespace anydat::nic::soft::iwarp {
 
 namespace {
 
-// Up to this size a message is copied into the line, where others may join it.
-constexpr std::uint64_t kSmallMax = 4096;
-static_assert(kSmallMax <= kConfirmedAbove);
-// In line, before the socket is asked to take it.
-constexpr std::size_t kLineMax = ChunkPool::kUsual;
+static_assert(OutgoingHalf::kSmallMax <= kConfirmedAbove);
 
 SendOutcome never(Progress& progress, WorkStatus status) {
   progress.failure = status;
@@ -29,9 +25,9 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
   const bool rdma = message.kind == WorkKind::rdma_write || message.kind == WorkKind::rdma_read;
   if (rdma && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
   if (!sends_.usable(message)) return never(progress, WorkStatus::local_protection);
-  base::Guard guard(tx_lock_);
-  if (!may_send_ || out_.blocked()) {
-    somebody_waits_ = true;
+  base::Guard guard(outgoing_.lock());
+  if (!outgoing_.may_send() || outgoing_.line().blocked()) {
+    outgoing_.let_wait();
     return SendOutcome::blocked;
   }
   switch (message.kind) {
@@ -46,7 +42,7 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
     default: {
       const SendOutcome outcome = send_message(number, message, progress);
       if (outcome == SendOutcome::done && message.kind == WorkKind::send &&
-          message.length <= line_max(kUntaggedHeaderBytes)) {
+          message.length <= outgoing_.whole_max(kUntaggedHeaderBytes)) {
         sends_.lanes().open_send(message, queue_pair_.memory().zone());
       }
       return outcome;
@@ -54,32 +50,26 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
   }
 }
 
-// How long a message may be that goes into the line whole.
-std::uint64_t TcpStream::line_max(std::size_t header_bytes) const {
-  return std::min<std::uint64_t>(kSmallMax, out_.ulpdu_max() - header_bytes);
-}
-
-// Those of a row share a look at the clock: it takes as long as all else that is done here.
 bool TcpStream::small_source_there(std::span<const Segment> segments, std::uint64_t length) {
-  if (!in_row_ && (fabric_.passes() != last_pass_ || out_.waiting() == 0)) sent_at_ = fabric_.engine().ticks();
-  return sources_.there(segments, {0, length}, length, false, sent_at_);
+  return sources_.there(segments, {0, length}, length, false, outgoing_.moment());
 }
 
 bool TcpStream::send_again(const SingleSend& send) {
-  if (send.segment.length > kSmallMax) return false;
-  base::Guard guard(tx_lock_);
+  if (send.segment.length > OutgoingHalf::kSmallMax) return false;
+  base::Guard guard(outgoing_.lock());
   const std::span<const Segment> segments{&send.segment, 1};
   const std::uint64_t length = send.segment.length;
-  if (!may_send_ || out_.blocked() || length > line_max(kUntaggedHeaderBytes)) [[unlikely]] {
+  if (!outgoing_.may_send() || outgoing_.line().blocked() || length > outgoing_.whole_max(kUntaggedHeaderBytes))
+      [[unlikely]] {
     return false;  // send() tells what is in its way
   }
   SegmentHeader header;
   header.opcode = send.flags.solicited() ? Opcode::send_solicited : Opcode::send;
   header.last = true;
   header.sequence = send_sequence_;
-  if (!out_.append(header, segments, length)) return false;
+  if (!outgoing_.line().append(header, segments, length)) return false;
   ++send_sequence_;
-  push_out();
+  outgoing_.push_out();
   return true;
 }
 
@@ -87,88 +77,58 @@ bool TcpStream::send_again(const SingleSend& send) {
 std::size_t TcpStream::send_row(const SendRow& row) {
   if (!sends_.surely_usable(row)) [[unlikely]]
     return 0;
-  base::Guard guard(tx_lock_);
-  if (!may_send_) return 0;
-  const std::uint64_t most = line_max(kUntaggedHeaderBytes);
+  base::Guard guard(outgoing_.lock());
+  if (!outgoing_.may_send()) return 0;
+  const std::uint64_t most = outgoing_.whole_max(kUntaggedHeaderBytes);
   std::size_t sent = 0;
-  sent_at_ = fabric_.engine().ticks();
-  in_row_ = true;
-  while (sent < row.sends.size() && row.sends[sent].segment.length <= most && !out_.blocked()) {
+  outgoing_.begin_row();
+  while (sent < row.sends.size() && row.sends[sent].segment.length <= most && !outgoing_.line().blocked()) {
     Progress progress;
     if (send_message(0, row.request(sent), progress) != SendOutcome::done) break;  // send() tells what is in its way
     ++sent;
   }
-  in_row_ = false;
-  if (sent > 0) push_out();
+  outgoing_.end_row(sent);
   return sent;
-}
-
-// The first message that goes out goes at once. Those that follow before anybody has looked for completions or arrivals
-// are in a row, and go together with the next look: a system call each would cost many times what they do.
-void TcpStream::push_out() {
-  if (in_row_ && out_.waiting() < kLineMax) return;  // send_row() comes here once more
-  const std::uint64_t pass = fabric_.passes();
-  if (pass != last_pass_ || out_.waiting() >= kLineMax) {
-    last_pass_ = pass;
-    if (fabric_.engine().descriptors_are_ours()) out_.flush();
-  } else if (!out_.idle() && !flush_comes_) {
-    flush_comes_ = true;
-    if (fabric_.engine().held()) {
-      fabric_.come_back(turn_);
-    } else {
-      fabric_.come_back_in_time(turn_);
-    }
-  }
-}
-
-// How much the engine may still send for this connection in this pass.
-std::uint64_t TcpStream::share_of_pass() {
-  if (const std::uint64_t pass = fabric_.passes(); pass != sent_pass_) {
-    sent_pass_ = pass;
-    sent_in_pass_ = 0;
-  }
-  const std::uint64_t most = fabric_.others_wait(turn_, false) ? budget::kSentWhileOthersWait : budget::kSentPerTurn;
-  return most - std::min(most, sent_in_pass_);
 }
 
 // Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again.
 bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
-  const std::size_t payload_max = out_.ulpdu_max() - segment_header_bytes(first.opcode);
-  if (progress.bytes == 0 && message.length <= line_max(segment_header_bytes(first.opcode))) {
+  const std::size_t payload_max = outgoing_.line().ulpdu_max() - segment_header_bytes(first.opcode);
+  if (progress.bytes == 0 && message.length <= outgoing_.whole_max(segment_header_bytes(first.opcode))) {
     if (!small_source_there(message.segments, message.length)) {
-      somebody_waits_ = true;
+      outgoing_.let_wait();
       return false;
     }
     SegmentHeader header = first;
     header.last = true;
-    if (out_.append(header, message.segments, message.length)) {
+    if (outgoing_.line().append(header, message.segments, message.length)) {
       progress.bytes = message.length;
-      push_out();
+      outgoing_.push_out();
       return true;
     }
   } else {
     // A thread that posts sends for itself. The engine does for all, so each connection has a share of it.
     const bool shared = fabric_.engine().held();
-    const std::uint64_t limit = shared ? share_of_pass() : budget::kSentPerTurn;
+    const std::uint64_t limit = shared ? outgoing_.share_of_pass() : budget::kSentPerTurn;
     if (limit > 0 && fabric_.engine().descriptors_are_ours()) {
       const std::uint64_t before = progress.bytes;
       // A frame goes in whole, so a little more than the limit may be sent.
       const std::uint64_t left = message.length - before;
       if (!sources_.there(message.segments, {before, std::min(left, limit + payload_max)}, left, false)) {
-        somebody_waits_ = true;
+        outgoing_.let_wait();
         return false;
       }
-      const bool another_is_to_blame = out_.memory_is_gone();
-      progress.bytes = out_.send({first, message.segments, message.length}, before, limit);
-      if (shared) sent_in_pass_ += progress.bytes - before;
+      const bool another_is_to_blame = outgoing_.line().memory_is_gone();
+      progress.bytes = outgoing_.line().send({first, message.segments, message.length}, before, limit);
+      if (shared) outgoing_.has_sent(progress.bytes - before);
       // turn() ends the connection.
-      if (out_.memory_is_gone() && !another_is_to_blame) [[unlikely]]
+      if (outgoing_.line().memory_is_gone() && !another_is_to_blame) [[unlikely]]
         progress.failure = WorkStatus::local_protection;
       if (progress.bytes == message.length) return true;
     }
   }
-  somebody_waits_ = true;
-  if (!out_.blocked() || out_.broken()) fabric_.come_back(turn_);
+  outgoing_.let_wait();
+  if (!outgoing_.line().blocked() || outgoing_.line().broken()) fabric_.come_back(turn_);
   return false;
 }
 
@@ -183,8 +143,7 @@ SendOutcome TcpStream::send_message(std::uint64_t number, const SendRequest& mes
   first.sequence = send_sequence_;
   const bool confirmed = message.length > kConfirmedAbove && peer_ == Peer::ours;
   if (confirmed && unconfirmed_.size() == unconfirmed_.capacity() && !make_room()) {
-    somebody_waits_ = true;
-    fabric_.come_back(turn_);
+    outgoing_.let_wait_for_turn();
     return SendOutcome::blocked;
   }
   if (!send_some(first, message, progress)) return SendOutcome::blocked;
@@ -210,7 +169,7 @@ void TcpStream::delivered_up_to(std::uint32_t sequence) {
 bool TcpStream::one_delivered(std::uint32_t sequence) {
   std::uint64_t number = 0;
   {
-    base::Guard guard(tx_lock_);
+    base::Guard guard(outgoing_.lock());
     if (unconfirmed_.empty()) return false;
     const Unconfirmed& oldest = unconfirmed_.front();
     if (static_cast<std::int32_t>(sequence - oldest.sequence) < 0) return false;
@@ -244,13 +203,12 @@ bool TcpStream::send_immediate(const SendRequest& message) {
   header.sequence = send_sequence_;
   std::array<std::byte, kImmediateBytes> payload;
   iwarp::write_immediate({message.remote.value, static_cast<std::uint32_t>(message.length)}, payload);
-  if (!out_.append(header, payload)) {
-    somebody_waits_ = true;
-    fabric_.come_back(turn_);
+  if (!outgoing_.line().append(header, payload)) {
+    outgoing_.let_wait_for_turn();
     return false;
   }
   ++send_sequence_;
-  push_out();
+  outgoing_.push_out();
   return true;
 }
 
@@ -277,15 +235,15 @@ SendOutcome TcpStream::send_atomic(const ExtendedRequest& message, Progress& pro
   write_atomic_request(
       {operation, asked.stag, message.remote.key, message.remote.address, message.operand, message.compare}, payload);
   const bool room = may_ask();
-  if (!room || !out_.append(header, payload)) {
-    somebody_waits_ = true;  // the next answer wakes it
+  if (!room || !outgoing_.line().append(header, payload)) {
+    outgoing_.let_wait();  // the next answer wakes it
     if (room) fabric_.come_back(turn_);
     return SendOutcome::blocked;
   }
   ++request_sequence_;
   asked_.push_back(asked);
   writes_unasked_ = 0;
-  push_out();
+  outgoing_.push_out();
   return SendOutcome::pending;
 }
 
@@ -296,7 +254,7 @@ void TcpStream::ask_for_answer() {
   if (!request_read({sinks_.next(), writes_unasked_, true, 0}, {})) return;  // the next answer or Write asks again
   asked_for_answer_ = true;
   writes_unasked_ = 0;
-  push_out();
+  outgoing_.push_out();
 }
 
 bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
@@ -306,7 +264,7 @@ bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
   header.sequence = request_sequence_;
   std::array<std::byte, kReadRequestBytes> payload;
   write_read_request({asked.stag, 0, static_cast<std::uint32_t>(asked.length), source.key, source.address}, payload);
-  if (!out_.append(header, payload)) return false;
+  if (!outgoing_.line().append(header, payload)) return false;
   ++request_sequence_;
   asked_.push_back(asked);
   return true;
@@ -315,16 +273,15 @@ bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
 SendOutcome TcpStream::send_read(const SendRequest& message, Progress& progress) {
   if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);  // RDR-12
   if (!may_ask()) {
-    somebody_waits_ = true;  // the next answer wakes it
+    outgoing_.let_wait();  // the next answer wakes it
     return SendOutcome::blocked;
   }
   if (!request_read({sinks_.next(), writes_unasked_, false, message.length}, message.remote)) {
-    somebody_waits_ = true;
-    fabric_.come_back(turn_);
+    outgoing_.let_wait_for_turn();
     return SendOutcome::blocked;
   }
   writes_unasked_ = 0;
-  push_out();
+  outgoing_.push_out();
   return SendOutcome::pending;
 }
 
@@ -333,13 +290,12 @@ void TcpStream::answer_completed() {
   Asked asked;
   bool pump = false;
   {
-    base::Guard guard(tx_lock_);
+    base::Guard guard(outgoing_.lock());
     asked = asked_.front();
     asked_.erase(asked_.begin());
     if (asked.ours) asked_for_answer_ = false;
     ask_for_answer();
-    pump = somebody_waits_ && !out_.blocked();
-    if (pump) somebody_waits_ = false;
+    pump = outgoing_.wakes();
   }
   if (asked.writes > 0 && !closed_) initiator_.writes_finished(asked.writes);
   if (asked.atomic && !closed_) atomic_answered(asked);
@@ -383,28 +339,28 @@ bool TcpStream::serve_reads() {
     bool whole = false;
     bool memory_is_gone = false;
     {
-      base::Guard guard(tx_lock_);
-      if (out_.blocked() || out_.broken()) return moved;  // turn() comes again
+      base::Guard guard(outgoing_.lock());
+      if (outgoing_.line().blocked() || outgoing_.line().broken()) return moved;  // turn() comes again
       const Segment source{0, 0, where, request.bytes};
-      const std::size_t payload_max = out_.ulpdu_max() - kTaggedHeaderBytes;
+      const std::size_t payload_max = outgoing_.line().ulpdu_max() - kTaggedHeaderBytes;
       const std::uint64_t left = request.bytes - read.offset;
       const std::uint64_t next = std::min<std::uint64_t>(left, budget::kSentPerTurn + payload_max);
       if (!read_sources_.there(std::span(&source, 1), {read.offset, next}, left, false)) return moved;
-      if (request.bytes <= std::min<std::size_t>(kSmallMax, payload_max)) {
+      if (request.bytes <= std::min<std::size_t>(OutgoingHalf::kSmallMax, payload_max)) {
         first.last = true;
-        whole = out_.append(first, {&source, 1}, request.bytes);
-        if (whole) push_out();
+        whole = outgoing_.line().append(first, {&source, 1}, request.bytes);
+        if (whole) outgoing_.push_out();
       } else {
-        const std::uint64_t limit = share_of_pass();
+        const std::uint64_t limit = outgoing_.share_of_pass();
         const std::uint64_t offset =
-            limit > 0 ? out_.send({first, {&source, 1}, request.bytes}, read.offset, limit) : read.offset;
+            limit > 0 ? outgoing_.line().send({first, {&source, 1}, request.bytes}, read.offset, limit) : read.offset;
         moved |= offset != read.offset;
-        sent_in_pass_ += offset - read.offset;
+        outgoing_.has_sent(offset - read.offset);
         read.offset = static_cast<std::uint32_t>(offset);
         whole = offset == request.bytes;
-        memory_is_gone = out_.memory_is_gone();
+        memory_is_gone = outgoing_.line().memory_is_gone();
       }
-      if (!whole && (!out_.blocked() || out_.broken())) fabric_.come_back(turn_);
+      if (!whole && (!outgoing_.line().blocked() || outgoing_.line().broken())) fabric_.come_back(turn_);
     }
     if (memory_is_gone) [[unlikely]] {
       refuse_read(read, RegionCheck::out_of_bounds);
@@ -451,15 +407,15 @@ bool TcpStream::serve_atomic(Served& served) {
   header.last = true;
   std::array<std::byte, kAtomicResponseBytes> payload;
   write_atomic_response({request.id, *served.was}, payload);
-  base::Guard guard(tx_lock_);
-  if (out_.blocked() || out_.broken()) return false;  // turn() comes again
+  base::Guard guard(outgoing_.lock());
+  if (outgoing_.line().blocked() || outgoing_.line().broken()) return false;  // turn() comes again
   header.sequence = response_sequence_;
-  if (!out_.append(header, payload)) {
+  if (!outgoing_.line().append(header, payload)) {
     fabric_.come_back(turn_);
     return false;
   }
   ++response_sequence_;
-  push_out();
+  outgoing_.push_out();
   return true;
 }
 

@@ -62,7 +62,7 @@ void TcpStream::make_offer() {
   own_.reads_in = depth(queue_pair_.reads_in());
   own_.reads_out = depth(sends_.reads_out());
   served_.reserve(own_.reads_in + 1u);
-  base::Guard guard(tx_lock_);
+  base::Guard guard(outgoing_.lock());
   asked_.reserve(own_.reads_out + 2u);
 }
 
@@ -172,9 +172,9 @@ void TcpStream::ask() {
   const std::size_t count = write_start_up(frame, bytes);
   bool asked = false;
   {
-    base::Guard guard(tx_lock_);
-    out_.open(socket_.get(), order_);
-    asked = out_.send_at_once(std::span(bytes).first(count));
+    base::Guard guard(outgoing_.lock());
+    outgoing_.line().open(socket_.get(), order_);
+    asked = outgoing_.line().send_at_once(std::span(bytes).first(count));
   }
   if (!asked) out_of_memory();
 }
@@ -224,8 +224,8 @@ void TcpStream::rejected(const StartUp& answer) {
 void TcpStream::settle(const Terms& terms) {
   terms_ = terms;
   crc_ = terms.crc;
-  out_.use_crc(terms.crc);
-  out_.set_ulpdu_max(ulpdu_max_of(socket_.get()));
+  outgoing_.line().use_crc(terms.crc);
+  outgoing_.line().set_ulpdu_max(ulpdu_max_of(socket_.get()));
 }
 
 void TcpStream::answered(const StartUp& answer) {
@@ -241,7 +241,7 @@ void TcpStream::answered(const StartUp& answer) {
   bool answers = terms.reads_known && terms.reads_out > 0;
   const bool too_much = asks_for_too_much(answer, own_);
   {
-    base::Guard guard(tx_lock_);
+    base::Guard guard(outgoing_.lock());
     settle(terms);
   }
   if (too_much) {
@@ -249,14 +249,14 @@ void TcpStream::answered(const StartUp& answer) {
     return;
   }
   {
-    base::Guard guard(tx_lock_);
+    base::Guard guard(outgoing_.lock());
     // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
-    if (terms.begins_by_frame) out_.append_empty_frame();
+    if (terms.begins_by_frame) outgoing_.line().append_empty_frame();
     if (terms.begins_by_read) request_read({sinks_.next(), 0, true, 0}, {});
     say_hello();
     // Whatever the peer is, it answers this; and says hello before, if it is one of ours.
     answers = answers && (terms.begins_by_read || request_read({sinks_.next(), 0, true, 0}, {}));
-    out_.flush();
+    outgoing_.line().flush();
   }
   // What it is stays open: one of ours that was asked again in revision 1 says hello, which its first segment tells.
   if (!answers) {
@@ -271,9 +271,9 @@ void TcpStream::answered(const StartUp& answer) {
 void TcpStream::greet_again() {
   if (phase_ != Phase::greeting || !socket_) return;
   {
-    base::Guard guard(tx_lock_);
-    if (out_.idle()) say_hello();
-    out_.flush();
+    base::Guard guard(outgoing_.lock());
+    if (outgoing_.line().idle()) say_hello();
+    outgoing_.line().flush();
   }
   set_up_->patience = std::min(2 * set_up_->patience, kGreetingPatienceMax);
   fabric_.engine().set_timer(set_up_->impatience, base::now_ns() + set_up_->patience);
@@ -283,8 +283,8 @@ void TcpStream::greet_again() {
 void TcpStream::established() {
   phase_ = Phase::open;
   {
-    base::Guard guard(tx_lock_);
-    may_send_ = true;
+    base::Guard guard(outgoing_.lock());
+    outgoing_.let_send(true);
   }
   // The private data lies in the set-up, which goes.
   const std::unique_ptr<SetUp> kept = std::move(set_up_);
@@ -321,10 +321,10 @@ void TcpStream::accept(base::UniqueFd socket) {
   bool peer_begins = false;
   bool answered = false;
   {
-    base::Guard guard(tx_lock_);
-    out_.open(socket_.get(), order_);
+    base::Guard guard(outgoing_.lock());
+    outgoing_.line().open(socket_.get(), order_);
     settle(terms_of_answerer(set_up_->frame, own_));
-    answered = out_.send_at_once(std::span(bytes).first(count));
+    answered = outgoing_.line().send_at_once(std::span(bytes).first(count));
     peer_begins = terms_.peer_begins;
   }
   if (!answered) {
@@ -346,9 +346,9 @@ void TcpStream::accept(base::UniqueFd socket) {
 void TcpStream::first_frame() {
   first_frame_seen_ = true;
   {
-    base::Guard guard(tx_lock_);
-    may_send_ = true;
-    somebody_waits_ = true;
+    base::Guard guard(outgoing_.lock());
+    outgoing_.let_send(true);
+    outgoing_.let_wait();
   }
   if (phase_ == Phase::accepting) {
     phase_ = Phase::open;
@@ -386,8 +386,8 @@ void TcpStream::say_to(std::uint32_t stag, std::uint64_t offset) {
   header.last = true;
   header.stag = stag;
   header.tagged_offset = offset;
-  if (out_.append(header, std::span<const std::byte>{})) return;
-  out_.give_up();
+  if (outgoing_.line().append(header, std::span<const std::byte>{})) return;
+  outgoing_.line().give_up();
   fabric_.come_back(turn_);
 }
 
@@ -395,12 +395,12 @@ void TcpStream::say_to(std::uint32_t stag, std::uint64_t offset) {
 // been handed on (EP-DUP-1).
 void TcpStream::note_peer(Peer peer) {
   {
-    base::Guard guard(tx_lock_);
+    base::Guard guard(outgoing_.lock());
     peer_ = peer;
-    if (peer == Peer::ours) out_.set_ulpdu_max(kUlpduMaxOfOurs);
+    if (peer == Peer::ours) outgoing_.line().set_ulpdu_max(kUlpduMaxOfOurs);
     if (peer == Peer::ours && !active_) {
       say_hello();
-      out_.flush();
+      outgoing_.line().flush();
     }
   }
   if (peer == Peer::other) expect_of_any_peer();
