@@ -33,29 +33,6 @@ std::uint32_t unpredictable() {
   return number;
 }
 
-// How the peer is told of an end that is not in order.
-TerminateCode code_of(CloseReason reason) {
-  switch (reason) {
-    case CloseReason::receiver_not_ready:
-      return ddp_error::kNoBuffer;
-    case CloseReason::remote_access:
-      return rdmap_error::kProtectionUnspecified;
-    case CloseReason::local_error:
-      return rdmap_error::kStreamCatastrophic;
-    default:
-      return rdmap_error::kLocalCatastrophic;
-  }
-}
-
-// And what the peer's word says of it.
-CloseReason reason_of(TerminateCode code) {
-  constexpr std::uint8_t kOurs = 0, kProtection = 1;
-  if (code == ddp_error::kNoBuffer) return CloseReason::receiver_not_ready;
-  if (code.layer <= 1 && code.type == kOurs) return CloseReason::request_failed;
-  if (code.layer <= 1 && code.type == kProtection) return CloseReason::remote_access;
-  return CloseReason::local_error;
-}
-
 }  // namespace
 
 TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
@@ -193,13 +170,12 @@ void TcpStream::prepare_last_words(TerminateCode code) {
   // What a damaged frame says of itself is not to be repeated, and errors of MPA carry no header at all (RFC 5040,
   // section 4.8).
   if (code.layer == kMpaLayer) {
-    last_words_bytes_ = write_terminate(terminate_for(code, {}, 0), last_words_);
+    last_words_.blame_nobody(code);
     return;
   }
   if (whole_) {
     const std::size_t bytes = base::load_big<std::uint16_t>(whole_);
-    const auto segment = std::span(whole_ + kFrameLengthBytes, bytes);
-    last_words_bytes_ = write_terminate(terminate_for(code, segment, bytes), last_words_);
+    last_words_.blame(code, std::span(whole_ + kFrameLengthBytes, bytes), bytes);
     return;
   }
   const std::size_t header_bytes = front_have_ > kFrameLengthBytes ? front_have_ - kFrameLengthBytes : 0;
@@ -210,8 +186,7 @@ void TcpStream::prepare_last_words(TerminateCode code) {
     std::copy_n(control_.begin(), kReadRequestBytes, offender.begin() + static_cast<std::ptrdiff_t>(known));
     known += kReadRequestBytes;
   }
-  last_words_bytes_ =
-      write_terminate(terminate_for(code, std::span(offender).first(known), segment_bytes_), last_words_);
+  last_words_.blame(code, std::span(offender).first(known), segment_bytes_);
 }
 
 void TcpStream::refuse(TerminateCode code, CloseReason reason) {
@@ -226,17 +201,7 @@ void TcpStream::prepare_last_words_on_message(TerminateCode code) {
     return;
   }
   const std::uint32_t invalidates = parked_.empty() ? 0 : parked_.oldest().invalidates;
-  SegmentHeader header;
-  header.opcode = invalidates != 0 ? Opcode::send_invalidate : Opcode::send;
-  header.last = true;
-  header.stag = invalidates;
-  header.sequence = sends_delivered_ + 1;
-  std::array<std::byte, kUntaggedHeaderBytes> bytes;
-  write_segment_header(header, bytes);
-  Terminate message;
-  message.code = code;
-  message.segment_header = bytes;
-  last_words_bytes_ = write_terminate(message, last_words_);
+  last_words_.blame_send(code, sends_delivered_ + 1, invalidates);
 }
 
 void TcpStream::refuse_parked(TerminateCode code, CloseReason reason) {
@@ -252,7 +217,7 @@ void TcpStream::prepare_last_words_for(CloseReason reason) {
   } else if (failure != WorkStatus::success || reason == CloseReason::receiver_not_ready) {
     prepare_last_words_on_message(code_of(reason));
   } else {
-    last_words_bytes_ = write_terminate(terminate_for(code_of(reason), {}, 0), last_words_);
+    last_words_.blame_nobody(code_of(reason));
   }
 }
 
@@ -410,7 +375,7 @@ void TcpStream::close(CloseReason reason) {
   if (closed_ && !socket_) return;
   closed_ = true;
   const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
-  if (!in_order && last_words_bytes_ == 0) prepare_last_words_for(reason);
+  if (!in_order && !last_words_.prepared()) prepare_last_words_for(reason);
   drop_parked();
   if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting) && fabric_.engine().descriptors_are_ours()) {
     base::Guard guard(outgoing_.lock());
@@ -419,11 +384,7 @@ void TcpStream::close(CloseReason reason) {
     if (in_order) {
       say(Signal::goodbye, static_cast<std::uint32_t>(reason));
     } else {
-      SegmentHeader header;
-      header.opcode = Opcode::terminate;
-      header.last = true;
-      header.sequence = kFirstSequence;
-      outgoing_.line().append(header, std::span(last_words_).first(last_words_bytes_));
+      last_words_.say(outgoing_.line());
     }
     outgoing_.line().flush();
   }

@@ -15,6 +15,7 @@
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
+#include "nic/soft/wire/iwarp/last_words.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
 #include "nic/soft/wire/iwarp/parked.h"
 #include "nic/soft/wire/iwarp/reading_turn.h"
@@ -191,7 +192,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   RegionCheck source_of(const Served& served, std::uint64_t& where);
   bool touches(const Served& served, std::uint64_t address);
   void refuse_read(const Served& read, RegionCheck check);
-  static TerminateCode refusal_of(RegionCheck check, bool reads);
 
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
@@ -295,8 +295,7 @@ class TcpStream final : public Stream, private OwnPages::User {
     Timer impatience;  // active: the greeting is not answered
   };
   std::unique_ptr<SetUp> set_up_;  // until it is established
-  std::array<std::byte, kTerminateBytesMax> last_words_;
-  std::size_t last_words_bytes_ = 0;
+  LastWords last_words_;
 
   // The outgoing half.
   OutgoingHalf outgoing_{fabric_, turn_};

@@ -430,21 +430,8 @@ void TcpStream::refuse_read(const Served& read, RegionCheck check) {
   const std::span<const std::byte> segment = std::span(bytes).first(count);
   const bool wraps = read.request.source_offset + read.request.bytes < read.request.source_offset;
   const TerminateCode code = wraps ? rdmap_error::kOffsetWraps : refusal_of(check, true);
-  last_words_bytes_ = write_terminate(terminate_for(code, segment, segment.size()), last_words_);
+  last_words_.blame(code, segment, segment.size());
   queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::remote_access);
-}
-
-TerminateCode TcpStream::refusal_of(RegionCheck check, bool reads) {
-  switch (check) {
-    case RegionCheck::out_of_bounds:
-      return reads ? rdmap_error::kBaseOrBounds : ddp_error::kBaseOrBounds;
-    case RegionCheck::wrong_zone:
-      return reads ? rdmap_error::kStagOfOtherStream : ddp_error::kStagOfOtherStream;
-    case RegionCheck::no_right:
-      return rdmap_error::kAccessRights;
-    default:
-      return reads ? rdmap_error::kInvalidStag : ddp_error::kInvalidStag;
-  }
 }
 
 }  // namespace anydat::nic::soft::iwarp
