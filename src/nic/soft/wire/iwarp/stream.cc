@@ -43,7 +43,6 @@ TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
       initiator_(queue_pair.initiator()),
       sinks_(unpredictable()),
       sources_(fabric.adapter(), *this),
-      read_sources_(fabric.adapter(), *this),
       targets_(fabric.adapter(), *this) {}
 
 TcpStream::~TcpStream() {
@@ -98,7 +97,9 @@ bool TcpStream::turn(bool told) {
   }
   if (!socket_) return false;
   or_break([this] {
-    for (OwnPages* pages : {&sources_, &read_sources_, &targets_}) pages->bring();
+    sources_.bring();
+    responder_.bring();
+    targets_.bring();
   });
   if (closed_) return true;
   bool moved = false;
@@ -125,7 +126,7 @@ bool TcpStream::turn(bool told) {
     return true;
   }
   if (owes_word_) confirm();
-  or_break([&] { moved |= serve_reads(); });
+  or_break([&] { moved |= responder_.serve(); });
   if (pump && !closed_) moved |= sends_.pump();
   if (turn_.wanted() && !closed_) moved |= receive(told);
   return moved;

@@ -18,6 +18,7 @@
 #include "nic/soft/wire/iwarp/last_words.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
 #include "nic/soft/wire/iwarp/parked.h"
+#include "nic/soft/wire/iwarp/read_responder.h"
 #include "nic/soft/wire/iwarp/reading_turn.h"
 #include "nic/soft/wire/iwarp/terms.h"
 
@@ -70,6 +71,15 @@ class TcpStream final : public Stream, private OwnPages::User {
   void look_for_silence(base::Nanoseconds limit);
   void descriptors_lost();
 
+  // ---- its parts, for each other
+  Fabric& fabric() { return fabric_; }
+  SoftQueuePair& queue_pair() { return queue_pair_; }
+  ReadingTurn& reading_turn() { return turn_; }
+  OutgoingHalf& outgoing() { return outgoing_; }
+  LastWords& last_words() { return last_words_; }
+  bool over() const { return closed_; }  // nothing that arrives counts any more
+  bool peer_is_ours() const { return peer_kind() == Peer::ours; }
+
  private:
   // inquiring: it is not known yet which port to connect to. greeting: the passive side has accepted, and its first
   // message is still to come.
@@ -104,15 +114,6 @@ class TcpStream final : public Stream, private OwnPages::User {
     std::uint32_t sequence;
     std::uint64_t number;  // of the request
   };
-  struct Served {
-    ReadRequest request;
-    std::uint32_t sequence;
-    std::uint32_t offset = 0;
-    std::optional<AtomicRequest> atomic{};  // it is none
-    std::optional<std::uint64_t> was{};     // and has been carried out
-    bool is_consumers() const { return request.bytes > 0 || atomic; }
-  };
-
   // ---- set-up (stream_setup.cc)
   void make_offer();
   Status look_for(ConnQual qual);
@@ -187,12 +188,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   void atomic_answered(const Asked& asked);
   void delivered_up_to(std::uint32_t sequence);
   bool one_delivered(std::uint32_t sequence);
-  bool serve_reads();
-  bool serve_atomic(Served& served);
-  RegionCheck source_of(const Served& served, std::uint64_t& where);
-  bool touches(const Served& served, std::uint64_t address);
-  void refuse_read(const Served& read, RegionCheck check);
-
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
   void told();
@@ -220,10 +215,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   void message_ended();
   bool finish_message(Incoming& message);
   std::uint32_t arriving_invalidates();
-  void read_request_ended();
-  void atomic_request_ended();
   void immediate_ended();
-  bool serves_more() const;
   std::size_t aim(std::span<iovec> pieces, std::size_t count);
   std::size_t find_target(std::span<iovec> pieces, std::size_t count);
   void landed(std::size_t count);
@@ -236,8 +228,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool result_there();
   void wants_pages() override;
   void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
-  void source_brought(const OwnPages::Brought& news);       // for sending
-  void read_source_brought(const OwnPages::Brought& news);  // for what the peer reads and changes
+  void source_brought(const OwnPages::Brought& news);  // for sending
   void targets_brought(bool there);
   void limit_wait_for_memory();
   void give_memory_up();
@@ -305,7 +296,6 @@ class TcpStream final : public Stream, private OwnPages::User {
       Peer::unknown;  // written with the engine, too, which is enough to read it
   std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(outgoing_.lock()) = kFirstSequence;
   std::uint32_t request_sequence_ ANYDAT_GUARDED_BY(outgoing_.lock()) = kFirstSequence;
-  std::uint32_t response_sequence_ ANYDAT_GUARDED_BY(outgoing_.lock()) = kFirstSequence;  // of atomic operations
   SinkKeys sinks_ ANYDAT_GUARDED_BY(outgoing_.lock());
   std::vector<Asked> asked_ ANYDAT_GUARDED_BY(outgoing_.lock());
   std::uint32_t writes_unasked_ ANYDAT_GUARDED_BY(outgoing_.lock()) = 0;  // with nothing behind them yet
@@ -330,9 +320,8 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool first_frame_seen_ = false;
 
   std::uint32_t sends_expected_ = kFirstSequence;
-  std::uint32_t sends_delivered_ = 0;  // sequence number of the last
-  bool owes_word_ = false;             // of what has been delivered
-  std::uint32_t requests_expected_ = kFirstSequence;
+  std::uint32_t sends_delivered_ = 0;                  // sequence number of the last
+  bool owes_word_ = false;                             // of what has been delivered
   std::uint32_t responses_expected_ = kFirstSequence;  // of atomic operations
   std::uint64_t message_bytes_ = 0;                    // whole segments of the message that is arriving
   Incoming* current_ = nullptr;
@@ -344,14 +333,13 @@ class TcpStream final : public Stream, private OwnPages::User {
   base::Nanoseconds waits_since_ = 0;  // without any progress
   Timer patience_{[this] { patience_ended(); }};
   Parked parked_{fabric_.parked()};
-  OwnPages sources_;           // of what is sent; looked for with the lock of the outgoing half
-  OwnPages read_sources_;      // of what the peer reads and changes; with the engine
+  OwnPages sources_;  // of what is sent; looked for with the lock of the outgoing half
+  ReadResponder responder_{*this};
   OwnPages targets_;           // of what arrives; with the engine
   std::uint64_t read_at_ = 0;  // Engine::ticks()
   Timer memory_patience_{[this] { give_memory_up(); }};
   bool answer_unwanted_ = false;    // the Read has failed meanwhile
   std::uint64_t answer_bytes_ = 0;  // whole segments of the Read Response that is arriving
-  std::vector<Served> served_;
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -55,8 +55,6 @@ void TcpStream::wants_pages() {
 void TcpStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {
   if (&pages == &sources_) {
     source_brought(news);
-  } else if (&pages == &read_sources_) {
-    read_source_brought(news);
   } else {
     targets_brought(news.there);
   }
@@ -67,22 +65,6 @@ void TcpStream::source_brought(const OwnPages::Brought& news) {
   if (news.there || !sends_.fail_blocked(news.address, false, WorkStatus::local_protection)) {
     fabric_.come_back(turn_);  // if it is not there, who wanted it is no more, or asks again
   }
-}
-
-// Those behind the first have not been looked at.
-void TcpStream::read_source_brought(const OwnPages::Brought& news) {
-  if (closed_) return;
-  if (!news.there && !served_.empty() && touches(served_.front(), news.address)) {
-    refuse_read(served_.front(), RegionCheck::out_of_bounds);
-  } else {
-    fabric_.come_back(turn_);
-  }
-}
-
-bool TcpStream::touches(const Served& served, std::uint64_t address) {
-  std::uint64_t where = 0;
-  const std::uint64_t length = served.atomic ? kAtomicBytes : served.request.bytes;
-  return source_of(served, where) == RegionCheck::ok && address - where < length;
 }
 
 // What waits looks again, and meets what the memory has become.

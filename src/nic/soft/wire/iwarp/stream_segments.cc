@@ -49,7 +49,7 @@ void TcpStream::begin_segment() {
     case Opcode::atomic_request: {
       const std::size_t bytes = segment_.opcode == Opcode::read_request ? kReadRequestBytes : kAtomicRequestBytes;
       // One segment, and each in its turn.
-      if (segment_.sequence != requests_expected_) {
+      if (segment_.sequence != responder_.expected()) {
         refuse(ddp_error::kSequenceRange);
       } else if (segment_.offset != 0) {
         refuse(ddp_error::kInvalidOffset);
@@ -325,10 +325,10 @@ void TcpStream::end_segment() {
       if (segment_.last) answer_completed();
       return;
     case Opcode::read_request:
-      read_request_ended();
+      if (const auto wrong = responder_.read_asked(control_)) refuse(*wrong);
       return;
     case Opcode::atomic_request:
-      atomic_request_ended();
+      if (const auto wrong = responder_.atomic_asked(control_)) refuse(*wrong);
       return;
     case Opcode::atomic_response:
       ++responses_expected_;
@@ -383,41 +383,6 @@ void TcpStream::confirm() {
   owes_word_ = false;
   say(Signal::delivered, sends_delivered_);
   outgoing_.push_out();
-}
-
-void TcpStream::read_request_ended() {
-  ++requests_expected_;
-  const ReadRequest request = parse_read_request(std::span(control_).first(kReadRequestBytes));
-  // And what we said we would take (RFC 6581, section 6).
-  if ((request.bytes > 0 && !serves_more()) || served_.size() > queue_pair_.reads_in()) {
-    refuse(ddp_error::kNoBuffer);
-    return;
-  }
-  served_.push_back({request, segment_.sequence, 0});
-  serve_reads();
-}
-
-// Whether the peer may have another Read or atomic operation under way. One of our kind keeps the last of those that
-// were offered for Reads of length 0, and has as many as the endpoint takes (RDR-11). Any other may use all of them for
-// what it likes, unless the endpoint takes none (RDR-12).
-bool TcpStream::serves_more() const {
-  if (peer_kind() != Peer::ours) return queue_pair_.reads_in() > 0;
-  const auto consumers =
-      std::count_if(served_.begin(), served_.end(), [](const Served& read) { return read.is_consumers(); });
-  return static_cast<std::size_t>(consumers) < queue_pair_.reads_in();
-}
-
-void TcpStream::atomic_request_ended() {
-  ++requests_expected_;
-  AtomicRequest request;
-  if ((queue_pair_.takes() & ability::kAtomics) == 0 || !parse_atomic_request(control_, request)) {
-    refuse(rdmap_error::kUnexpectedOpcode);
-  } else if (!serves_more()) {
-    refuse(ddp_error::kNoBuffer);
-  } else {
-    served_.push_back({{}, segment_.sequence, 0, request});
-    serve_reads();
-  }
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -61,7 +61,7 @@ void TcpStream::make_offer() {
   };
   own_.reads_in = depth(queue_pair_.reads_in());
   own_.reads_out = depth(sends_.reads_out());
-  served_.reserve(own_.reads_in + 1u);
+  responder_.reserve(own_.reads_in + 1u);
   base::Guard guard(outgoing_.lock());
   asked_.reserve(own_.reads_out + 2u);
 }
