@@ -15,7 +15,6 @@
 
 #include "base/big_endian.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "nic/service_ports.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
@@ -25,25 +24,8 @@
 
 namespace anydat::nic::soft::iwarp {
 
-namespace {
-
-std::uint32_t unpredictable() {
-  std::uint32_t number = 0;
-  base::fill_random(std::as_writable_bytes(std::span(&number, 1)));
-  return number;
-}
-
-}  // namespace
-
 TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric),
-      queue_pair_(queue_pair),
-      receives_(queue_pair.receives()),
-      sends_(queue_pair.sends()),
-      initiator_(queue_pair.initiator()),
-      sinks_(unpredictable()),
-      sources_(fabric.adapter(), *this),
-      targets_(fabric.adapter(), *this) {}
+    : fabric_(fabric), queue_pair_(queue_pair), receives_(queue_pair.receives()), targets_(fabric.adapter(), *this) {}
 
 TcpStream::~TcpStream() {
   drop_parked();
@@ -97,7 +79,7 @@ bool TcpStream::turn(bool told) {
   }
   if (!socket_) return false;
   or_break([this] {
-    sources_.bring();
+    requester_.bring();
     responder_.bring();
     targets_.bring();
   });
@@ -127,7 +109,7 @@ bool TcpStream::turn(bool told) {
   }
   if (owes_word_) confirm();
   or_break([&] { moved |= responder_.serve(); });
-  if (pump && !closed_) moved |= sends_.pump();
+  if (pump && !closed_) moved |= queue_pair_.sends().pump();
   if (turn_.wanted() && !closed_) moved |= receive(told);
   return moved;
 }
@@ -250,47 +232,16 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   SegmentHeader offender;
   CloseReason reason = reason_of(message.code);
   if (!message.segment_header.empty() && !parse_segment_header(message.segment_header, offender)) {
-    bool found = false;
-    if (offender.opcode == Opcode::write) {
-      const bool known = initiator_.write_refused(offender.stag, offender.tagged_offset, Connection::status_of(reason));
-      found = known || writes_complete_early();
-    } else if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
-      // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
-      if (reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
-      if (const std::optional<NamedRead> read = find_asked(offender.sequence)) {
-        found = read->ours || initiator_.read_refused(read->before, Connection::status_of(reason));
-      }
-    } else if (!is_tagged(offender.opcode) && queue_of(offender.opcode) == kSendQueue) {
-      const auto sent = [&] {
-        base::Guard guard(outgoing_.lock());
-        return send_sequence_ - offender.sequence;
-      };
-      initiator_.message_refused(sent, Connection::status_of(reason));
-      found = true;  // it may have completed, and then what comes behind is not to blame
-    }
-    if (found) reason = CloseReason::request_failed;
+    // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
+    const bool of_read = offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request;
+    if (of_read && reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
+    if (requester_.refused(offender, reason)) reason = CloseReason::request_failed;
   }
   if (message.code.layer == kMpaLayer) {
     queue_pair_.connection().peer_lost(WorkStatus::transport);
   } else {
     queue_pair_.connection().peer_closed(reason);
   }
-}
-
-// Nothing is asked behind them that the peer would answer.
-bool TcpStream::writes_complete_early() {
-  base::Guard guard(outgoing_.lock());
-  return !terms_.reads_known || terms_.reads_out == 0;
-}
-
-// Nothing: none that is under way has this number.
-std::optional<TcpStream::NamedRead> TcpStream::find_asked(std::uint32_t sequence) {
-  base::Guard guard(outgoing_.lock());
-  const std::size_t from_it_on = request_sequence_ - sequence;
-  if (from_it_on == 0 || from_it_on > asked_.size()) return std::nullopt;
-  const std::span<const Asked> before = std::span(asked_).first(asked_.size() - from_it_on);
-  const auto programs = std::count_if(before.begin(), before.end(), [](const Asked& asked) { return !asked.ours; });
-  return NamedRead{static_cast<std::size_t>(programs), asked_[before.size()].ours};
 }
 
 void TcpStream::end_of_stream() {
@@ -319,7 +270,7 @@ void TcpStream::end_of_stream() {
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = step_ != Step::front || front_have_ != 0;
   const bool in_message = current_ || (!parked_.empty() && !parked_.newest().whole);
-  if (peer_kind() != Peer::ours && !in_frame && !in_message && !discards_) {
+  if (peer_ != Peer::ours && !in_frame && !in_message && !discards_) {
     queue_pair_.connection().peer_closed(CloseReason::graceful);
   } else {
     closed_ = true;

@@ -20,16 +20,12 @@
 #include "nic/soft/wire/iwarp/parked.h"
 #include "nic/soft/wire/iwarp/read_responder.h"
 #include "nic/soft/wire/iwarp/reading_turn.h"
+#include "nic/soft/wire/iwarp/requester.h"
 #include "nic/soft/wire/iwarp/terms.h"
 
 namespace anydat::nic::soft::iwarp {
 
 // One connection over TCP.
-//
-// A small Send is done when the socket has it, or, in a row of them, when it is in line for it. A large one is when a
-// peer of our kind says that it has been delivered; another peer says nothing, and there it is done as a small one. A
-// Write is done when the peer has answered something that came behind it, so that what it refuses can be told of the
-// Write that was at fault.
 //
 // A message that finds no receive buffer stops the reading. If that lasts, messages are taken in and kept up to a
 // bound, so that Writes and answers to Reads behind them pass.
@@ -45,9 +41,11 @@ class TcpStream final : public Stream, private OwnPages::User {
   void accept(base::UniqueFd socket);
 
   // Stream
-  SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
-  bool send_again(const SingleSend& send) override;
-  std::size_t send_row(const SendRow& row) override;
+  SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override {
+    return requester_.send(number, message, progress);
+  }
+  bool send_again(const SingleSend& send) override { return requester_.send_again(send); }
+  std::size_t send_row(const SendRow& row) override { return requester_.send_row(row); }
   void resume_receiving() override;
   const char* wire() const override { return "tcp"; }
   bool holds_messages() const override { return stuck_ || !parked_.empty(); }
@@ -78,7 +76,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   OutgoingHalf& outgoing() { return outgoing_; }
   LastWords& last_words() { return last_words_; }
   bool over() const { return closed_; }  // nothing that arrives counts any more
-  bool peer_is_ours() const { return peer_kind() == Peer::ours; }
+  bool peer_is_ours() const { return peer_ == Peer::ours; }
 
  private:
   // inquiring: it is not known yet which port to connect to. greeting: the passive side has accepted, and its first
@@ -88,32 +86,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   enum class Into : std::uint8_t { message, read, memory, control, nothing };
   enum class Peer : std::uint8_t { unknown, ours, other };
 
-  // Keys for the sinks of Reads, which are good for the answer alone. 0 is none: that nobody has asked.
-  class SinkKeys {
-   public:
-    explicit SinkKeys(std::uint32_t first) : next_(first) {}
-    std::uint32_t next() {
-      const std::uint32_t key = next_ != 0 ? next_ : 1;
-      next_ = key + 1;
-      return key;
-    }
-
-   private:
-    std::uint32_t next_;
-  };
-
-  // A Read that this side has asked for: the consumer's, or one of length 0 that makes the peer answer.
-  struct Asked {
-    std::uint32_t stag;    // of the sink, made up
-    std::uint32_t writes;  // that went out before it, and are answered with it
-    bool ours;             // nobody but us wants it
-    std::uint64_t length;
-    bool atomic = false;  // it is an atomic operation, and `stag` what its response is known by
-  };
-  struct Unconfirmed {
-    std::uint32_t sequence;
-    std::uint64_t number;  // of the request
-  };
   // ---- set-up (stream_setup.cc)
   void make_offer();
   Status look_for(ConnQual qual);
@@ -138,8 +110,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   void note_peer(Peer peer);
   void greeted(ConnQual qual);
 
-  Peer peer_kind() const ANYDAT_NO_ANALYSIS { return peer_; }  // with the engine held
-
   // ---- the end (stream.cc)
   void end_of_stream();
   void lost(int error);
@@ -147,12 +117,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   Transmitter take_line();
   void hang_up();
   void terminated(std::span<const std::byte> payload);
-  bool writes_complete_early();
-  struct NamedRead {
-    std::size_t before;  // of the program's, that are answered before it
-    bool ours;           // it is none of the program's, and none of those is to blame
-  };
-  std::optional<NamedRead> find_asked(std::uint32_t sequence);
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
   void refuse_parked(TerminateCode code, CloseReason reason);
   void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
@@ -170,24 +134,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   }
   void out_of_memory();  // what takes memory and finds none ends this connection and no other
 
-  // ---- sending (stream_send.cc)
-  SendOutcome send_message(std::uint64_t number, const SendRequest& message, Progress& progress)
-      ANYDAT_REQUIRES(outgoing_.lock());
-  SendOutcome send_write(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(outgoing_.lock());
-  SendOutcome send_read(const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(outgoing_.lock());
-  SendOutcome send_atomic(const ExtendedRequest& message, Progress& progress) ANYDAT_REQUIRES(outgoing_.lock());
-  bool send_immediate(const SendRequest& message) ANYDAT_REQUIRES(outgoing_.lock());
-  bool send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress)
-      ANYDAT_REQUIRES(outgoing_.lock());
-  bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(outgoing_.lock());
-  bool make_room() ANYDAT_REQUIRES(outgoing_.lock());
-  bool may_ask() const ANYDAT_REQUIRES(outgoing_.lock());
-  void ask_for_answer() ANYDAT_REQUIRES(outgoing_.lock());
-  bool small_source_there(std::span<const Segment> segments, std::uint64_t length) ANYDAT_REQUIRES(outgoing_.lock());
-  void answer_completed();
-  void atomic_answered(const Asked& asked);
-  void delivered_up_to(std::uint32_t sequence);
-  bool one_delivered(std::uint32_t sequence);
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
   void told();
@@ -228,8 +174,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool result_there();
   void wants_pages() override;
   void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
-  void source_brought(const OwnPages::Brought& news);  // for sending
-  void targets_brought(bool there);
   void limit_wait_for_memory();
   void give_memory_up();
   void end_discarded();
@@ -250,9 +194,7 @@ class TcpStream final : public Stream, private OwnPages::User {
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  ReceiveSide& receives_;  // its parts, as the next two
-  SendQueue& sends_;
-  RdmaInitiator& initiator_;
+  ReceiveSide& receives_;  // its part
   ReadingTurn turn_{fabric_, *this};
   base::UniqueFd socket_;
 
@@ -268,6 +210,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool discards_ = false;       // which never came: what arrives is heard for how the peer ends
   bool ended_ = false;          // and there is not
   Phase phase_ = Phase::idle;
+  Peer peer_ = Peer::unknown;
   Address remote_{};
   std::uint32_t peer_takes_ = 0;  // as it has told
   base::HiddenOrder order_;       // of what goes through the socket
@@ -290,16 +233,7 @@ class TcpStream final : public Stream, private OwnPages::User {
 
   // The outgoing half.
   OutgoingHalf outgoing_{fabric_, turn_};
-  Terms terms_ ANYDAT_GUARDED_BY(outgoing_.lock());
-  std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(outgoing_.lock());
-  Peer peer_ ANYDAT_GUARDED_BY(outgoing_.lock()) =
-      Peer::unknown;  // written with the engine, too, which is enough to read it
-  std::uint32_t send_sequence_ ANYDAT_GUARDED_BY(outgoing_.lock()) = kFirstSequence;
-  std::uint32_t request_sequence_ ANYDAT_GUARDED_BY(outgoing_.lock()) = kFirstSequence;
-  SinkKeys sinks_ ANYDAT_GUARDED_BY(outgoing_.lock());
-  std::vector<Asked> asked_ ANYDAT_GUARDED_BY(outgoing_.lock());
-  std::uint32_t writes_unasked_ ANYDAT_GUARDED_BY(outgoing_.lock()) = 0;  // with nothing behind them yet
-  bool asked_for_answer_ ANYDAT_GUARDED_BY(outgoing_.lock()) = false;
+  Requester requester_{*this};
 
   // The incoming half, with the engine.
   bool crc_ = false;
@@ -320,10 +254,9 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool first_frame_seen_ = false;
 
   std::uint32_t sends_expected_ = kFirstSequence;
-  std::uint32_t sends_delivered_ = 0;                  // sequence number of the last
-  bool owes_word_ = false;                             // of what has been delivered
-  std::uint32_t responses_expected_ = kFirstSequence;  // of atomic operations
-  std::uint64_t message_bytes_ = 0;                    // whole segments of the message that is arriving
+  std::uint32_t sends_delivered_ = 0;  // sequence number of the last
+  bool owes_word_ = false;             // of what has been delivered
+  std::uint64_t message_bytes_ = 0;    // whole segments of the message that is arriving
   Incoming* current_ = nullptr;
   // The segment that is arriving begins a message without a buffer, and waits for one with all that was read behind it.
   bool stuck_ = false;
@@ -333,13 +266,10 @@ class TcpStream final : public Stream, private OwnPages::User {
   base::Nanoseconds waits_since_ = 0;  // without any progress
   Timer patience_{[this] { patience_ended(); }};
   Parked parked_{fabric_.parked()};
-  OwnPages sources_;  // of what is sent; looked for with the lock of the outgoing half
   ReadResponder responder_{*this};
   OwnPages targets_;           // of what arrives; with the engine
   std::uint64_t read_at_ = 0;  // Engine::ticks()
   Timer memory_patience_{[this] { give_memory_up(); }};
-  bool answer_unwanted_ = false;    // the Read has failed meanwhile
-  std::uint64_t answer_bytes_ = 0;  // whole segments of the Read Response that is arriving
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -44,7 +44,7 @@ bool TcpStream::next_buffer_there(std::size_t bytes) {
 // Where the answer to an atomic operation puts what the word was.
 bool TcpStream::result_there() {
   std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = initiator_.aim_atomic(pieces);
+  const std::size_t used = queue_pair_.initiator().aim_atomic(pieces);
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 
@@ -52,26 +52,11 @@ void TcpStream::wants_pages() {
   fabric_.come_back(turn_);
 }
 
-void TcpStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {
-  if (&pages == &sources_) {
-    source_brought(news);
-  } else {
-    targets_brought(news.there);
-  }
-}
-
-void TcpStream::source_brought(const OwnPages::Brought& news) {
-  if (closed_) return;
-  if (news.there || !sends_.fail_blocked(news.address, false, WorkStatus::local_protection)) {
-    fabric_.come_back(turn_);  // if it is not there, who wanted it is no more, or asks again
-  }
-}
-
 // What waits looks again, and meets what the memory has become.
-void TcpStream::targets_brought(bool there) {
+void TcpStream::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
   if (closed_ || !std::exchange(awaits_memory_, false)) return;
   fabric_.engine().cancel_timer(memory_patience_);
-  if (there) {
+  if (news.there) {
     resume_receiving();
     read_on();
     return;
@@ -81,13 +66,11 @@ void TcpStream::targets_brought(bool there) {
     refuse(ddp_error::kBaseOrBounds, CloseReason::remote_access);
   } else if (step_ == Step::payload && into_ == Into::read) {
     into_ = Into::nothing;
-    answer_unwanted_ = true;
-    initiator_.read_failed(WorkStatus::local_protection);
+    requester_.read_failed();
     if (closed_) return;
     read_on();
   } else if (step_ == Step::payload && segment_.opcode == Opcode::atomic_response) {
-    answer_unwanted_ = true;
-    initiator_.atomic_failed(WorkStatus::local_protection);
+    requester_.atomic_failed();
     if (closed_) return;
     read_on();
   } else if (current_) {

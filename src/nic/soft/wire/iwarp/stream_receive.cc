@@ -178,7 +178,7 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!parked_.empty() || current_ || message_bytes_ != 0 || discards_ || peer_kind() == Peer::unknown) return 0;
+  if (!parked_.empty() || current_ || message_bytes_ != 0 || discards_ || peer_ == Peer::unknown) return 0;
   bool solicited = false;
   if (!is_whole_send(bytes.data() + kFrameLengthBytes, sends_expected_, solicited)) return 0;
   const std::size_t summed = whole - kCrcBytes;
@@ -247,7 +247,7 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
   const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), payload_left_));
   switch (into_) {
     case Into::control: {
-      if (segment_.opcode == Opcode::atomic_response && !answer_unwanted_ && !result_there()) return bytes;
+      if (segment_.opcode == Opcode::atomic_response && requester_.wanted() && !result_there()) return bytes;
       const std::size_t at = payload_bytes_ - payload_left_;
       const std::size_t kept = at < control_.size() ? std::min(part.size(), control_.size() - at) : 0;
       std::copy_n(part.begin(), kept, control_.begin() + static_cast<std::ptrdiff_t>(std::min(at, control_.size())));

@@ -27,7 +27,7 @@ void TcpStream::begin_segment() {
     first_frame();
   }
   if (closed_) return;
-  if (is_extension(segment_.opcode) && (peer_kind() != Peer::ours || peer_takes_ == 0)) {
+  if (is_extension(segment_.opcode) && (peer_ != Peer::ours || peer_takes_ == 0)) {
     refuse(rdmap_error::kUnexpectedOpcode);
     return;
   }
@@ -121,26 +121,9 @@ void TcpStream::immediate_ended() {
   parked_.newest().whole = parked_.newest().immediate = true;
 }
 
-// The oldest of what has been asked for must be it.
 void TcpStream::begin_atomic_response() {
-  Asked asked{};
-  {
-    base::Guard guard(outgoing_.lock());
-    if (!asked_.empty()) asked = asked_.front();
-  }
-  if (!asked.atomic) {
-    refuse(rdmap_error::kUnexpectedOpcode);
-  } else if (segment_.sequence != responses_expected_) {
-    refuse(ddp_error::kSequenceRange);
-  } else if (segment_.offset != 0) {
-    refuse(ddp_error::kInvalidOffset);
-  } else if (!segment_.last || payload_bytes_ > kAtomicResponseBytes) {
-    refuse(ddp_error::kMessageTooLong);
-  } else if (payload_bytes_ < kAtomicResponseBytes) {
-    refuse(rdmap_error::kOperationUnspecified);
-  } else {
-    into_ = Into::control;
-  }
+  if (const auto wrong = requester_.begin_atomic_response(segment_, payload_bytes_)) return refuse(*wrong);
+  into_ = Into::control;
 }
 
 void TcpStream::begin_send() {
@@ -209,22 +192,9 @@ void TcpStream::begin_write() {
 }
 
 void TcpStream::begin_read_response() {
-  Asked asked{};
-  {
-    base::Guard guard(outgoing_.lock());
-    if (!asked_.empty()) asked = asked_.front();
-  }
-  const std::uint64_t end = answer_bytes_ + payload_bytes_;
-  if (asked.stag == 0 || asked.atomic || segment_.stag != asked.stag) {
-    refuse(ddp_error::kInvalidStag);
-  } else if (asked.length == 0 && segment_.last) {
-    // Linux's soft-iWARP, when it is busy, answers a Read of nothing with bytes of what it sent before (6.1).
-    into_ = Into::nothing;
-  } else if (segment_.tagged_offset != answer_bytes_ || end > asked.length || (segment_.last && end != asked.length)) {
-    refuse(ddp_error::kBaseOrBounds);
-  } else {
-    into_ = answer_unwanted_ ? Into::nothing : Into::read;
-  }
+  bool wanted = false;
+  if (const auto wrong = requester_.begin_read_response(segment_, payload_bytes_, wanted)) return refuse(*wrong);
+  into_ = wanted ? Into::read : Into::nothing;
 }
 
 // Where the rest of the segment goes, or its next bytes. None: it goes nowhere, and perhaps the connection has broken;
@@ -240,12 +210,9 @@ std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
     case Into::message:
       return current_ ? receives_.aim(*current_, count, pieces) : 0;
     case Into::read: {
-      const std::optional<std::size_t> used = initiator_.aim_read(answer_bytes_ + skipped, count, pieces);
+      const std::optional<std::size_t> used = requester_.aim(skipped, count, pieces);
       if (!used) {
-        // The rest of it is heard, and forgotten.
-        into_ = Into::nothing;
-        answer_unwanted_ = true;
-        initiator_.read_failed(WorkStatus::local_protection);
+        into_ = Into::nothing;  // the rest of it is heard, and forgotten
         return 0;
       }
       if (*used == 0) refuse(rdmap_error::kStreamCatastrophic);
@@ -290,7 +257,7 @@ bool TcpStream::place(std::span<const std::byte> bytes) {
 
 void TcpStream::end_segment() {
   if (discards_) return end_discarded();
-  if (peer_kind() == Peer::unknown) {
+  if (peer_ == Peer::unknown) {
     const bool empty_write = segment_.opcode == Opcode::write && payload_bytes_ == 0;
     const bool of_port = empty_write && segment_.stag == kSignalStag &&
                          segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
@@ -299,12 +266,12 @@ void TcpStream::end_segment() {
     if (active_ && empty_write && segment_.stag == kSignalStag &&
         segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::takes)) {
       peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset);
-      sends_.set_peer_takes(peer_takes_);
+      queue_pair_.sends().set_peer_takes(peer_takes_);
       return;
     }
     if (of_port && !active_) {
       peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset) >> kHelloTakesAt;
-      sends_.set_peer_takes(peer_takes_);
+      queue_pair_.sends().set_peer_takes(peer_takes_);
     }
     // Before first_frame(), after which another thread may send: our hello is the first that a peer of ours hears.
     note_peer(of_port || of_service ? Peer::ours : Peer::other);
@@ -321,8 +288,7 @@ void TcpStream::end_segment() {
       if (payload_bytes_ == 0 && segment_.stag == kSignalStag) signalled(segment_.tagged_offset);
       return;
     case Opcode::read_response:
-      answer_bytes_ += payload_bytes_;
-      if (segment_.last) answer_completed();
+      requester_.read_response_ended(payload_bytes_, segment_.last);
       return;
     case Opcode::read_request:
       if (const auto wrong = responder_.read_asked(control_)) refuse(*wrong);
@@ -331,8 +297,7 @@ void TcpStream::end_segment() {
       if (const auto wrong = responder_.atomic_asked(control_)) refuse(*wrong);
       return;
     case Opcode::atomic_response:
-      ++responses_expected_;
-      answer_completed();
+      if (const auto wrong = requester_.atomic_response_ended(control_)) refuse(*wrong);
       return;
     case Opcode::immediate:
     case Opcode::immediate_solicited:
@@ -371,7 +336,7 @@ bool TcpStream::finish_message(Incoming& message) {
 
 void TcpStream::message_delivered(std::uint64_t length) {
   ++sends_delivered_;
-  owes_word_ |= length > kConfirmedAbove && peer_kind() == Peer::ours;
+  owes_word_ |= length > kConfirmedAbove && peer_ == Peer::ours;
 }
 
 // One word tells of all messages up to its own. While the socket takes nothing it would wait in line in vain, and a

@@ -60,10 +60,9 @@ void TcpStream::make_offer() {
     return static_cast<std::uint16_t>(std::min<std::uint32_t>(reads + 1, kReadDepthMax - 1));
   };
   own_.reads_in = depth(queue_pair_.reads_in());
-  own_.reads_out = depth(sends_.reads_out());
+  own_.reads_out = depth(queue_pair_.sends().reads_out());
   responder_.reserve(own_.reads_in + 1u);
-  base::Guard guard(outgoing_.lock());
-  asked_.reserve(own_.reads_out + 2u);
+  requester_.reserve(own_.reads_out + 2u);
 }
 
 Status TcpStream::connect(const ConnectParameters& parameters) {
@@ -222,7 +221,7 @@ void TcpStream::rejected(const StartUp& answer) {
 
 // What holds for both halves from now on.
 void TcpStream::settle(const Terms& terms) {
-  terms_ = terms;
+  requester_.settle(terms);
   crc_ = terms.crc;
   outgoing_.line().use_crc(terms.crc);
   outgoing_.line().set_ulpdu_max(ulpdu_max_of(socket_.get()));
@@ -252,10 +251,10 @@ void TcpStream::answered(const StartUp& answer) {
     base::Guard guard(outgoing_.lock());
     // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
     if (terms.begins_by_frame) outgoing_.line().append_empty_frame();
-    if (terms.begins_by_read) request_read({sinks_.next(), 0, true, 0}, {});
+    if (terms.begins_by_read) requester_.ask_for_nothing();
     say_hello();
     // Whatever the peer is, it answers this; and says hello before, if it is one of ours.
-    answers = answers && (terms.begins_by_read || request_read({sinks_.next(), 0, true, 0}, {}));
+    answers = answers && (terms.begins_by_read || requester_.ask_for_nothing());
     outgoing_.line().flush();
   }
   // What it is stays open: one of ours that was asked again in revision 1 says hello, which its first segment tells.
@@ -318,21 +317,20 @@ void TcpStream::accept(base::UniqueFd socket) {
   frame.private_data = std::span(set_up_->data).first(set_up_->data_bytes);
   std::array<std::byte, kStartUpBytesMax> bytes;
   const std::size_t count = write_start_up(frame, bytes);
-  bool peer_begins = false;
+  const Terms terms = terms_of_answerer(set_up_->frame, own_);
   bool answered = false;
   {
     base::Guard guard(outgoing_.lock());
     outgoing_.line().open(socket_.get(), order_);
-    settle(terms_of_answerer(set_up_->frame, own_));
+    settle(terms);
     answered = outgoing_.line().send_at_once(std::span(bytes).first(count));
-    peer_begins = terms_.peer_begins;
   }
   if (!answered) {
     out_of_memory();
     return;
   }
   set_up_.reset();
-  if (peer_begins) {
+  if (terms.peer_begins) {
     queue_pair_.connection().establishment().expect_by(base::now_ns() + kFirstFramePatience);
     return;
   }
@@ -359,7 +357,7 @@ void TcpStream::first_frame() {
 
 // What RFC 5040 has for all who speak it (section 5.3).
 void TcpStream::expect_of_any_peer() {
-  sends_.set_peer_takes(ability::kInvalidate);
+  queue_pair_.sends().set_peer_takes(ability::kInvalidate);
 }
 
 void TcpStream::say(Signal signal, std::uint32_t value) {
@@ -397,7 +395,10 @@ void TcpStream::note_peer(Peer peer) {
   {
     base::Guard guard(outgoing_.lock());
     peer_ = peer;
-    if (peer == Peer::ours) outgoing_.line().set_ulpdu_max(kUlpduMaxOfOurs);
+    if (peer == Peer::ours) {
+      requester_.peer_is_ours();
+      outgoing_.line().set_ulpdu_max(kUlpduMaxOfOurs);
+    }
     if (peer == Peer::ours && !active_) {
       say_hello();
       outgoing_.line().flush();
@@ -418,7 +419,7 @@ void TcpStream::signalled(std::uint64_t offset) {
     case Signal::takes:
       return;  // has been noticed
     case Signal::delivered:
-      delivered_up_to(static_cast<std::uint32_t>(offset));
+      requester_.delivered_up_to(static_cast<std::uint32_t>(offset));
       return;
     case Signal::goodbye: {
       if (said_goodbye_) return;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending side of a connection over TCP.
+#include "nic/soft/wire/iwarp/requester.h"
+
 #include <algorithm>
 #include <array>
 
+#include "base/random.h"
 #include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/atomic_word.h"
@@ -14,6 +16,12 @@ namespace {
 
 static_assert(OutgoingHalf::kSmallMax <= kConfirmedAbove);
 
+std::uint32_t unpredictable() {
+  std::uint32_t number = 0;
+  base::fill_random(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
 SendOutcome never(Progress& progress, WorkStatus status) {
   progress.failure = status;
   return SendOutcome::failed;
@@ -21,10 +29,22 @@ SendOutcome never(Progress& progress, WorkStatus status) {
 
 }  // namespace
 
-SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
+Requester::Requester(TcpStream& stream)
+    : stream_(stream),
+      queue_pair_(stream.queue_pair()),
+      outgoing_(stream.outgoing()),
+      sources_(stream.fabric().adapter(), *this),
+      sinks_(unpredictable()) {}
+
+void Requester::reserve(std::size_t reads) {
+  base::Guard guard(outgoing_.lock());
+  asked_.reserve(reads);
+}
+
+SendOutcome Requester::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
   const bool rdma = message.kind == WorkKind::rdma_write || message.kind == WorkKind::rdma_read;
   if (rdma && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
-  if (!sends_.usable(message)) return never(progress, WorkStatus::local_protection);
+  if (!queue_pair_.sends().usable(message)) return never(progress, WorkStatus::local_protection);
   base::Guard guard(outgoing_.lock());
   if (!outgoing_.may_send() || outgoing_.line().blocked()) {
     outgoing_.let_wait();
@@ -43,18 +63,14 @@ SendOutcome TcpStream::send(std::uint64_t number, const SendRequest& message, Pr
       const SendOutcome outcome = send_message(number, message, progress);
       if (outcome == SendOutcome::done && message.kind == WorkKind::send &&
           message.length <= outgoing_.whole_max(kUntaggedHeaderBytes)) {
-        sends_.lanes().open_send(message, queue_pair_.memory().zone());
+        queue_pair_.sends().lanes().open_send(message, queue_pair_.memory().zone());
       }
       return outcome;
     }
   }
 }
 
-bool TcpStream::small_source_there(std::span<const Segment> segments, std::uint64_t length) {
-  return sources_.there(segments, {0, length}, length, false, outgoing_.moment());
-}
-
-bool TcpStream::send_again(const SingleSend& send) {
+bool Requester::send_again(const SingleSend& send) {
   if (send.segment.length > OutgoingHalf::kSmallMax) return false;
   base::Guard guard(outgoing_.lock());
   const std::span<const Segment> segments{&send.segment, 1};
@@ -74,8 +90,8 @@ bool TcpStream::send_again(const SingleSend& send) {
 }
 
 // Those that go into the line whole, and out of it together.
-std::size_t TcpStream::send_row(const SendRow& row) {
-  if (!sends_.surely_usable(row)) [[unlikely]]
+std::size_t Requester::send_row(const SendRow& row) {
+  if (!queue_pair_.sends().surely_usable(row)) [[unlikely]]
     return 0;
   base::Guard guard(outgoing_.lock());
   if (!outgoing_.may_send()) return 0;
@@ -92,10 +108,10 @@ std::size_t TcpStream::send_row(const SendRow& row) {
 }
 
 // Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again.
-bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
+bool Requester::send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
   const std::size_t payload_max = outgoing_.line().ulpdu_max() - segment_header_bytes(first.opcode);
   if (progress.bytes == 0 && message.length <= outgoing_.whole_max(segment_header_bytes(first.opcode))) {
-    if (!small_source_there(message.segments, message.length)) {
+    if (!sources_.there(message.segments, {0, message.length}, message.length, false, outgoing_.moment())) {
       outgoing_.let_wait();
       return false;
     }
@@ -108,9 +124,9 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
     }
   } else {
     // A thread that posts sends for itself. The engine does for all, so each connection has a share of it.
-    const bool shared = fabric_.engine().held();
+    const bool shared = stream_.fabric().engine().held();
     const std::uint64_t limit = shared ? outgoing_.share_of_pass() : budget::kSentPerTurn;
-    if (limit > 0 && fabric_.engine().descriptors_are_ours()) {
+    if (limit > 0 && stream_.fabric().engine().descriptors_are_ours()) {
       const std::uint64_t before = progress.bytes;
       // A frame goes in whole, so a little more than the limit may be sent.
       const std::uint64_t left = message.length - before;
@@ -121,18 +137,18 @@ bool TcpStream::send_some(const SegmentHeader& first, const SendRequest& message
       const bool another_is_to_blame = outgoing_.line().memory_is_gone();
       progress.bytes = outgoing_.line().send({first, message.segments, message.length}, before, limit);
       if (shared) outgoing_.has_sent(progress.bytes - before);
-      // turn() ends the connection.
+      // The stream's turn ends the connection.
       if (outgoing_.line().memory_is_gone() && !another_is_to_blame) [[unlikely]]
         progress.failure = WorkStatus::local_protection;
       if (progress.bytes == message.length) return true;
     }
   }
   outgoing_.let_wait();
-  if (!outgoing_.line().blocked() || outgoing_.line().broken()) fabric_.come_back(turn_);
+  if (!outgoing_.line().blocked() || outgoing_.line().broken()) outgoing_.come_back();
   return false;
 }
 
-SendOutcome TcpStream::send_message(std::uint64_t number, const SendRequest& message, Progress& progress) {
+SendOutcome Requester::send_message(std::uint64_t number, const SendRequest& message, Progress& progress) {
   SegmentHeader first;
   if (message.kind == WorkKind::send_invalidate) [[unlikely]] {
     first.opcode = message.flags.solicited() ? Opcode::send_solicited_invalidate : Opcode::send_invalidate;
@@ -141,7 +157,7 @@ SendOutcome TcpStream::send_message(std::uint64_t number, const SendRequest& mes
     first.opcode = message.flags.solicited() ? Opcode::send_solicited : Opcode::send;
   }
   first.sequence = send_sequence_;
-  const bool confirmed = message.length > kConfirmedAbove && peer_ == Peer::ours;
+  const bool confirmed = message.length > kConfirmedAbove && peer_is_ours_;
   if (confirmed && unconfirmed_.size() == unconfirmed_.capacity() && !make_room()) {
     outgoing_.let_wait_for_turn();
     return SendOutcome::blocked;
@@ -152,7 +168,7 @@ SendOutcome TcpStream::send_message(std::uint64_t number, const SendRequest& mes
   return confirmed ? SendOutcome::pending : SendOutcome::done;
 }
 
-bool TcpStream::make_room() {
+bool Requester::make_room() {
   try {
     unconfirmed_.reserve(std::max<std::size_t>(16, 2 * unconfirmed_.capacity()));
     return true;
@@ -161,12 +177,12 @@ bool TcpStream::make_room() {
   }
 }
 
-void TcpStream::delivered_up_to(std::uint32_t sequence) {
+void Requester::delivered_up_to(std::uint32_t sequence) {
   // None of the requests behind them may have been able to go on before.
-  while (!closed_ && one_delivered(sequence)) sends_.pump();
+  while (!stream_.over() && one_delivered(sequence)) queue_pair_.sends().pump();
 }
 
-bool TcpStream::one_delivered(std::uint32_t sequence) {
+bool Requester::one_delivered(std::uint32_t sequence) {
   std::uint64_t number = 0;
   {
     base::Guard guard(outgoing_.lock());
@@ -176,11 +192,11 @@ bool TcpStream::one_delivered(std::uint32_t sequence) {
     number = oldest.number;
     unconfirmed_.erase(unconfirmed_.begin());
   }
-  initiator_.finished(number, WorkStatus::success);
+  queue_pair_.initiator().finished(number, WorkStatus::success);
   return true;
 }
 
-SendOutcome TcpStream::send_write(const SendRequest& message, Progress& progress) {
+SendOutcome Requester::send_write(const SendRequest& message, Progress& progress) {
   SegmentHeader first;
   first.opcode = Opcode::write;
   first.stag = message.remote.key;
@@ -196,7 +212,7 @@ SendOutcome TcpStream::send_write(const SendRequest& message, Progress& progress
 }
 
 // Behind the Write, which is wholly out or in line.
-bool TcpStream::send_immediate(const SendRequest& message) {
+bool Requester::send_immediate(const SendRequest& message) {
   SegmentHeader header;
   header.opcode = message.flags.solicited() ? Opcode::immediate_solicited : Opcode::immediate;
   header.last = true;
@@ -215,14 +231,14 @@ bool TcpStream::send_immediate(const SendRequest& message) {
 // Another one for the program. A peer of our kind takes as many as its endpoint does, and offers one more for Reads of
 // length 0, so that unequal depths are agreed upon (RDR-11). What an endpoint that takes none is asked all the same, it
 // refuses (RDR-12).
-bool TcpStream::may_ask() const {
+bool Requester::may_ask() const {
   if (asked_.size() >= terms_.reads_out) return false;
-  if (peer_ != Peer::ours || !terms_.reads_known || terms_.reads_out == 1) return true;
+  if (!peer_is_ours_ || !terms_.reads_known || terms_.reads_out == 1) return true;
   const auto programs = std::count_if(asked_.begin(), asked_.end(), [](const Asked& asked) { return !asked.ours; });
   return static_cast<std::size_t>(programs) + 1 < terms_.reads_out;
 }
 
-SendOutcome TcpStream::send_atomic(const ExtendedRequest& message, Progress& progress) {
+SendOutcome Requester::send_atomic(const ExtendedRequest& message, Progress& progress) {
   if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);
   const Asked asked{sinks_.next(), writes_unasked_, false, kAtomicBytes, true};
   SegmentHeader header;
@@ -237,7 +253,7 @@ SendOutcome TcpStream::send_atomic(const ExtendedRequest& message, Progress& pro
   const bool room = may_ask();
   if (!room || !outgoing_.line().append(header, payload)) {
     outgoing_.let_wait();  // the next answer wakes it
-    if (room) fabric_.come_back(turn_);
+    if (room) outgoing_.come_back();
     return SendOutcome::blocked;
   }
   ++request_sequence_;
@@ -247,17 +263,20 @@ SendOutcome TcpStream::send_atomic(const ExtendedRequest& message, Progress& pro
   return SendOutcome::pending;
 }
 
-// A Read of length 0 touches no memory, and comes behind the Writes. One at a time: those that come meanwhile share the
-// next.
-void TcpStream::ask_for_answer() {
+// One at a time: the Writes that come meanwhile share the next.
+void Requester::ask_for_answer() {
   if (writes_unasked_ == 0 || asked_for_answer_ || asked_.size() >= terms_.reads_out) return;
-  if (!request_read({sinks_.next(), writes_unasked_, true, 0}, {})) return;  // the next answer or Write asks again
+  if (!ask_for_nothing()) return;  // the next answer or Write asks again
   asked_for_answer_ = true;
   writes_unasked_ = 0;
   outgoing_.push_out();
 }
 
-bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
+bool Requester::ask_for_nothing() {
+  return request_read({sinks_.next(), writes_unasked_, true, 0}, {});
+}
+
+bool Requester::request_read(const Asked& asked, const RemoteSegment& source) {
   SegmentHeader header;
   header.opcode = Opcode::read_request;
   header.last = true;
@@ -270,7 +289,7 @@ bool TcpStream::request_read(const Asked& asked, const RemoteSegment& source) {
   return true;
 }
 
-SendOutcome TcpStream::send_read(const SendRequest& message, Progress& progress) {
+SendOutcome Requester::send_read(const SendRequest& message, Progress& progress) {
   if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);  // RDR-12
   if (!may_ask()) {
     outgoing_.let_wait();  // the next answer wakes it
@@ -285,8 +304,67 @@ SendOutcome TcpStream::send_read(const SendRequest& message, Progress& progress)
   return SendOutcome::pending;
 }
 
+// ---- answers
+
+Requester::Asked Requester::oldest_asked() {
+  base::Guard guard(outgoing_.lock());
+  return asked_.empty() ? Asked{} : asked_.front();
+}
+
+std::optional<TerminateCode> Requester::begin_read_response(const SegmentHeader& segment, std::size_t payload_bytes,
+                                                            bool& wanted) {
+  const Asked asked = oldest_asked();
+  const std::uint64_t end = answer_bytes_ + payload_bytes;
+  wanted = !answer_unwanted_;
+  if (asked.stag == 0 || asked.atomic || segment.stag != asked.stag) return ddp_error::kInvalidStag;
+  if (asked.length == 0 && segment.last) {
+    // Linux's soft-iWARP, when it is busy, answers a Read of nothing with bytes of what it sent before (6.1).
+    wanted = false;
+  } else if (segment.tagged_offset != answer_bytes_ || end > asked.length || (segment.last && end != asked.length)) {
+    return ddp_error::kBaseOrBounds;
+  }
+  return std::nullopt;
+}
+
+// The oldest of what has been asked for must be it.
+std::optional<TerminateCode> Requester::begin_atomic_response(const SegmentHeader& segment, std::size_t payload_bytes) {
+  if (!oldest_asked().atomic) return rdmap_error::kUnexpectedOpcode;
+  if (segment.sequence != responses_expected_) return ddp_error::kSequenceRange;
+  if (segment.offset != 0) return ddp_error::kInvalidOffset;
+  if (!segment.last || payload_bytes > kAtomicResponseBytes) return ddp_error::kMessageTooLong;
+  if (payload_bytes < kAtomicResponseBytes) return rdmap_error::kOperationUnspecified;
+  return std::nullopt;
+}
+
+std::optional<std::size_t> Requester::aim(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
+  const std::optional<std::size_t> used = queue_pair_.initiator().aim_read(answer_bytes_ + skipped, count, pieces);
+  if (!used) read_failed();
+  return used;
+}
+
+void Requester::read_failed() {
+  answer_unwanted_ = true;
+  queue_pair_.initiator().read_failed(WorkStatus::local_protection);
+}
+
+void Requester::atomic_failed() {
+  answer_unwanted_ = true;
+  queue_pair_.initiator().atomic_failed(WorkStatus::local_protection);
+}
+
+void Requester::read_response_ended(std::size_t payload_bytes, bool last) {
+  answer_bytes_ += payload_bytes;
+  if (last) answer_completed({});
+}
+
+std::optional<TerminateCode> Requester::atomic_response_ended(std::span<const std::byte> payload) {
+  ++responses_expected_;
+  return answer_completed(payload);
+}
+
 // The oldest Read, or atomic operation, has been answered in full, and with it the Writes before it.
-void TcpStream::answer_completed() {
+std::optional<TerminateCode> Requester::answer_completed(std::span<const std::byte> payload) {
+  RdmaInitiator& initiator = queue_pair_.initiator();
   Asked asked;
   bool pump = false;
   {
@@ -297,19 +375,69 @@ void TcpStream::answer_completed() {
     ask_for_answer();
     pump = outgoing_.wakes();
   }
-  if (asked.writes > 0 && !closed_) initiator_.writes_finished(asked.writes);
-  if (asked.atomic && !closed_) atomic_answered(asked);
-  if (!asked.ours && !asked.atomic && !answer_unwanted_ && !closed_) initiator_.read_placed(answer_bytes_);
+  std::optional<TerminateCode> wrong;
+  if (asked.writes > 0 && !stream_.over()) initiator.writes_finished(asked.writes);
+  if (asked.atomic && !stream_.over()) {
+    const AtomicResponse response = parse_atomic_response(payload);
+    if (response.id != asked.stag) {
+      wrong = rdmap_error::kStreamCatastrophic;
+    } else if (!answer_unwanted_) {
+      initiator.atomic_finished(response.was);
+    }
+  }
+  if (!asked.ours && !asked.atomic && !answer_unwanted_ && !stream_.over()) initiator.read_placed(answer_bytes_);
   answer_bytes_ = 0;
   answer_unwanted_ = false;
-  if (pump && !closed_) sends_.pump();
+  if (pump && !wrong && !stream_.over()) queue_pair_.sends().pump();
+  return wrong;
 }
 
-void TcpStream::atomic_answered(const Asked& asked) {
-  static_assert(sizeof control_ >= kAtomicRequestBytes && sizeof control_ >= kAtomicResponseBytes);
-  const AtomicResponse response = parse_atomic_response(control_);
-  if (response.id != asked.stag) return refuse(rdmap_error::kStreamCatastrophic);
-  if (!answer_unwanted_) initiator_.atomic_finished(response.was);
+bool Requester::refused(const SegmentHeader& offender, CloseReason reason) {
+  RdmaInitiator& initiator = queue_pair_.initiator();
+  if (offender.opcode == Opcode::write) {
+    const bool known = initiator.write_refused(offender.stag, offender.tagged_offset, Connection::status_of(reason));
+    return known || writes_complete_early();
+  }
+  if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
+    const std::optional<NamedRead> read = find_asked(offender.sequence);
+    return read && (read->ours || initiator.read_refused(read->before, Connection::status_of(reason)));
+  }
+  if (is_tagged(offender.opcode) || queue_of(offender.opcode) != kSendQueue) return false;
+  const auto sent = [&] {
+    base::Guard guard(outgoing_.lock());
+    return send_sequence_ - offender.sequence;
+  };
+  initiator.message_refused(sent, Connection::status_of(reason));
+  return true;  // it may have completed, and then what comes behind is not to blame
+}
+
+// Nothing is asked behind them that the peer would answer.
+bool Requester::writes_complete_early() {
+  base::Guard guard(outgoing_.lock());
+  return !terms_.reads_known || terms_.reads_out == 0;
+}
+
+// Nothing: none that is under way has this number.
+std::optional<Requester::NamedRead> Requester::find_asked(std::uint32_t sequence) {
+  base::Guard guard(outgoing_.lock());
+  const std::size_t from_it_on = request_sequence_ - sequence;
+  if (from_it_on == 0 || from_it_on > asked_.size()) return std::nullopt;
+  const std::span<const Asked> before = std::span(asked_).first(asked_.size() - from_it_on);
+  const auto programs = std::count_if(before.begin(), before.end(), [](const Asked& asked) { return !asked.ours; });
+  return NamedRead{static_cast<std::size_t>(programs), asked_[before.size()].ours};
+}
+
+// ---- memory
+
+void Requester::wants_pages() {
+  stream_.fabric().come_back(stream_.reading_turn());
+}
+
+void Requester::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
+  if (stream_.over()) return;
+  if (news.there || !queue_pair_.sends().fail_blocked(news.address, false, WorkStatus::local_protection)) {
+    wants_pages();  // if it is not there, who wanted it is no more, or asks again
+  }
 }
 
 }  // namespace anydat::nic::soft::iwarp
