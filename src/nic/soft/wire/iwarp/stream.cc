@@ -149,38 +149,15 @@ void TcpStream::out_of_memory() {
   }
 }
 
-void TcpStream::prepare_last_words(TerminateCode code) {
-  // What a damaged frame says of itself is not to be repeated, and errors of MPA carry no header at all (RFC 5040,
-  // section 4.8).
-  if (code.layer == kMpaLayer) {
-    last_words_.blame_nobody(code);
-    return;
-  }
-  if (whole_) {
-    const std::size_t bytes = base::load_big<std::uint16_t>(whole_);
-    last_words_.blame(code, std::span(whole_ + kFrameLengthBytes, bytes), bytes);
-    return;
-  }
-  const std::size_t header_bytes = front_have_ > kFrameLengthBytes ? front_have_ - kFrameLengthBytes : 0;
-  std::array<std::byte, kSegmentHeaderBytesMax + kReadRequestBytes> offender;
-  std::copy_n(front_.begin() + kFrameLengthBytes, header_bytes, offender.begin());
-  std::size_t known = header_bytes;
-  if (into_ == Into::control && segment_.opcode == Opcode::read_request && payload_left_ == 0) {
-    std::copy_n(control_.begin(), kReadRequestBytes, offender.begin() + static_cast<std::ptrdiff_t>(known));
-    known += kReadRequestBytes;
-  }
-  last_words_.blame(code, std::span(offender).first(known), segment_bytes_);
-}
-
 void TcpStream::refuse(TerminateCode code, CloseReason reason) {
-  prepare_last_words(code);
+  reader_.blame(code, last_words_);
   refuse_in_words(code, reason);
 }
 
 // The segments of that message may have gone by; what is known of them makes a header.
 void TcpStream::prepare_last_words_on_message(TerminateCode code) {
-  if (parked_.empty() && (whole_ || (into_ == Into::message && step_ != Step::front))) {
-    prepare_last_words(code);
+  if (parked_.empty() && (reader_.straight() || reader_.amid_message())) {
+    reader_.blame(code, last_words_);
     return;
   }
   const std::uint32_t invalidates = parked_.empty() ? 0 : parked_.oldest().invalidates;
@@ -268,7 +245,7 @@ void TcpStream::end_of_stream() {
     return;
   }
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
-  const bool in_frame = step_ != Step::front || front_have_ != 0;
+  const bool in_frame = !reader_.between_frames();
   const bool in_message = current_ || (!parked_.empty() && !parked_.newest().whole);
   if (peer_ != Peer::ours && !in_frame && !in_message && !discards_) {
     queue_pair_.connection().peer_closed(CloseReason::graceful);

@@ -21,6 +21,7 @@
 #include "nic/soft/wire/iwarp/read_responder.h"
 #include "nic/soft/wire/iwarp/reading_turn.h"
 #include "nic/soft/wire/iwarp/requester.h"
+#include "nic/soft/wire/iwarp/segment_reader.h"
 #include "nic/soft/wire/iwarp/terms.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -82,8 +83,8 @@ class TcpStream final : public Stream, private OwnPages::User {
   // inquiring: it is not known yet which port to connect to. greeting: the passive side has accepted, and its first
   // message is still to come.
   enum class Phase : std::uint8_t { idle, inquiring, connecting, asking, greeting, accepting, open, over };
-  // Where the payload of the segment that is arriving goes.
-  enum class Into : std::uint8_t { message, read, memory, control, nothing };
+  using Into = SegmentReader::Into;
+  using Step = SegmentReader::Step;
   enum class Peer : std::uint8_t { unknown, ours, other };
 
   // ---- set-up (stream_setup.cc)
@@ -120,7 +121,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
   void refuse_parked(TerminateCode code, CloseReason reason);
   void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
-  void prepare_last_words(TerminateCode code);                   // on the segment that is arriving
   // On the message that would be delivered next: all before it have been.
   void prepare_last_words_on_message(TerminateCode code);
   void prepare_last_words_for(CloseReason reason);
@@ -137,11 +137,8 @@ class TcpStream final : public Stream, private OwnPages::User {
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
   void told();
-  std::size_t staged_bytes(bool directly) const;
   std::span<const std::byte> consume(std::span<const std::byte> bytes);
   std::size_t deliver_whole(std::span<const std::byte> bytes);
-  std::size_t front_bytes() const;    // as far as can be told
-  std::size_t trailer_bytes() const;  // of this frame
   std::span<const std::byte> take_front(std::span<const std::byte> bytes);
   std::span<const std::byte> take_payload(std::span<const std::byte> bytes);
   std::span<const std::byte> take_trailer(std::span<const std::byte> bytes);
@@ -236,21 +233,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   Requester requester_{*this};
 
   // The incoming half, with the engine.
-  bool crc_ = false;
-  enum class Step : std::uint8_t { front, payload, trailer } step_ = Step::front;
-  std::array<std::byte, kFrameLengthBytes + kSegmentHeaderBytesMax> front_;
-  std::uint8_t front_have_ = 0;
-  const std::byte* whole_ = nullptr;  // a segment on the straight path, which has left no front
-  SegmentHeader segment_;
-  std::size_t segment_bytes_ = 0;
-  std::size_t payload_bytes_ = 0;
-  std::size_t payload_left_ = 0;
-  Into into_ = Into::nothing;
-  std::array<std::byte, kTerminateBytesMax> control_;
-  std::uint32_t sum_ = 0;
-  std::array<std::byte, kFrameTrailerBytesMax> trailer_;
-  std::uint8_t trailer_have_ = 0;
-  bool empty_frame_ = false;
+  SegmentReader reader_;
   bool first_frame_seen_ = false;
 
   std::uint32_t sends_expected_ = kFirstSequence;

@@ -62,14 +62,14 @@ void TcpStream::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
     return;
   }
   base::log(base::LogLevel::warn, "a connection over TCP is cut: memory for what arrives cannot be written any more");
-  if (step_ == Step::payload && into_ == Into::memory) {
+  if (reader_.step() == Step::payload && reader_.into() == Into::memory) {
     refuse(ddp_error::kBaseOrBounds, CloseReason::remote_access);
-  } else if (step_ == Step::payload && into_ == Into::read) {
-    into_ = Into::nothing;
+  } else if (reader_.step() == Step::payload && reader_.into() == Into::read) {
+    reader_.go_into(Into::nothing);
     requester_.read_failed();
     if (closed_) return;
     read_on();
-  } else if (step_ == Step::payload && segment_.opcode == Opcode::atomic_response) {
+  } else if (reader_.step() == Step::payload && reader_.header().opcode == Opcode::atomic_response) {
     requester_.atomic_failed();
     if (closed_) return;
     read_on();
@@ -94,23 +94,24 @@ void TcpStream::give_memory_up() {
   base::log(base::LogLevel::warn,
             "the peer of a connection over TCP has gone, and memory for what it sent has not come in time");
   discards_ = true;
-  into_ = Into::nothing;
+  reader_.go_into(Into::nothing);
   parked_.clear();
   read_on();
 }
 
 void TcpStream::end_discarded() {
-  if (segment_.opcode == Opcode::terminate) {
-    terminated(std::span(control_).first(std::min(payload_bytes_, control_.size())));
-  } else if (segment_.opcode == Opcode::write && payload_bytes_ == 0 && segment_.stag == kSignalStag) {
-    const bool graceful = segment_.tagged_offset == (static_cast<std::uint64_t>(Signal::goodbye) << 32 |
-                                                     static_cast<std::uint32_t>(CloseReason::graceful));
+  if (reader_.header().opcode == Opcode::terminate) {
+    terminated(reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
+  } else if (reader_.header().opcode == Opcode::write && reader_.payload_bytes() == 0 &&
+             reader_.header().stag == kSignalStag) {
+    const bool graceful = reader_.header().tagged_offset == (static_cast<std::uint64_t>(Signal::goodbye) << 32 |
+                                                             static_cast<std::uint32_t>(CloseReason::graceful));
     if (graceful) {
       // It left in order, but not all of what it sent has been delivered.
       closed_ = true;
       queue_pair_.connection().peer_lost(WorkStatus::transport);
     } else {
-      signalled(segment_.tagged_offset);
+      signalled(reader_.header().tagged_offset);
     }
   }
 }

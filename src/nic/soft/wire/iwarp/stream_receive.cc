@@ -15,18 +15,6 @@
 
 namespace anydat::nic::soft::iwarp {
 
-namespace {
-
-// The payload of segments from this size on is read straight to its place, but for so little that it is not worth it.
-constexpr std::size_t kLargeSegment = 8 << 10;
-constexpr std::size_t kDirectMin = 1024;
-// Small messages are read many at a time; of a large one that follows them this much at most is copied.
-constexpr std::size_t kStaged = 16 << 10;
-// Large messages in small segments, as others than us send them, are all copied.
-constexpr std::size_t kStagedOfSegments = 64 << 10;
-
-}  // namespace
-
 // `told`: epoll has just named it, and those that it names have had word in that order.
 bool TcpStream::receive(bool told) {
   bool any = false;
@@ -91,8 +79,8 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   const std::span<std::byte> staging = fabric_.staging();
   std::array<iovec, kSegmentsMax + 1> pieces;
   std::size_t used = 0;
-  if (step_ == Step::payload && payload_bytes_ >= kLargeSegment && payload_left_ >= kDirectMin) {
-    used = aim(std::span(pieces).first(kSegmentsMax), payload_left_);
+  if (reader_.is_worth_reading_directly()) {
+    used = aim(std::span(pieces).first(kSegmentsMax), reader_.payload_left());
     if (closed_ || awaits_memory_) {
       errno = EAGAIN;
       return -1;
@@ -100,7 +88,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   }
   std::size_t direct = 0;
   for (const iovec& piece : std::span(pieces).first(used)) direct += piece.iov_len;
-  const std::size_t room = std::min(staging.size(), staged_bytes(used > 0));
+  const std::size_t room = std::min(staging.size(), reader_.staged_bytes(used > 0));
   pieces[used] = {staging.data(), room};
   wanted = direct + room;
   const ssize_t count = used == 0 ? receive_now(socket_.get(), staging.first(room))
@@ -110,11 +98,11 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   read_at_ = fabric_.engine().ticks();
   const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));
   if (placed > 0) {
-    if (crc_) {
+    if (reader_.crc()) {
       std::size_t left = placed;
       for (const iovec& piece : std::span(pieces).first(used)) {
         const std::size_t part = std::min(left, piece.iov_len);
-        sum_ = crc32c(sum_, {static_cast<const std::byte*>(piece.iov_base), part});
+        reader_.sum({static_cast<const std::byte*>(piece.iov_base), part});
         left -= part;
       }
     }
@@ -128,30 +116,14 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   return count;
 }
 
-// How much to read into the staging memory; `directly`: behind the rest of a payload.
-std::size_t TcpStream::staged_bytes(bool directly) const {
-  const bool goes_on = into_ != Into::control && !segment_.last;
-  if (payload_bytes_ < kLargeSegment) return goes_on ? kStagedOfSegments : kStaged;
-  if (!goes_on) return kStaged;
-  // Not more than up to the next payload, so that it also goes straight to its place.
-  switch (step_) {
-    case Step::front:
-      return front_bytes() - front_have_;
-    case Step::trailer:
-      return trailer_bytes() - trailer_have_ + kFrameLengthBytes + kSegmentHeaderBytesMax;
-    default:
-      return (directly ? 0 : payload_left_) + trailer_bytes() + kFrameLengthBytes + kSegmentHeaderBytesMax;
-  }
-}
-
 // Answers what it could not take yet, which is nothing unless a segment waits or the turn is over.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
   if (phase_ == Phase::asking) bytes = answer_arrived(bytes);
   while (!bytes.empty() && !closed_ && !stuck_ && !awaits_memory_) {
     if (turn_.others_come_first()) break;
-    switch (step_) {
+    switch (reader_.step()) {
       case Step::front:
-        if (front_have_ == 0) {
+        if (reader_.between_frames()) {
           if (const std::size_t taken = deliver_whole(bytes); taken > 0) {
             bytes = bytes.subspan(taken);
             turn_.message_over();
@@ -182,12 +154,12 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   bool solicited = false;
   if (!is_whole_send(bytes.data() + kFrameLengthBytes, sends_expected_, solicited)) return 0;
   const std::size_t summed = whole - kCrcBytes;
-  if (crc_ && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
+  if (reader_.crc() && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
   if (!next_buffer_there(segment_bytes - kUntaggedHeaderBytes)) return 0;  // it is awaited as those of others are
-  whole_ = bytes.data();
+  reader_.goes_straight(bytes.data());
   const bool taken = receives_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
                                        segment_bytes - kUntaggedHeaderBytes, solicited);
-  whole_ = nullptr;
+  reader_.goes_straight(nullptr);
   if (!taken) return 0;
   ++sends_expected_;
   message_delivered(segment_bytes - kUntaggedHeaderBytes);
@@ -196,63 +168,35 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
 
 // ---- frames
 
-std::size_t TcpStream::front_bytes() const {
-  if (front_have_ <= kFrameLengthBytes) return kFrameLengthBytes + kSegmentHeaderBytesMax;
-  return kFrameLengthBytes + segment_header_bytes(front_[kFrameLengthBytes]);
-}
-
-std::size_t TcpStream::trailer_bytes() const {
-  return frame_trailer_bytes(segment_bytes_);
-}
-
 std::span<const std::byte> TcpStream::take_front(std::span<const std::byte> bytes) {
-  const auto take = [&](std::size_t up_to) {
-    const std::size_t part = std::min(bytes.size(), up_to - std::min<std::size_t>(up_to, front_have_));
-    std::copy_n(bytes.begin(), part, front_.begin() + front_have_);
-    front_have_ = static_cast<std::uint8_t>(front_have_ + part);
-    bytes = bytes.subspan(part);
-    return front_have_ >= up_to;
-  };
-  if (!take(kFrameLengthBytes)) return bytes;
-  segment_bytes_ = base::load_big<std::uint16_t>(front_.data());
-  sum_ = 0;
-  trailer_have_ = 0;
-  payload_bytes_ = payload_left_ = 0;
-  into_ = Into::nothing;
-  if (segment_bytes_ == 0) {
-    // A frame without a segment: the first of a connecting side that has agreed to begin so.
-    if (first_frame_seen_) {
-      refuse(rdmap_error::kUnexpectedOpcode);
+  TerminateCode wrong{};
+  switch (reader_.take_front(bytes, wrong)) {
+    case SegmentReader::Front::incomplete:
+      return bytes;
+    case SegmentReader::Front::empty_frame:
+      // A frame without a segment: the first of a connecting side that has agreed to begin so.
+      if (first_frame_seen_) {
+        refuse(rdmap_error::kUnexpectedOpcode);
+        return {};
+      }
+      return bytes;
+    case SegmentReader::Front::malformed:
+      refuse(wrong);
       return {};
-    }
-    empty_frame_ = true;
-    if (crc_) sum_ = crc32c(0, std::span(front_).first(kFrameLengthBytes));
-    step_ = Step::trailer;
-    return bytes;
+    case SegmentReader::Front::segment:
+      break;
   }
-  // A segment that ends within its header has no more to come.
-  if (!take(kFrameLengthBytes + 1) || !take(std::min(front_bytes(), kFrameLengthBytes + segment_bytes_))) return bytes;
-  const std::size_t header_bytes = front_have_ - kFrameLengthBytes;
-  if (crc_) sum_ = crc32c(0, std::span(front_).first(front_have_));
-  if (const auto wrong = parse_segment_header(std::span(front_).subspan(kFrameLengthBytes, header_bytes), segment_)) {
-    refuse(*wrong);
-    return {};
-  }
-  payload_bytes_ = payload_left_ = segment_bytes_ - header_bytes;
   enter_segment();
   return bytes;
 }
 
 std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> bytes) {
-  const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), payload_left_));
-  switch (into_) {
-    case Into::control: {
-      if (segment_.opcode == Opcode::atomic_response && requester_.wanted() && !result_there()) return bytes;
-      const std::size_t at = payload_bytes_ - payload_left_;
-      const std::size_t kept = at < control_.size() ? std::min(part.size(), control_.size() - at) : 0;
-      std::copy_n(part.begin(), kept, control_.begin() + static_cast<std::ptrdiff_t>(std::min(at, control_.size())));
+  const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), reader_.payload_left()));
+  switch (reader_.into()) {
+    case Into::control:
+      if (reader_.header().opcode == Opcode::atomic_response && requester_.wanted() && !result_there()) return bytes;
+      reader_.keep(part);
       break;
-    }
     case Into::message:
       if (!current_) {
         parked_.append(part);
@@ -267,34 +211,31 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
       break;
   }
   if (closed_) return {};
-  if (crc_) sum_ = crc32c(sum_, part);
-  payload_left_ -= part.size();
-  if (payload_left_ == 0) step_ = Step::trailer;
+  reader_.sum(part);
+  reader_.go_past(part.size());
   return bytes.subspan(part.size());
 }
 
 std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> bytes) {
-  const std::size_t part = std::min(bytes.size(), trailer_bytes() - trailer_have_);
-  std::copy_n(bytes.begin(), part, trailer_.begin() + trailer_have_);
-  trailer_have_ = static_cast<std::uint8_t>(trailer_have_ + part);
-  if (trailer_have_ < trailer_bytes()) return {};
-  const std::size_t padding = trailer_bytes() - kCrcBytes;
-  if (crc_ && crc32c(sum_, std::span(trailer_).first(padding)) != load_crc(trailer_.data() + padding)) {
-    refuse(mpa_error::kCrc);
-    return {};
+  switch (reader_.take_trailer(bytes)) {
+    case SegmentReader::Trailer::incomplete:
+      return {};
+    case SegmentReader::Trailer::damaged:
+      refuse(mpa_error::kCrc);
+      return {};
+    case SegmentReader::Trailer::empty_frame:
+      reader_.end_frame();
+      expect_of_any_peer();  // none of ours begins so
+      first_frame();
+      break;
+    case SegmentReader::Trailer::segment:
+      end_segment();
+      turn_.segment_over(reader_.header().last,
+                         is_send(reader_.header().opcode) || is_immediate(reader_.header().opcode));
+      reader_.end_frame();
+      break;
   }
-  step_ = Step::front;
-  if (empty_frame_) {
-    empty_frame_ = false;
-    front_have_ = 0;
-    expect_of_any_peer();  // none of ours begins so
-    first_frame();
-  } else {
-    end_segment();
-    turn_.segment_over(segment_.last, is_send(segment_.opcode) || is_immediate(segment_.opcode));
-    front_have_ = 0;
-  }
-  return bytes.subspan(part);
+  return bytes;
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -13,12 +13,12 @@ namespace anydat::nic::soft::iwarp {
 
 void TcpStream::enter_segment() {
   begin_segment();
-  if (!stuck_) step_ = payload_left_ > 0 ? Step::payload : Step::trailer;
+  if (!stuck_) reader_.enter_payload();
 }
 
 void TcpStream::begin_segment() {
-  if (discards_ && segment_.opcode != Opcode::terminate) {
-    into_ = Into::nothing;
+  if (discards_ && reader_.header().opcode != Opcode::terminate) {
+    reader_.go_into(Into::nothing);
     return;
   }
   // What the peer takes is known when the connection stands (D2-EXT-8), so a hello is heard first.
@@ -27,11 +27,11 @@ void TcpStream::begin_segment() {
     first_frame();
   }
   if (closed_) return;
-  if (is_extension(segment_.opcode) && (peer_ != Peer::ours || peer_takes_ == 0)) {
+  if (is_extension(reader_.header().opcode) && (peer_ != Peer::ours || peer_takes_ == 0)) {
     refuse(rdmap_error::kUnexpectedOpcode);
     return;
   }
-  switch (segment_.opcode) {
+  switch (reader_.header().opcode) {
     case Opcode::write:
       begin_write();
       return;
@@ -47,31 +47,32 @@ void TcpStream::begin_segment() {
       return;
     case Opcode::read_request:
     case Opcode::atomic_request: {
-      const std::size_t bytes = segment_.opcode == Opcode::read_request ? kReadRequestBytes : kAtomicRequestBytes;
+      const std::size_t bytes =
+          reader_.header().opcode == Opcode::read_request ? kReadRequestBytes : kAtomicRequestBytes;
       // One segment, and each in its turn.
-      if (segment_.sequence != responder_.expected()) {
+      if (reader_.header().sequence != responder_.expected()) {
         refuse(ddp_error::kSequenceRange);
-      } else if (segment_.offset != 0) {
+      } else if (reader_.header().offset != 0) {
         refuse(ddp_error::kInvalidOffset);
-      } else if (!segment_.last || payload_bytes_ > bytes) {
+      } else if (!reader_.header().last || reader_.payload_bytes() > bytes) {
         refuse(ddp_error::kMessageTooLong);
-      } else if (payload_bytes_ < bytes) {
+      } else if (reader_.payload_bytes() < bytes) {
         refuse(rdmap_error::kOperationUnspecified);
       } else {
-        into_ = Into::control;
+        reader_.go_into(Into::control);
       }
       return;
     }
     case Opcode::terminate:
       // The first and only message of its queue, in one segment (RFC 5040, section 4.8).
-      if (segment_.sequence != kFirstSequence) {
+      if (reader_.header().sequence != kFirstSequence) {
         refuse(ddp_error::kSequenceRange);
-      } else if (segment_.offset != 0) {
+      } else if (reader_.header().offset != 0) {
         refuse(ddp_error::kInvalidOffset);
-      } else if (!segment_.last) {
+      } else if (!reader_.header().last) {
         refuse(ddp_error::kMessageTooLong);
       } else {
-        into_ = Into::control;
+        reader_.go_into(Into::control);
       }
       return;
     default:
@@ -81,34 +82,35 @@ void TcpStream::begin_segment() {
 
 // The first frame of one of ours: a Write of length 0 that only says so.
 bool TcpStream::is_hello() const {
-  if (segment_.opcode != Opcode::write || payload_bytes_ != 0) return false;
-  return segment_.stag == kServiceStag ||
-         (segment_.stag == kSignalStag && segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello));
+  if (reader_.header().opcode != Opcode::write || reader_.payload_bytes() != 0) return false;
+  return reader_.header().stag == kServiceStag ||
+         (reader_.header().stag == kSignalStag &&
+          reader_.header().tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello));
 }
 
 // A message of its own among the Sends.
 void TcpStream::begin_immediate() {
   if ((queue_pair_.takes() & ability::kImmediate) == 0) {
     refuse(rdmap_error::kUnexpectedOpcode);
-  } else if (segment_.sequence != sends_expected_ || message_bytes_ != 0 || current_ ||
+  } else if (reader_.header().sequence != sends_expected_ || message_bytes_ != 0 || current_ ||
              (!parked_.empty() && !parked_.newest().whole)) {
     refuse(ddp_error::kSequenceRange);
-  } else if (segment_.offset != 0) {
+  } else if (reader_.header().offset != 0) {
     refuse(ddp_error::kInvalidOffset);
-  } else if (!segment_.last || payload_bytes_ > kImmediateBytes) {
+  } else if (!reader_.header().last || reader_.payload_bytes() > kImmediateBytes) {
     refuse(ddp_error::kMessageTooLong);
-  } else if (payload_bytes_ < kImmediateBytes) {
+  } else if (reader_.payload_bytes() < kImmediateBytes) {
     refuse(rdmap_error::kOperationUnspecified);
   } else {
-    into_ = Into::control;
+    reader_.go_into(Into::control);
   }
 }
 
 void TcpStream::immediate_ended() {
   ++sends_expected_;
-  const std::span<const std::byte> payload = std::span(control_).first(kImmediateBytes);
+  const std::span<const std::byte> payload = reader_.control().first(kImmediateBytes);
   const ImmediateData data = parse_immediate(payload);
-  const bool solicited = is_solicited(segment_.opcode);
+  const bool solicited = is_solicited(reader_.header().opcode);
   if (parked_.empty()) {
     if (receives_.deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
     if (closed_) return;
@@ -122,24 +124,26 @@ void TcpStream::immediate_ended() {
 }
 
 void TcpStream::begin_atomic_response() {
-  if (const auto wrong = requester_.begin_atomic_response(segment_, payload_bytes_)) return refuse(*wrong);
-  into_ = Into::control;
+  if (const auto wrong = requester_.begin_atomic_response(reader_.header(), reader_.payload_bytes()))
+    return refuse(*wrong);
+  reader_.go_into(Into::control);
 }
 
 void TcpStream::begin_send() {
-  if (segment_.sequence != sends_expected_) {
+  if (reader_.header().sequence != sends_expected_) {
     refuse(ddp_error::kSequenceRange);
     return;
   }
-  if (segment_.offset != message_bytes_) {
+  if (reader_.header().offset != message_bytes_) {
     refuse(ddp_error::kInvalidOffset);
     return;
   }
   // All segments of a message name the same (RFC 5040, section 4.4).
   const bool begins = message_bytes_ == 0 && !current_ && (parked_.empty() || parked_.newest().whole);
-  if (begins
-          ? invalidates(segment_.opcode) && !queue_pair_.connection().windows().may_invalidate(segment_.stag)
-          : segment_.stag != arriving_invalidates() || invalidates(segment_.opcode) != (arriving_invalidates() != 0)) {
+  if (begins ? invalidates(reader_.header().opcode) &&
+                   !queue_pair_.connection().windows().may_invalidate(reader_.header().stag)
+             : reader_.header().stag != arriving_invalidates() ||
+                   invalidates(reader_.header().opcode) != (arriving_invalidates() != 0)) {
     refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
     return;
   }
@@ -150,9 +154,9 @@ void TcpStream::begin_send() {
     greeted(0);
     if (closed_) return;
   }
-  into_ = Into::message;
-  const std::uint64_t length = message_bytes_ + payload_bytes_;
-  const bool solicited = is_solicited(segment_.opcode);
+  reader_.go_into(Into::message);
+  const std::uint64_t length = message_bytes_ + reader_.payload_bytes();
+  const bool solicited = is_solicited(reader_.header().opcode);
   if (current_) {
     if (!receives_.extend(*current_, length)) return;
   } else if (parked_.empty()) {
@@ -160,9 +164,9 @@ void TcpStream::begin_send() {
     if (!current_ && !closed_) {
       wait_for_buffer(solicited);
     }
-    if (current_ && segment_.stag != 0) current_->invalidate(segment_.stag);
+    if (current_ && reader_.header().stag != 0) current_->invalidate(reader_.header().stag);
   } else if (parked_.newest().whole) {
-    parked_.add(solicited, segment_.stag);
+    parked_.add(solicited, reader_.header().stag);
   }
 }
 
@@ -173,28 +177,29 @@ std::uint32_t TcpStream::arriving_invalidates() {
 }
 
 bool TcpStream::may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where) {
-  const RegionCheck check = fabric_.adapter().regions().resolve(segment_.stag, at, length, queue_pair_.memory().user(),
-                                                                access::kRemoteWrite, where);
+  const RegionCheck check = fabric_.adapter().regions().resolve(
+      reader_.header().stag, at, length, queue_pair_.memory().user(), access::kRemoteWrite, where);
   if (check != RegionCheck::ok) refuse(refusal_of(check, false), CloseReason::remote_access);
   return check == RegionCheck::ok;
 }
 
 void TcpStream::begin_write() {
   // Of length 0 it may name any memory (RFC 5040, section 5.1).
-  if (payload_bytes_ == 0) return;
-  if (segment_.tagged_offset + payload_bytes_ < segment_.tagged_offset) {
+  if (reader_.payload_bytes() == 0) return;
+  if (reader_.header().tagged_offset + reader_.payload_bytes() < reader_.header().tagged_offset) {
     refuse(ddp_error::kOffsetWraps, CloseReason::remote_access);
     return;
   }
   std::uint64_t where = 0;
-  if (!may_write(segment_.tagged_offset, payload_bytes_, where)) return;
-  into_ = Into::memory;
+  if (!may_write(reader_.header().tagged_offset, reader_.payload_bytes(), where)) return;
+  reader_.go_into(Into::memory);
 }
 
 void TcpStream::begin_read_response() {
   bool wanted = false;
-  if (const auto wrong = requester_.begin_read_response(segment_, payload_bytes_, wanted)) return refuse(*wrong);
-  into_ = wanted ? Into::read : Into::nothing;
+  if (const auto wrong = requester_.begin_read_response(reader_.header(), reader_.payload_bytes(), wanted))
+    return refuse(*wrong);
+  reader_.go_into(wanted ? Into::read : Into::nothing);
 }
 
 // Where the rest of the segment goes, or its next bytes. None: it goes nowhere, and perhaps the connection has broken;
@@ -205,14 +210,14 @@ std::size_t TcpStream::aim(std::span<iovec> pieces, std::size_t count) {
 }
 
 std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
-  const std::size_t skipped = payload_bytes_ - payload_left_;
-  switch (into_) {
+  const std::size_t skipped = reader_.payload_bytes() - reader_.payload_left();
+  switch (reader_.into()) {
     case Into::message:
       return current_ ? receives_.aim(*current_, count, pieces) : 0;
     case Into::read: {
       const std::optional<std::size_t> used = requester_.aim(skipped, count, pieces);
       if (!used) {
-        into_ = Into::nothing;  // the rest of it is heard, and forgotten
+        reader_.go_into(Into::nothing);  // the rest of it is heard, and forgotten
         return 0;
       }
       if (*used == 0) refuse(rdmap_error::kStreamCatastrophic);
@@ -221,7 +226,7 @@ std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
     case Into::memory: {
       // It may have been withdrawn since the segment began.
       std::uint64_t where = 0;
-      if (!may_write(segment_.tagged_offset + skipped, payload_left_, where)) return 0;
+      if (!may_write(reader_.header().tagged_offset + skipped, reader_.payload_left(), where)) return 0;
       pieces[0] = {reinterpret_cast<void*>(where), count};
       return 1;
     }
@@ -231,9 +236,8 @@ std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
 }
 
 void TcpStream::landed(std::size_t count) {
-  if (into_ == Into::message) current_->placed += count;
-  payload_left_ -= count;
-  if (payload_left_ == 0) step_ = Step::trailer;
+  if (reader_.into() == Into::message) current_->placed += count;
+  reader_.go_past(count);
 }
 
 // False: it waits for memory, or the connection has ended.
@@ -244,33 +248,33 @@ bool TcpStream::place(std::span<const std::byte> bytes) {
   const std::size_t count = bytes.size();
   for (const iovec& piece : std::span(pieces).first(used)) {
     const std::size_t part = std::min(bytes.size(), piece.iov_len);
-    if (into_ == Into::memory) {
+    if (reader_.into() == Into::memory) {
       copy_ascending(static_cast<std::byte*>(piece.iov_base), bytes.data(), part);  // RDW-11
     } else {
       std::memcpy(piece.iov_base, bytes.data(), part);
     }
     bytes = bytes.subspan(part);
   }
-  if (into_ == Into::message && current_) current_->placed += count;
+  if (reader_.into() == Into::message && current_) current_->placed += count;
   return true;
 }
 
 void TcpStream::end_segment() {
   if (discards_) return end_discarded();
   if (peer_ == Peer::unknown) {
-    const bool empty_write = segment_.opcode == Opcode::write && payload_bytes_ == 0;
-    const bool of_port = empty_write && segment_.stag == kSignalStag &&
-                         segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
-    const bool of_service = empty_write && segment_.stag == kServiceStag;
+    const bool empty_write = reader_.header().opcode == Opcode::write && reader_.payload_bytes() == 0;
+    const bool of_port = empty_write && reader_.header().stag == kSignalStag &&
+                         reader_.header().tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
+    const bool of_service = empty_write && reader_.header().stag == kServiceStag;
     // Before its hello; the sides differ in how they tell.
-    if (active_ && empty_write && segment_.stag == kSignalStag &&
-        segment_.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::takes)) {
-      peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset);
+    if (active_ && empty_write && reader_.header().stag == kSignalStag &&
+        reader_.header().tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::takes)) {
+      peer_takes_ = static_cast<std::uint32_t>(reader_.header().tagged_offset);
       queue_pair_.sends().set_peer_takes(peer_takes_);
       return;
     }
     if (of_port && !active_) {
-      peer_takes_ = static_cast<std::uint32_t>(segment_.tagged_offset) >> kHelloTakesAt;
+      peer_takes_ = static_cast<std::uint32_t>(reader_.header().tagged_offset) >> kHelloTakesAt;
       queue_pair_.sends().set_peer_takes(peer_takes_);
     }
     // Before first_frame(), after which another thread may send: our hello is the first that a peer of ours hears.
@@ -279,36 +283,37 @@ void TcpStream::end_segment() {
     if (closed_) return;
     // In revision 1 the connection stands before it is heard who has got the request.
     if (phase_ == Phase::greeting || (active_ && (of_port || of_service))) {
-      greeted(of_port ? segment_.tagged_offset & 0xffff : of_service ? segment_.tagged_offset : 0);
+      greeted(of_port ? reader_.header().tagged_offset & 0xffff : of_service ? reader_.header().tagged_offset : 0);
       if (closed_) return;
     }
   }
-  switch (segment_.opcode) {
+  switch (reader_.header().opcode) {
     case Opcode::write:
-      if (payload_bytes_ == 0 && segment_.stag == kSignalStag) signalled(segment_.tagged_offset);
+      if (reader_.payload_bytes() == 0 && reader_.header().stag == kSignalStag)
+        signalled(reader_.header().tagged_offset);
       return;
     case Opcode::read_response:
-      requester_.read_response_ended(payload_bytes_, segment_.last);
+      requester_.read_response_ended(reader_.payload_bytes(), reader_.header().last);
       return;
     case Opcode::read_request:
-      if (const auto wrong = responder_.read_asked(control_)) refuse(*wrong);
+      if (const auto wrong = responder_.read_asked(reader_.control())) refuse(*wrong);
       return;
     case Opcode::atomic_request:
-      if (const auto wrong = responder_.atomic_asked(control_)) refuse(*wrong);
+      if (const auto wrong = responder_.atomic_asked(reader_.control())) refuse(*wrong);
       return;
     case Opcode::atomic_response:
-      if (const auto wrong = requester_.atomic_response_ended(control_)) refuse(*wrong);
+      if (const auto wrong = requester_.atomic_response_ended(reader_.control())) refuse(*wrong);
       return;
     case Opcode::immediate:
     case Opcode::immediate_solicited:
       immediate_ended();
       return;
     case Opcode::terminate:
-      terminated(std::span(control_).first(std::min(payload_bytes_, control_.size())));
+      terminated(reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
       return;
     default:
-      message_bytes_ += payload_bytes_;
-      if (segment_.last) message_ended();
+      message_bytes_ += reader_.payload_bytes();
+      if (reader_.header().last) message_ended();
   }
 }
 

@@ -222,7 +222,7 @@ void TcpStream::rejected(const StartUp& answer) {
 // What holds for both halves from now on.
 void TcpStream::settle(const Terms& terms) {
   requester_.settle(terms);
-  crc_ = terms.crc;
+  reader_.use_crc(terms.crc);
   outgoing_.line().use_crc(terms.crc);
   outgoing_.line().set_ulpdu_max(ulpdu_max_of(socket_.get()));
 }

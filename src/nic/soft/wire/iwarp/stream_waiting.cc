@@ -40,7 +40,7 @@ bool TcpStream::reads_no_more() {
 // The segment that is arriving begins a message that there is no buffer for.
 void TcpStream::wait_for_buffer(bool solicited) {
   if (looks_past_ || hung_up_) {
-    parked_.add(solicited, segment_.stag);
+    parked_.add(solicited, reader_.header().stag);
   } else {
     stuck_ = true;
     be_patient();
@@ -176,8 +176,8 @@ void TcpStream::deliver_parked() {
       message_delivered(length);
     } else {
       // The rest of it is still arriving, and the segment that is may reach further than what is here.
-      const bool amid_segment = into_ == Into::message && step_ != Step::front;
-      const std::uint64_t length = message_bytes_ + (amid_segment ? payload_bytes_ : 0);
+      const bool amid_segment = reader_.amid_message();
+      const std::uint64_t length = message_bytes_ + (amid_segment ? reader_.payload_bytes() : 0);
       current_ = receives_.begin(std::max<std::uint64_t>(length, message.bytes.size()), message.solicited);
       if (closed_) return;
       if (!current_) {
