@@ -28,6 +28,17 @@ void OutgoingHalf::push_out() {
   }
 }
 
+void OutgoingHalf::say_to(std::uint32_t stag, std::uint64_t offset) {
+  SegmentHeader header;
+  header.opcode = Opcode::write;
+  header.last = true;
+  header.stag = stag;
+  header.tagged_offset = offset;
+  if (line_.append(header, std::span<const std::byte>{})) return;
+  line_.give_up();
+  come_back();
+}
+
 std::uint64_t OutgoingHalf::share_of_pass() {
   if (const std::uint64_t pass = fabric_.passes(); pass != sent_pass_) {
     sent_pass_ = pass;

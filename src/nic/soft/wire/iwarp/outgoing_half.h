@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "nic/budget.h"
 #include "nic/soft/wire/iwarp/fabric.h"
+#include "nic/soft/wire/iwarp/terms.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -48,6 +49,11 @@ class OutgoingHalf {
     flush_comes_ = false;
     line_.flush();
   }
+  // What one end of ours says to the other: a Write of length 0.
+  void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(lock_) {
+    say_to(kSignalStag, signal_offset(signal, value));
+  }
+  void say_to(std::uint32_t stag, std::uint64_t offset) ANYDAT_REQUIRES(lock_);
   // What goes out in between is pushed out together.
   void begin_row() ANYDAT_REQUIRES(lock_) {
     sent_at_ = fabric_.engine().ticks();

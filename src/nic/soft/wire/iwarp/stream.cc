@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connection over TCP: how it is set up, and how it ends.
+// A connection over TCP: its turns, and how it ends.
 #include "nic/soft/wire/iwarp/stream.h"
 
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <new>
-#include <span>
 #include <utility>
 
-#include "base/big_endian.h"
 #include "base/log.h"
-#include "nic/service_ports.h"
 #include "nic/soft/adapter.h"
-#include "nic/soft/addresses.h"
-#include "nic/soft/wire/iwarp/caller.h"
-#include "nic/soft/wire/iwarp/inquiry.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -34,13 +24,19 @@ TcpStream::~TcpStream() {
   fabric_.forget(turn_);
 }
 
+bool TcpStream::take_socket(base::UniqueFd socket) {
+  ended_ = hung_up_ = false;
+  socket_ = std::move(socket);
+  return socket_ && fabric_.watch(*this, socket_.get());
+}
+
 // ---- events of the socket
 
 void TcpStream::ready(std::uint32_t events) {
-  if (phase_ == Phase::connecting) {
-    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) dialled();
+  if (negotiation_.phase() == Phase::connecting) {
+    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) negotiation_.dialled();
     // Who speaks first may have spoken by now, and epoll tells of it once.
-    if (phase_ != Phase::asking) return;
+    if (negotiation_.phase() != Phase::asking) return;
   }
   if ((events & EPOLLOUT) != 0) {
     bool waits = false;
@@ -73,8 +69,8 @@ void TcpStream::told() {
 
 bool TcpStream::turn(bool told) {
   if (closed_) return false;
-  if (phase_ == Phase::connecting && !socket_) {
-    fail(ConnectFailure::refused);
+  if (negotiation_.phase() == Phase::connecting && !socket_) {
+    negotiation_.fail(ConnectFailure::refused);
     return true;
   }
   if (!socket_) return false;
@@ -115,14 +111,14 @@ bool TcpStream::turn(bool told) {
 }
 
 void TcpStream::look_for_silence(base::Nanoseconds limit) {
-  if (!socket_ || closed_ || phase_ == Phase::connecting || !silent_for(socket_.get(), limit)) return;
+  if (!socket_ || closed_ || negotiation_.phase() == Phase::connecting || !silent_for(socket_.get(), limit)) return;
   base::log(base::LogLevel::warn, "the host at the other end of a connection over TCP does not answer any more");
   lost(ETIMEDOUT);
 }
 
 void TcpStream::descriptors_lost() {
-  if (phase_ == Phase::connecting) {
-    fail(ConnectFailure::refused);
+  if (negotiation_.phase() == Phase::connecting) {
+    negotiation_.fail(ConnectFailure::refused);
   } else {
     lost(EBADF);
   }
@@ -133,12 +129,12 @@ void TcpStream::descriptors_lost() {
 void TcpStream::out_of_memory() {
   fabric_.adapter().batch().flush();
   base::log(base::LogLevel::warn, "a connection over TCP is cut: no memory");
-  switch (phase_) {
+  switch (negotiation_.phase()) {
     case Phase::inquiring:
     case Phase::connecting:
     case Phase::asking:
     case Phase::greeting:
-      fail(ConnectFailure::refused);
+      negotiation_.fail(ConnectFailure::refused);
       return;
     case Phase::accepting:
       close(CloseReason::local_error);
@@ -183,12 +179,12 @@ void TcpStream::prepare_last_words_for(CloseReason reason) {
 
 void TcpStream::refuse_in_words(TerminateCode code, CloseReason reason) {
   base::log(base::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
-  if (phase_ == Phase::accepting) {
+  if (negotiation_.phase() == Phase::accepting) {
     close(reason);
     queue_pair_.connection().establishment().accept_failed();
     return;
   }
-  if (phase_ == Phase::greeting) {
+  if (negotiation_.phase() == Phase::greeting) {
     close(reason);
     queue_pair_.connection().establishment().failed(ConnectFailure::refused);
     return;
@@ -221,25 +217,40 @@ void TcpStream::terminated(std::span<const std::byte> payload) {
   }
 }
 
+void TcpStream::signalled(std::uint64_t offset) {
+  switch (static_cast<Signal>(offset >> 32)) {
+    case Signal::hello:
+    case Signal::takes:
+      return;  // has been noticed
+    case Signal::delivered:
+      requester_.delivered_up_to(static_cast<std::uint32_t>(offset));
+      return;
+    case Signal::goodbye: {
+      if (said_goodbye_) return;
+      said_goodbye_ = true;
+      const bool graceful = static_cast<std::uint32_t>(offset) == static_cast<std::uint32_t>(CloseReason::graceful);
+      if (!graceful) {
+        closed_ = true;
+        drop_parked();
+      }
+      queue_pair_.connection().peer_closed(graceful ? CloseReason::graceful : CloseReason::abrupt);
+      return;
+    }
+  }
+}
+
 void TcpStream::end_of_stream() {
   ended_ = true;
-  if (phase_ == Phase::asking) {
-    // RFC 6581, section 7: who knows revision 1 only may hang up on the other. Ours does when it has no descriptor
-    // for whom it turns away.
-    if (revision_ > 1 && set_up_->count == 0 && is_port(service_)) {
-      revision_ = 1;
-      hang_up();
-      if (dial_again(port_of(remote_))) return;
-    }
-    fail(ConnectFailure::refused);
+  if (negotiation_.phase() == Phase::asking) {
+    negotiation_.hung_up_on();
     return;
   }
-  if (phase_ == Phase::greeting) {
-    fail(ConnectFailure::refused);
+  if (negotiation_.phase() == Phase::greeting) {
+    negotiation_.fail(ConnectFailure::refused);
     return;
   }
   if (said_goodbye_) return;  // and its connection ends when what it sent has been delivered
-  if (phase_ == Phase::accepting) {
+  if (negotiation_.phase() == Phase::accepting) {
     closed_ = true;
     queue_pair_.connection().establishment().accept_failed();
     return;
@@ -247,7 +258,7 @@ void TcpStream::end_of_stream() {
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = !reader_.between_frames();
   const bool in_message = current_ || (!parked_.empty() && !parked_.newest().whole);
-  if (peer_ != Peer::ours && !in_frame && !in_message && !discards_) {
+  if (!peer_is_ours() && !in_frame && !in_message && !discards_) {
     queue_pair_.connection().peer_closed(CloseReason::graceful);
   } else {
     closed_ = true;
@@ -263,12 +274,12 @@ int TcpStream::loss_told_to_sender() {
 
 void TcpStream::lost(int error) {
   ended_ = true;
-  if (phase_ == Phase::asking) {
+  if (negotiation_.phase() == Phase::asking) {
     // Many reset a connection rather than hang up.
     if (error == ECONNRESET) {
       end_of_stream();
     } else {
-      fail(failure_of(error));
+      negotiation_.fail(failure_of(error));
     }
     return;
   }
@@ -285,18 +296,17 @@ Transmitter TcpStream::take_line() {
 
 // The socket goes its own way from here; what is in line is still sent.
 void TcpStream::hang_up() {
-  if (inquiry_) std::exchange(inquiry_, nullptr)->abandon();
-  reserved_.reset();
+  negotiation_.abandon();
   if (!socket_) return;
   fabric_.unwatch(*this, socket_.get());
   // What has only been asked for needs no end in order.
-  const bool said_anything = phase_ != Phase::connecting && phase_ != Phase::asking;
-  phase_ = Phase::over;
+  const bool said_anything = negotiation_.phase() != Phase::connecting && negotiation_.phase() != Phase::asking;
+  negotiation_.end();
   Transmitter rest = take_line();
   if (!said_anything || (ended_ && rest.idle()) || !fabric_.engine().descriptors_are_ours()) {
     socket_.reset();
   } else {
-    fabric_.part(std::move(socket_), std::move(rest), Stranger::Stage::parting, remote_);
+    fabric_.part(std::move(socket_), std::move(rest), Stranger::Stage::parting, negotiation_.remote());
   }
 }
 
@@ -306,12 +316,13 @@ void TcpStream::close(CloseReason reason) {
   const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
   if (!in_order && !last_words_.prepared()) prepare_last_words_for(reason);
   drop_parked();
-  if (socket_ && (phase_ == Phase::open || phase_ == Phase::greeting) && fabric_.engine().descriptors_are_ours()) {
+  if (socket_ && (negotiation_.phase() == Phase::open || negotiation_.phase() == Phase::greeting) &&
+      fabric_.engine().descriptors_are_ours()) {
     base::Guard guard(outgoing_.lock());
     outgoing_.let_send(false);  // nothing follows the last words
-    if (std::exchange(owes_word_, false)) say(Signal::delivered, sends_delivered_);
+    if (std::exchange(owes_word_, false)) outgoing_.say(Signal::delivered, sends_delivered_);
     if (in_order) {
-      say(Signal::goodbye, static_cast<std::uint32_t>(reason));
+      outgoing_.say(Signal::goodbye, static_cast<std::uint32_t>(reason));
     } else {
       last_words_.say(outgoing_.line());
     }

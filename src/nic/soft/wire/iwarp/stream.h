@@ -16,6 +16,7 @@
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
 #include "nic/soft/wire/iwarp/last_words.h"
+#include "nic/soft/wire/iwarp/negotiation.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
 #include "nic/soft/wire/iwarp/parked.h"
 #include "nic/soft/wire/iwarp/read_responder.h"
@@ -36,10 +37,12 @@ class TcpStream final : public Stream, private OwnPages::User {
   ~TcpStream() override;
 
   // Active side. unreachable: there is no way to that address. The outcome is the queue pair's to be told.
-  Status connect(const ConnectParameters& parameters);
+  Status connect(const ConnectParameters& parameters) { return negotiation_.connect(parameters); }
   // Passive side, the second once the queue pair has the stream. The first may throw std::bad_alloc.
-  void prepare_to_accept(const StartUp& asked, const Address& remote, std::span<const std::byte> private_data);
-  void accept(base::UniqueFd socket);
+  void prepare_to_accept(const StartUp& asked, const Address& remote, std::span<const std::byte> private_data) {
+    negotiation_.prepare_to_accept(asked, remote, private_data);
+  }
+  void accept(base::UniqueFd socket) { negotiation_.accept(std::move(socket)); }
 
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override {
@@ -57,7 +60,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   void close(CloseReason reason) override;
 
   // For the inquiry: it is over. The port of the service point, or 0 and why there is none.
-  void inquired(std::uint16_t port, ConnectFailure why);
+  void inquired(std::uint16_t port, ConnectFailure why) { negotiation_.inquired(port, why); }
 
   // For the fabric.
   int socket() const { return socket_.get(); }
@@ -76,49 +79,35 @@ class TcpStream final : public Stream, private OwnPages::User {
   ReadingTurn& reading_turn() { return turn_; }
   OutgoingHalf& outgoing() { return outgoing_; }
   LastWords& last_words() { return last_words_; }
+  Requester& requester() { return requester_; }
+  ReadResponder& responder() { return responder_; }
+  SegmentReader& reader() { return reader_; }
+  bool peer_is_ours() const { return negotiation_.peer() == Negotiation::Peer::ours; }
+
+  // ---- for its parts
+  // False: there is none, or it cannot be watched, but is still there.
+  bool take_socket(base::UniqueFd socket);
+  void drop_socket() { socket_.reset(); }
+  void set_order(base::HiddenOrder order) { order_ = order; }
   bool over() const { return closed_; }  // nothing that arrives counts any more
-  bool peer_is_ours() const { return peer_ == Peer::ours; }
+  void set_over() { closed_ = true; }
+  void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
+  void out_of_memory();  // what takes memory and finds none ends this connection and no other
+  void hang_up();
 
  private:
-  // inquiring: it is not known yet which port to connect to. greeting: the passive side has accepted, and its first
-  // message is still to come.
-  enum class Phase : std::uint8_t { idle, inquiring, connecting, asking, greeting, accepting, open, over };
   using Into = SegmentReader::Into;
   using Step = SegmentReader::Step;
-  enum class Peer : std::uint8_t { unknown, ours, other };
-
-  // ---- set-up (stream_setup.cc)
-  void make_offer();
-  Status look_for(ConnQual qual);
-  bool look_again_for(ConnQual qual);
-  Status dial(const Address& remote, std::uint64_t port);
-  bool dial_again(std::uint64_t port);
-  void dialled();
-  void ask();
-  void greet_again();
-  std::span<const std::byte> answer_arrived(std::span<const std::byte> bytes);
-  void answered(const StartUp& answer);
-  void rejected(const StartUp& answer);
-  void fail(ConnectFailure why, std::span<const std::byte> private_data = {});
-  void settle(const Terms& terms) ANYDAT_REQUIRES(outgoing_.lock());
-  void first_frame();
-  void expect_of_any_peer();
-  void established();
-  void say(Signal signal, std::uint32_t value) ANYDAT_REQUIRES(outgoing_.lock());
-  void say_hello() ANYDAT_REQUIRES(outgoing_.lock());
-  void say_to(std::uint32_t stag, std::uint64_t offset) ANYDAT_REQUIRES(outgoing_.lock());
-  void signalled(std::uint64_t offset);
-  void note_peer(Peer peer);
-  void greeted(ConnQual qual);
+  using Phase = Negotiation::Phase;
+  using Peer = Negotiation::Peer;
 
   // ---- the end (stream.cc)
+  void signalled(std::uint64_t offset);
   void end_of_stream();
   void lost(int error);
   int loss_told_to_sender();
   Transmitter take_line();
-  void hang_up();
   void terminated(std::span<const std::byte> payload);
-  void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
   void refuse_parked(TerminateCode code, CloseReason reason);
   void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
   // On the message that would be delivered next: all before it have been.
@@ -132,7 +121,6 @@ class TcpStream final : public Stream, private OwnPages::User {
       out_of_memory();
     }
   }
-  void out_of_memory();  // what takes memory and finds none ends this connection and no other
 
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
@@ -149,7 +137,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   void begin_send();
   void begin_immediate();
   void begin_atomic_response();
-  bool is_hello() const;
   void begin_write();
   void begin_read_response();
   void end_segment();
@@ -192,40 +179,18 @@ class TcpStream final : public Stream, private OwnPages::User {
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
   ReceiveSide& receives_;  // its part
+  Negotiation negotiation_{*this};
   ReadingTurn turn_{fabric_, *this};
   base::UniqueFd socket_;
 
   // With the engine held.
-  ConnQual service_ = 0;        // active: the service point that is being asked
-  Inquiry* inquiry_ = nullptr;  // where it is
-  base::UniqueFd reserved_;     // with the port that the request will come from (EP-CONN-2)
-  bool active_ = false;
   bool closed_ = false;         // nothing that arrives counts any more
   bool said_goodbye_ = false;   // the peer
   bool hung_up_ = false;        // the peer has, but there may be more to read
   bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile
   bool discards_ = false;       // which never came: what arrives is heard for how the peer ends
   bool ended_ = false;          // and there is not
-  Phase phase_ = Phase::idle;
-  Peer peer_ = Peer::unknown;
-  Address remote_{};
-  std::uint32_t peer_takes_ = 0;  // as it has told
-  base::HiddenOrder order_;       // of what goes through the socket
-  Offer own_;
-  std::uint8_t revision_ = 2;
-  struct SetUp {
-    explicit SetUp(TcpStream& stream);
-    ~SetUp();
-    std::array<std::byte, kStartUpBytesMax> bytes;  // active: of the answer
-    std::size_t count = 0;
-    std::array<std::byte, kPrivateDataMax> data;
-    std::size_t data_bytes = 0;
-    StartUp frame;  // the peer's
-    TcpStream& stream;
-    base::Nanoseconds patience;
-    Timer impatience;  // active: the greeting is not answered
-  };
-  std::unique_ptr<SetUp> set_up_;  // until it is established
+  base::HiddenOrder order_;     // of what goes through the socket
   LastWords last_words_;
 
   // The outgoing half.
@@ -234,7 +199,6 @@ class TcpStream final : public Stream, private OwnPages::User {
 
   // The incoming half, with the engine.
   SegmentReader reader_;
-  bool first_frame_seen_ = false;
 
   std::uint32_t sends_expected_ = kFirstSequence;
   std::uint32_t sends_delivered_ = 0;  // sequence number of the last

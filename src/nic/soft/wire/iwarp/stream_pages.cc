@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "nic/soft/adapter.h"
-#include "nic/soft/atomic_word.h"
 #include "nic/soft/wire/iwarp/stream.h"
 
 namespace anydat::nic::soft::iwarp {

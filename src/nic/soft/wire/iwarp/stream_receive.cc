@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The receiving side of a connection over TCP: what is read where, and frames.
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/big_endian.h"
@@ -32,7 +29,7 @@ bool TcpStream::receive(bool told) {
   std::size_t total = 0;
   for (int i = 0; i < budget::kReadsPerTurn && total < budget::kReadPerTurn; ++i) {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
-    if (closed_ || ended_ || !socket_ || phase_ == Phase::connecting) return any;
+    if (closed_ || ended_ || !socket_ || negotiation_.phase() == Phase::connecting) return any;
     if (reads_no_more()) return any;
     // What had been read is used up, and ended with a message.
     if (any && turn_.ends_with_message()) break;
@@ -118,7 +115,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
 
 // Answers what it could not take yet, which is nothing unless a segment waits or the turn is over.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
-  if (phase_ == Phase::asking) bytes = answer_arrived(bytes);
+  if (negotiation_.phase() == Phase::asking) bytes = negotiation_.answer_arrived(bytes);
   while (!bytes.empty() && !closed_ && !stuck_ && !awaits_memory_) {
     if (turn_.others_come_first()) break;
     switch (reader_.step()) {
@@ -146,11 +143,12 @@ std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) 
 
 // The straight path: a small Send that is wholly there and can be delivered at once. 0: it is none.
 std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
-  if (bytes.size() < kFrameLengthBytes + kUntaggedHeaderBytes || !first_frame_seen_) return 0;
+  if (bytes.size() < kFrameLengthBytes + kUntaggedHeaderBytes || !negotiation_.first_frame_seen()) return 0;
   const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!parked_.empty() || current_ || message_bytes_ != 0 || discards_ || peer_ == Peer::unknown) return 0;
+  if (!parked_.empty() || current_ || message_bytes_ != 0 || discards_ || negotiation_.peer() == Peer::unknown)
+    return 0;
   bool solicited = false;
   if (!is_whole_send(bytes.data() + kFrameLengthBytes, sends_expected_, solicited)) return 0;
   const std::size_t summed = whole - kCrcBytes;
@@ -175,7 +173,7 @@ std::span<const std::byte> TcpStream::take_front(std::span<const std::byte> byte
       return bytes;
     case SegmentReader::Front::empty_frame:
       // A frame without a segment: the first of a connecting side that has agreed to begin so.
-      if (first_frame_seen_) {
+      if (negotiation_.first_frame_seen()) {
         refuse(rdmap_error::kUnexpectedOpcode);
         return {};
       }
@@ -225,8 +223,7 @@ std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> by
       return {};
     case SegmentReader::Trailer::empty_frame:
       reader_.end_frame();
-      expect_of_any_peer();  // none of ours begins so
-      first_frame();
+      negotiation_.empty_frame_arrived();
       break;
     case SegmentReader::Trailer::segment:
       end_segment();

@@ -21,13 +21,11 @@ void TcpStream::begin_segment() {
     reader_.go_into(Into::nothing);
     return;
   }
-  // What the peer takes is known when the connection stands (D2-EXT-8), so a hello is heard first.
-  if (!first_frame_seen_ && !is_hello()) {
-    expect_of_any_peer();
-    first_frame();
+  if (!negotiation_.first_frame_seen()) {
+    negotiation_.first_segment_begins(reader_.header(), reader_.payload_bytes());
   }
   if (closed_) return;
-  if (is_extension(reader_.header().opcode) && (peer_ != Peer::ours || peer_takes_ == 0)) {
+  if (is_extension(reader_.header().opcode) && !negotiation_.peer_takes_extensions()) {
     refuse(rdmap_error::kUnexpectedOpcode);
     return;
   }
@@ -78,14 +76,6 @@ void TcpStream::begin_segment() {
     default:
       begin_send();
   }
-}
-
-// The first frame of one of ours: a Write of length 0 that only says so.
-bool TcpStream::is_hello() const {
-  if (reader_.header().opcode != Opcode::write || reader_.payload_bytes() != 0) return false;
-  return reader_.header().stag == kServiceStag ||
-         (reader_.header().stag == kSignalStag &&
-          reader_.header().tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello));
 }
 
 // A message of its own among the Sends.
@@ -147,11 +137,8 @@ void TcpStream::begin_send() {
     refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
     return;
   }
-  // A peer that sends before its hello is none of ours, and there is nothing left to wait for. A message has its
-  // receive with a connection that stands, which it may end (STAT-18): what it fails for would end nothing before.
-  if (phase_ == Phase::greeting) {
-    note_peer(Peer::other);
-    greeted(0);
+  if (negotiation_.phase() == Phase::greeting) {
+    negotiation_.greeted_by_send();
     if (closed_) return;
   }
   reader_.go_into(Into::message);
@@ -261,32 +248,7 @@ bool TcpStream::place(std::span<const std::byte> bytes) {
 
 void TcpStream::end_segment() {
   if (discards_) return end_discarded();
-  if (peer_ == Peer::unknown) {
-    const bool empty_write = reader_.header().opcode == Opcode::write && reader_.payload_bytes() == 0;
-    const bool of_port = empty_write && reader_.header().stag == kSignalStag &&
-                         reader_.header().tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello);
-    const bool of_service = empty_write && reader_.header().stag == kServiceStag;
-    // Before its hello; the sides differ in how they tell.
-    if (active_ && empty_write && reader_.header().stag == kSignalStag &&
-        reader_.header().tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::takes)) {
-      peer_takes_ = static_cast<std::uint32_t>(reader_.header().tagged_offset);
-      queue_pair_.sends().set_peer_takes(peer_takes_);
-      return;
-    }
-    if (of_port && !active_) {
-      peer_takes_ = static_cast<std::uint32_t>(reader_.header().tagged_offset) >> kHelloTakesAt;
-      queue_pair_.sends().set_peer_takes(peer_takes_);
-    }
-    // Before first_frame(), after which another thread may send: our hello is the first that a peer of ours hears.
-    note_peer(of_port || of_service ? Peer::ours : Peer::other);
-    if (!first_frame_seen_) first_frame();
-    if (closed_) return;
-    // In revision 1 the connection stands before it is heard who has got the request.
-    if (phase_ == Phase::greeting || (active_ && (of_port || of_service))) {
-      greeted(of_port ? reader_.header().tagged_offset & 0xffff : of_service ? reader_.header().tagged_offset : 0);
-      if (closed_) return;
-    }
-  }
+  if (negotiation_.peer() == Peer::unknown && negotiation_.hear(reader_.header(), reader_.payload_bytes())) return;
   switch (reader_.header().opcode) {
     case Opcode::write:
       if (reader_.payload_bytes() == 0 && reader_.header().stag == kSignalStag)
@@ -341,7 +303,7 @@ bool TcpStream::finish_message(Incoming& message) {
 
 void TcpStream::message_delivered(std::uint64_t length) {
   ++sends_delivered_;
-  owes_word_ |= length > kConfirmedAbove && peer_ == Peer::ours;
+  owes_word_ |= length > kConfirmedAbove && peer_is_ours();
 }
 
 // One word tells of all messages up to its own. While the socket takes nothing it would wait in line in vain, and a
@@ -351,7 +313,7 @@ void TcpStream::confirm() {
   base::Guard guard(outgoing_.lock());
   if (outgoing_.line().blocked()) return;
   owes_word_ = false;
-  say(Signal::delivered, sends_delivered_);
+  outgoing_.say(Signal::delivered, sends_delivered_);
   outgoing_.push_out();
 }
 
