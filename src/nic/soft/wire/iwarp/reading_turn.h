@@ -40,11 +40,13 @@ class ReadingTurn final : public Turn {
     if (first) {
       if (!doubts) return false;
       asked_for_others_ = true;
-      over_ = kept_ = fabric_.others_come_before(*this);
-    } else {
-      over_ = fabric_.others_wait(*this, !std::exchange(asked_for_others_, true));
+      kept_ = fabric_.others_come_before(*this);
+      if (!kept_) return false;
+    } else if (!fabric_.others_wait(*this, !std::exchange(asked_for_others_, true))) {
+      return false;
     }
-    return over_;
+    over_ = true;
+    return true;
   }
   void message_over() { message_over_ = had_message_ = true; }
   // Before the first message of a turn nothing else ends it: what is behind a Write, or a word between two ends of

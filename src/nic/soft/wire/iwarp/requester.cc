@@ -107,48 +107,57 @@ std::size_t Requester::send_row(const SendRow& row) {
   return sent;
 }
 
-// Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again.
-bool Requester::send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
-  const std::size_t payload_max = outgoing_.line().ulpdu_max() - segment_header_bytes(first.opcode);
-  if (progress.bytes == 0 && message.length <= outgoing_.whole_max(segment_header_bytes(first.opcode))) {
-    if (!sources_.there(message.segments, {0, message.length}, message.length, false, outgoing_.moment())) {
-      outgoing_.let_wait();
-      return false;
-    }
-    SegmentHeader header = first;
-    header.last = true;
-    if (outgoing_.line().append(header, message.segments, message.length)) {
-      progress.bytes = message.length;
-      outgoing_.push_out();
-      return true;
-    }
-  } else {
-    // A thread that posts sends for itself. The engine does for all, so each connection has a share of it.
-    const bool shared = stream_.fabric().engine().held();
-    const std::uint64_t limit = shared ? outgoing_.share_of_pass() : budget::kSentPerTurn;
-    if (limit > 0 && stream_.fabric().engine().descriptors_are_ours()) {
-      const std::uint64_t before = progress.bytes;
-      // A frame goes in whole, so a little more than the limit may be sent.
-      const std::uint64_t left = message.length - before;
-      if (!sources_.there(message.segments, {before, std::min(left, limit + payload_max)}, left, false)) {
-        outgoing_.let_wait();
-        return false;
-      }
-      const bool another_is_to_blame = outgoing_.line().memory_is_gone();
-      progress.bytes = outgoing_.line().send({first, message.segments, message.length}, before, limit);
-      if (shared) outgoing_.has_sent(progress.bytes - before);
-      // The stream's turn ends the connection.
-      if (outgoing_.line().memory_is_gone() && !another_is_to_blame) [[unlikely]]
-        progress.failure = WorkStatus::local_protection;
-      if (progress.bytes == message.length) return true;
-    }
+// Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again. Part
+// of the loop over a row, as the next.
+[[gnu::always_inline]] inline bool Requester::send_some(const SegmentHeader& first, const SendRequest& message,
+                                                        Progress& progress) {
+  if (progress.bytes != 0 || message.length > outgoing_.whole_max(segment_header_bytes(first.opcode))) {
+    return send_part(first, message, progress);
   }
+  if (!sources_.there(message.segments, {0, message.length}, message.length, false, outgoing_.moment())) {
+    outgoing_.let_wait();
+    return false;
+  }
+  SegmentHeader header = first;
+  header.last = true;
+  if (!outgoing_.line().append(header, message.segments, message.length)) return wait_for_room();
+  progress.bytes = message.length;
+  outgoing_.push_out();
+  return true;
+}
+
+// Of a message that is too large for the line.
+bool Requester::send_part(const SegmentHeader& first, const SendRequest& message, Progress& progress) {
+  // A thread that posts sends for itself. The engine does for all, so each connection has a share of it.
+  const bool shared = stream_.fabric().engine().held();
+  const std::uint64_t limit = shared ? outgoing_.share_of_pass() : budget::kSentPerTurn;
+  if (limit == 0 || !stream_.fabric().engine().descriptors_are_ours()) return wait_for_room();
+  const std::size_t payload_max = outgoing_.line().ulpdu_max() - segment_header_bytes(first.opcode);
+  const std::uint64_t before = progress.bytes;
+  // A frame goes in whole, so a little more than the limit may be sent.
+  const std::uint64_t left = message.length - before;
+  if (!sources_.there(message.segments, {before, std::min(left, limit + payload_max)}, left, false)) {
+    outgoing_.let_wait();
+    return false;
+  }
+  const bool another_is_to_blame = outgoing_.line().memory_is_gone();
+  progress.bytes = outgoing_.line().send({first, message.segments, message.length}, before, limit);
+  if (shared) outgoing_.has_sent(progress.bytes - before);
+  // The stream's turn ends the connection.
+  if (outgoing_.line().memory_is_gone() && !another_is_to_blame) [[unlikely]]
+    progress.failure = WorkStatus::local_protection;
+  return progress.bytes == message.length || wait_for_room();
+}
+
+// False, so that it is what their callers say.
+bool Requester::wait_for_room() {
   outgoing_.let_wait();
   if (!outgoing_.line().blocked() || outgoing_.line().broken()) outgoing_.come_back();
   return false;
 }
 
-SendOutcome Requester::send_message(std::uint64_t number, const SendRequest& message, Progress& progress) {
+[[gnu::always_inline]] inline SendOutcome Requester::send_message(std::uint64_t number, const SendRequest& message,
+                                                                  Progress& progress) {
   SegmentHeader first;
   if (message.kind == WorkKind::send_invalidate) [[unlikely]] {
     first.opcode = message.flags.solicited() ? Opcode::send_solicited_invalidate : Opcode::send_invalidate;

@@ -108,6 +108,9 @@ class Requester final : private OwnPages::User {
   bool send_immediate(const SendRequest& message) ANYDAT_REQUIRES(outgoing_.lock());
   bool send_some(const SegmentHeader& first, const SendRequest& message, Progress& progress)
       ANYDAT_REQUIRES(outgoing_.lock());
+  [[gnu::noinline]] bool send_part(const SegmentHeader& first, const SendRequest& message, Progress& progress)
+      ANYDAT_REQUIRES(outgoing_.lock());
+  [[gnu::noinline]] bool wait_for_room() ANYDAT_REQUIRES(outgoing_.lock());
   bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(outgoing_.lock());
   bool make_room() ANYDAT_REQUIRES(outgoing_.lock());
   bool may_ask() const ANYDAT_REQUIRES(outgoing_.lock());
