@@ -15,10 +15,10 @@
 namespace anydat::nic::soft::iwarp {
 
 TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), receives_(queue_pair.receives()), targets_(fabric.adapter(), *this) {}
+    : fabric_(fabric), queue_pair_(queue_pair), targets_(fabric.adapter(), *this) {}
 
 TcpStream::~TcpStream() {
-  drop_parked();
+  waiting_.drop();
   fabric_.engine().cancel_timer(memory_patience_);
   hang_up();
   fabric_.forget(turn_);
@@ -61,7 +61,7 @@ void TcpStream::told() {
     if (!turn_.wanted()) turn_.want_behind_others();
   } else if (!turn_.wanted()) {
     receive(true);
-  } else if (held_.empty() && !stuck_) {
+  } else if (!waiting_.holds_bytes() && !waiting_.stuck()) {
     fabric_.forget(turn_);
     turn(true);
   }
@@ -152,11 +152,11 @@ void TcpStream::refuse(TerminateCode code, CloseReason reason) {
 
 // The segments of that message may have gone by; what is known of them makes a header.
 void TcpStream::prepare_last_words_on_message(TerminateCode code) {
-  if (parked_.empty() && (reader_.straight() || reader_.amid_message())) {
+  if (waiting_.parked().empty() && (reader_.straight() || reader_.amid_message())) {
     reader_.blame(code, last_words_);
     return;
   }
-  const std::uint32_t invalidates = parked_.empty() ? 0 : parked_.oldest().invalidates;
+  const std::uint32_t invalidates = waiting_.parked().empty() ? 0 : waiting_.parked().oldest().invalidates;
   last_words_.blame_send(code, sends_delivered_ + 1, invalidates);
 }
 
@@ -167,7 +167,7 @@ void TcpStream::refuse_parked(TerminateCode code, CloseReason reason) {
 
 // Which of the peer's requests is at fault, if that is known.
 void TcpStream::prepare_last_words_for(CloseReason reason) {
-  const WorkStatus failure = receives_.failure();
+  const WorkStatus failure = queue_pair_.receives().failure();
   if (failure == WorkStatus::local_length) {
     prepare_last_words_on_message(ddp_error::kMessageTooLong);
   } else if (failure != WorkStatus::success || reason == CloseReason::receiver_not_ready) {
@@ -231,7 +231,7 @@ void TcpStream::signalled(std::uint64_t offset) {
       const bool graceful = static_cast<std::uint32_t>(offset) == static_cast<std::uint32_t>(CloseReason::graceful);
       if (!graceful) {
         closed_ = true;
-        drop_parked();
+        waiting_.drop();
       }
       queue_pair_.connection().peer_closed(graceful ? CloseReason::graceful : CloseReason::abrupt);
       return;
@@ -257,7 +257,7 @@ void TcpStream::end_of_stream() {
   }
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = !reader_.between_frames();
-  const bool in_message = current_ || (!parked_.empty() && !parked_.newest().whole);
+  const bool in_message = current_ || (!waiting_.parked().empty() && !waiting_.parked().newest().whole);
   if (!peer_is_ours() && !in_frame && !in_message && !discards_) {
     queue_pair_.connection().peer_closed(CloseReason::graceful);
   } else {
@@ -315,7 +315,7 @@ void TcpStream::close(CloseReason reason) {
   closed_ = true;
   const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
   if (!in_order && !last_words_.prepared()) prepare_last_words_for(reason);
-  drop_parked();
+  waiting_.drop();
   if (socket_ && (negotiation_.phase() == Phase::open || negotiation_.phase() == Phase::greeting) &&
       fabric_.engine().descriptors_are_ours()) {
     base::Guard guard(outgoing_.lock());
@@ -333,7 +333,7 @@ void TcpStream::close(CloseReason reason) {
 
 bool TcpStream::let_go() {
   closed_ = true;
-  drop_parked();
+  waiting_.drop();
   current_ = nullptr;
   hang_up();
   return true;
@@ -347,8 +347,8 @@ std::size_t TcpStream::untaken() {
 // A region went away: what is arriving in it can go no further (LMR-FREE-8).
 bool TcpStream::memory_changed() {
   if (current_ && !closed_) {
-    if (const WorkStatus status = receives_.check(*current_); status != WorkStatus::success) {
-      receives_.fail(*current_, status);
+    if (const WorkStatus status = queue_pair_.receives().check(*current_); status != WorkStatus::success) {
+      queue_pair_.receives().fail(*current_, status);
     }
   }
   return true;

@@ -12,13 +12,13 @@
 #include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
+#include "nic/soft/wire/iwarp/buffer_wait.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
 #include "nic/soft/wire/iwarp/last_words.h"
 #include "nic/soft/wire/iwarp/negotiation.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
-#include "nic/soft/wire/iwarp/parked.h"
 #include "nic/soft/wire/iwarp/read_responder.h"
 #include "nic/soft/wire/iwarp/reading_turn.h"
 #include "nic/soft/wire/iwarp/requester.h"
@@ -27,7 +27,9 @@
 
 namespace anydat::nic::soft::iwarp {
 
-// One connection over TCP.
+// One connection over TCP: its socket, its turns, where what arrives goes, and how it ends. How it comes about is in
+// Negotiation; requests and their answers are in Requester, what the peer asks for is in ReadResponder, and both share
+// OutgoingHalf; SegmentReader makes segments of what is read, and BufferWait keeps those that have no buffer yet.
 //
 // A message that finds no receive buffer stops the reading. If that lasts, messages are taken in and kept up to a
 // bound, so that Writes and answers to Reads behind them pass.
@@ -52,8 +54,8 @@ class TcpStream final : public Stream, private OwnPages::User {
   std::size_t send_row(const SendRow& row) override { return requester_.send_row(row); }
   void resume_receiving() override;
   const char* wire() const override { return "tcp"; }
-  bool holds_messages() const override { return stuck_ || !parked_.empty(); }
-  bool awaits_memory_for_parked() const override { return awaits_memory_ && !current_ && !parked_.empty(); }
+  bool holds_messages() const override { return waiting_.any(); }
+  bool awaits_memory_for_parked() const override { return awaits_memory_ && !current_ && !waiting_.parked().empty(); }
   std::size_t untaken() override;
   bool memory_changed() override;
   bool let_go() override;
@@ -94,6 +96,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
   void out_of_memory();  // what takes memory and finds none ends this connection and no other
   void hang_up();
+  void look_past();  // of the message without a buffer; what is behind it may pass
 
  private:
   using Into = SegmentReader::Into;
@@ -166,19 +169,12 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool reads_no_more();
   void wait_for_buffer(bool solicited);
   bool deliver_invalidating(const Parked::Message& message);
-  void be_patient();
-  void patience_ended();
-  void look_past();
   void go_on();
   void take_held();
-  void hold(std::span<const std::byte> bytes);
-  void drop_held();
   void deliver_parked();
-  void drop_parked();
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  ReceiveSide& receives_;  // its part
   Negotiation negotiation_{*this};
   ReadingTurn turn_{fabric_, *this};
   base::UniqueFd socket_;
@@ -205,14 +201,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool owes_word_ = false;             // of what has been delivered
   std::uint64_t message_bytes_ = 0;    // whole segments of the message that is arriving
   Incoming* current_ = nullptr;
-  // The segment that is arriving begins a message without a buffer, and waits for one with all that was read behind it.
-  bool stuck_ = false;
-  std::vector<std::byte> held_;
-  std::size_t held_from_ = 0;
-  bool looks_past_ = false;            // messages without buffers are taken in
-  base::Nanoseconds waits_since_ = 0;  // without any progress
-  Timer patience_{[this] { patience_ended(); }};
-  Parked parked_{fabric_.parked()};
+  BufferWait waiting_{*this};
   ReadResponder responder_{*this};
   OwnPages targets_;           // of what arrives; with the engine
   std::uint64_t read_at_ = 0;  // Engine::ticks()

@@ -30,13 +30,13 @@ bool TcpStream::can_be_written(std::span<const iovec> pieces) {
 }
 
 bool TcpStream::next_buffer_there(std::size_t bytes) {
-  if (const Segment* const only = receives_.next_piece();
+  if (const Segment* const only = queue_pair_.receives().next_piece();
       only && targets_.surely_there(only->address, std::min<std::uint64_t>(bytes, only->length), true, read_at_))
       [[likely]] {
     return true;
   }
   std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = receives_.aim_next(bytes, pieces);
+  const std::size_t used = queue_pair_.receives().aim_next(bytes, pieces);
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 
@@ -73,7 +73,7 @@ void TcpStream::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
     if (closed_) return;
     read_on();
   } else if (current_) {
-    receives_.fail(*current_, WorkStatus::local_protection);
+    queue_pair_.receives().fail(*current_, WorkStatus::local_protection);
   } else {
     // It is that of the receive for the next message, which is flushed with the others.
     prepare_last_words_on_message(rdmap_error::kStreamCatastrophic);
@@ -94,7 +94,7 @@ void TcpStream::give_memory_up() {
             "the peer of a connection over TCP has gone, and memory for what it sent has not come in time");
   discards_ = true;
   reader_.go_into(Into::nothing);
-  parked_.clear();
+  waiting_.parked().clear();
   read_on();
 }
 

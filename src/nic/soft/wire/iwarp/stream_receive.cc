@@ -17,7 +17,7 @@ bool TcpStream::receive(bool told) {
   bool any = false;
   turn_.begin();
   read_at_ = fabric_.engine().ticks();
-  if (!held_.empty() && !closed_ && !reads_no_more()) {
+  if (waiting_.holds_bytes() && !closed_ && !reads_no_more()) {
     any = true;
     or_break([this] { take_held(); });
     if (owes_word_) confirm();
@@ -108,7 +108,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   turn_.has_read();
   or_break([&] {
     const std::span<const std::byte> rest = consume(staging.first(static_cast<std::size_t>(count) - placed));
-    if ((stuck_ || turn_.over() || awaits_memory_) && !closed_) hold(rest);
+    if ((waiting_.stuck() || turn_.over() || awaits_memory_) && !closed_) waiting_.hold(rest);
   });
   return count;
 }
@@ -116,7 +116,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
 // Answers what it could not take yet, which is nothing unless a segment waits or the turn is over.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
   if (negotiation_.phase() == Phase::asking) bytes = negotiation_.answer_arrived(bytes);
-  while (!bytes.empty() && !closed_ && !stuck_ && !awaits_memory_) {
+  while (!bytes.empty() && !closed_ && !waiting_.stuck() && !awaits_memory_) {
     if (turn_.others_come_first()) break;
     switch (reader_.step()) {
       case Step::front:
@@ -147,7 +147,8 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!parked_.empty() || current_ || message_bytes_ != 0 || discards_ || negotiation_.peer() == Peer::unknown)
+  if (!waiting_.parked().empty() || current_ || message_bytes_ != 0 || discards_ ||
+      negotiation_.peer() == Peer::unknown)
     return 0;
   bool solicited = false;
   if (!is_whole_send(bytes.data() + kFrameLengthBytes, sends_expected_, solicited)) return 0;
@@ -155,8 +156,8 @@ std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
   if (reader_.crc() && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
   if (!next_buffer_there(segment_bytes - kUntaggedHeaderBytes)) return 0;  // it is awaited as those of others are
   reader_.goes_straight(bytes.data());
-  const bool taken = receives_.deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
-                                       segment_bytes - kUntaggedHeaderBytes, solicited);
+  const bool taken = queue_pair_.receives().deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
+                                                    segment_bytes - kUntaggedHeaderBytes, solicited);
   reader_.goes_straight(nullptr);
   if (!taken) return 0;
   ++sends_expected_;
@@ -197,7 +198,7 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
       break;
     case Into::message:
       if (!current_) {
-        parked_.append(part);
+        waiting_.parked().append(part);
         break;
       }
       [[fallthrough]];

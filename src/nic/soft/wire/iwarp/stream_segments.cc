@@ -13,7 +13,7 @@ namespace anydat::nic::soft::iwarp {
 
 void TcpStream::enter_segment() {
   begin_segment();
-  if (!stuck_) reader_.enter_payload();
+  if (!waiting_.stuck()) reader_.enter_payload();
 }
 
 void TcpStream::begin_segment() {
@@ -83,7 +83,7 @@ void TcpStream::begin_immediate() {
   if ((queue_pair_.takes() & ability::kImmediate) == 0) {
     refuse(rdmap_error::kUnexpectedOpcode);
   } else if (reader_.header().sequence != sends_expected_ || message_bytes_ != 0 || current_ ||
-             (!parked_.empty() && !parked_.newest().whole)) {
+             (!waiting_.parked().empty() && !waiting_.parked().newest().whole)) {
     refuse(ddp_error::kSequenceRange);
   } else if (reader_.header().offset != 0) {
     refuse(ddp_error::kInvalidOffset);
@@ -101,16 +101,16 @@ void TcpStream::immediate_ended() {
   const std::span<const std::byte> payload = reader_.control().first(kImmediateBytes);
   const ImmediateData data = parse_immediate(payload);
   const bool solicited = is_solicited(reader_.header().opcode);
-  if (parked_.empty()) {
-    if (receives_.deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
+  if (waiting_.parked().empty()) {
+    if (queue_pair_.receives().deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
     if (closed_) return;
-    if (!looks_past_ && !hung_up_) be_patient();
-    receives_.wait_for_buffer();
+    if (!waiting_.looks_past() && !hung_up_) waiting_.be_patient();
+    queue_pair_.receives().wait_for_buffer();
     if (closed_) return;
   }
-  parked_.add(solicited);
-  parked_.append(payload);
-  parked_.newest().whole = parked_.newest().immediate = true;
+  waiting_.parked().add(solicited);
+  waiting_.parked().append(payload);
+  waiting_.parked().newest().whole = waiting_.parked().newest().immediate = true;
 }
 
 void TcpStream::begin_atomic_response() {
@@ -129,7 +129,8 @@ void TcpStream::begin_send() {
     return;
   }
   // All segments of a message name the same (RFC 5040, section 4.4).
-  const bool begins = message_bytes_ == 0 && !current_ && (parked_.empty() || parked_.newest().whole);
+  const bool begins =
+      message_bytes_ == 0 && !current_ && (waiting_.parked().empty() || waiting_.parked().newest().whole);
   if (begins ? invalidates(reader_.header().opcode) &&
                    !queue_pair_.connection().windows().may_invalidate(reader_.header().stag)
              : reader_.header().stag != arriving_invalidates() ||
@@ -145,21 +146,21 @@ void TcpStream::begin_send() {
   const std::uint64_t length = message_bytes_ + reader_.payload_bytes();
   const bool solicited = is_solicited(reader_.header().opcode);
   if (current_) {
-    if (!receives_.extend(*current_, length)) return;
-  } else if (parked_.empty()) {
-    current_ = receives_.begin(length, solicited);
+    if (!queue_pair_.receives().extend(*current_, length)) return;
+  } else if (waiting_.parked().empty()) {
+    current_ = queue_pair_.receives().begin(length, solicited);
     if (!current_ && !closed_) {
       wait_for_buffer(solicited);
     }
     if (current_ && reader_.header().stag != 0) current_->invalidate(reader_.header().stag);
-  } else if (parked_.newest().whole) {
-    parked_.add(solicited, reader_.header().stag);
+  } else if (waiting_.parked().newest().whole) {
+    waiting_.parked().add(solicited, reader_.header().stag);
   }
 }
 
 // What the message that is arriving is to invalidate, or 0.
 std::uint32_t TcpStream::arriving_invalidates() {
-  if (!current_) return parked_.newest().invalidates;
+  if (!current_) return waiting_.parked().newest().invalidates;
   return current_->kind == WorkKind::recv_invalidate ? current_->value : 0;
 }
 
@@ -200,7 +201,7 @@ std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
   const std::size_t skipped = reader_.payload_bytes() - reader_.payload_left();
   switch (reader_.into()) {
     case Into::message:
-      return current_ ? receives_.aim(*current_, count, pieces) : 0;
+      return current_ ? queue_pair_.receives().aim(*current_, count, pieces) : 0;
     case Into::read: {
       const std::optional<std::size_t> used = requester_.aim(skipped, count, pieces);
       if (!used) {
@@ -283,7 +284,7 @@ void TcpStream::message_ended() {
   ++sends_expected_;
   message_bytes_ = 0;
   if (!current_) {
-    parked_.newest().whole = true;
+    waiting_.parked().newest().whole = true;
     return;
   }
   Incoming* const message = std::exchange(current_, nullptr);
@@ -295,7 +296,7 @@ void TcpStream::message_ended() {
 // the peer asks for, and nothing of it is under way now.
 bool TcpStream::finish_message(Incoming& message) {
   if (queue_pair_.connection().windows().make_ready(message) == WindowOperations::Readiness::yes) {
-    return receives_.finish(message);
+    return queue_pair_.receives().finish(message);
   }
   refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
   return false;

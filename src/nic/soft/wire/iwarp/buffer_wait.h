@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "nic/soft/wire/iwarp/parked.h"
+#include "nic/timer.h"
+
+namespace anydat::nic::soft::iwarp {
+
+class TcpStream;
+
+// Messages over TCP that wait for a receive buffer.
+//
+// While the first of them has waited for less than a moment, nothing behind it is looked at: the buffer is most likely
+// about to be posted, and all that has been read behind it is held. After that, what is behind it is taken in as far as
+// the bounds allow, so that Writes and answers to Reads pass; until there are buffers again.
+//
+// With the engine held. Lives and dies with its stream.
+class BufferWait {
+ public:
+  explicit BufferWait(TcpStream& stream);
+  BufferWait(const BufferWait&) = delete;
+  BufferWait& operator=(const BufferWait&) = delete;
+
+  bool any() const { return stuck_ || !parked_.empty(); }
+  Parked& parked() { return parked_; }  // those that have been taken in
+  const Parked& parked() const { return parked_; }
+  // The segment that is arriving begins a message without a buffer, and waits for one with all that was read behind it.
+  bool stuck() const { return stuck_; }
+  void set_stuck(bool stuck) { stuck_ = stuck; }
+  bool looks_past() const { return looks_past_; }  // messages without buffers are taken in
+  void set_looks_past(bool looks) { looks_past_ = looks; }
+  // Nothing more is read because of them. `hung_up`: the peer.
+  bool reads_no_more(bool hung_up);
+  void be_patient();  // from now on for a moment; then TcpStream::look_past() comes
+  void drop();
+
+  // ---- what was read behind a segment that is stuck, or behind the last message of a turn
+  struct Held {
+    std::vector<std::byte> bytes;
+    std::size_t from = 0;
+    std::span<const std::byte> rest() const { return std::span(bytes).subspan(from); }
+  };
+  bool holds_bytes() const { return !held_.bytes.empty(); }
+  void hold(std::span<const std::byte> bytes);
+  Held take_held() { return std::exchange(held_, {}); }
+  // Of what has been taken, so much at the end is held on; or nothing.
+  void hold_on(Held held, std::size_t count);
+  void let_go(Held held);
+
+ private:
+  void patience_ended();
+
+  TcpStream& stream_;
+  bool stuck_ = false;
+  bool looks_past_ = false;
+  Held held_;
+  base::Nanoseconds since_ = 0;  // without any progress
+  Timer patience_{[this] { patience_ended(); }};
+  Parked parked_;
+};
+
+}  // namespace anydat::nic::soft::iwarp
