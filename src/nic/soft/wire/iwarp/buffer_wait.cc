@@ -49,6 +49,7 @@ void BufferWait::patience_ended() {
 }
 
 void BufferWait::drop() {
+  begun_ = nullptr;
   stuck_ = false;
   stream_.fabric().engine().cancel_timer(patience_);
   let_go(take_held());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "nic/soft/incoming.h"
 #include "nic/soft/wire/iwarp/parked.h"
 #include "nic/timer.h"
 
@@ -29,6 +30,9 @@ class BufferWait {
   bool any() const { return stuck_ || !parked_.empty(); }
   Parked& parked() { return parked_; }  // those that have been taken in
   const Parked& parked() const { return parked_; }
+  // The oldest of them, once it has its buffer; while the memory of that is awaited. Null: not yet.
+  Incoming* begun() const { return begun_; }
+  void set_begun(Incoming* begun) { begun_ = begun; }
   // The segment that is arriving begins a message without a buffer, and waits for one with all that was read behind it.
   bool stuck() const { return stuck_; }
   void set_stuck(bool stuck) { stuck_ = stuck; }
@@ -56,6 +60,7 @@ class BufferWait {
   void patience_ended();
 
   TcpStream& stream_;
+  Incoming* begun_ = nullptr;
   bool stuck_ = false;
   bool looks_past_ = false;
   Held held_;

@@ -157,6 +157,7 @@ class TcpStream final : public Stream, private OwnPages::User {
 
   // ---- memory that is not there (stream_pages.cc)
   bool can_be_written(std::span<const iovec> pieces);
+  bool next_buffer_surely_there(std::size_t bytes);
   bool next_buffer_there(std::size_t bytes);
   bool result_there();
   void wants_pages() override;
@@ -168,10 +169,12 @@ class TcpStream final : public Stream, private OwnPages::User {
   // ---- waiting for buffers (stream_waiting.cc)
   bool reads_no_more();
   void wait_for_buffer(bool solicited);
-  bool deliver_invalidating(const Parked::Message& message);
   void go_on();
   void take_held();
   void deliver_parked();
+  bool has_buffer(bool taken);
+  bool begin_parked(Parked::Message& message);
+  bool place_parked(const Parked::Message& message, Incoming& incoming);
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory of this process that is not there when a connection over TCP is to read or write it (nic/soft/own_pages.h).
 //
-// What cannot be sent yet is asked for again when its pages have come. What arrives for pages that are not there stays
-// where it has been read to, and nothing more is read. A peer that hangs up meanwhile is waited for no longer than
-// kMemoryPatience: how it ends comes behind all that it sent.
+// What arrives for pages that are not there stays where it has been read to, and nothing more is read. A peer that
+// hangs up meanwhile is waited for no longer than kMemoryPatience: how it ends comes behind all that it sent.
 #include <algorithm>
 #include <array>
 
@@ -29,12 +28,14 @@ bool TcpStream::can_be_written(std::span<const iovec> pieces) {
   return false;
 }
 
+bool TcpStream::next_buffer_surely_there(std::size_t bytes) {
+  const Segment* const only = queue_pair_.receives().next_piece();
+  return only && targets_.surely_there(only->address, std::min<std::uint64_t>(bytes, only->length), true, read_at_);
+}
+
 bool TcpStream::next_buffer_there(std::size_t bytes) {
-  if (const Segment* const only = queue_pair_.receives().next_piece();
-      only && targets_.surely_there(only->address, std::min<std::uint64_t>(bytes, only->length), true, read_at_))
-      [[likely]] {
+  if (next_buffer_surely_there(bytes)) [[likely]]
     return true;
-  }
   std::array<iovec, kSegmentsMax> pieces;
   const std::size_t used = queue_pair_.receives().aim_next(bytes, pieces);
   return used == 0 || can_be_written(std::span(pieces).first(used));
@@ -61,7 +62,10 @@ void TcpStream::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
     return;
   }
   base::log(base::LogLevel::warn, "a connection over TCP is cut: memory for what arrives cannot be written any more");
-  if (reader_.step() == Step::payload && reader_.into() == Into::memory) {
+  if (Incoming* const begun = waiting_.begun()) {
+    waiting_.set_begun(nullptr);
+    queue_pair_.receives().fail(*begun, WorkStatus::local_protection);
+  } else if (reader_.step() == Step::payload && reader_.into() == Into::memory) {
     refuse(ddp_error::kBaseOrBounds, CloseReason::remote_access);
   } else if (reader_.step() == Step::payload && reader_.into() == Into::read) {
     reader_.go_into(Into::nothing);
@@ -94,6 +98,7 @@ void TcpStream::give_memory_up() {
             "the peer of a connection over TCP has gone, and memory for what it sent has not come in time");
   discards_ = true;
   reader_.go_into(Into::nothing);
+  waiting_.set_begun(nullptr);
   waiting_.parked().clear();
   read_on();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages over TCP that wait for a receive buffer, and get one (nic/soft/wire/iwarp/buffer_wait.h).
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "nic/soft/adapter.h"
@@ -74,62 +75,72 @@ void TcpStream::resume_receiving() {
   if (!closed_ && !reads_no_more()) read_on();
 }
 
-// False: there is no buffer for it now.
-bool TcpStream::deliver_invalidating(const Parked::Message& message) {
-  Incoming* const incoming = queue_pair_.receives().begin(message.bytes.size(), message.solicited);
-  if (!incoming) return closed_;
-  incoming->invalidate(message.invalidates);
-  if (!queue_pair_.receives().place(*incoming, message.bytes.data(), message.bytes.size())) return true;
-  if (queue_pair_.connection().windows().make_ready(*incoming) == WindowOperations::Readiness::yes) {
-    queue_pair_.receives().finish(*incoming);
-  } else {
-    refuse_parked(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
-  }
-  return true;
-}
-
 void TcpStream::deliver_parked() {
-  while (!closed_ && !waiting_.parked().empty() && !current_) {
+  while (!closed_ && !waiting_.parked().empty() && !current_ && !awaits_memory_) {
     Parked::Message& message = waiting_.parked().oldest();
-    if (awaits_memory_) return;
-    if (!message.immediate) {
-      const bool there = next_buffer_there(message.bytes.size());
-      fabric_.adapter().batch().flush();
-      if (!there) return;
-    }
-    if (message.whole) {
-      const std::size_t length = message.immediate ? 0 : message.bytes.size();
-      const ImmediateData data = message.immediate ? parse_immediate(message.bytes) : ImmediateData{};
-      const bool taken =
-          message.immediate ? queue_pair_.receives().deliver_immediate(data.length, data.value, message.solicited)
-          : message.invalidates != 0
-              ? deliver_invalidating(message)
-              : queue_pair_.receives().deliver(message.bytes.data(), message.bytes.size(), message.solicited);
-      // One by one: each may be the last for want of a buffer.
-      fabric_.adapter().batch().flush();
-      if (closed_) return;
-      if (!taken) {
-        queue_pair_.receives().wait_for_buffer();
-        return;
-      }
-      queue_pair_.receives().stop_waiting();
-      message_delivered(length);
+    const std::size_t bytes = message.bytes.size();
+    if (message.immediate) {
+      const ImmediateData data = parse_immediate(message.bytes);
+      if (!has_buffer(queue_pair_.receives().deliver_immediate(data.length, data.value, message.solicited))) return;
+      message_delivered(0);
+    } else if (message.whole && message.invalidates == 0 && !waiting_.begun() && next_buffer_surely_there(bytes)) {
+      if (!has_buffer(queue_pair_.receives().deliver(message.bytes.data(), bytes, message.solicited))) return;
+      message_delivered(bytes);
     } else {
-      // The rest of it is still arriving, and the segment that is may reach further than what is here.
-      const bool amid_segment = reader_.amid_message();
-      const std::uint64_t length = message_bytes_ + (amid_segment ? reader_.payload_bytes() : 0);
-      current_ = queue_pair_.receives().begin(std::max<std::uint64_t>(length, message.bytes.size()), message.solicited);
-      if (closed_) return;
-      if (!current_) {
-        queue_pair_.receives().wait_for_buffer();
-        return;
-      }
-      queue_pair_.receives().stop_waiting();
-      if (message.invalidates != 0) current_->invalidate(message.invalidates);
-      if (!queue_pair_.receives().place(*current_, message.bytes.data(), message.bytes.size())) return;
+      if (!begin_parked(message)) return;
+      Incoming& incoming = *waiting_.begun();
+      std::array<iovec, kSegmentsMax> pieces;
+      if (!can_be_written(std::span(pieces).first(queue_pair_.receives().aim(incoming, bytes, pieces)))) return;
+      waiting_.set_begun(nullptr);
+      if (!place_parked(message, incoming)) return;
     }
     waiting_.parked().drop_oldest();
   }
+}
+
+// Of a message that has been given to the receive side. False: it waits for a buffer, or the connection is over.
+bool TcpStream::has_buffer(bool taken) {
+  // One by one: each may be the last for want of a buffer.
+  fabric_.adapter().batch().flush();
+  if (closed_) return false;
+  if (taken) {
+    queue_pair_.receives().stop_waiting();
+  } else {
+    queue_pair_.receives().wait_for_buffer();
+  }
+  return taken;
+}
+
+// The buffer is its own before it is known whether its memory is there: the next one is another's.
+bool TcpStream::begin_parked(Parked::Message& message) {
+  if (waiting_.begun()) return true;
+  std::uint64_t length = message.bytes.size();
+  if (!message.whole) {
+    // The rest of it is still arriving, and the segment that is may reach further than what is here.
+    const std::uint64_t segment = reader_.amid_message() ? reader_.payload_bytes() : 0;
+    length = std::max(message_bytes_ + segment, length);
+  }
+  Incoming* const incoming = queue_pair_.receives().begin(length, message.solicited);
+  if (!has_buffer(incoming != nullptr)) return false;
+  if (message.invalidates != 0) incoming->invalidate(message.invalidates);
+  waiting_.set_begun(incoming);
+  return true;
+}
+
+// False: the connection has broken.
+bool TcpStream::place_parked(const Parked::Message& message, Incoming& incoming) {
+  if (!queue_pair_.receives().place(incoming, message.bytes.data(), message.bytes.size())) return false;
+  if (!message.whole) {
+    current_ = &incoming;
+    return true;
+  }
+  if (queue_pair_.connection().windows().make_ready(incoming) != WindowOperations::Readiness::yes) {
+    refuse_parked(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
+    return false;
+  }
+  const bool stands = queue_pair_.receives().finish(incoming);
+  if (stands) message_delivered(message.bytes.size());
+  return stands;
 }
 
 }  // namespace anydat::nic::soft::iwarp
