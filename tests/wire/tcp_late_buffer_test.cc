@@ -13,7 +13,7 @@ namespace {
 
 using BufferClock = std::chrono::steady_clock;
 
-// From a message's arrival to the look behind it (TcpStream's kPatience).
+// From a message's arrival to the look behind it (BufferWait's kPatience).
 constexpr std::chrono::microseconds kPatienceOfTcp{1000};
 constexpr std::size_t kConfirmedBytes = 16'000;  // whose delivery the sender waits for
 

@@ -351,7 +351,8 @@ std::uint32_t ReceiveSide::largest_posted_segments() const {
 void ReceiveSide::wait_for_buffer() {
   if (waits_for_buffer_) return;
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
-  counters_.buffer_waits.add();
+  // Who is only behind others has found buffers.
+  if (pool().counts().available == 0) counters_.buffer_waits.add();
   waits_for_buffer_ = true;
   waits_since_ = base::now_ns();
   if (!not_ready_timer_.pending()) {

@@ -209,10 +209,14 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   }
   void take_first_message();
   bool go_through_turn() {
+    // Should something be thrown, the turn is over as well.
+    struct End {
+      ~End() { link.end_turn(); }
+      Link& link;
+    } const end{*this};
     if (something_waits()) [[unlikely]]
       send_what_waits();
     progress_ |= receive();
-    end_turn();
     return progress_;
   }
   void end_turn() { looking_ = false; }
