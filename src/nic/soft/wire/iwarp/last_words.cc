@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/iwarp/last_words.h"
 
+#include <new>
+
 namespace anydat::nic::soft::iwarp {
 
 void LastWords::blame(TerminateCode code, std::span<const std::byte> segment, std::size_t segment_bytes) {
-  count_ = static_cast<std::uint8_t>(write_terminate(terminate_for(code, segment, segment_bytes), message_));
+  write(terminate_for(code, segment, segment_bytes));
 }
 
 void LastWords::blame_send(TerminateCode code, std::uint32_t sequence, std::uint32_t invalidates) {
@@ -18,15 +20,21 @@ void LastWords::blame_send(TerminateCode code, std::uint32_t sequence, std::uint
   Terminate message;
   message.code = code;
   message.segment_header = bytes;
-  count_ = static_cast<std::uint8_t>(write_terminate(message, message_));
+  write(message);
+}
+
+void LastWords::write(const Terminate& message) {
+  if (!message_) message_.reset(new (std::nothrow) Message);
+  if (message_) count_ = static_cast<std::uint8_t>(write_terminate(message, *message_));
 }
 
 void LastWords::say(Transmitter& line) const {
+  if (count_ == 0) return;
   SegmentHeader header;
   header.opcode = Opcode::terminate;
   header.last = true;
   header.sequence = kFirstSequence;
-  line.append(header, std::span(message_).first(count_));
+  line.append(header, std::span(*message_).first(count_));
 }
 
 TerminateCode code_of(CloseReason reason) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "nic/region_table.h"
@@ -14,7 +15,8 @@
 namespace anydat::nic::soft::iwarp {
 
 // What this side says last on a connection that does not end in order: why, and which of the peer's messages is at
-// fault (RFC 5040, section 4.8). It is prepared where the fault is seen, and said when the connection is closed.
+// fault (RFC 5040, section 4.8). It is prepared where the fault is seen, and said when the connection is closed. It
+// takes memory, which most connections never need; without any it is not said.
 //
 // With the engine held.
 class LastWords {
@@ -28,7 +30,11 @@ class LastWords {
   void say(Transmitter& line) const;
 
  private:
-  std::array<std::byte, kTerminateBytesMax> message_;
+  using Message = std::array<std::byte, kTerminateBytesMax>;
+
+  void write(const Terminate& message);
+
+  std::unique_ptr<Message> message_;
   std::uint8_t count_ = 0;
 };
 

@@ -189,6 +189,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile
   bool discards_ = false;       // which never came: what arrives is heard for how the peer ends
   bool ended_ = false;          // and there is not
+  bool owes_word_ = false;      // of what has been delivered
   base::HiddenOrder order_;     // of what goes through the socket
   LastWords last_words_;
 
@@ -201,7 +202,6 @@ class TcpStream final : public Stream, private OwnPages::User {
 
   std::uint32_t sends_expected_ = kFirstSequence;
   std::uint32_t sends_delivered_ = 0;  // sequence number of the last
-  bool owes_word_ = false;             // of what has been delivered
   std::uint64_t message_bytes_ = 0;    // whole segments of the message that is arriving
   Incoming* current_ = nullptr;
   BufferWait waiting_{*this};
