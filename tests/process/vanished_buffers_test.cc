@@ -108,7 +108,7 @@ TEST_P(VanishedBuffers, GoToEachConnectionInTurnWhenTheirPagesHaveToCome) {
   constexpr int kEach = 4;
   send_and_wait(kEach);
   ASSERT_EQ(madvise(memory_.data(), memory_.size(), MADV_DONTNEED), 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // as above
   post(kWaitingConnections);
   std::set<DAT_EP_HANDLE> delivered;
   for (std::size_t i = 0; i < kWaitingConnections; ++i) {

@@ -32,8 +32,8 @@ struct LinkPlace {
 // something now and then: their peers mark them, and they are looked at by time as well. The peers of all others mark
 // them and ring besides. By time a share of those is looked at, too, whatever the marks say.
 //
-// What is found is served link by link only if it is a single one that brings something. Where there are more, a
-// message of each goes by before the next of any.
+// Where several bring something, the first message of each is delivered before the second of any, and then a row of
+// each.
 //
 // A link that cools down is looked at by time once more before it counts as cold, or after the fence that comes before
 // a sleep: its peer may have published just before it could see that it has to ring.
