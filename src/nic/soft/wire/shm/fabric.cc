@@ -166,11 +166,11 @@ std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const Conn
   body.remote_port = local_port;
   body.qual = parameters.qual;
   body.connection = stream->name();
-  body.rdma = stream->terms();
+  body.rdma = stream->negotiation().terms();
   body.qos = parameters.qos;
   body.private_data_bytes = static_cast<std::uint32_t>(parameters.private_data.size());
   std::copy(parameters.private_data.begin(), parameters.private_data.end(), body.private_data);
-  stream->set_request(body);
+  stream->negotiation().set_request(body);
   std::vector<std::string> scopes = adapter_.scopes_of(parameters.remote);
   if (std::find(scopes.begin(), scopes.end(), parameters.adapter) != scopes.end())
     scopes = {std::string(parameters.adapter)};

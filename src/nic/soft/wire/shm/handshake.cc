@@ -226,7 +226,7 @@ void Attempt::use(const std::shared_ptr<Link>& link) {
     give_up();
     return;
   }
-  stream_.ask();
+  stream_.negotiation().ask();
   fabric_.finished(*this);
 }
 
@@ -234,7 +234,7 @@ void Attempt::give_up() {
   state_ = State::done;
   ShmStream& stream = stream_;
   fabric_.finished(*this);
-  stream.nobody_listens();
+  stream.negotiation().nobody_listens();
 }
 
 // ---- the listening side

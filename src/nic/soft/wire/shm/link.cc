@@ -374,8 +374,9 @@ bool Link::dispatch(const CellView& view) {
         requests_.erase(found);
         return true;
       }
-      const auto accepted = std::find_if(streams_.begin(), streams_.end(),
-                                         [&](ShmStream* stream) { return stream->awaits_ready_from(view.aux); });
+      const auto accepted = std::find_if(streams_.begin(), streams_.end(), [&](ShmStream* stream) {
+        return stream->negotiation().awaits_ready_from(view.aux);
+      });
       if (accepted != streams_.end()) (*accepted)->close_arrived(CloseReason::abrupt);
       return true;
     }
@@ -393,7 +394,7 @@ bool Link::dispatch(const CellView& view) {
       return true;
     }
     case CellKind::accept: {
-      if (ShmStream* stream = this->stream(view.connection)) return stream->accept_arrived(view);
+      if (ShmStream* stream = this->stream(view.connection)) return stream->negotiation().accept_arrived(view);
       // Ours is gone; tell the one that was accepted for it.
       AcceptBody body;
       if (view.body_room < sizeof body) return false;

@@ -64,7 +64,7 @@ void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   AcceptBody body{};
   body.at = fabric_.name_of(body_.qual);
   body.connection = stream->name();
-  body.rdma = stream->terms();
+  body.rdma = stream->negotiation().terms();
   body.private_data_bytes = static_cast<std::uint32_t>(private_data.size());
   std::copy(private_data.begin(), private_data.end(), body.private_data);
   soft.connection().establishment().accept(std::move(stream),

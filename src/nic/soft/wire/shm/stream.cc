@@ -122,22 +122,15 @@ void ShmStream::attach(std::shared_ptr<Link> link) {
   link_ = std::move(link);
 }
 
-void ShmStream::ask() {
-  link_->send_control(CellKind::connect, 0, 0, std::as_bytes(std::span(request_.get(), 1)));
+void ShmStream::detach() {
+  link_->remove(*this);
+  link_.reset();
 }
 
 void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
   remote_ = remote;
   remote_terms_ = terms;
   sends_.set_peer_takes(terms.takes);
-}
-
-RdmaTerms ShmStream::terms() const {
-  return {queue_pair_.memory().zone(), queue_pair_.scope(), queue_pair_.reads_in(), queue_pair_.takes()};
-}
-
-bool ShmStream::awaits_ready_from(std::uint32_t remote) const {
-  return remote_ == remote && queue_pair_.state() == ConnectionState::accepting;
 }
 
 bool ShmStream::arrived(const CellView& view) {
@@ -195,9 +188,9 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
       queue_pair_.connection().establishment().done({});
       return true;
     case CellKind::reject:
-      return state == ConnectionState::connecting && reject_arrived(view);
+      return state == ConnectionState::connecting && negotiation_.reject_arrived(view);
     case CellKind::redirect:
-      return state == ConnectionState::connecting && redirect_arrived(view);
+      return state == ConnectionState::connecting && negotiation_.redirect_arrived(view);
     case CellKind::close:
       if (view.aux > static_cast<std::uint32_t>(CloseReason::request_failed)) return false;
       return close_arrived(view);
@@ -211,78 +204,6 @@ bool ShmStream::credit_arrived(std::uint32_t cells) {
   credited_.store(credited_.load(std::memory_order_relaxed) + cells, std::memory_order_relaxed);
   sends_.pump();
   return true;
-}
-
-bool ShmStream::reject_arrived(const CellView& view) {
-  if (view.length > std::min<std::size_t>(view.body_room, kPrivateDataMax)) return false;
-  std::array<std::byte, kPrivateDataMax> data;
-  std::copy_n(view.body, view.length, data.begin());
-  closed_ = true;
-  Establishment& establishment = queue_pair_.connection().establishment();
-  if (view.aux == static_cast<std::uint32_t>(RejectReason::by_consumer)) {
-    establishment.failed(ConnectFailure::rejected_by_peer, std::span(data).first(view.length));
-  } else {
-    establishment.failed(ConnectFailure::refused);
-  }
-  return true;
-}
-
-bool ShmStream::accept_arrived(const CellView& view) {
-  AcceptBody body;
-  if (view.body_room < sizeof body) return false;
-  std::memcpy(&body, view.body, sizeof body);
-  if (body.private_data_bytes > sizeof body.private_data || body.at.scope[kScopeBytes - 1] != '\0') return false;
-  if (closed_ || queue_pair_.state() != ConnectionState::connecting) {
-    // EP-CONN-9: too late. The other side learns that its accept failed.
-    link_->send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
-    return true;
-  }
-  set_remote(body.connection, body.rdma);
-  request_.reset();
-  link_->send_control(CellKind::ready, remote_, 0);
-  rdma_waits_ = link_->controls_wait();
-  queue_pair_.connection().set_reached({body.at.qual, body.at.scope});
-  queue_pair_.connection().establishment().done({body.private_data, body.private_data_bytes});
-  return true;
-}
-
-// CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
-bool ShmStream::redirect_arrived(const CellView& view) {
-  ServicePointBody body;
-  if (view.body_room < sizeof body) return false;
-  std::memcpy(&body, view.body, sizeof body);
-  if (body.scope[kScopeBytes - 1] != '\0') return false;
-  bool asks = false;
-  try {
-    const std::string scope = body.scope;
-    const std::vector<std::string> scopes = fabric_.adapter().scopes_of(request_->local);
-    // Only who serves the address that was asked for.
-    if (scopes.empty()) {
-      asks = fabric_.is_published(request_->local, body.qual);
-      if (asks) fabric_.attempt(*this, {}, request_->local, body.qual);
-    } else {
-      asks = std::find(scopes.begin(), scopes.end(), scope) != scopes.end();
-      if (asks) fabric_.attempt(*this, {scope}, request_->local, body.qual);
-    }
-  } catch (const std::bad_alloc&) {
-    asks = false;
-  }
-  request_->qual = body.qual;
-  link_->remove(*this);
-  link_.reset();
-  if (!asks) {
-    closed_ = true;
-    queue_pair_.connection().establishment().failed(ConnectFailure::refused);
-  }
-  return true;
-}
-
-// Not by shared memory; perhaps a program of another user does, or of another kind.
-void ShmStream::nobody_listens() {
-  closed_ = true;
-  const ConnectBody asked = *request_;
-  queue_pair_.connection().establishment().try_another_wire(
-      {asked.local, asked.qual, base::kForever, {asked.private_data, asked.private_data_bytes}, asked.qos, {}});
 }
 
 // ---- the end

@@ -15,6 +15,7 @@
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/link.h"
+#include "nic/soft/wire/shm/negotiation.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -37,12 +38,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   std::uint32_t name() const { return name_; }  // what the peer calls this end
   const std::shared_ptr<Link>& link() const { return link_; }
   void attach(std::shared_ptr<Link> link);  // may throw std::bad_alloc, and has done nothing then
+  void detach();                            // from a link by which nothing has come about
   void set_remote(std::uint32_t remote, const RdmaTerms& terms);
-  RdmaTerms terms() const;  // of this end
-  // Active side: what is asked for, kept until the answer, since a redirection makes us ask again elsewhere.
-  void set_request(const ConnectBody& body) { request_ = std::make_unique<ConnectBody>(body); }
-  void ask();  // Requires: attached
-  bool awaits_ready_from(std::uint32_t remote) const;
 
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override;
@@ -67,16 +64,23 @@ class ShmStream final : public Stream, private OwnPages::User {
     return connected() && !closed_ && !held_ && parked_.empty() && receives_.incoming_count() == 0 &&
            view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view, last);
   }
-  bool accept_arrived(const CellView& view);
-  bool redirect_arrived(const CellView& view);
   bool piece_arrived(const CellView& view, const std::byte* bytes);
   void close_arrived(CloseReason reason, const CloseBody& refused = {});
   void let_posts_end() { queue_pair_.connection().let_posts_end(); }
   ZoneId scope() const { return queue_pair_.scope(); }
   void link_lost(WorkStatus why);
-  void connect_failed(ConnectFailure why) { queue_pair_.connection().establishment().failed(why); }
-  void nobody_listens();  // the stream may be gone when this returns
-  bool take_turn();       // goes on with what waited for room or for its turn; true if bytes moved
+  bool take_turn();  // goes on with what waited for room or for its turn; true if bytes moved
+
+  // ---- its parts
+  Negotiation& negotiation() { return negotiation_; }
+
+  // ---- for its parts
+  Fabric& fabric() { return fabric_; }
+  SoftQueuePair& queue_pair() { return queue_pair_; }
+  std::uint32_t remote() const { return remote_; }  // what the peer is called in what is sent to it
+  bool over() const { return closed_; }             // nothing that arrives counts any more
+  void set_over() { closed_ = true; }
+  void hold_rdma_back() { rdma_waits_ = link_->controls_wait(); }
 
  private:
   friend class Link;
@@ -148,7 +152,6 @@ class ShmStream final : public Stream, private OwnPages::User {
 
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
   bool credit_arrived(std::uint32_t cells);
-  bool reject_arrived(const CellView& view);
   // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
   template <typename Work>
   void or_break(Work&& work) {
@@ -336,7 +339,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   std::uint32_t remote_ = 0;
   RdmaTerms remote_terms_{};  // fixed before the connection is
   bool closed_ = false;
-  std::unique_ptr<ConnectBody> request_;
+  Negotiation negotiation_{*this};
 
   // The sending side. Written with the queue pair's send lock, but credited_, retired_ and what happens to an announced
   // message later: those with the engine.
