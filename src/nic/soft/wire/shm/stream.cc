@@ -30,10 +30,6 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       resident_pages_(fabric.adapter().resident_pages()),
       request_pages_(fabric.adapter(), *this),
       arrival_pages_(fabric.adapter(), *this),
-      served_pages_(fabric.adapter(), *this),
-      pages_for_peer_([this](bool there, std::span<const PageFaulter::Pages>) {
-        if (!closed_) link_->send_control(CellKind::faulted_in, remote_, there ? 0 : 1);
-      }),
       let_go_timer_([this] { let_go_again(); }) {
   name_ = fabric.add(*this);                // last: whoever finds it finds all of it
   shared_slot_ = name_ % kSharedRdmaSlots;  // spreads connections over them
@@ -41,7 +37,6 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
 
 ShmStream::~ShmStream() {
   fabric_.engine().cancel_timer(let_go_timer_);
-  fabric_.adapter().page_faulter().cancel(pages_for_peer_);
   fabric_.remove(*this);
   if (link_) link_->remove(*this);
 }
@@ -49,6 +44,10 @@ ShmStream::~ShmStream() {
 void ShmStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {
   if (closed_) return;
   if (!news.there) or_break([&] { fail_pages(pages, news); });
+  go_on_with_pages();
+}
+
+void ShmStream::go_on_with_pages() {
   // Also where the link has gone since, and has no turns any more.
   if (!closed_) or_break([this] { place_held(); });
   if (!closed_ && held_) or_break([this] { go_on_with_held(); });
@@ -59,10 +58,8 @@ void ShmStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& ne
 void ShmStream::fail_pages(const OwnPages& pages, const OwnPages::Brought& news) {
   if (&pages == &request_pages_) {
     fail_request(news);
-  } else if (&pages == &arrival_pages_) {
-    fail_arriving(news.address);
   } else {
-    fail_served(news.address, news.to_write);
+    fail_arriving(news.address);
   }
 }
 
@@ -102,22 +99,8 @@ void ShmStream::fail_arriving(std::uint64_t address) {
   }
 }
 
-// Of Reads and atomic operations of the peer; those behind the first have not been looked at.
-void ShmStream::fail_served(std::uint64_t address, bool writes) {
-  if (served_reads_.empty() || served_reads_.front().atomic.has_value() != writes) return;
-  const Served& read = served_reads_.front();
-  const std::uint64_t length = read.atomic ? kAtomicBytes : read.request.length;
-  std::uint64_t where = 0;
-  if (!opens(read.atomic ? read.atomic->key : read.request.key,
-             read.atomic ? read.atomic->address : read.request.address, length,
-             read.atomic ? access::kRemoteAtomic : access::kRemoteRead, where)) {
-    return;
-  }
-  if (address - where < length) refuse({Refused::a_read, 0}, CloseReason::remote_access);
-}
-
 void ShmStream::attach(std::shared_ptr<Link> link) {
-  served_reads_.reserve(queue_pair_.reads_in());
+  responder_.reserve(queue_pair_.reads_in());
   link->add(*this);
   link_ = std::move(link);
 }
@@ -166,9 +149,9 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::cannot_push:
       return connected && cannot_push_arrived(view.aux);
     case CellKind::get:
-      return connected && get_arrived(view);
+      return connected && responder_.read_arrived(view);
     case CellKind::fault_in:
-      return connected && fault_in_arrived(view);
+      return connected && responder_.fault_in_arrived(view);
     case CellKind::faulted_in:
       return connected && faulted_in_arrived(view.aux);
     case CellKind::write:
@@ -178,7 +161,7 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::immediate:
       return connected && immediate_arrived(view);
     case CellKind::atomic:
-      return connected && atomic_arrived(view);
+      return connected && responder_.atomic_arrived(view);
     case CellKind::atomic_done:
       return connected && atomic_done_arrived(view);
     case CellKind::credit:
@@ -250,7 +233,7 @@ bool ShmStream::let_go() {
     entry.state.store(Announced::State::done);
   }
   retired_.store(end);
-  served_reads_.clear();
+  responder_.drop();
   std::erase_if(large_, [&](const Large& large) { return withdraw(large); });
   if (large_.empty() && past_gate()) return true;
   // A stopped peer may stay stopped for long, and others must not wait for it with us.
@@ -311,6 +294,16 @@ CloseReason ShmStream::blame_message(CloseReason reason) {
     refused_ = {Refused::a_message, parked_.front().sequence};
   }
   return reason;
+}
+
+bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right,
+                      std::uint64_t& where, std::size_t reads_before_it) {
+  const RegionCheck check =
+      fabric_.adapter().regions().resolve(key, at, length, queue_pair_.memory().user(), right, where);
+  if (check == RegionCheck::ok) return true;
+  refuse(right == access::kRemoteWrite ? CloseBody{Refused::a_write, 0} : read_behind(reads_before_it),
+         CloseReason::remote_access);
+  return false;
 }
 
 void ShmStream::refuse(const CloseBody& what, CloseReason reason) {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "nic/soft/own_pages.h"
-#include "nic/soft/page_faulter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/negotiation.h"
+#include "nic/soft/wire/shm/read_responder.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -81,6 +81,26 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool over() const { return closed_; }             // nothing that arrives counts any more
   void set_over() { closed_ = true; }
   void hold_rdma_back() { rdma_waits_ = link_->controls_wait(); }
+  void violated(const char* what);  // ends the connection with a peer that does what it must not
+  // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
+  template <typename Work>
+  void or_break(Work&& work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      violated("no memory is left for what it sends");
+    }
+  }
+  // Whether the peer may use memory of this side, which is there for us at `where`. If not, the connection ends.
+  bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where,
+             std::size_t reads_before_it = 0);
+  // Ends the connection for something that the peer has asked for, and says for what.
+  void refuse(const CloseBody& what, CloseReason reason);
+  // What a Read of the peer is refused with that comes behind so many that are not answered.
+  static CloseBody read_behind(std::size_t reads) { return {Refused::a_read, static_cast<std::uint32_t>(reads)}; }
+  void go_on_with_pages();  // memory has been brought in, or has failed
+  // Through the bulk ring; the engine or the send lock is held meanwhile.
+  static constexpr int kPiecesPerTurn = 32;
 
  private:
   friend class Link;
@@ -118,13 +138,6 @@ class ShmStream final : public Stream, private OwnPages::User {
     std::unique_ptr<std::byte[]> held{};  // a small one, which waits for its buffer's pages
   };
 
-  // A Read of the peer that it cannot do itself, or an atomic operation, which it never does.
-  struct Served {
-    GetBody request;
-    std::uint64_t offset = 0;  // what has been sent
-    std::optional<AtomicBody> atomic{};
-  };
-
   // What comes behind a Write of the peer that cannot be put in place yet, that Write first: stream_held.cc.
   struct HeldCell {
     CellKind kind;
@@ -152,15 +165,6 @@ class ShmStream final : public Stream, private OwnPages::User {
 
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
   bool credit_arrived(std::uint32_t cells);
-  // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
-  template <typename Work>
-  void or_break(Work&& work) {
-    try {
-      work();
-    } catch (const std::bad_alloc&) {
-      violated("no memory is left for what it sends");
-    }
-  }
   void deliver_parked();
 
   // Sending: stream_send.cc
@@ -186,10 +190,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   void fail_request(const OwnPages::Brought& news);
   void fail_arriving(std::uint64_t address);
   void fail_large(const Large& large, WorkStatus status);
-  void fail_served(std::uint64_t address, bool writes);
   bool close_arrived(const CellView& view);
-  // Ends the connection for something that the peer has asked for, and says for what.
-  void refuse(const CloseBody& what, CloseReason reason);
   CloseReason blame_message(CloseReason reason);
 
   // RDMA: stream_rdma.cc and stream_rdma_by_peer.cc, and of the peer: stream_rdma_served.cc
@@ -197,7 +198,6 @@ class ShmStream final : public Stream, private OwnPages::User {
     progress.failure = status;
     return SendOutcome::failed;
   }
-  static constexpr int kPiecesPerTurn = 32;  // through the bulk ring; the engine or the send lock is held meanwhile
   template <WorkKind kind>
   SendOutcome rdma(const SendRequest& message, Progress& progress);
   SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
@@ -220,7 +220,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   }
   void ask_for_pages_now();
   bool faulted_in_arrived(std::uint32_t outcome);
-  bool fault_in_arrived(const CellView& view);
   template <WorkKind kind>
   SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped);
   bool used_often(std::uint32_t key);
@@ -240,11 +239,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   void put_done();
   void tell_puts_done();
   bool done_arrived(std::uint32_t more);
-  bool get_arrived(const CellView& view);
-  bool atomic_arrived(const CellView& view);
   bool atomic_done_arrived(const CellView& view);
-  bool serve_reads();
-  bool serve_atomic(const AtomicBody& body);
   std::uint32_t puts_under_way() const {
     return puts_sent_.load(std::memory_order_acquire) - puts_answered_.load(std::memory_order_acquire);
   }
@@ -254,10 +249,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   }
   // As whom this side uses the peer's memory.
   RegionUser remote_user() const { return {remote_terms_.zone, remote_terms_.scope}; }
-  // What a Read of the peer is refused with that comes behind so many that are not answered.
-  static CloseBody read_behind(std::size_t reads) { return {Refused::a_read, static_cast<std::uint32_t>(reads)}; }
-  bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where,
-             std::size_t reads_before_it = 0);
 
   // Receiving: stream_receive.cc
   template <typename Deliver>
@@ -323,7 +314,6 @@ class ShmStream final : public Stream, private OwnPages::User {
       give_credit();
   }
   void give_credit();
-  void violated(const char* what);
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
@@ -396,10 +386,9 @@ class ShmStream final : public Stream, private OwnPages::User {
   base::Nanoseconds short_writes_epoch_ = -1;  // as in SeenPages, and how many there were since
   std::uint32_t short_writes_ = 0;
   // Of this process, brought by take_turn(): of the requests, looked for with the send lock or the engine; of the
-  // messages that arrive; of what the peer reads and changes.
+  // messages that arrive.
   OwnPages request_pages_;
   OwnPages arrival_pages_;
-  OwnPages served_pages_;
   std::atomic<std::uint32_t> puts_sent_{0};      // whole, for the peer to put in place; ever
   std::atomic<std::uint32_t> puts_answered_{0};  // of them; written with the engine
   std::uint32_t shared_slot_ = 0;                // in the peer's segment
@@ -423,10 +412,9 @@ class ShmStream final : public Stream, private OwnPages::User {
   // The receiving side, with the engine.
   // Neither takes memory before there is something in it: most connections never have any.
   std::list<Parked> parked_;
-  std::unique_ptr<Held> held_;           // null: nothing
-  std::vector<Large> large_;             // of a connection that is over: those that the peer is still writing
-  std::vector<Served> served_reads_;     // in the order asked for
-  PageFaulter::Request pages_for_peer_;  // that it has asked for
+  std::unique_ptr<Held> held_;  // null: nothing
+  std::vector<Large> large_;    // of a connection that is over: those that the peer is still writing
+  ReadResponder responder_{*this};
   std::optional<std::uint32_t> gate_;    // of the end of this connection; RDMA of the peer may not be past it
   base::Nanoseconds gate_patience_ = 0;  // until then
   Timer let_go_timer_;

@@ -310,16 +310,17 @@ bool ShmStream::take_turn() {
   bool moved = false;
   or_break([&] {
     if (!closed_) ask_for_pages_now();
-    for (OwnPages* const pages : {&request_pages_, &arrival_pages_, &served_pages_}) {
+    for (OwnPages* const pages : {&request_pages_, &arrival_pages_}) {
       if (!closed_) pages->bring();
     }
+    if (!closed_) responder_.bring();
     if (!closed_) place_held();
     if (!closed_) go_on_with_held();
     if (!closed_) grant_pieces();
     moved = !closed_ && pull_some();
     moved |= !closed_ && push_some();
     moved |= !closed_ && send_pieces();
-    moved |= !closed_ && serve_reads();
+    moved |= !closed_ && responder_.serve();
   });
   moved |= !closed_ && sends_.pump();
   return moved;
