@@ -331,7 +331,7 @@ void Link::take_first_message() {
 }
 
 void Link::tell_done() {
-  std::exchange(owing_, nullptr)->tell_puts_done();
+  std::exchange(owing_, nullptr)->writes().tell_done();
 }
 
 void Link::publish_consumed() {

@@ -111,7 +111,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
                       std::uint32_t length, std::uint32_t aux, Body body, Fill&& fill);
 
-  // The stream has done what the peer waits for: tell_puts_done() before anything else goes by, and soon.
+  // The stream has done what the peer waits for: IncomingWrites::tell_done() before anything else goes by, and soon.
   void owes_done(ShmStream& stream) {
     if (owing_ && owing_ != &stream) tell_done();
     owing_ = &stream;

@@ -50,7 +50,7 @@ void ShmStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& ne
 void ShmStream::go_on_with_pages() {
   // Also where the link has gone since, and has no turns any more.
   if (!closed_) or_break([this] { place_held(); });
-  if (!closed_ && held_) or_break([this] { go_on_with_held(); });
+  if (!closed_ && writes_.holds()) or_break([this] { writes_.go_on(); });
   // Others may have wanted memory meanwhile.
   if (!closed_) link_->come_back(*this);
 }
@@ -91,7 +91,7 @@ void ShmStream::fail_large(const Large& large, WorkStatus status) {
 
 // The same of the message, or the Write, that is to come there.
 void ShmStream::fail_arriving(std::uint64_t address) {
-  if (fail_held(address)) return;
+  if (writes_.fail(address)) return;
   for (const Large& large : large_) {
     if (large.done || !lies_in(address, large.message->buffer.all())) continue;
     fail_large(large, WorkStatus::local_protection);
@@ -118,8 +118,8 @@ void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
 
 bool ShmStream::arrived(const CellView& view) {
   if (closed_) return true;
-  if (waits_behind_held(view)) [[unlikely]] {
-    hold(view);
+  if (writes_.keeps_back(view)) [[unlikely]] {
+    writes_.hold(view);
     return true;
   }
   const ConnectionState state = queue_pair_.state();
@@ -155,7 +155,7 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::faulted_in:
       return connected && faulted_in_arrived(view.aux);
     case CellKind::write:
-      return connected && write_arrived(view);
+      return connected && writes_.short_arrived(view);
     case CellKind::done:
       return connected && done_arrived(view.aux);
     case CellKind::immediate:
@@ -199,7 +199,7 @@ void ShmStream::violated(const char* what) {
 
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
 bool ShmStream::memory_changed() {
-  if (held_ && !closed_) or_break([this] { go_on_with_held(); });
+  if (writes_.holds() && !closed_) or_break([this] { writes_.go_on(); });
   for (std::uint32_t sequence = retired_.load(); sequence != announced_count_.load() && !closed_; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
@@ -267,7 +267,7 @@ void ShmStream::close(CloseReason reason) {
     }
   } else {
     queue_pair_.connection().stop_sending();  // the peer's memory is not used any more when the peer hears of the end
-    tell_puts_done();
+    writes_.tell_done();
     const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
     const CloseReason told = in_order ? reason : blame_message(reason);
     const std::size_t bodies = refused_.what == Refused::the_oldest ? 0 : 1;
@@ -335,7 +335,7 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
     closed_ = true;
     drop_undelivered();
   } else {
-    held_.reset();  // it has given up the Write that it left undone, and with that what came behind
+    writes_.drop();  // it has given up the Write that it left undone, and with that what came behind
     sends_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
   }
   queue_pair_.connection().peer_closed(reason);

@@ -13,6 +13,7 @@
 #include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
+#include "nic/soft/wire/shm/incoming_writes.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/negotiation.h"
 #include "nic/soft/wire/shm/read_responder.h"
@@ -49,8 +50,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   void resume_receiving() override;
   bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
-  bool holds_messages() const override { return !parked_.empty() || !large_.empty() || held_; }
-  bool awaits_memory_for_parked() const override;
+  bool holds_messages() const override { return !parked_.empty() || !large_.empty() || writes_.holds(); }
+  bool awaits_memory_for_parked() const override { return writes_.holds_messages(); }
   bool memory_changed() override;
   bool let_go() override;
   void close(CloseReason reason) override;
@@ -61,7 +62,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   // `last()`: whether nothing is behind it.
   template <typename Last>
   [[gnu::always_inline]] bool arrived_straight(const CellView& view, Last&& last) {
-    return connected() && !closed_ && !held_ && parked_.empty() && receives_.incoming_count() == 0 &&
+    return connected() && !closed_ && !writes_.holds() && parked_.empty() && receives_.incoming_count() == 0 &&
            view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view, last);
   }
   bool piece_arrived(const CellView& view, const std::byte* bytes);
@@ -73,6 +74,7 @@ class ShmStream final : public Stream, private OwnPages::User {
 
   // ---- its parts
   Negotiation& negotiation() { return negotiation_; }
+  IncomingWrites& writes() { return writes_; }
 
   // ---- for its parts
   Fabric& fabric() { return fabric_; }
@@ -80,6 +82,13 @@ class ShmStream final : public Stream, private OwnPages::User {
   std::uint32_t remote() const { return remote_; }  // what the peer is called in what is sent to it
   bool over() const { return closed_; }             // nothing that arrives counts any more
   void set_over() { closed_ = true; }
+  bool connected() const {
+    const ConnectionState state = queue_pair_.state();
+    return state == ConnectionState::connected || state == ConnectionState::draining;
+  }
+  // What has come for it, in its turn; false: malformed.
+  bool arrived_in(ConnectionState state, bool connected, const CellView& view);
+  OwnPages& arrival_pages() { return arrival_pages_; }  // where what arrives goes
   void hold_rdma_back() { rdma_waits_ = link_->controls_wait(); }
   void violated(const char* what);  // ends the connection with a peer that does what it must not
   // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
@@ -138,32 +147,10 @@ class ShmStream final : public Stream, private OwnPages::User {
     std::unique_ptr<std::byte[]> held{};  // a small one, which waits for its buffer's pages
   };
 
-  // What comes behind a Write of the peer that cannot be put in place yet, that Write first: stream_held.cc.
-  struct HeldCell {
-    CellKind kind;
-    std::uint8_t flags;
-    std::uint32_t cells;
-    std::uint32_t length;
-    std::uint32_t aux;
-    std::size_t body_bytes;
-    std::vector<std::byte> bytes;  // the body, and the piece
-    CellView view() const;
-  };
-  struct Held {
-    std::list<HeldCell> cells;
-    std::size_t bytes = 0;
-  };
   void drop_undelivered() {
     parked_.clear();
-    held_.reset();
+    writes_.drop();
   }
-  bool waits_behind_held(const CellView& view) const;
-  void hold(const CellView& view, std::span<const std::byte> piece = {});
-  void go_on_with_held();
-  bool place_cells_held();
-  bool fail_held(std::uint64_t address);
-
-  bool arrived_in(ConnectionState state, bool connected, const CellView& view);
   bool credit_arrived(std::uint32_t cells);
   void deliver_parked();
 
@@ -193,7 +180,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool close_arrived(const CellView& view);
   CloseReason blame_message(CloseReason reason);
 
-  // RDMA: stream_rdma.cc and stream_rdma_by_peer.cc, and of the peer: stream_rdma_served.cc
+  // RDMA: stream_rdma.cc and stream_rdma_by_peer.cc
   static SendOutcome fail(Progress& progress, WorkStatus status) {
     progress.failure = status;
     return SendOutcome::failed;
@@ -231,13 +218,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   CopyOutcome copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   SendOutcome atomic(const ExtendedRequest& message, Progress& progress);
   SendOutcome write_immediate(const SendRequest& message, Progress& progress);
-  void put_arrived(const CellView& view, const std::byte* bytes);
-  bool write_arrived(const CellView& view);
-  bool put_in_place(std::uint64_t where, std::span<const std::byte> bytes, std::uint64_t left, bool last);
-  bool put_piece(const CellView& view, std::span<const std::byte> bytes);
-  bool put_short(const CellView& view, bool& sane);
-  void put_done();
-  void tell_puts_done();
   bool done_arrived(std::uint32_t more);
   bool atomic_done_arrived(const CellView& view);
   std::uint32_t puts_under_way() const {
@@ -285,10 +265,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool withdraw(const Large& large);
   bool past_gate();
   void let_go_again();
-  bool connected() const {
-    const ConnectionState state = queue_pair_.state();
-    return state == ConnectionState::connected || state == ConnectionState::draining;
-  }
   // Whether memory of this side can be touched, at a glance.
   bool seen_lately(const nic::Segment& memory, bool to_write, std::uint64_t moment,
                    ResidentPages::Stretch& stretch) const {
@@ -409,11 +385,11 @@ class ShmStream final : public Stream, private OwnPages::User {
   std::atomic<std::uint32_t> announced_count_{0};  // ever; the sequence number of the next
   std::atomic<std::uint32_t> retired_{0};          // all before this one are done
 
-  // The receiving side, with the engine.
-  // Neither takes memory before there is something in it: most connections never have any.
+  // The receiving side, with the engine. The list takes no memory before there is something in it: most connections
+  // never have any.
   std::list<Parked> parked_;
-  std::unique_ptr<Held> held_;  // null: nothing
-  std::vector<Large> large_;    // of a connection that is over: those that the peer is still writing
+  std::vector<Large> large_;  // of a connection that is over: those that the peer is still writing
+  IncomingWrites writes_{*this};
   ReadResponder responder_{*this};
   std::optional<std::uint32_t> gate_;    // of the end of this connection; RDMA of the peer may not be past it
   base::Nanoseconds gate_patience_ = 0;  // until then
@@ -421,7 +397,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   base::Nanoseconds let_go_delay_ = 0;
   std::uint32_t parked_cells_ = 0;
   std::uint32_t owed_cells_ = 0;  // delivered, and the peer does not know yet
-  std::uint32_t puts_done_ = 0;   // Writes of the peer; likewise
   // A message is being delivered that has completed at its sender: what comes behind it is not to blame for it.
   bool delivers_completed_ = false;
   std::optional<std::uint32_t> begins_announced_;  // the number of that message, which is not among large_ yet

@@ -61,7 +61,7 @@ bool ShmStream::immediate_arrived(const CellView& view) {
   if (view.cells != cells_for(sizeof body) || (queue_pair_.takes() & ability::kImmediate) == 0) return false;
   if (!within_window(view.cells)) return false;
   std::memcpy(&body, view.body, sizeof body);
-  if ((view.flags & kFlagLast) != 0) put_done();
+  if ((view.flags & kFlagLast) != 0) writes_.done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   const bool next = parked_.empty() && receives_.incoming_count() == 0;
   const auto deliver = [&] { return receives_.deliver_immediate(body.length, body.value, solicited); };
@@ -279,7 +279,7 @@ bool ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
   if (!connected()) return false;
   switch (view.kind) {
     case CellKind::put:
-      put_arrived(view, bytes);
+      writes_.piece_arrived(view, bytes);
       break;
     case CellKind::got:
       if (!initiator_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");

@@ -315,7 +315,7 @@ bool ShmStream::take_turn() {
     }
     if (!closed_) responder_.bring();
     if (!closed_) place_held();
-    if (!closed_) go_on_with_held();
+    if (!closed_) writes_.go_on();
     if (!closed_) grant_pieces();
     moved = !closed_ && pull_some();
     moved |= !closed_ && push_some();
