@@ -184,7 +184,7 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
 
 bool ShmStream::credit_arrived(std::uint32_t cells) {
   if (cells > kWindowCells) return false;
-  credited_.store(credited_.load(std::memory_order_relaxed) + cells, std::memory_order_relaxed);
+  send_window_.credit(cells);
   sends_.pump();
   return true;
 }

@@ -17,6 +17,7 @@
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/negotiation.h"
 #include "nic/soft/wire/shm/read_responder.h"
+#include "nic/soft/wire/shm/window.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -280,13 +281,9 @@ class ShmStream final : public Stream, private OwnPages::User {
     delivered(view.cells);
     return true;
   }
-  // Refuses a peer that sends more than its window: parking is what it costs us. What is delivered is owed to the peer
-  // at once, so a message that meets nothing parked is within it.
-  bool within_window(std::uint32_t cells) const { return parked_cells_ + owed_cells_ + cells <= kWindowCells; }
   void park(Parked message);
   void delivered(std::uint32_t cells) {
-    owed_cells_ += cells;
-    if (owed_cells_ >= kWindowCells / 4) [[unlikely]]
+    if (receive_window_.deliver(cells)) [[unlikely]]
       give_credit();
   }
   void give_credit();
@@ -307,8 +304,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool closed_ = false;
   Negotiation negotiation_{*this};
 
-  // The sending side. Written with the queue pair's send lock, but credited_, retired_ and what happens to an announced
-  // message later: those with the engine.
+  // The sending side. Written with the queue pair's send lock, but retired_ and what happens to an announced message
+  // later: those with the engine.
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
   // What the peer is to bring into memory for the oldest RDMA that has not been carried out.
   enum class Pages : std::uint8_t { nothing, wanted, asked, told, refused };
@@ -379,8 +376,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool peer_left_ = false;
   bool by_peer_ = false;  // the oldest Write has been sent in part; with the send lock
   std::atomic<std::uint32_t> atomics_under_way_{0};
-  std::uint64_t window_used_ = 0;           // cells ever sent that count
-  std::atomic<std::uint64_t> credited_{0};  // of them delivered
+  SendWindow send_window_;
   std::array<Announced, kAnnouncedMax> announced_;
   std::atomic<std::uint32_t> announced_count_{0};  // ever; the sequence number of the next
   std::atomic<std::uint32_t> retired_{0};          // all before this one are done
@@ -388,6 +384,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   // The receiving side, with the engine. The list takes no memory before there is something in it: most connections
   // never have any.
   std::list<Parked> parked_;
+  ReceiveWindow receive_window_;
   std::vector<Large> large_;  // of a connection that is over: those that the peer is still writing
   IncomingWrites writes_{*this};
   ReadResponder responder_{*this};
@@ -395,8 +392,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   base::Nanoseconds gate_patience_ = 0;  // until then
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
-  std::uint32_t parked_cells_ = 0;
-  std::uint32_t owed_cells_ = 0;  // delivered, and the peer does not know yet
   // A message is being delivered that has completed at its sender: what comes behind it is not to blame for it.
   bool delivers_completed_ = false;
   std::optional<std::uint32_t> begins_announced_;  // the number of that message, which is not among large_ yet

@@ -123,7 +123,7 @@ SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& pro
     if (outcome == SendOutcome::blocked || outcome == SendOutcome::failed) return outcome;
   }
   constexpr std::uint32_t cells = cells_for(sizeof(ImmediateBody));
-  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
+  if (!send_window_.has_room(cells)) return SendOutcome::blocked;
   const ImmediateBody body{message.length, message.remote.value};
   const bool asks = by_peer_;
   if (asks) count_put(1);
@@ -135,7 +135,7 @@ SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& pro
     if (asks) count_put(-1u);
     return SendOutcome::blocked;
   }
-  window_used_ += cells;
+  send_window_.use(cells);
   by_peer_ = false;
   return asks ? SendOutcome::pending : SendOutcome::done;
 }

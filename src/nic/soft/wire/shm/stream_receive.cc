@@ -32,7 +32,7 @@ bool covers(const MemoryBody& memory, std::uint64_t length) {
 bool ShmStream::message_arrived(const CellView& view) {
   if (view.length > kInlineBytesMax || view.length > view.body_room || view.cells != cells_for(view.length))
     return false;
-  if (!within_window(view.cells)) return false;
+  if (!receive_window_.takes(view.cells)) return false;
   const std::uint32_t key = view.kind == CellKind::send_invalidate ? view.aux : 0;
   if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
@@ -52,14 +52,14 @@ bool ShmStream::message_arrived(const CellView& view) {
 void ShmStream::park(Parked message) {
   const std::uint32_t cells = message.cells;
   parked_.push_back(std::move(message));
-  parked_cells_ += cells;
+  receive_window_.park(cells);
 }
 
 bool ShmStream::immediate_arrived(const CellView& view) {
   ImmediateBody body;
   if (view.length != sizeof body) return false;
   if (view.cells != cells_for(sizeof body) || (queue_pair_.takes() & ability::kImmediate) == 0) return false;
-  if (!within_window(view.cells)) return false;
+  if (!receive_window_.takes(view.cells)) return false;
   std::memcpy(&body, view.body, sizeof body);
   if ((view.flags & kFlagLast) != 0) writes_.done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
@@ -79,7 +79,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
   if (view.body_room < sizeof body || view.cells != cells_for(sizeof body)) return false;
   std::memcpy(&body, view.body, sizeof body);
   if (body.length <= kInlineBytesMax || body.memory.span_count > kSpansMax || body.memory.leaf >= kLeafCount ||
-      (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !within_window(view.cells)) {
+      (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !receive_window_.takes(view.cells)) {
     return false;
   }
   const bool solicited = (view.flags & kFlagSolicited) != 0;
@@ -428,7 +428,7 @@ void ShmStream::deliver_parked() {
     receives_.stop_waiting();  // where it was not called
     const std::uint32_t cells = message.cells;
     parked_.pop_front();
-    parked_cells_ -= cells;
+    receive_window_.unpark(cells);
     delivered(cells);
   }
   if (!closed_) queue_pair_.connection().orderly_end().delivered_everything();
@@ -436,8 +436,7 @@ void ShmStream::deliver_parked() {
 
 void ShmStream::give_credit() {
   if (closed_) return;
-  link_->send_control(CellKind::credit, remote_, owed_cells_);
-  owed_cells_ = 0;
+  link_->send_control(CellKind::credit, remote_, receive_window_.take_credit());
 }
 
 // Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in

@@ -34,7 +34,7 @@ template <CellKind kind>
     return SendOutcome::failed;
   }
   const std::uint32_t cells = cells_for(message.length);
-  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
+  if (!send_window_.has_room(cells)) return SendOutcome::blocked;
   if (!small_source_there(message)) [[unlikely]]
     return SendOutcome::blocked;  // take_turn() hands it over again
   const bool sent = link_->try_send(
@@ -47,7 +47,7 @@ template <CellKind kind>
         }
       });
   if (!sent) return SendOutcome::blocked;
-  window_used_ += cells;
+  send_window_.use(cells);
   if (kind == CellKind::send) sends_.lanes().open_send(message, queue_pair_.memory().zone());
   return SendOutcome::done;
 }
@@ -70,18 +70,17 @@ bool ShmStream::send_again(const SingleSend& send) {
   if (send.segment.length > kInlineBytesMax) [[unlikely]]
     return false;
   const std::uint32_t cells = cells_for(send.segment.length);
-  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells ||
-      !link_->try_send_again(remote_, send, cells)) [[unlikely]] {
+  if (!send_window_.has_room(cells) || !link_->try_send_again(remote_, send, cells)) [[unlikely]] {
     return false;
   }
-  window_used_ += cells;
+  send_window_.use(cells);
   return true;
 }
 
 std::size_t ShmStream::send_row(const SendRow& row) {
   if (row.sends.front().segment.length > kInlineBytesMax || !sends_.surely_usable(row)) [[unlikely]]
     return 0;
-  const std::uint64_t used = window_used_ - credited_.load(std::memory_order_relaxed);
+  const std::uint64_t used = send_window_.in_use();
   if (used >= kWindowCells) [[unlikely]]
     return 0;  // also where the peer has given back more than there was
   std::uint64_t moment = engine_.moment();
@@ -95,7 +94,7 @@ std::size_t ShmStream::send_row(const SendRow& row) {
   const std::uint64_t left = kWindowCells - used;
   std::uint64_t still_left = left;
   const std::size_t sent = link_->try_send_row(remote_, seen, still_left);
-  window_used_ += left - still_left;
+  send_window_.use(left - still_left);
   return sent;
 }
 
@@ -103,7 +102,7 @@ SendOutcome ShmStream::announce(std::uint64_t number, const SendRequest& message
   const std::uint32_t sequence = announced_count_.load(std::memory_order_relaxed);
   const std::uint32_t cells = cells_for(sizeof(AnnounceBody));
   if (sequence - retired_.load(std::memory_order_acquire) >= kAnnouncedMax) return SendOutcome::blocked;
-  if (window_used_ + cells - credited_.load(std::memory_order_relaxed) > kWindowCells) return SendOutcome::blocked;
+  if (!send_window_.has_room(cells)) return SendOutcome::blocked;
   Announced& entry = announced_[sequence % kAnnouncedMax];
   entry.number = number;
   entry.offset = 0;
@@ -122,7 +121,7 @@ SendOutcome ShmStream::announce(std::uint64_t number, const SendRequest& message
     announced_count_.store(sequence, std::memory_order_release);
     return SendOutcome::blocked;
   }
-  window_used_ += cells;
+  send_window_.use(cells);
   return SendOutcome::pending;
 }
 
