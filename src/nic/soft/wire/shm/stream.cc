@@ -65,18 +65,7 @@ void ShmStream::fail_pages(const OwnPages& pages, const OwnPages::Brought& news)
 
 // DTO-40: the request that needs memory there.
 void ShmStream::fail_request(const OwnPages::Brought& news) {
-  const std::uint32_t end = announced_count_.load(std::memory_order_acquire);
-  for (std::uint32_t sequence = retired_.load(std::memory_order_relaxed); sequence != end; ++sequence) {
-    Announced& entry = announced_[sequence % kAnnouncedMax];
-    const Announced::State state = entry.state.load();
-    if (state != Announced::State::pieces && state != Announced::State::pushing) continue;
-    bool is_it = false;
-    sends_.with_request(entry.number,
-                        [&](const SendRequest& message) { is_it = lies_in(news.address, message.segments); });
-    if (!is_it || news.to_write) continue;
-    finish(entry, WorkStatus::local_protection);
-    return;
-  }
+  if (!news.to_write && rendezvous_sender_.fail(news.address)) return;
   if (sends_.fail_blocked(news.address, news.to_write, WorkStatus::local_protection)) return;
   not_had_.store(news.address);  // the next turn hands it over again
 }
@@ -139,11 +128,11 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::announce:
       return connected && announce_arrived(view);
     case CellKind::grant:
-      return connected && grant_arrived(view.aux);
+      return connected && rendezvous_sender_.grant_arrived(view.aux);
     case CellKind::push:
-      return connected && push_arrived(view);
+      return connected && rendezvous_sender_.push_arrived(view);
     case CellKind::pulled:
-      return connected && pulled_arrived(view.aux);
+      return connected && rendezvous_sender_.pulled_arrived(view.aux);
     case CellKind::pushed:
       return connected && pushed_arrived(view.aux);
     case CellKind::cannot_push:
@@ -200,14 +189,7 @@ void ShmStream::violated(const char* what) {
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
 bool ShmStream::memory_changed() {
   if (writes_.holds() && !closed_) or_break([this] { writes_.go_on(); });
-  for (std::uint32_t sequence = retired_.load(); sequence != announced_count_.load() && !closed_; ++sequence) {
-    Announced& entry = announced_[sequence % kAnnouncedMax];
-    bool good = true;
-    if (entry.state.load() == Announced::State::waiting && entry.has_leaf.load()) {
-      sends_.with_request(entry.number, [&](const SendRequest& message) { good = sends_.usable(message); });
-    }
-    if (!good) finish(entry, WorkStatus::local_protection);
-  }
+  rendezvous_sender_.memory_changed();
   for (std::size_t i = 0; i < large_.size() && !closed_; ++i) {
     if (large_[i].done) continue;
     const WorkStatus status = receives_.check(*large_[i].message);
@@ -226,13 +208,7 @@ bool ShmStream::lets_go_of(std::uint32_t key) {
 bool ShmStream::let_go() {
   closed_ = true;
   drop_undelivered();
-  const std::uint32_t end = announced_count_.load();
-  for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
-    Announced& entry = announced_[sequence % kAnnouncedMax];
-    if (entry.has_leaf.exchange(false)) link_->withdraw_leave(entry.leaf);
-    entry.state.store(Announced::State::done);
-  }
-  retired_.store(end);
+  rendezvous_sender_.drop();
   responder_.drop();
   std::erase_if(large_, [&](const Large& large) { return withdraw(large); });
   if (large_.empty() && past_gate()) return true;
@@ -325,9 +301,7 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
       break;
     case Refused::a_message:
       // One that has completed leaves nobody to blame.
-      if (const Announced* const entry = announced(refused.which);
-          entry && entry->state.load() != Announced::State::done)
-        initiator_.request_refused(entry->number, status);
+      if (const auto number = rendezvous_sender_.number_of(refused.which)) initiator_.request_refused(*number, status);
       reason = CloseReason::request_failed;
       break;
   }

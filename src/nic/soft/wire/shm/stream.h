@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <list>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/negotiation.h"
 #include "nic/soft/wire/shm/read_responder.h"
+#include "nic/soft/wire/shm/rendezvous_sender.h"
 #include "nic/soft/wire/shm/window.h"
 
 namespace anydat::nic::soft::shm {
@@ -89,6 +89,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   }
   // What has come for it, in its turn; false: malformed.
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
+  SendWindow& send_window() { return send_window_; }
+  OwnPages& request_pages() { return request_pages_; }  // of what requests send and bring
   OwnPages& arrival_pages() { return arrival_pages_; }  // where what arrives goes
   void hold_rdma_back() { rdma_waits_ = link_->controls_wait(); }
   void violated(const char* what);  // ends the connection with a peer that does what it must not
@@ -126,16 +128,6 @@ class ShmStream final : public Stream, private OwnPages::User {
     std::uint32_t value = 0;        // that it is
     std::uint32_t invalidates = 0;  // the key that a small message names
   };
-  // A large message of ours that the peer has not got yet.
-  struct Announced {
-    enum class State : std::uint8_t { waiting, pieces, pushing, done };
-    std::uint64_t number = 0;  // the queue pair's
-    std::uint64_t offset = 0;  // what has crossed
-    std::atomic<State> state{State::done};
-    std::atomic<bool> has_leaf{false};  // written last of what the posting thread writes
-    std::uint32_t leaf = 0;
-    MemoryBody target{};  // when pushing
-  };
   // A large message that is coming, in the order of its queue pair's Incoming.
   struct Large {
     enum class Way : std::uint8_t { pieces, pull, push };
@@ -159,18 +151,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool small_source_there(const SendRequest& message);
   template <CellKind kind>
   SendOutcome send_inline(const SendRequest& message, Progress& progress);
-  SendOutcome announce(std::uint64_t number, const SendRequest& message);
-  bool describe(const SendRequest& message, AnnounceBody& body, Announced& entry);
-  Announced* announced(std::uint32_t sequence);
-  Announced* first_in(Announced::State state, std::uint32_t& sequence);
-  bool grant_arrived(std::uint32_t sequence);
-  bool push_arrived(const CellView& view);
-  bool pulled_arrived(std::uint32_t sequence);
-  void finish(Announced& entry, WorkStatus status);
-  bool send_pieces();
-  bool push_some();
-  enum class Step : std::uint8_t { moved, no_room, unusable };
-  Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
   void wants_pages() override { link_->come_back(*this); }
   void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
@@ -193,9 +173,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   SendOutcome write_by_peer(const SendRequest& message, Progress& progress);
   void open_put_lane(const SendRequest& message, std::uint64_t shift);
   SendOutcome later();
-  bool holds_announced() const {
-    return retired_.load(std::memory_order_acquire) != announced_count_.load(std::memory_order_relaxed);
-  }
   bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   template <bool reads>
   bool local_there(const SendRequest& message, const Progress& progress);
@@ -304,8 +281,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool closed_ = false;
   Negotiation negotiation_{*this};
 
-  // The sending side. Written with the queue pair's send lock, but retired_ and what happens to an announced message
-  // later: those with the engine.
+  // The sending side, written with the queue pair's send lock.
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
   // What the peer is to bring into memory for the oldest RDMA that has not been carried out.
   enum class Pages : std::uint8_t { nothing, wanted, asked, told, refused };
@@ -377,9 +353,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool by_peer_ = false;  // the oldest Write has been sent in part; with the send lock
   std::atomic<std::uint32_t> atomics_under_way_{0};
   SendWindow send_window_;
-  std::array<Announced, kAnnouncedMax> announced_;
-  std::atomic<std::uint32_t> announced_count_{0};  // ever; the sequence number of the next
-  std::atomic<std::uint32_t> retired_{0};          // all before this one are done
+  RendezvousSender rendezvous_sender_{*this};
 
   // The receiving side, with the engine. The list takes no memory before there is something in it: most connections
   // never have any.

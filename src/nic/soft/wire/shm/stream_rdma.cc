@@ -353,7 +353,7 @@ bool ShmStream::faulted_in_arrived(std::uint32_t outcome) {
 // Whether the peer is seen to poll, so that a short Write is sooner in place if it is put there by its owner. Nothing
 // depends on it: who stops polling looks within a millisecond, as for any message.
 bool ShmStream::peer_is_faster(const SendRequest& message, std::uint64_t shift) {
-  if (message.segments.size() != 1 || holds_announced()) return false;
+  if (message.segments.size() != 1 || rendezvous_sender_.any()) return false;
   PeerMemory& peer = link_->peer_memory();
   if (!link_->peer_polls() || peer.ready() != CopyOutcome::copied) return false;
   if (!link_->peer_expects()) {

@@ -22,7 +22,7 @@ constexpr std::uint32_t kPutsUnderWayMax = kFaultInBytesMax / (kShortWriteMax + 
 
 // What the peer refuses ends the connection, and messages before it are not to end with that.
 SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progress) {
-  if (holds_announced()) return SendOutcome::blocked;  // finish() asks again
+  if (rendezvous_sender_.any()) return SendOutcome::blocked;  // asked again once they have left
   sends_.lanes().close();
   if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
     return pages_told(message, 0, message.length) ? write_by_peer(message, progress) : without_pages(message, progress);
@@ -63,7 +63,8 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
 
 // A short one, in one message.
 SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progress) {
-  if (holds_announced() || puts_under_way() >= kPutsUnderWayMax) return SendOutcome::blocked;  // as in rdma_by_peer()
+  if (rendezvous_sender_.any() || puts_under_way() >= kPutsUnderWayMax)
+    return SendOutcome::blocked;  // as in rdma_by_peer()
   const bool seen = message.segments.size() == 1 &&
                     seen_pages_.hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
   if (!seen && !request_pages_.there(message.segments, {0, message.length}, message.length, false))
@@ -95,7 +96,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
 // looked at by the peer alone.
 bool ShmStream::put_again(const SingleRdma& request) {
   if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || by_peer_ ||
-      rdma_waits_ || puts_under_way() >= kPutsUnderWayMax || holds_announced() || !link_->peer_polls() ||
+      rdma_waits_ || puts_under_way() >= kPutsUnderWayMax || rendezvous_sender_.any() || !link_->peer_polls() ||
       !link_->peer_expects() ||
       !seen_pages_.hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
                         request.length, false)) {
@@ -144,7 +145,7 @@ SendOutcome ShmStream::write_immediate(const SendRequest& message, Progress& pro
 SendOutcome ShmStream::atomic(const ExtendedRequest& message, Progress& progress) {
   if (!sends_.usable(message)) return fail(progress, WorkStatus::local_protection);
   if (remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);
-  if (peer_left_ || holds_announced()) return SendOutcome::blocked;  // as in rdma() and rdma_by_peer()
+  if (peer_left_ || rendezvous_sender_.any()) return SendOutcome::blocked;  // as in rdma() and rdma_by_peer()
   const AtomicBody body{
       message.remote.address, message.operand, message.compare, message.remote.key,
       message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};

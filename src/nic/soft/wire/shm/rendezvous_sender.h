@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "nic/soft/stream.h"
+#include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/ring.h"
+
+namespace anydat::nic::soft {
+class SendQueue;
+}  // namespace anydat::nic::soft
+
+namespace anydat::nic::soft::shm {
+
+class ShmStream;
+
+// Large messages that go out by rendezvous: each is announced, and stays among the requests until its bytes have left.
+// The receiver has chosen how when it answers: it has pulled the message out of our memory; it lets us push it into the
+// buffer; or it grants that it comes in pieces, through the bulk ring (RendezvousReceiver).
+//
+// Thread safety: announce() with the queue pair's send lock; all else with the engine held. Lives and dies with its
+// stream.
+class RendezvousSender {
+ public:
+  explicit RendezvousSender(ShmStream& stream);
+  RendezvousSender(const RendezvousSender&) = delete;
+  RendezvousSender& operator=(const RendezvousSender&) = delete;
+
+  SendOutcome announce(std::uint64_t number, const SendRequest& message);
+  // Whether the peer has not got all yet. From any thread.
+  bool any() const { return retired_.load(std::memory_order_acquire) != count_.load(std::memory_order_relaxed); }
+
+  // ---- answers; false: malformed
+  bool grant_arrived(std::uint32_t sequence);
+  bool push_arrived(const CellView& view);
+  bool pulled_arrived(std::uint32_t sequence);
+  // The number that a message has among the requests; nothing if it has left, or there is none.
+  std::optional<std::uint64_t> number_of(std::uint32_t sequence);
+
+  // ---- turns; true if there is more to do and nothing to wait for
+  bool push_some();
+  bool send_pieces();
+
+  // ---- ends
+  // The memory at that address is not to be had: the first message that is being sent from there fails. False: none is.
+  bool fail(std::uint64_t address);
+  void memory_changed();  // as Stream
+  void drop();            // of a connection that is over
+
+ private:
+  // One that the peer has not got yet.
+  struct Announced {
+    enum class State : std::uint8_t { waiting, pieces, pushing, done };
+    std::uint64_t number = 0;  // the queue pair's
+    std::uint64_t offset = 0;  // what has crossed
+    std::atomic<State> state{State::done};
+    std::atomic<bool> has_leaf{false};  // written last of what the posting thread writes
+    std::uint32_t leaf = 0;
+    MemoryBody target{};  // when pushing
+  };
+  enum class Step : std::uint8_t { moved, no_room, unusable };
+
+  bool describe(const SendRequest& message, AnnounceBody& body, Announced& entry);
+  Announced* announced(std::uint32_t sequence);
+  Announced* first_in(Announced::State state, std::uint32_t& sequence);
+  void finish(Announced& entry, WorkStatus status);
+  Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
+
+  ShmStream& stream_;
+  SendQueue& sends_;
+  std::array<Announced, kAnnouncedMax> announced_;
+  std::atomic<std::uint32_t> count_{0};    // ever; the sequence number of the next
+  std::atomic<std::uint32_t> retired_{0};  // all before this one are done
+};
+
+}  // namespace anydat::nic::soft::shm
