@@ -49,7 +49,7 @@ void ShmStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& ne
 
 void ShmStream::go_on_with_pages() {
   // Also where the link has gone since, and has no turns any more.
-  if (!closed_) or_break([this] { place_held(); });
+  if (!closed_) or_break([this] { rendezvous_receiver_.place_held(); });
   if (!closed_ && writes_.holds()) or_break([this] { writes_.go_on(); });
   // Others may have wanted memory meanwhile.
   if (!closed_) link_->come_back(*this);
@@ -70,22 +70,10 @@ void ShmStream::fail_request(const OwnPages::Brought& news) {
   not_had_.store(news.address);  // the next turn hands it over again
 }
 
-void ShmStream::fail_large(const Large& large, WorkStatus status) {
-  const auto fail = [&, message = large.message] {
-    receives_.fail(*message, status);
-    return true;
-  };
-  large.held ? deliver_completed(fail) : fail();
-}
-
 // The same of the message, or the Write, that is to come there.
 void ShmStream::fail_arriving(std::uint64_t address) {
   if (writes_.fail(address)) return;
-  for (const Large& large : large_) {
-    if (large.done || !lies_in(address, large.message->buffer.all())) continue;
-    fail_large(large, WorkStatus::local_protection);
-    return;
-  }
+  rendezvous_receiver_.fail(address);
 }
 
 void ShmStream::attach(std::shared_ptr<Link> link) {
@@ -134,9 +122,9 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::pulled:
       return connected && rendezvous_sender_.pulled_arrived(view.aux);
     case CellKind::pushed:
-      return connected && pushed_arrived(view.aux);
+      return connected && rendezvous_receiver_.pushed_arrived(view.aux);
     case CellKind::cannot_push:
-      return connected && cannot_push_arrived(view.aux);
+      return connected && rendezvous_receiver_.cannot_push_arrived(view.aux);
     case CellKind::get:
       return connected && responder_.read_arrived(view);
     case CellKind::fault_in:
@@ -190,15 +178,7 @@ void ShmStream::violated(const char* what) {
 bool ShmStream::memory_changed() {
   if (writes_.holds() && !closed_) or_break([this] { writes_.go_on(); });
   rendezvous_sender_.memory_changed();
-  for (std::size_t i = 0; i < large_.size() && !closed_; ++i) {
-    if (large_[i].done) continue;
-    const WorkStatus status = receives_.check(*large_[i].message);
-    if (status != WorkStatus::success) fail_large(large_[i], status);
-  }
-  // What is left of a connection that is over is still being written.
-  return !closed_ || std::all_of(large_.begin(), large_.end(), [&](const Large& large) {
-    return receives_.check(*large.message) == WorkStatus::success;
-  });
+  return rendezvous_receiver_.memory_changed();
 }
 
 bool ShmStream::lets_go_of(std::uint32_t key) {
@@ -210,8 +190,7 @@ bool ShmStream::let_go() {
   drop_undelivered();
   rendezvous_sender_.drop();
   responder_.drop();
-  std::erase_if(large_, [&](const Large& large) { return withdraw(large); });
-  if (large_.empty() && past_gate()) return true;
+  if (rendezvous_receiver_.take_back() && past_gate()) return true;
   // A stopped peer may stay stopped for long, and others must not wait for it with us.
   let_go_delay_ = std::clamp(2 * let_go_delay_, kLetGoDelayMin, kLetGoDelayMax);
   fabric_.engine().set_timer(let_go_timer_, base::now_ns() + let_go_delay_);
@@ -259,12 +238,8 @@ void ShmStream::close(CloseReason reason) {
 // blame.
 CloseReason ShmStream::blame_message(CloseReason reason) {
   if (delivers_completed_) return CloseReason::request_failed;
-  const auto large = std::find_if(large_.begin(), large_.end(),
-                                  [&](const Large& it) { return it.message == receives_.failed_message(); });
-  if (begins_announced_) {
-    refused_ = {Refused::a_message, *begins_announced_};
-  } else if (large != large_.end()) {
-    refused_ = {Refused::a_message, large->sequence};
+  if (const auto at_fault = rendezvous_receiver_.at_fault()) {
+    refused_ = {Refused::a_message, *at_fault};
   } else if (reason == CloseReason::receiver_not_ready && !parked_.empty()) {
     if (!parked_.front().announcement) return CloseReason::request_failed;
     refused_ = {Refused::a_message, parked_.front().sequence};
@@ -328,13 +303,13 @@ bool ShmStream::close_arrived(const CellView& view) {
 }
 
 void ShmStream::link_lost(WorkStatus why) {
-  if (closed_ && queue_pair_.state() == ConnectionState::ending && (!large_.empty() || gate_)) {
+  if (closed_ && queue_pair_.state() == ConnectionState::ending && (rendezvous_receiver_.any() || gate_)) {
     let_go_again();
     return;
   }
   // A peer that closed in order may be gone before we have had buffers for all it sent: that is still to be delivered.
-  const bool all_here = std::all_of(large_.begin(), large_.end(), [](const Large& it) { return it.done || it.held; });
-  if (queue_pair_.connection().orderly_end().peer_closing() && holds_messages() && all_here) return;
+  if (queue_pair_.connection().orderly_end().peer_closing() && holds_messages() && rendezvous_receiver_.all_have_come())
+    return;
   closed_ = true;
   drop_undelivered();
   queue_pair_.connection().peer_lost(why);

@@ -16,6 +16,7 @@
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/negotiation.h"
 #include "nic/soft/wire/shm/read_responder.h"
+#include "nic/soft/wire/shm/rendezvous_receiver.h"
 #include "nic/soft/wire/shm/rendezvous_sender.h"
 #include "nic/soft/wire/shm/window.h"
 
@@ -51,7 +52,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   void resume_receiving() override;
   bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
-  bool holds_messages() const override { return !parked_.empty() || !large_.empty() || writes_.holds(); }
+  bool holds_messages() const override { return !parked_.empty() || rendezvous_receiver_.any() || writes_.holds(); }
   bool awaits_memory_for_parked() const override { return writes_.holds_messages(); }
   bool memory_changed() override;
   bool let_go() override;
@@ -89,6 +90,15 @@ class ShmStream final : public Stream, private OwnPages::User {
   }
   // What has come for it, in its turn; false: malformed.
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
+  // What is delivered so has completed at its sender: what comes behind it is not to blame for it.
+  template <typename Deliver>
+  bool deliver_completed(Deliver&& deliver) {
+    delivers_completed_ = true;
+    const bool taken = deliver();
+    delivers_completed_ = false;
+    return taken;
+  }
+  void deliver_parked();  // as far as there are buffers
   SendWindow& send_window() { return send_window_; }
   OwnPages& request_pages() { return request_pages_; }  // of what requests send and bring
   OwnPages& arrival_pages() { return arrival_pages_; }  // where what arrives goes
@@ -128,24 +138,11 @@ class ShmStream final : public Stream, private OwnPages::User {
     std::uint32_t value = 0;        // that it is
     std::uint32_t invalidates = 0;  // the key that a small message names
   };
-  // A large message that is coming, in the order of its queue pair's Incoming.
-  struct Large {
-    enum class Way : std::uint8_t { pieces, pull, push };
-    Incoming* message;
-    std::uint32_t sequence;
-    Way way;
-    bool done = false;
-    bool granted = false;                 // when it comes in pieces
-    MemoryBody memory{};                  // the sender's for a pull; ours, with our leaf, for a push
-    std::unique_ptr<std::byte[]> held{};  // a small one, which waits for its buffer's pages
-  };
-
   void drop_undelivered() {
     parked_.clear();
     writes_.drop();
   }
   bool credit_arrived(std::uint32_t cells);
-  void deliver_parked();
 
   // Sending: stream_send.cc
   bool small_source_there(const SendRequest& message);
@@ -157,7 +154,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   void fail_pages(const OwnPages& pages, const OwnPages::Brought& news);
   void fail_request(const OwnPages::Brought& news);
   void fail_arriving(std::uint64_t address);
-  void fail_large(const Large& large, WorkStatus status);
   bool close_arrived(const CellView& view);
   CloseReason blame_message(CloseReason reason);
 
@@ -209,38 +205,12 @@ class ShmStream final : public Stream, private OwnPages::User {
   RegionUser remote_user() const { return {remote_terms_.zone, remote_terms_.scope}; }
 
   // Receiving: stream_receive.cc
-  template <typename Deliver>
-  bool deliver_completed(Deliver&& deliver) {
-    delivers_completed_ = true;
-    const bool taken = deliver();
-    delivers_completed_ = false;
-    return taken;
-  }
   bool message_arrived(const CellView& view);
   bool announce_arrived(const CellView& view);
   bool immediate_arrived(const CellView& view);
   bool deliver_small(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key);
   bool next_buffer_there(std::size_t length);
-  void place_held();
   bool may_begin(std::uint64_t length, std::uint32_t invalidates);
-  bool accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited);
-  Incoming* begin(std::uint64_t length, bool solicited, std::uint32_t invalidates);
-  Large::Way choose_way(const AnnounceBody& body, Large& large);
-  void part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count);
-  bool pushed_arrived(std::uint32_t sequence);
-  bool cannot_push_arrived(std::uint32_t sequence);
-  void take_in_pieces(Large& large);
-  void grant_pieces();
-  Large* pushed(std::uint32_t sequence);
-  bool pull_some();
-  struct PulledShare {
-    Large* message = nullptr;
-    std::uint64_t bytes = 0;
-  };
-  bool pulled(std::span<const PulledShare> shares, CopyOutcome outcome);
-  bool complete_large();
-  void finish_large();
-  bool withdraw(const Large& large);
   bool past_gate();
   void let_go_again();
   // Whether memory of this side can be touched, at a glance.
@@ -359,16 +329,14 @@ class ShmStream final : public Stream, private OwnPages::User {
   // never have any.
   std::list<Parked> parked_;
   ReceiveWindow receive_window_;
-  std::vector<Large> large_;  // of a connection that is over: those that the peer is still writing
+  RendezvousReceiver rendezvous_receiver_{*this};
   IncomingWrites writes_{*this};
   ReadResponder responder_{*this};
   std::optional<std::uint32_t> gate_;    // of the end of this connection; RDMA of the peer may not be past it
   base::Nanoseconds gate_patience_ = 0;  // until then
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
-  // A message is being delivered that has completed at its sender: what comes behind it is not to blame for it.
   bool delivers_completed_ = false;
-  std::optional<std::uint32_t> begins_announced_;  // the number of that message, which is not among large_ yet
   CloseBody refused_{};
 };
 

@@ -98,10 +98,10 @@ bool ShmStream::take_turn() {
       if (!closed_) pages->bring();
     }
     if (!closed_) responder_.bring();
-    if (!closed_) place_held();
+    if (!closed_) rendezvous_receiver_.place_held();
     if (!closed_) writes_.go_on();
-    if (!closed_) grant_pieces();
-    moved = !closed_ && pull_some();
+    if (!closed_) rendezvous_receiver_.grant_pieces();
+    moved = !closed_ && rendezvous_receiver_.pull_some();
     moved |= !closed_ && rendezvous_sender_.push_some();
     moved |= !closed_ && rendezvous_sender_.send_pieces();
     moved |= !closed_ && responder_.serve();
