@@ -98,9 +98,7 @@ void Link::remove(ShmStream& stream) {
   {
     base::Guard guard(tx_lock_);
     blocked_.remove(stream.turn_);
-    if (stream.rdma_slot_ >= kSharedRdmaSlots) announce_lane(outbound_.header(), stream.rdma_slot_, 0);
-    lanes_.give_back(std::exchange(stream.rdma_slot_, 0));
-    stream.lane_key_ = 0;
+    lanes_.give_back(stream.slot_.give_up(outbound_.header()));
   }
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);

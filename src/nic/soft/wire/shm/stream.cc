@@ -31,8 +31,8 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       request_pages_(fabric.adapter(), *this),
       arrival_pages_(fabric.adapter(), *this),
       let_go_timer_([this] { let_go_again(); }) {
-  name_ = fabric.add(*this);                // last: whoever finds it finds all of it
-  shared_slot_ = name_ % kSharedRdmaSlots;  // spreads connections over them
+  name_ = fabric.add(*this);  // last: whoever finds it finds all of it
+  slot_.share(name_);
 }
 
 ShmStream::~ShmStream() {
@@ -130,7 +130,7 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::fault_in:
       return connected && responder_.fault_in_arrived(view);
     case CellKind::faulted_in:
-      return connected && faulted_in_arrived(view.aux);
+      return connected && rdma_pages_.faulted_in_arrived(view.aux);
     case CellKind::write:
       return connected && writes_.short_arrived(view);
     case CellKind::done:

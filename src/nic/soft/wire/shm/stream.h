@@ -12,9 +12,11 @@
 #include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
+#include "nic/soft/wire/shm/hazard_slot.h"
 #include "nic/soft/wire/shm/incoming_writes.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/negotiation.h"
+#include "nic/soft/wire/shm/rdma_pages.h"
 #include "nic/soft/wire/shm/read_responder.h"
 #include "nic/soft/wire/shm/rendezvous_receiver.h"
 #include "nic/soft/wire/shm/rendezvous_sender.h"
@@ -169,21 +171,11 @@ class ShmStream final : public Stream, private OwnPages::User {
   SendOutcome write_by_peer(const SendRequest& message, Progress& progress);
   void open_put_lane(const SendRequest& message, std::uint64_t shift);
   SendOutcome later();
-  bool pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   template <bool reads>
   bool local_there(const SendRequest& message, const Progress& progress);
   SendOutcome without_pages(const SendRequest& message, Progress& progress);
-  bool pages_seen(const SendRequest& message, std::uint64_t shift) const;
-  bool pages_told(const SendRequest& message, std::uint64_t offset, std::uint64_t count);
-  void want_pages(const GetBody& wanted, std::uint32_t right);
-  bool is_wanted(const GetBody& what, std::uint32_t right) const {
-    return pages_wanted_ == what && pages_right_ == right;
-  }
-  void ask_for_pages_now();
-  bool faulted_in_arrived(std::uint32_t outcome);
   template <WorkKind kind>
   SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped);
-  bool used_often(std::uint32_t key);
   void ask_for_lane(std::uint32_t key);
   template <WorkKind kind>
   void open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours);
@@ -253,45 +245,8 @@ class ShmStream final : public Stream, private OwnPages::User {
 
   // The sending side, written with the queue pair's send lock.
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
-  // What the peer is to bring into memory for the oldest RDMA that has not been carried out.
-  enum class Pages : std::uint8_t { nothing, wanted, asked, told, refused };
-  std::atomic<Pages> pages_{Pages::nothing};
-  GetBody pages_wanted_{};  // these two written before `wanted` is
-  std::uint32_t pages_right_ = 0;
-  // Memory that the peer has said is there, where this side cannot look. For some milliseconds, and so many bytes of
-  // Writes, since the peer keeps those whose memory has gone.
-  struct ToldPages {
-    std::uint32_t key = 0;
-    std::uint32_t moment = 0;
-    std::uint64_t first = 0;
-    std::uint64_t last = 0;
-    std::uint64_t left = 0;
-  };
-  ToldPages told_pages_;
   std::atomic<std::uint64_t> not_had_{0};  // memory of this process that could not be brought in for an RDMA to it
-  // Pages that the last RDMA has found to be there, at both ends, and when (PeerMemory::epoch()).
-  struct SeenPages {
-    base::Nanoseconds epoch = -1;
-    std::uint64_t remote_first = 0;
-    std::uint64_t remote_last = 0;
-    std::uint64_t local_first = 0;
-    std::uint64_t local_last = 0;
-    bool reads = false;
-    bool hold(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local, std::uint64_t count,
-              bool for_read) const {
-      return reads == for_read && remote >= remote_first && remote + count - 1 <= remote_last &&
-             hold(now, local, count);
-    }
-    // Those of this side.
-    bool hold(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const {
-      return epoch == now && local >= local_first && local + count - 1 <= local_last;
-    }
-    static constexpr std::uint64_t first_of(std::uint64_t address) { return address & ~(os::kPageBytes - 1); }
-    static constexpr std::uint64_t last_of(std::uint64_t address, std::uint64_t count) {
-      return (address + count - 1) | (os::kPageBytes - 1);
-    }
-  };
-  SeenPages seen_pages_;
+  RdmaPages rdma_pages_{*this};
   ResidentPages::Stretch sends_seen_;  // small Sends and Writes
   ResidentPages::Stretch reads_seen_;
   // The region of the peer that it has put Writes of this side into, and where it is for the peer: as rdma_unmapped().
@@ -302,7 +257,7 @@ class ShmStream final : public Stream, private OwnPages::User {
     std::uint64_t shift = 0;
   };
   PutLane put_lane_;
-  base::Nanoseconds short_writes_epoch_ = -1;  // as in SeenPages, and how many there were since
+  base::Nanoseconds short_writes_epoch_ = -1;  // as in RdmaPages::Seen, and how many there were since
   std::uint32_t short_writes_ = 0;
   // Of this process, brought by take_turn(): of the requests, looked for with the send lock or the engine; of the
   // messages that arrive.
@@ -310,11 +265,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   OwnPages arrival_pages_;
   std::atomic<std::uint32_t> puts_sent_{0};      // whole, for the peer to put in place; ever
   std::atomic<std::uint32_t> puts_answered_{0};  // of them; written with the engine
-  std::uint32_t shared_slot_ = 0;                // in the peer's segment
-  std::uint32_t rdma_slot_ = 0;                  // likewise; from kSharedRdmaSlots on, this one's own
-  std::uint32_t lane_key_ = 0;                   // the key that the own one is for
-  std::uint32_t last_key_ = 0;                   // of a region of the peer
-  std::uint32_t uses_of_key_ = 0;                // in a row
+  HazardSlot slot_;                              // in the peer's segment
   // No RDMA may begin now: the word that the connection stands still waits for room in the ring, and RDMA must not
   // overtake it; or (peer_left_) the peer has closed in order, and none begins again while its last messages are
   // delivered. Written with the engine and, once the connection stands, the send lock.

@@ -18,8 +18,6 @@ namespace {
 
 // Between two processes by the kernel. As kCopiedInMemoryPerTurn, and it takes no longer.
 constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
-// Uses of the same region in a row. Freeing one costs a hundred times what each of them saves.
-constexpr std::uint32_t kUsesForLane = 1000;
 
 // The first such Write by a link that the peer does not look at waits for the peer to look by time. So there have to
 // have been that many within a millisecond.
@@ -30,13 +28,6 @@ constexpr std::uint32_t kPutsBetweenLooks = 256;
 
 // A Write of so many bytes is a copy of so few instructions that those around it count.
 constexpr std::uint64_t kShortWrite = 256;
-
-// So long what the peer has said of its memory holds.
-constexpr std::uint64_t kMomentsTold = 15;
-
-constexpr std::uint32_t remote_right(WorkKind kind) {
-  return kind == WorkKind::rdma_read ? access::kRemoteRead : access::kRemoteWrite;
-}
 
 // A turn's copy between the message and the remote bytes, which begin at `at`.
 void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
@@ -55,16 +46,6 @@ void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
 
 }  // namespace
 
-// A slot of its own makes each RDMA on a region a little cheaper and the end of that region dearer (transfer.h), so it
-// is for one that is used for long, and not for those that come and go with each transfer.
-[[gnu::always_inline]] inline bool ShmStream::used_often(std::uint32_t key) {
-  if (key != last_key_) [[unlikely]] {
-    last_key_ = key;
-    uses_of_key_ = 0;
-  }
-  return ++uses_of_key_ == kUsesForLane;
-}
-
 template <WorkKind kind>
 SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   constexpr bool reads = kind == WorkKind::rdma_read;
@@ -81,16 +62,16 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
   // The peer carries them out in order (D2-ATOM-4).
   if (reads && atomics_under_way_.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return SendOutcome::blocked;
-  const bool own_slot = message.remote.key == lane_key_;
-  if (!own_slot && used_often(message.remote.key)) [[unlikely]]
+  const bool own_slot = slot_.is_own_for(message.remote.key);
+  if (!own_slot && slot_.used_often(message.remote.key)) [[unlikely]]
     ask_for_lane(message.remote.key);
   const Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
-    const RdmaUse use(link.outbound(), rdma_use(remote.key, remote_), own_slot ? rdma_slot_ : shared_slot_);
+    const RdmaUse use(link.outbound(), rdma_use(remote.key, remote_), slot_.place(own_slot));
     if (!use || link.outbound_header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       if (!use) {
-        --uses_of_key_;  // it was none
+        slot_.was_no_use();  // it was none
         link_->wait_for_slot();
       }
       return use && link_->wait_at_gate() ? SendOutcome::blocked : later();
@@ -160,7 +141,8 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     const bool is_short = kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax;
     if (after_peer && (mapped || !is_short)) return SendOutcome::blocked;
     // Nor is its owner to wait for a page. If it cannot be had at all, this one is next when the others are done.
-    if (after_peer && !pages_seen(message, shift) && !pages_there(message, shift, 0, message.length))
+    if (after_peer && !rdma_pages_.seen(message, shift, link_->peer_memory().epoch()) &&
+        !rdma_pages_.there(message, shift, 0, message.length))
       return SendOutcome::blocked;
     if (after_peer || (is_short && peer_is_faster(message, shift))) {
       open_put_lane(message, shift);
@@ -211,12 +193,12 @@ bool ShmStream::target_there(const nic::Segment& target, const SendRequest& mess
 // They are on their way; or the peer does not have them; or it has them, and the kernel does not let others see them,
 // as it is with memory of a device: then they are for the peer to use.
 SendOutcome ShmStream::without_pages(const SendRequest& message, Progress& progress) {
-  switch (pages_.load(std::memory_order_acquire)) {
-    case Pages::told:
-      if (message.kind == WorkKind::rdma_read) pages_.store(Pages::nothing, std::memory_order_relaxed);
+  switch (rdma_pages_.answer()) {
+    case RdmaPages::Asked::told:
+      if (message.kind == WorkKind::rdma_read) rdma_pages_.forget_answer();
       return rdma_by_peer(message, progress);
-    case Pages::refused:
-      pages_.store(Pages::nothing, std::memory_order_relaxed);
+    case RdmaPages::Asked::refused:
+      rdma_pages_.forget_answer();
       return fail(progress, WorkStatus::remote_access);
     default:
       return SendOutcome::blocked;
@@ -235,11 +217,10 @@ bool ShmStream::is_here(const RemoteSegment& remote) {
 }
 
 void ShmStream::ask_for_lane(std::uint32_t key) {
-  if (rdma_slot_ < kSharedRdmaSlots) rdma_slot_ = link_->take_rdma_lane();
-  if (rdma_slot_ < kSharedRdmaSlots) return;
+  if (!slot_.has_own()) slot_.set_own(link_->take_rdma_lane());
+  if (!slot_.has_own()) return;
   sends_.lanes().close();  // they note another key there
-  announce_lane(link_->outbound_header(), rdma_slot_, key);
-  lane_key_ = key;
+  slot_.announce(link_->outbound_header(), key);
 }
 
 // To the region that the message may write to, and that is here. As in ask_for_lane(), not for Writes that go to
@@ -247,11 +228,11 @@ void ShmStream::ask_for_lane(std::uint32_t key) {
 template <WorkKind kind>
 void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours) {
   const std::uint32_t key = message.remote.key;
-  if (key != lane_key_ || std::exchange(last_key_, key) != key) return;
+  if (!slot_.used_again(key)) return;
   const Segment& peer = link_->outbound();
   SegmentHeader& header = peer.header();
   sends_.lanes().open<kind>(message,
-                            {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_uses[rdma_slot_],
+                            {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_uses[slot_.own()],
                              rdma_use(message.remote.key, remote_), peer.order(), ours},
                             queue_pair_.memory().zone());
 }
@@ -261,93 +242,6 @@ void ShmStream::open_put_lane(const SendRequest& message, std::uint64_t shift) {
   const std::uint32_t key = message.remote.key;
   if (put_lane_.key == key) sends_.lanes().open_put(message, queue_pair_.memory().zone());
   put_lane_ = {key, kPutsBetweenLooks, shift};
-}
-
-// Whether the bytes can be copied without waiting for their pages. Else the request, and those behind it, are blocked
-// until they are there: the peer is asked to bring its pages in, and a thread of the PageFaulter brings in ours. Either
-// may take for ever, and holds up nothing else. With the send lock.
-bool ShmStream::pages_there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
-                            std::uint64_t count) {
-  const bool reads = message.kind == WorkKind::rdma_read;
-  const MemoryBody::Span remote{message.remote.address + shift, message.length};
-  const std::uint64_t now = fabric_.adapter().engine().ticks();
-  const bool there = link_->peer_memory().there({&remote, 1}, {offset, count}, !reads, now);
-  const GetBody wanted{message.remote.address + offset, std::min(message.length - offset, kFaultInBytesMax),
-                       message.remote.key};
-  // A refusal is of the memory that was asked for, and only until that has come by itself.
-  const Pages answer = pages_.load(std::memory_order_acquire);
-  if (!there && answer == Pages::told && is_wanted(wanted, remote_right(message.kind))) return false;
-  if (answer == Pages::told || (answer == Pages::refused && there))
-    pages_.store(Pages::nothing, std::memory_order_relaxed);
-  if (!there) {
-    want_pages(wanted, remote_right(message.kind));
-    return false;  // the answer asks again
-  }
-  if (!request_pages_.there(message.segments, {offset, count}, message.length - offset, reads, now))
-    return false;  // write_by_peer() relies on it, too
-  if (message.segments.size() == 1) {
-    seen_pages_ = {link_->peer_memory().epoch(),
-                   SeenPages::first_of(remote.address + offset),
-                   SeenPages::last_of(remote.address + offset, count),
-                   SeenPages::first_of(message.segments[0].address + offset),
-                   SeenPages::last_of(message.segments[0].address + offset, count),
-                   reads};
-  }
-  return true;
-}
-
-// Unless something is on its way already, or this is what was refused.
-void ShmStream::want_pages(const GetBody& wanted, std::uint32_t right) {
-  const Pages state = pages_.load(std::memory_order_acquire);
-  if (state == Pages::wanted || state == Pages::asked) return;
-  if (state == Pages::refused && is_wanted(wanted, right)) return;
-  pages_wanted_ = wanted;
-  pages_right_ = right;
-  pages_.store(Pages::wanted, std::memory_order_release);
-  link_->come_back(*this);
-}
-
-// The same of a Write, where this side cannot look at the peer's memory: the peer is asked, and what it says holds for
-// some milliseconds. It could only end the connection with what cannot be put in place.
-bool ShmStream::pages_told(const SendRequest& message, std::uint64_t offset, std::uint64_t count) {
-  const std::optional<Region> region = link_->peer_regions().find(message.remote.key);
-  if (!region || region->known().check(message.remote.address, message.length, remote_user(),
-                                       remote_right(message.kind)) != RegionCheck::ok) {
-    return true;  // its owner refuses it
-  }
-  const std::uint64_t shift = region->address - region->known().address;
-  const std::uint64_t now = fabric_.adapter().moments().now();
-  if (pages_.load(std::memory_order_acquire) == Pages::told) {
-    if (pages_wanted_.key == message.remote.key && pages_right_ == access::kRemoteWrite) {
-      const std::uint64_t first = pages_wanted_.address + shift;
-      told_pages_ = {pages_wanted_.key, static_cast<std::uint32_t>(now), SeenPages::first_of(first),
-                     SeenPages::last_of(first, pages_wanted_.length), kFaultInBytesMax};
-    }
-    pages_.store(Pages::nothing, std::memory_order_relaxed);
-  }
-  const std::uint64_t address = message.remote.address + offset;
-  if (told_pages_.key == message.remote.key && told_pages_.left >= count + kPutOverhead &&
-      ((now - told_pages_.moment) & kMomentMask) < kMomentsTold && address + shift >= told_pages_.first &&
-      address + shift + count - 1 <= told_pages_.last) {
-    told_pages_.left -= count + kPutOverhead;
-    return true;
-  }
-  want_pages({address, std::min(message.length - offset, kFaultInBytesMax), message.remote.key},
-             remote_right(message.kind));
-  return false;
-}
-
-void ShmStream::ask_for_pages_now() {
-  if (pages_.load(std::memory_order_acquire) != Pages::wanted) return;
-  pages_.store(Pages::asked, std::memory_order_relaxed);
-  link_->send_control(CellKind::fault_in, remote_, pages_right_, std::as_bytes(std::span(&pages_wanted_, 1)));
-}
-
-bool ShmStream::faulted_in_arrived(std::uint32_t outcome) {
-  if (pages_.load() != Pages::asked || outcome > 1) return false;
-  pages_.store(outcome == 0 ? Pages::told : Pages::refused, std::memory_order_release);
-  sends_.pump();
-  return true;
 }
 
 // Whether the peer is seen to poll, so that a short Write is sooner in place if it is put there by its owner. Nothing
@@ -360,13 +254,7 @@ bool ShmStream::peer_is_faster(const SendRequest& message, std::uint64_t shift) 
     if (std::exchange(short_writes_epoch_, peer.epoch()) != peer.epoch()) short_writes_ = 0;
     if (++short_writes_ < kWritesToKnock) return false;
   }
-  return pages_seen(message, shift) || pages_there(message, shift, 0, message.length);
-}
-
-// Of a Write that is whole.
-bool ShmStream::pages_seen(const SendRequest& message, std::uint64_t shift) const {
-  return message.segments.size() == 1 && seen_pages_.hold(link_->peer_memory().epoch(), message.remote.address + shift,
-                                                          message.segments[0].address, message.length, false);
+  return rdma_pages_.seen(message, shift, peer.epoch()) || rdma_pages_.there(message, shift, 0, message.length);
 }
 
 SendOutcome ShmStream::later() {
@@ -386,8 +274,8 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std
   const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
   if (message.segments.size() == 1) [[likely]] {
     const std::uint64_t local = message.segments[0].address + offset;
-    if (!seen_pages_.hold(peer.epoch(), remote, local, count, reads) && !pages_there(message, shift, offset, count))
-        [[unlikely]] {
+    if (!rdma_pages_.seen().hold(peer.epoch(), remote, local, count, reads) &&
+        !rdma_pages_.there(message, shift, offset, count)) [[unlikely]] {
       return CopyOutcome::not_resident;
     }
     const std::uint64_t before_tail = message.length - tail;
@@ -396,7 +284,7 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std
                                      iovec{reinterpret_cast<void*>(remote + first), count - first}};
     return peer.copy_whole(reads, {reinterpret_cast<void*>(local), count}, there);
   }
-  if (!pages_there(message, shift, offset, count)) return CopyOutcome::not_resident;
+  if (!rdma_pages_.there(message, shift, offset, count)) return CopyOutcome::not_resident;
   const MemoryBody::Span spans[] = {{start, message.length - tail}, {start + message.length - tail, tail}};
   return reads ? peer.copy_from(message.segments, spans, {offset, count})
                : peer.copy_to(message.segments, spans, {offset, count});

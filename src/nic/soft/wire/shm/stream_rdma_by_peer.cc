@@ -25,7 +25,8 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   if (rendezvous_sender_.any()) return SendOutcome::blocked;  // asked again once they have left
   sends_.lanes().close();
   if (message.kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax)
-    return pages_told(message, 0, message.length) ? write_by_peer(message, progress) : without_pages(message, progress);
+    return rdma_pages_.told(message, 0, message.length, remote_user()) ? write_by_peer(message, progress)
+                                                                       : without_pages(message, progress);
   const RemoteSegment& remote = message.remote;
   if (message.kind == WorkKind::rdma_read) {
     // What comes is put in place when it does. What this side has read before it could no longer is not asked for
@@ -39,7 +40,7 @@ SendOutcome ShmStream::rdma_by_peer(const SendRequest& message, Progress& progre
   }
   for (int turn = 0; turn < kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
-    if (!pages_told(message, progress.bytes, count)) return without_pages(message, progress);
+    if (!rdma_pages_.told(message, progress.bytes, count, remote_user())) return without_pages(message, progress);
     if (!request_pages_.there(message.segments, {progress.bytes, count}, message.length - progress.bytes, false))
       return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;
@@ -66,7 +67,7 @@ SendOutcome ShmStream::write_by_peer(const SendRequest& message, Progress& progr
   if (rendezvous_sender_.any() || puts_under_way() >= kPutsUnderWayMax)
     return SendOutcome::blocked;  // as in rdma_by_peer()
   const bool seen = message.segments.size() == 1 &&
-                    seen_pages_.hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
+                    rdma_pages_.seen().hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
   if (!seen && !request_pages_.there(message.segments, {0, message.length}, message.length, false))
     return SendOutcome::blocked;
   const bool asks = message.kind == WorkKind::rdma_write;
@@ -98,8 +99,8 @@ bool ShmStream::put_again(const SingleRdma& request) {
   if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || by_peer_ ||
       rdma_waits_ || puts_under_way() >= kPutsUnderWayMax || rendezvous_sender_.any() || !link_->peer_polls() ||
       !link_->peer_expects() ||
-      !seen_pages_.hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
-                        request.length, false)) {
+      !rdma_pages_.seen().hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift,
+                               request.local.address, request.length, false)) {
     return false;
   }
   --put_lane_.left;

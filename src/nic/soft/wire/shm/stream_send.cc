@@ -93,7 +93,7 @@ bool ShmStream::take_turn() {
   if (const std::uint32_t key = mapping_wanted_.exchange(0); key != 0 && !closed_) link_->ask_for_mapping(key);
   bool moved = false;
   or_break([&] {
-    if (!closed_) ask_for_pages_now();
+    if (!closed_) rdma_pages_.ask();
     for (OwnPages* const pages : {&request_pages_, &arrival_pages_}) {
       if (!closed_) pages->bring();
     }
