@@ -98,7 +98,7 @@ void Link::remove(ShmStream& stream) {
   {
     base::Guard guard(tx_lock_);
     blocked_.remove(stream.turn_);
-    lanes_.give_back(stream.slot_.give_up(outbound_.header()));
+    lanes_.give_back(stream.rdma().slot().give_up(outbound_.header()));
   }
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);

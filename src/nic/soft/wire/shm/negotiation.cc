@@ -54,7 +54,7 @@ bool Negotiation::accept_arrived(const CellView& view) {
   stream_.set_remote(body.connection, body.rdma);
   request_.reset();
   stream_.link()->send_control(CellKind::ready, stream_.remote(), 0);
-  stream_.hold_rdma_back();
+  stream_.rdma().wait_for_word();
   stream_.queue_pair().connection().set_reached({body.at.qual, body.at.scope});
   stream_.queue_pair().connection().establishment().done({body.private_data, body.private_data_bytes});
   return true;

@@ -32,7 +32,7 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       arrival_pages_(fabric.adapter(), *this),
       let_go_timer_([this] { let_go_again(); }) {
   name_ = fabric.add(*this);  // last: whoever finds it finds all of it
-  slot_.share(name_);
+  rdma_.slot().share(name_);
 }
 
 ShmStream::~ShmStream() {
@@ -67,7 +67,7 @@ void ShmStream::fail_pages(const OwnPages& pages, const OwnPages::Brought& news)
 void ShmStream::fail_request(const OwnPages::Brought& news) {
   if (!news.to_write && rendezvous_sender_.fail(news.address)) return;
   if (sends_.fail_blocked(news.address, news.to_write, WorkStatus::local_protection)) return;
-  not_had_.store(news.address);  // the next turn hands it over again
+  rdma_.not_had(news.address);
 }
 
 // The same of the message, or the Write, that is to come there.
@@ -80,16 +80,18 @@ void ShmStream::attach(std::shared_ptr<Link> link) {
   responder_.reserve(queue_pair_.reads_in());
   link->add(*this);
   link_ = std::move(link);
+  rdma_.set_link(link_.get());
 }
 
 void ShmStream::detach() {
   link_->remove(*this);
   link_.reset();
+  rdma_.set_link(nullptr);
 }
 
 void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
   remote_ = remote;
-  remote_terms_ = terms;
+  rdma_.set_remote(remote, terms);
   sends_.set_peer_takes(terms.takes);
 }
 
@@ -130,17 +132,17 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::fault_in:
       return connected && responder_.fault_in_arrived(view);
     case CellKind::faulted_in:
-      return connected && rdma_pages_.faulted_in_arrived(view.aux);
+      return connected && rdma_.faulted_in_arrived(view.aux);
     case CellKind::write:
       return connected && writes_.short_arrived(view);
     case CellKind::done:
-      return connected && done_arrived(view.aux);
+      return connected && rdma_.done_arrived(view.aux);
     case CellKind::immediate:
       return connected && immediate_arrived(view);
     case CellKind::atomic:
       return connected && responder_.atomic_arrived(view);
     case CellKind::atomic_done:
-      return connected && atomic_done_arrived(view);
+      return connected && rdma_.atomic_done_arrived(view);
     case CellKind::credit:
       return connected && credit_arrived(view.aux);
     case CellKind::ready:
@@ -285,7 +287,7 @@ void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
     drop_undelivered();
   } else {
     writes_.drop();  // it has given up the Write that it left undone, and with that what came behind
-    sends_.with_posts_ended([this] { rdma_waits_ = peer_left_ = true; });
+    sends_.with_posts_ended([this] { rdma_.end_with_peer(); });
   }
   queue_pair_.connection().peer_closed(reason);
 }

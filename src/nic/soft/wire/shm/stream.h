@@ -12,11 +12,10 @@
 #include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
-#include "nic/soft/wire/shm/hazard_slot.h"
 #include "nic/soft/wire/shm/incoming_writes.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/negotiation.h"
-#include "nic/soft/wire/shm/rdma_pages.h"
+#include "nic/soft/wire/shm/rdma_requester.h"
 #include "nic/soft/wire/shm/read_responder.h"
 #include "nic/soft/wire/shm/rendezvous_receiver.h"
 #include "nic/soft/wire/shm/rendezvous_sender.h"
@@ -79,6 +78,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   // ---- its parts
   Negotiation& negotiation() { return negotiation_; }
   IncomingWrites& writes() { return writes_; }
+  RdmaRequester& rdma() { return rdma_; }
+  RendezvousSender& rendezvous_sender() { return rendezvous_sender_; }
 
   // ---- for its parts
   Fabric& fabric() { return fabric_; }
@@ -104,8 +105,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   SendWindow& send_window() { return send_window_; }
   OwnPages& request_pages() { return request_pages_; }  // of what requests send and bring
   OwnPages& arrival_pages() { return arrival_pages_; }  // where what arrives goes
-  void hold_rdma_back() { rdma_waits_ = link_->controls_wait(); }
-  void violated(const char* what);  // ends the connection with a peer that does what it must not
+  void violated(const char* what);                      // ends the connection with a peer that does what it must not
   // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
   template <typename Work>
   void or_break(Work&& work) {
@@ -159,43 +159,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool close_arrived(const CellView& view);
   CloseReason blame_message(CloseReason reason);
 
-  // RDMA: stream_rdma.cc and stream_rdma_by_peer.cc
-  static SendOutcome fail(Progress& progress, WorkStatus status) {
-    progress.failure = status;
-    return SendOutcome::failed;
-  }
-  template <WorkKind kind>
-  SendOutcome rdma(const SendRequest& message, Progress& progress);
-  SendOutcome rdma_by_peer(const SendRequest& message, Progress& progress);
-  bool peer_is_faster(const SendRequest& message, std::uint64_t shift);
-  SendOutcome write_by_peer(const SendRequest& message, Progress& progress);
-  void open_put_lane(const SendRequest& message, std::uint64_t shift);
-  SendOutcome later();
-  template <bool reads>
-  bool local_there(const SendRequest& message, const Progress& progress);
-  SendOutcome without_pages(const SendRequest& message, Progress& progress);
-  template <WorkKind kind>
-  SendOutcome rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped);
-  void ask_for_lane(std::uint32_t key);
-  template <WorkKind kind>
-  void open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours);
-  bool target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress);
-  bool is_here(const RemoteSegment& remote);
-  CopyOutcome copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
-  SendOutcome atomic(const ExtendedRequest& message, Progress& progress);
-  SendOutcome write_immediate(const SendRequest& message, Progress& progress);
-  bool done_arrived(std::uint32_t more);
-  bool atomic_done_arrived(const CellView& view);
-  std::uint32_t puts_under_way() const {
-    return puts_sent_.load(std::memory_order_acquire) - puts_answered_.load(std::memory_order_acquire);
-  }
-  // Before it is sent, since the answer may be there before the call has returned; taken back if it is not.
-  void count_put(std::uint32_t sent) {
-    puts_sent_.store(puts_sent_.load(std::memory_order_relaxed) + sent, std::memory_order_release);
-  }
-  // As whom this side uses the peer's memory.
-  RegionUser remote_user() const { return {remote_terms_.zone, remote_terms_.scope}; }
-
   // Receiving: stream_receive.cc
   bool message_arrived(const CellView& view);
   bool announce_arrived(const CellView& view);
@@ -239,40 +202,16 @@ class ShmStream final : public Stream, private OwnPages::User {
   Link::Turn turn_{*this};
   std::uint32_t name_ = 0;
   std::uint32_t remote_ = 0;
-  RdmaTerms remote_terms_{};  // fixed before the connection is
   bool closed_ = false;
   Negotiation negotiation_{*this};
 
   // The sending side, written with the queue pair's send lock.
-  std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
-  std::atomic<std::uint64_t> not_had_{0};  // memory of this process that could not be brought in for an RDMA to it
-  RdmaPages rdma_pages_{*this};
-  ResidentPages::Stretch sends_seen_;  // small Sends and Writes
-  ResidentPages::Stretch reads_seen_;
-  // The region of the peer that it has put Writes of this side into, and where it is for the peer: as rdma_unmapped().
-  // Now and then one looks again whether there is a better way.
-  struct PutLane {
-    std::uint32_t key = 0;  // 0: none
-    std::uint32_t left = 0;
-    std::uint64_t shift = 0;
-  };
-  PutLane put_lane_;
-  base::Nanoseconds short_writes_epoch_ = -1;  // as in RdmaPages::Seen, and how many there were since
-  std::uint32_t short_writes_ = 0;
+  RdmaRequester rdma_{*this};
+  ResidentPages::Stretch sends_seen_;  // by small ones
   // Of this process, brought by take_turn(): of the requests, looked for with the send lock or the engine; of the
   // messages that arrive.
   OwnPages request_pages_;
   OwnPages arrival_pages_;
-  std::atomic<std::uint32_t> puts_sent_{0};      // whole, for the peer to put in place; ever
-  std::atomic<std::uint32_t> puts_answered_{0};  // of them; written with the engine
-  HazardSlot slot_;                              // in the peer's segment
-  // No RDMA may begin now: the word that the connection stands still waits for room in the ring, and RDMA must not
-  // overtake it; or (peer_left_) the peer has closed in order, and none begins again while its last messages are
-  // delivered. Written with the engine and, once the connection stands, the send lock.
-  bool rdma_waits_ = false;
-  bool peer_left_ = false;
-  bool by_peer_ = false;  // the oldest Write has been sent in part; with the send lock
-  std::atomic<std::uint32_t> atomics_under_way_{0};
   SendWindow send_window_;
   RendezvousSender rendezvous_sender_{*this};
 

@@ -44,8 +44,8 @@ template <CellKind kind>
 }
 
 SendOutcome ShmStream::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
-  if (message.kind == WorkKind::rdma_write) return rdma<WorkKind::rdma_write>(message, progress);
-  if (message.kind == WorkKind::rdma_read) return rdma<WorkKind::rdma_read>(message, progress);
+  if (message.kind == WorkKind::rdma_write) return rdma_.send<WorkKind::rdma_write>(message, progress);
+  if (message.kind == WorkKind::rdma_read) return rdma_.send<WorkKind::rdma_read>(message, progress);
   if (message.kind == WorkKind::send) [[likely]]
     return message.length <= kInlineBytesMax ? send_inline<CellKind::send>(message, progress)
                                              : rendezvous_sender_.announce(number, message);
@@ -53,8 +53,8 @@ SendOutcome ShmStream::send(std::uint64_t number, const SendRequest& message, Pr
     return message.length <= kInlineBytesMax ? send_inline<CellKind::send_invalidate>(message, progress)
                                              : rendezvous_sender_.announce(number, message);
   }
-  if (message.kind == WorkKind::write_immediate) return write_immediate(message, progress);
-  return atomic(static_cast<const ExtendedRequest&>(message), progress);
+  if (message.kind == WorkKind::write_immediate) return rdma_.write_immediate(message, progress);
+  return rdma_.atomic(static_cast<const ExtendedRequest&>(message), progress);
 }
 
 bool ShmStream::send_again(const SingleSend& send) {
@@ -90,10 +90,10 @@ std::size_t ShmStream::send_row(const SendRow& row) {
 }
 
 bool ShmStream::take_turn() {
-  if (const std::uint32_t key = mapping_wanted_.exchange(0); key != 0 && !closed_) link_->ask_for_mapping(key);
+  rdma_.ask_for_mapping();
   bool moved = false;
   or_break([&] {
-    if (!closed_) rdma_pages_.ask();
+    if (!closed_) rdma_.ask_for_pages();
     for (OwnPages* const pages : {&request_pages_, &arrival_pages_}) {
       if (!closed_) pages->bring();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RDMA over shared memory, of this side: it does it all, unless the kernel does not let it or the other side is faster
-// (stream_rdma_by_peer.cc).
+#include "nic/soft/wire/shm/rdma_requester.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -46,18 +46,29 @@ void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
 
 }  // namespace
 
+RdmaRequester::RdmaRequester(ShmStream& stream)
+    : stream_(stream),
+      sends_(stream.queue_pair().sends()),
+      engine_(stream.fabric().engine()),
+      resident_pages_(stream.fabric().adapter().resident_pages()),
+      pages_(stream) {}
+
+void RdmaRequester::wait_for_word() {
+  waits_ = link_->controls_wait();
+}
+
 template <WorkKind kind>
-SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
+SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) {
   constexpr bool reads = kind == WorkKind::rdma_read;
   if (message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
   if (!sends_.usable(message)) [[unlikely]]
     return fail(progress, WorkStatus::local_protection);
   if (reads && remote_terms_.reads_in == 0) return fail(progress, WorkStatus::remote_responder);  // RDR-12
   // RDW-9: who sees the bytes shall find the connection established when he looks.
-  if (rdma_waits_) [[unlikely]] {
+  if (waits_) [[unlikely]] {
     if (peer_left_) return SendOutcome::blocked;
     if (link_->controls_wait()) return later();
-    rdma_waits_ = false;
+    waits_ = false;
   }
   // The peer carries them out in order (D2-ATOM-4).
   if (reads && atomics_under_way_.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -77,9 +88,9 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
       return use && link_->wait_at_gate() ? SendOutcome::blocked : later();
     }
     // What the peer is still to put in place comes first, also the rest of this one.
-    const bool after_peer = puts_under_way() != 0 || by_peer_;
+    const bool after_peer = puts_under_way() != 0 || begun_by_peer_;
     const MappedRegions::Mapped* const mapped = link.mapped().find(remote.key);
-    if (!mapped || after_peer) return rdma_unmapped<kind>(message, progress, after_peer, mapped != nullptr);
+    if (!mapped || after_peer) return unmapped<kind>(message, progress, after_peer, mapped != nullptr);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
     if (mapped->life->load(std::memory_order_acquire) != remote.key ||
         mapped->region.check(remote.address, message.length, remote_user(), remote_right(kind)) != RegionCheck::ok)
@@ -104,31 +115,32 @@ SendOutcome ShmStream::rdma(const SendRequest& message, Progress& progress) {
 
 // Whether this side's memory can be touched as far as a turn goes. What is mapped of the peer always can (rdma_lane.h).
 template <bool reads>
-inline bool ShmStream::local_there(const SendRequest& message, const Progress& progress) {
+inline bool RdmaRequester::local_there(const SendRequest& message, const Progress& progress) {
   if (message.segments.size() == 1 && message.length <= kShortWrite) [[likely]] {
-    ResidentPages::Stretch& seen = reads ? reads_seen_ : sends_seen_;
+    ResidentPages::Stretch& seen = reads ? reads_seen_ : writes_seen_;
     const nic::Segment& local = message.segments.front();
     if (seen.holds({local.address, local.length}, engine_.moment())) [[likely]]
       return true;
-    if (seen_lately(local, reads, fabric_.adapter().moments().now(), seen)) return true;
+    if (resident_pages_.seen({local.address, local.length}, reads, stream_.fabric().adapter().moments().now(), seen))
+      return true;
   }
   const std::uint64_t left = message.length - progress.bytes;
-  return request_pages_.there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left, reads,
-                              OwnPages::CopiedBy::us_in_short);
+  return stream_.request_pages().there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left,
+                                       reads, OwnPages::CopiedBy::us_in_short);
 }
 
-template SendOutcome ShmStream::rdma<WorkKind::rdma_read>(const SendRequest&, Progress&);
-template SendOutcome ShmStream::rdma<WorkKind::rdma_write>(const SendRequest&, Progress&);
+template SendOutcome RdmaRequester::send<WorkKind::rdma_read>(const SendRequest&, Progress&);
+template SendOutcome RdmaRequester::send<WorkKind::rdma_write>(const SendRequest&, Progress&);
 
 // The same where the remote region is not mapped here, or what is before this one is the peer's to do. Requires an
 // RdmaUse.
 template <WorkKind kind>
-SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped) {
+SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped) {
   const RemoteSegment& remote = message.remote;
   const bool here = !mapped && is_here(remote);
   // The rest of what the peer has been given a part of is the peer's, too.
-  const bool begun_by_peer = by_peer_ && progress.bytes > 0;
-  if (!here && (begun_by_peer || !link_->reaches_peer())) return rdma_by_peer(message, progress);
+  const bool begun_by_peer = begun_by_peer_ && progress.bytes > 0;
+  if (!here && (begun_by_peer || !link_->reaches_peer())) return by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
   if (!region || region->known().check(remote.address, message.length, remote_user(), remote_right(message.kind)) !=
                      RegionCheck::ok) {
@@ -141,8 +153,8 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
     const bool is_short = kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax;
     if (after_peer && (mapped || !is_short)) return SendOutcome::blocked;
     // Nor is its owner to wait for a page. If it cannot be had at all, this one is next when the others are done.
-    if (after_peer && !rdma_pages_.seen(message, shift, link_->peer_memory().epoch()) &&
-        !rdma_pages_.there(message, shift, 0, message.length))
+    if (after_peer && !pages_.seen(message, shift, link_->peer_memory().epoch()) &&
+        !pages_.there(message, shift, 0, message.length))
       return SendOutcome::blocked;
     if (after_peer || (is_short && peer_is_faster(message, shift))) {
       open_put_lane(message, shift);
@@ -173,7 +185,7 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
       case CopyOutcome::not_resident:
         return without_pages(message, progress);
       case CopyOutcome::not_reachable:
-        return rdma_by_peer(message, progress);
+        return by_peer(message, progress);
       case CopyOutcome::peer_gone:
         return later();
     }
@@ -184,21 +196,21 @@ SendOutcome ShmStream::rdma_unmapped(const SendRequest& message, Progress& progr
 }
 
 // Whether the peer's memory, which is of this process and may be anything, can be touched as far as a turn goes.
-bool ShmStream::target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress) {
+bool RdmaRequester::target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress) {
   const std::uint64_t left = message.length - progress.bytes;
-  return request_pages_.there({&target, 1}, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left,
-                              message.kind != WorkKind::rdma_read, OwnPages::CopiedBy::us_in_short);
+  return stream_.request_pages().there({&target, 1}, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left,
+                                       message.kind != WorkKind::rdma_read, OwnPages::CopiedBy::us_in_short);
 }
 
 // They are on their way; or the peer does not have them; or it has them, and the kernel does not let others see them,
 // as it is with memory of a device: then they are for the peer to use.
-SendOutcome ShmStream::without_pages(const SendRequest& message, Progress& progress) {
-  switch (rdma_pages_.answer()) {
+SendOutcome RdmaRequester::without_pages(const SendRequest& message, Progress& progress) {
+  switch (pages_.answer()) {
     case RdmaPages::Asked::told:
-      if (message.kind == WorkKind::rdma_read) rdma_pages_.forget_answer();
-      return rdma_by_peer(message, progress);
+      if (message.kind == WorkKind::rdma_read) pages_.forget_answer();
+      return by_peer(message, progress);
     case RdmaPages::Asked::refused:
-      rdma_pages_.forget_answer();
+      pages_.forget_answer();
       return fail(progress, WorkStatus::remote_access);
     default:
       return SendOutcome::blocked;
@@ -206,17 +218,21 @@ SendOutcome ShmStream::without_pages(const SendRequest& message, Progress& progr
 }
 
 // Whether the remote memory is in this process; if not, its owner may be asked for it.
-bool ShmStream::is_here(const RemoteSegment& remote) {
-  if (!fabric_.adapter().config().cross_copy) return false;
+bool RdmaRequester::is_here(const RemoteSegment& remote) {
+  if (!stream_.fabric().adapter().config().cross_copy) return false;
   if (link_->within_process()) return true;
   if (link_->mapped().used(remote.key)) {
     mapping_wanted_.store(remote.key);
-    link_->come_back(*this);
+    link_->come_back(stream_);
   }
   return false;
 }
 
-void ShmStream::ask_for_lane(std::uint32_t key) {
+void RdmaRequester::ask_for_mapping() {
+  if (const std::uint32_t key = mapping_wanted_.exchange(0); key != 0 && !stream_.over()) link_->ask_for_mapping(key);
+}
+
+void RdmaRequester::ask_for_lane(std::uint32_t key) {
   if (!slot_.has_own()) slot_.set_own(link_->take_rdma_lane());
   if (!slot_.has_own()) return;
   sends_.lanes().close();  // they note another key there
@@ -226,7 +242,7 @@ void ShmStream::ask_for_lane(std::uint32_t key) {
 // To the region that the message may write to, and that is here. As in ask_for_lane(), not for Writes that go to
 // several regions in turn.
 template <WorkKind kind>
-void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours) {
+void RdmaRequester::open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours) {
   const std::uint32_t key = message.remote.key;
   if (!slot_.used_again(key)) return;
   const Segment& peer = link_->outbound();
@@ -234,36 +250,36 @@ void ShmStream::open_lane(const SendRequest& message, const MappedRegions::Mappe
   sends_.lanes().open<kind>(message,
                             {key, to.region, to.at, to.life, &header.rdma_gate, &header.rdma_uses[slot_.own()],
                              rdma_use(message.remote.key, remote_), peer.order(), ours},
-                            queue_pair_.memory().zone());
+                            stream_.queue_pair().memory().zone());
 }
 
 // As in open_lane(), and not for Writes whose peer is the only one who can do them.
-void ShmStream::open_put_lane(const SendRequest& message, std::uint64_t shift) {
+void RdmaRequester::open_put_lane(const SendRequest& message, std::uint64_t shift) {
   const std::uint32_t key = message.remote.key;
-  if (put_lane_.key == key) sends_.lanes().open_put(message, queue_pair_.memory().zone());
+  if (put_lane_.key == key) sends_.lanes().open_put(message, stream_.queue_pair().memory().zone());
   put_lane_ = {key, kPutsBetweenLooks, shift};
 }
 
 // Whether the peer is seen to poll, so that a short Write is sooner in place if it is put there by its owner. Nothing
 // depends on it: who stops polling looks within a millisecond, as for any message.
-bool ShmStream::peer_is_faster(const SendRequest& message, std::uint64_t shift) {
-  if (message.segments.size() != 1 || rendezvous_sender_.any()) return false;
+bool RdmaRequester::peer_is_faster(const SendRequest& message, std::uint64_t shift) {
+  if (message.segments.size() != 1 || stream_.rendezvous_sender().any()) return false;
   PeerMemory& peer = link_->peer_memory();
   if (!link_->peer_polls() || peer.ready() != CopyOutcome::copied) return false;
   if (!link_->peer_expects()) {
     if (std::exchange(short_writes_epoch_, peer.epoch()) != peer.epoch()) short_writes_ = 0;
     if (++short_writes_ < kWritesToKnock) return false;
   }
-  return rdma_pages_.seen(message, shift, peer.epoch()) || rdma_pages_.there(message, shift, 0, message.length);
+  return pages_.seen(message, shift, peer.epoch()) || pages_.there(message, shift, 0, message.length);
 }
 
-SendOutcome ShmStream::later() {
-  link_->come_back(*this);
+SendOutcome RdmaRequester::later() {
+  link_->come_back(stream_);
   return SendOutcome::blocked;
 }
 
-CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
-                            std::uint64_t count) {
+CopyOutcome RdmaRequester::copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
+                                std::uint64_t count) {
   const bool reads = message.kind == WorkKind::rdma_read;
   const std::uint64_t start = message.remote.address + shift;
   const std::uint64_t remote = start + offset;
@@ -274,8 +290,8 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std
   const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
   if (message.segments.size() == 1) [[likely]] {
     const std::uint64_t local = message.segments[0].address + offset;
-    if (!rdma_pages_.seen().hold(peer.epoch(), remote, local, count, reads) &&
-        !rdma_pages_.there(message, shift, offset, count)) [[unlikely]] {
+    if (!pages_.seen().hold(peer.epoch(), remote, local, count, reads) && !pages_.there(message, shift, offset, count))
+        [[unlikely]] {
       return CopyOutcome::not_resident;
     }
     const std::uint64_t before_tail = message.length - tail;
@@ -284,7 +300,7 @@ CopyOutcome ShmStream::copy(const SendRequest& message, std::uint64_t shift, std
                                      iovec{reinterpret_cast<void*>(remote + first), count - first}};
     return peer.copy_whole(reads, {reinterpret_cast<void*>(local), count}, there);
   }
-  if (!rdma_pages_.there(message, shift, offset, count)) return CopyOutcome::not_resident;
+  if (!pages_.there(message, shift, offset, count)) return CopyOutcome::not_resident;
   const MemoryBody::Span spans[] = {{start, message.length - tail}, {start + message.length - tail, tail}};
   return reads ? peer.copy_from(message.segments, spans, {offset, count})
                : peer.copy_to(message.segments, spans, {offset, count});
