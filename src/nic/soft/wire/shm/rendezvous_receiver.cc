@@ -90,7 +90,8 @@ void RendezvousReceiver::place_held() {
   }
   const std::unique_ptr<std::byte[]> bytes = std::move(small.held);
   // It has completed at its sender.
-  if (!stream_.deliver_completed([&] { return receives_.place(message, bytes.get(), message.length); })) return;
+  if (!stream_.receiver().deliver_completed([&] { return receives_.place(message, bytes.get(), message.length); }))
+    return;
   small.done = true;
   finish();
 }
@@ -279,7 +280,7 @@ bool RendezvousReceiver::complete() {
 }
 
 void RendezvousReceiver::finish() {
-  if (complete()) stream_.or_break([this] { stream_.deliver_parked(); });
+  if (complete()) stream_.or_break([this] { stream_.receiver().deliver_parked(); });
 }
 
 // Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in
@@ -306,7 +307,7 @@ void RendezvousReceiver::fail(const Arriving& large, WorkStatus status) {
     receives_.fail(*message, status);
     return true;
   };
-  large.held ? stream_.deliver_completed(fail) : fail();
+  large.held ? stream_.receiver().deliver_completed(fail) : fail();
 }
 
 void RendezvousReceiver::fail(std::uint64_t address) {

@@ -23,7 +23,6 @@ constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
 ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
-      receives_(queue_pair.receives()),
       sends_(queue_pair.sends()),
       initiator_(queue_pair.initiator()),
       engine_(fabric.engine()),
@@ -114,9 +113,9 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
   switch (view.kind) {
     case CellKind::send:
     case CellKind::send_invalidate:
-      return connected && message_arrived(view);
+      return connected && receiver_.message_arrived(view);
     case CellKind::announce:
-      return connected && announce_arrived(view);
+      return connected && receiver_.announce_arrived(view);
     case CellKind::grant:
       return connected && rendezvous_sender_.grant_arrived(view.aux);
     case CellKind::push:
@@ -138,7 +137,7 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::done:
       return connected && rdma_.done_arrived(view.aux);
     case CellKind::immediate:
-      return connected && immediate_arrived(view);
+      return connected && receiver_.immediate_arrived(view);
     case CellKind::atomic:
       return connected && responder_.atomic_arrived(view);
     case CellKind::atomic_done:
@@ -158,6 +157,30 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
       return close_arrived(view);
     default:
       return false;
+  }
+}
+
+bool ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
+  if (closed_) return true;
+  if (!connected()) return false;
+  switch (view.kind) {
+    case CellKind::put:
+      writes_.piece_arrived(view, bytes);
+      break;
+    case CellKind::got:
+      if (!initiator_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");
+      break;
+    default:
+      rendezvous_receiver_.part_arrived(view.aux, bytes, view.length);
+  }
+  return true;
+}
+
+void ShmStream::resume_receiving() {
+  if (rendezvous_receiver_.first_has_come()) {  // it has waited to take a window back
+    rendezvous_receiver_.finish();
+  } else {
+    or_break([this] { receiver_.deliver_parked(); });
   }
 }
 
@@ -239,12 +262,13 @@ void ShmStream::close(CloseReason reason) {
 // If it is one that ends the connection on its own account. One that has completed at its sender leaves nobody to
 // blame.
 CloseReason ShmStream::blame_message(CloseReason reason) {
-  if (delivers_completed_) return CloseReason::request_failed;
+  if (receiver_.delivers_completed()) return CloseReason::request_failed;
   if (const auto at_fault = rendezvous_receiver_.at_fault()) {
     refused_ = {Refused::a_message, *at_fault};
-  } else if (reason == CloseReason::receiver_not_ready && !parked_.empty()) {
-    if (!parked_.front().announcement) return CloseReason::request_failed;
-    refused_ = {Refused::a_message, parked_.front().sequence};
+  } else if (reason == CloseReason::receiver_not_ready && receiver_.any_parked()) {
+    const auto first = receiver_.announced_first();
+    if (!first) return CloseReason::request_failed;
+    refused_ = {Refused::a_message, *first};
   }
   return reason;
 }

@@ -14,6 +14,7 @@
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/incoming_writes.h"
 #include "nic/soft/wire/shm/link.h"
+#include "nic/soft/wire/shm/message_receiver.h"
 #include "nic/soft/wire/shm/negotiation.h"
 #include "nic/soft/wire/shm/rdma_requester.h"
 #include "nic/soft/wire/shm/read_responder.h"
@@ -53,7 +54,9 @@ class ShmStream final : public Stream, private OwnPages::User {
   void resume_receiving() override;
   bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
-  bool holds_messages() const override { return !parked_.empty() || rendezvous_receiver_.any() || writes_.holds(); }
+  bool holds_messages() const override {
+    return receiver_.any_parked() || rendezvous_receiver_.any() || writes_.holds();
+  }
   bool awaits_memory_for_parked() const override { return writes_.holds_messages(); }
   bool memory_changed() override;
   bool let_go() override;
@@ -61,12 +64,10 @@ class ShmStream final : public Stream, private OwnPages::User {
 
   // For the link and the fabric.
   bool arrived(const CellView& view);  // false: malformed, as are the others
-  // The same of a small message if it is as nearly all are: false may also mean that nothing has happened.
-  // `last()`: whether nothing is behind it.
+  // The same of a small message if it is as nearly all are (MessageReceiver).
   template <typename Last>
   [[gnu::always_inline]] bool arrived_straight(const CellView& view, Last&& last) {
-    return connected() && !closed_ && !writes_.holds() && parked_.empty() && receives_.incoming_count() == 0 &&
-           view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view, last);
+    return connected() && !closed_ && !writes_.holds() && receiver_.arrived_straight(view, last);
   }
   bool piece_arrived(const CellView& view, const std::byte* bytes);
   void close_arrived(CloseReason reason, const CloseBody& refused = {});
@@ -78,6 +79,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   // ---- its parts
   Negotiation& negotiation() { return negotiation_; }
   IncomingWrites& writes() { return writes_; }
+  MessageReceiver& receiver() { return receiver_; }
+  RendezvousReceiver& rendezvous_receiver() { return rendezvous_receiver_; }
   RdmaRequester& rdma() { return rdma_; }
   RendezvousSender& rendezvous_sender() { return rendezvous_sender_; }
 
@@ -93,15 +96,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   }
   // What has come for it, in its turn; false: malformed.
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
-  // What is delivered so has completed at its sender: what comes behind it is not to blame for it.
-  template <typename Deliver>
-  bool deliver_completed(Deliver&& deliver) {
-    delivers_completed_ = true;
-    const bool taken = deliver();
-    delivers_completed_ = false;
-    return taken;
-  }
-  void deliver_parked();  // as far as there are buffers
   SendWindow& send_window() { return send_window_; }
   OwnPages& request_pages() { return request_pages_; }  // of what requests send and bring
   OwnPages& arrival_pages() { return arrival_pages_; }  // where what arrives goes
@@ -129,19 +123,8 @@ class ShmStream final : public Stream, private OwnPages::User {
  private:
   friend class Link;
 
-  struct Parked {
-    std::uint64_t length;
-    std::uint32_t cells;
-    bool solicited;
-    std::unique_ptr<std::byte[]> bytes;          // a small message
-    std::unique_ptr<AnnounceBody> announcement;  // or a large one
-    std::uint32_t sequence;
-    bool immediate = false;         // of a Write of that length
-    std::uint32_t value = 0;        // that it is
-    std::uint32_t invalidates = 0;  // the key that a small message names
-  };
   void drop_undelivered() {
-    parked_.clear();
+    receiver_.drop();
     writes_.drop();
   }
   bool credit_arrived(std::uint32_t cells);
@@ -159,13 +142,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool close_arrived(const CellView& view);
   CloseReason blame_message(CloseReason reason);
 
-  // Receiving: stream_receive.cc
-  bool message_arrived(const CellView& view);
-  bool announce_arrived(const CellView& view);
-  bool immediate_arrived(const CellView& view);
-  bool deliver_small(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key);
-  bool next_buffer_there(std::size_t length);
-  bool may_begin(std::uint64_t length, std::uint32_t invalidates);
   bool past_gate();
   void let_go_again();
   // Whether memory of this side can be touched, at a glance.
@@ -173,27 +149,9 @@ class ShmStream final : public Stream, private OwnPages::User {
                    ResidentPages::Stretch& stretch) const {
     return resident_pages_.seen({memory.address, memory.length}, to_write, moment, stretch);
   }
-  template <typename Last>
-  [[gnu::always_inline]] bool deliver_straight(const CellView& view, Last&& last) {
-    const auto there = [this](const nic::Segment& to, ResidentPages::Stretch& seen) {
-      return seen_lately(to, true, engine_.moment(), seen);
-    };
-    const bool solicited = (view.flags & kFlagSolicited) != 0;
-    if (!receives_.deliver_straight(view.body, view.length, solicited, last, there)) return false;
-    delivered(view.cells);
-    return true;
-  }
-  void park(Parked message);
-  void delivered(std::uint32_t cells) {
-    if (receive_window_.deliver(cells)) [[unlikely]]
-      give_credit();
-  }
-  void give_credit();
-
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  ReceiveSide& receives_;  // its parts, as the next two
-  SendQueue& sends_;
+  SendQueue& sends_;  // its parts, as the next
   RdmaInitiator& initiator_;
   const Engine& engine_;  // the adapter's, as the next
   ResidentPages& resident_pages_;
@@ -215,10 +173,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   SendWindow send_window_;
   RendezvousSender rendezvous_sender_{*this};
 
-  // The receiving side, with the engine. The list takes no memory before there is something in it: most connections
-  // never have any.
-  std::list<Parked> parked_;
-  ReceiveWindow receive_window_;
+  // The receiving side, with the engine.
+  MessageReceiver receiver_{*this};
   RendezvousReceiver rendezvous_receiver_{*this};
   IncomingWrites writes_{*this};
   ReadResponder responder_{*this};
@@ -226,7 +182,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   base::Nanoseconds gate_patience_ = 0;  // until then
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
-  bool delivers_completed_ = false;
   CloseBody refused_{};
 };
 

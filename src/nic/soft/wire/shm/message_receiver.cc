@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving side of a connection over shared memory.
+#include "nic/soft/wire/shm/message_receiver.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -22,10 +23,16 @@ bool covers(const MemoryBody& memory, std::uint64_t length) {
 
 }  // namespace
 
-bool ShmStream::message_arrived(const CellView& view) {
+MessageReceiver::MessageReceiver(ShmStream& stream)
+    : stream_(stream),
+      receives_(stream.queue_pair().receives()),
+      engine_(stream.fabric().engine()),
+      resident_pages_(stream.fabric().adapter().resident_pages()) {}
+
+bool MessageReceiver::message_arrived(const CellView& view) {
   if (view.length > kInlineBytesMax || view.length > view.body_room || view.cells != cells_for(view.length))
     return false;
-  if (!receive_window_.takes(view.cells)) return false;
+  if (!window_.takes(view.cells)) return false;
   const std::uint32_t key = view.kind == CellKind::send_invalidate ? view.aux : 0;
   if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
@@ -42,19 +49,19 @@ bool ShmStream::message_arrived(const CellView& view) {
   return true;
 }
 
-void ShmStream::park(Parked message) {
+void MessageReceiver::park(Parked message) {
   const std::uint32_t cells = message.cells;
   parked_.push_back(std::move(message));
-  receive_window_.park(cells);
+  window_.park(cells);
 }
 
-bool ShmStream::immediate_arrived(const CellView& view) {
+bool MessageReceiver::immediate_arrived(const CellView& view) {
   ImmediateBody body;
   if (view.length != sizeof body) return false;
-  if (view.cells != cells_for(sizeof body) || (queue_pair_.takes() & ability::kImmediate) == 0) return false;
-  if (!receive_window_.takes(view.cells)) return false;
+  if (view.cells != cells_for(sizeof body) || (stream_.queue_pair().takes() & ability::kImmediate) == 0) return false;
+  if (!window_.takes(view.cells)) return false;
   std::memcpy(&body, view.body, sizeof body);
-  if ((view.flags & kFlagLast) != 0) writes_.done();
+  if ((view.flags & kFlagLast) != 0) stream_.writes().done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   const bool next = parked_.empty() && receives_.incoming_count() == 0;
   const auto deliver = [&] { return receives_.deliver_immediate(body.length, body.value, solicited); };
@@ -67,21 +74,21 @@ bool ShmStream::immediate_arrived(const CellView& view) {
   return true;
 }
 
-bool ShmStream::announce_arrived(const CellView& view) {
+bool MessageReceiver::announce_arrived(const CellView& view) {
   AnnounceBody body;
   if (view.body_room < sizeof body || view.cells != cells_for(sizeof body)) return false;
   std::memcpy(&body, view.body, sizeof body);
   if (body.length <= kInlineBytesMax || body.memory.span_count > kSpansMax || body.memory.leaf >= kLeafCount ||
-      (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !receive_window_.takes(view.cells)) {
+      (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !window_.takes(view.cells)) {
     return false;
   }
   const bool solicited = (view.flags & kFlagSolicited) != 0;
   const bool next = parked_.empty() && may_begin(body.length, body.invalidates);
-  if (next && rendezvous_receiver_.accept(body, view.aux, solicited)) {
+  if (next && stream_.rendezvous_receiver().accept(body, view.aux, solicited)) {
     delivered(view.cells);
     return true;
   }
-  if (closed_) return true;
+  if (stream_.over()) return true;
   park({body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
   if (next) receives_.wait_for_buffer();
   return true;
@@ -90,24 +97,24 @@ bool ShmStream::announce_arrived(const CellView& view) {
 // A message that would end the connection, because it does not fit the next receive or names a key that it may not
 // invalidate, begins only when all before it are in, so that they still complete (DTO-40). Whatever finishes the last
 // of them calls deliver_parked().
-bool ShmStream::may_begin(std::uint64_t length, std::uint32_t invalidates) {
+bool MessageReceiver::may_begin(std::uint64_t length, std::uint32_t invalidates) {
   const std::size_t busy = receives_.incoming_count();
-  const bool harmless = invalidates == 0 || queue_pair_.connection().windows().may_invalidate(invalidates);
+  const bool harmless = invalidates == 0 || stream_.queue_pair().connection().windows().may_invalidate(invalidates);
   return busy == 0 || (busy < kAnnouncedMax && harmless && receives_.next_takes(length));
 }
 
 // A message that is wholly here, when no other is arriving. False: there is no buffer for it now. One that takes a
 // window back completes as a large one does, since it may have to wait for the peer to let go of that; and so does one
 // whose buffer is not in memory.
-bool ShmStream::deliver_small(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key) {
+bool MessageReceiver::deliver_small(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key) {
   if (key == 0 && next_buffer_there(length)) [[likely]]
     return receives_.deliver(bytes, length, solicited);
-  return rendezvous_receiver_.take_small(bytes, length, solicited, key);
+  return stream_.rendezvous_receiver().take_small(bytes, length, solicited, key);
 }
 
 // Whether there is a next receive, and its memory can be written, as far as `length` goes. One that is posted just then
 // is none yet: it has not been looked at.
-bool ShmStream::next_buffer_there(std::size_t length) {
+bool MessageReceiver::next_buffer_there(std::size_t length) {
   const ReceivePool::Slot* const next = receives_.next_receive();
   if (!next) return false;
   const std::uint64_t now = engine_.ticks();
@@ -121,32 +128,8 @@ bool ShmStream::next_buffer_there(std::size_t length) {
   return true;
 }
 
-bool ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
-  if (closed_) return true;
-  if (!connected()) return false;
-  switch (view.kind) {
-    case CellKind::put:
-      writes_.piece_arrived(view, bytes);
-      break;
-    case CellKind::got:
-      if (!initiator_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");
-      break;
-    default:
-      rendezvous_receiver_.part_arrived(view.aux, bytes, view.length);
-  }
-  return true;
-}
-
-void ShmStream::resume_receiving() {
-  if (rendezvous_receiver_.first_has_come()) {  // it has waited to take a window back
-    rendezvous_receiver_.finish();
-  } else {
-    or_break([this] { deliver_parked(); });
-  }
-}
-
-void ShmStream::deliver_parked() {
-  while (!closed_ && !parked_.empty()) {
+void MessageReceiver::deliver_parked() {
+  while (!stream_.over() && !parked_.empty()) {
     Parked& message = parked_.front();
     if (message.announcement ? !may_begin(message.length, message.announcement->invalidates)
                              : receives_.incoming_count() > 0) {
@@ -156,12 +139,12 @@ void ShmStream::deliver_parked() {
       if (message.immediate) return receives_.deliver_immediate(message.length, message.value, message.solicited);
       return deliver_small(message.bytes.get(), message.length, message.solicited, message.invalidates);
     };
-    const bool taken = message.announcement
-                           ? rendezvous_receiver_.accept(*message.announcement, message.sequence, message.solicited)
-                           : deliver_completed(deliver);
+    const bool taken = message.announcement ? stream_.rendezvous_receiver().accept(*message.announcement,
+                                                                                   message.sequence, message.solicited)
+                                            : deliver_completed(deliver);
     // One by one: each may be the last for want of a buffer.
-    fabric_.adapter().batch().flush();
-    if (closed_) return;
+    stream_.fabric().adapter().batch().flush();
+    if (stream_.over()) return;
     if (!taken) {
       receives_.wait_for_buffer();
       return;
@@ -169,15 +152,15 @@ void ShmStream::deliver_parked() {
     receives_.stop_waiting();  // where it was not called
     const std::uint32_t cells = message.cells;
     parked_.pop_front();
-    receive_window_.unpark(cells);
+    window_.unpark(cells);
     delivered(cells);
   }
-  if (!closed_) queue_pair_.connection().orderly_end().delivered_everything();
+  if (!stream_.over()) stream_.queue_pair().connection().orderly_end().delivered_everything();
 }
 
-void ShmStream::give_credit() {
-  if (closed_) return;
-  link_->send_control(CellKind::credit, remote_, receive_window_.take_credit());
+void MessageReceiver::give_credit() {
+  if (stream_.over()) return;
+  stream_.link()->send_control(CellKind::credit, stream_.remote(), window_.take_credit());
 }
 
 }  // namespace anydat::nic::soft::shm
