@@ -195,7 +195,7 @@ bool IncomingWrites::fail(std::uint64_t address) {
     if (!stream_.opens(body.key, body.address, length, access::kRemoteWrite, where)) return true;
   }
   if (address - where >= length) return false;
-  stream_.refuse({Refused::a_write, 0}, CloseReason::remote_access);
+  stream_.disconnection().refuse({Refused::a_write, 0}, CloseReason::remote_access);
   return true;
 }
 

@@ -375,7 +375,7 @@ bool Link::dispatch(const CellView& view) {
       const auto accepted = std::find_if(streams_.begin(), streams_.end(), [&](ShmStream* stream) {
         return stream->negotiation().awaits_ready_from(view.aux);
       });
-      if (accepted != streams_.end()) (*accepted)->close_arrived(CloseReason::abrupt);
+      if (accepted != streams_.end()) (*accepted)->disconnection().arrived(CloseReason::abrupt);
       return true;
     }
     case CellKind::piece:
@@ -475,7 +475,7 @@ void Link::finish() {
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();
   // A stream stays on the link until its queue pair gives it up.
-  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->link_lost(end_status_);
+  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->disconnection().link_lost(end_status_);
   fabric_.forget(*this);
 }
 

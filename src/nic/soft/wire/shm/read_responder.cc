@@ -101,7 +101,7 @@ bool ReadResponder::serve() {
 // RDR-11. The connection has ended where this answers no.
 bool ReadResponder::has_room() {
   if (served_.size() < stream_.queue_pair().reads_in()) return true;
-  stream_.refuse(ShmStream::read_behind(served_.size()), CloseReason::local_error);
+  stream_.disconnection().refuse(ShmStream::read_behind(served_.size()), CloseReason::local_error);
   return false;
 }
 
@@ -110,7 +110,7 @@ bool ReadResponder::serve_atomic(const AtomicBody& body) {
   std::uint64_t where = 0;
   if (!stream_.opens(body.key, body.address, kAtomicBytes, access::kRemoteAtomic, where)) return false;
   if (where % kAtomicBytes != 0) {
-    stream_.refuse({Refused::a_read, 0}, CloseReason::remote_access);
+    stream_.disconnection().refuse({Refused::a_read, 0}, CloseReason::remote_access);
     return false;
   }
   const nic::Segment word{0, 0, where, kAtomicBytes};
@@ -133,7 +133,7 @@ void ReadResponder::fail(std::uint64_t address, bool writes) {
                      read.atomic ? access::kRemoteAtomic : access::kRemoteRead, where)) {
     return;
   }
-  if (address - where < length) stream_.refuse({Refused::a_read, 0}, CloseReason::remote_access);
+  if (address - where < length) stream_.disconnection().refuse({Refused::a_read, 0}, CloseReason::remote_access);
 }
 
 void ReadResponder::wants_pages() {

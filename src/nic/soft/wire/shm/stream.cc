@@ -11,15 +11,6 @@
 
 namespace anydat::nic::soft::shm {
 
-namespace {
-
-// How long a peer that is in the middle of writing is given before the next look at it, at first and at last. It writes
-// for microseconds, unless it has been stopped.
-constexpr base::Nanoseconds kLetGoDelayMin = 20'000;
-constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
-
-}  // namespace
-
 ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
     : fabric_(fabric),
       queue_pair_(queue_pair),
@@ -28,14 +19,12 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       engine_(fabric.engine()),
       resident_pages_(fabric.adapter().resident_pages()),
       request_pages_(fabric.adapter(), *this),
-      arrival_pages_(fabric.adapter(), *this),
-      let_go_timer_([this] { let_go_again(); }) {
+      arrival_pages_(fabric.adapter(), *this) {
   name_ = fabric.add(*this);  // last: whoever finds it finds all of it
   rdma_.slot().share(name_);
 }
 
 ShmStream::~ShmStream() {
-  fabric_.engine().cancel_timer(let_go_timer_);
   fabric_.remove(*this);
   if (link_) link_->remove(*this);
 }
@@ -153,8 +142,7 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::redirect:
       return state == ConnectionState::connecting && negotiation_.redirect_arrived(view);
     case CellKind::close:
-      if (view.aux > static_cast<std::uint32_t>(CloseReason::request_failed)) return false;
-      return close_arrived(view);
+      return disconnection_.arrived(view);
     default:
       return false;
   }
@@ -210,135 +198,14 @@ bool ShmStream::lets_go_of(std::uint32_t key) {
   return link_->lets_go_of(key);
 }
 
-bool ShmStream::let_go() {
-  closed_ = true;
-  drop_undelivered();
-  rendezvous_sender_.drop();
-  responder_.drop();
-  if (rendezvous_receiver_.take_back() && past_gate()) return true;
-  // A stopped peer may stay stopped for long, and others must not wait for it with us.
-  let_go_delay_ = std::clamp(2 * let_go_delay_, kLetGoDelayMin, kLetGoDelayMax);
-  fabric_.engine().set_timer(let_go_timer_, base::now_ns() + let_go_delay_);
-  return false;
-}
-
-bool ShmStream::past_gate() {
-  return !gate_ || link_->past_gate(*gate_, *this);
-}
-
-// A peer that is stopped in the middle of RDMA has half a second to let go, as where a window is taken back.
-void ShmStream::let_go_again() {
-  if (!let_go()) {
-    if (!past_gate() && base::now_ns() >= gate_patience_) link_->never_lets_go();
-    return;
-  }
-  fabric_.engine().cancel_timer(let_go_timer_);
-  queue_pair_.connection().let_go_finished();
-}
-
-void ShmStream::close(CloseReason reason) {
-  if (closed_) return;
-  closed_ = true;
-  if (queue_pair_.state() == ConnectionState::connecting) {
-    if (link_) {
-      link_->send_control(CellKind::cancel, 0, name_);
-    } else {
-      fabric_.cancel_attempt(*this);
-    }
-  } else {
-    queue_pair_.connection().stop_sending();  // the peer's memory is not used any more when the peer hears of the end
-    writes_.tell_done();
-    const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
-    const CloseReason told = in_order ? reason : blame_message(reason);
-    const std::size_t bodies = refused_.what == Refused::the_oldest ? 0 : 1;
-    link_->send_control(CellKind::close, remote_, static_cast<std::uint32_t>(told),
-                        std::as_bytes(std::span(&refused_, bodies)));
-    gate_ = link_->fence_at_gate();
-    gate_patience_ = base::now_ns() + Link::kStretchPatience;
-  }
-  drop_undelivered();
-}
-
-// If it is one that ends the connection on its own account. One that has completed at its sender leaves nobody to
-// blame.
-CloseReason ShmStream::blame_message(CloseReason reason) {
-  if (receiver_.delivers_completed()) return CloseReason::request_failed;
-  if (const auto at_fault = rendezvous_receiver_.at_fault()) {
-    refused_ = {Refused::a_message, *at_fault};
-  } else if (reason == CloseReason::receiver_not_ready && receiver_.any_parked()) {
-    const auto first = receiver_.announced_first();
-    if (!first) return CloseReason::request_failed;
-    refused_ = {Refused::a_message, *first};
-  }
-  return reason;
-}
-
 bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right,
                       std::uint64_t& where, std::size_t reads_before_it) {
   const RegionCheck check =
       fabric_.adapter().regions().resolve(key, at, length, queue_pair_.memory().user(), right, where);
   if (check == RegionCheck::ok) return true;
-  refuse(right == access::kRemoteWrite ? CloseBody{Refused::a_write, 0} : read_behind(reads_before_it),
-         CloseReason::remote_access);
+  disconnection_.refuse(right == access::kRemoteWrite ? CloseBody{Refused::a_write, 0} : read_behind(reads_before_it),
+                        CloseReason::remote_access);
   return false;
-}
-
-void ShmStream::refuse(const CloseBody& what, CloseReason reason) {
-  refused_ = what;
-  queue_pair_.connection().break_off(WorkStatus::flushed, reason);
-}
-
-void ShmStream::close_arrived(CloseReason reason, const CloseBody& refused) {
-  if (closed_) return;
-  const WorkStatus status = Connection::status_of(reason);
-  switch (refused.what) {
-    case Refused::the_oldest:
-      break;
-    case Refused::a_write:
-      if (initiator_.request_refused(is_write, 0, status)) reason = CloseReason::request_failed;
-      break;
-    case Refused::a_read:
-      if (initiator_.request_refused(is_read, refused.which, status)) reason = CloseReason::request_failed;
-      break;
-    case Refused::a_message:
-      // One that has completed leaves nobody to blame.
-      if (const auto number = rendezvous_sender_.number_of(refused.which)) initiator_.request_refused(*number, status);
-      reason = CloseReason::request_failed;
-      break;
-  }
-  if (reason != CloseReason::graceful) {
-    closed_ = true;
-    drop_undelivered();
-  } else {
-    writes_.drop();  // it has given up the Write that it left undone, and with that what came behind
-    sends_.with_posts_ended([this] { rdma_.end_with_peer(); });
-  }
-  queue_pair_.connection().peer_closed(reason);
-}
-
-bool ShmStream::close_arrived(const CellView& view) {
-  if (view.aux > static_cast<std::uint32_t>(CloseReason::request_failed)) return false;
-  CloseBody body{};
-  if (view.length != 0) {
-    if (view.length != sizeof body || view.body_room < sizeof body) return false;
-    std::memcpy(&body, view.body, sizeof body);
-    if (body.what > Refused::a_message) return false;
-  }
-  close_arrived(static_cast<CloseReason>(view.aux), body);
-  return true;
-}
-
-void ShmStream::link_lost(WorkStatus why) {
-  if (closed_ && queue_pair_.state() == ConnectionState::ending && (rendezvous_receiver_.any() || gate_)) {
-    let_go_again();
-    return;
-  }
-  // A peer that closed in order may be gone before we have had buffers for all it sent: that is still to be delivered.
-  if (queue_pair_.connection().orderly_end().peer_closing() && holds_messages() && rendezvous_receiver_.all_have_come())
-    return;
-  closed_ = true;
-  drop_undelivered();
-  queue_pair_.connection().peer_lost(why);
 }
 
 }  // namespace anydat::nic::soft::shm

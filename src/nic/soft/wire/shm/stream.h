@@ -12,6 +12,7 @@
 #include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
+#include "nic/soft/wire/shm/disconnection.h"
 #include "nic/soft/wire/shm/incoming_writes.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/message_receiver.h"
@@ -59,8 +60,8 @@ class ShmStream final : public Stream, private OwnPages::User {
   }
   bool awaits_memory_for_parked() const override { return writes_.holds_messages(); }
   bool memory_changed() override;
-  bool let_go() override;
-  void close(CloseReason reason) override;
+  bool let_go() override { return disconnection_.let_go(); }
+  void close(CloseReason reason) override { disconnection_.close(reason); }
 
   // For the link and the fabric.
   bool arrived(const CellView& view);  // false: malformed, as are the others
@@ -70,15 +71,15 @@ class ShmStream final : public Stream, private OwnPages::User {
     return connected() && !closed_ && !writes_.holds() && receiver_.arrived_straight(view, last);
   }
   bool piece_arrived(const CellView& view, const std::byte* bytes);
-  void close_arrived(CloseReason reason, const CloseBody& refused = {});
   void let_posts_end() { queue_pair_.connection().let_posts_end(); }
   ZoneId scope() const { return queue_pair_.scope(); }
-  void link_lost(WorkStatus why);
   bool take_turn();  // goes on with what waited for room or for its turn; true if bytes moved
 
   // ---- its parts
   Negotiation& negotiation() { return negotiation_; }
   IncomingWrites& writes() { return writes_; }
+  ReadResponder& responder() { return responder_; }
+  Disconnection& disconnection() { return disconnection_; }
   MessageReceiver& receiver() { return receiver_; }
   RendezvousReceiver& rendezvous_receiver() { return rendezvous_receiver_; }
   RdmaRequester& rdma() { return rdma_; }
@@ -99,7 +100,11 @@ class ShmStream final : public Stream, private OwnPages::User {
   SendWindow& send_window() { return send_window_; }
   OwnPages& request_pages() { return request_pages_; }  // of what requests send and bring
   OwnPages& arrival_pages() { return arrival_pages_; }  // where what arrives goes
-  void violated(const char* what);                      // ends the connection with a peer that does what it must not
+  void drop_undelivered() {
+    receiver_.drop();
+    writes_.drop();
+  }
+  void violated(const char* what);  // ends the connection with a peer that does what it must not
   // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
   template <typename Work>
   void or_break(Work&& work) {
@@ -112,8 +117,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   // Whether the peer may use memory of this side, which is there for us at `where`. If not, the connection ends.
   bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where,
              std::size_t reads_before_it = 0);
-  // Ends the connection for something that the peer has asked for, and says for what.
-  void refuse(const CloseBody& what, CloseReason reason);
   // What a Read of the peer is refused with that comes behind so many that are not answered.
   static CloseBody read_behind(std::size_t reads) { return {Refused::a_read, static_cast<std::uint32_t>(reads)}; }
   void go_on_with_pages();  // memory has been brought in, or has failed
@@ -123,10 +126,6 @@ class ShmStream final : public Stream, private OwnPages::User {
  private:
   friend class Link;
 
-  void drop_undelivered() {
-    receiver_.drop();
-    writes_.drop();
-  }
   bool credit_arrived(std::uint32_t cells);
 
   // Sending: stream_send.cc
@@ -139,11 +138,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   void fail_pages(const OwnPages& pages, const OwnPages::Brought& news);
   void fail_request(const OwnPages::Brought& news);
   void fail_arriving(std::uint64_t address);
-  bool close_arrived(const CellView& view);
-  CloseReason blame_message(CloseReason reason);
 
-  bool past_gate();
-  void let_go_again();
   // Whether memory of this side can be touched, at a glance.
   bool seen_lately(const nic::Segment& memory, bool to_write, std::uint64_t moment,
                    ResidentPages::Stretch& stretch) const {
@@ -178,11 +173,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   RendezvousReceiver rendezvous_receiver_{*this};
   IncomingWrites writes_{*this};
   ReadResponder responder_{*this};
-  std::optional<std::uint32_t> gate_;    // of the end of this connection; RDMA of the peer may not be past it
-  base::Nanoseconds gate_patience_ = 0;  // until then
-  Timer let_go_timer_;
-  base::Nanoseconds let_go_delay_ = 0;
-  CloseBody refused_{};
+  Disconnection disconnection_{*this};
 };
 
 }  // namespace anydat::nic::soft::shm

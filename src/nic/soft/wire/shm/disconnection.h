@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "nic/soft/stream.h"
+#include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/ring.h"
+#include "nic/timer.h"
+
+namespace anydat::nic::soft::shm {
+
+class ShmStream;
+
+// How a connection over shared memory ends: what the peer is told, and which of its messages is at fault; what the peer
+// says of an end; and after it, that the peer lets go of memory of this side, which it may be in the middle of writing.
+//
+// With the engine held. Lives and dies with its stream.
+class Disconnection {
+ public:
+  explicit Disconnection(ShmStream& stream);
+  ~Disconnection();
+  Disconnection(const Disconnection&) = delete;
+  Disconnection& operator=(const Disconnection&) = delete;
+
+  // ---- ends by this side; the first two as Stream has them
+  void close(CloseReason reason);
+  bool let_go();
+  // For something that the peer has asked for, and says for what.
+  void refuse(const CloseBody& what, CloseReason reason);
+
+  // ---- ends by the peer
+  bool arrived(const CellView& view);  // false: malformed
+  void arrived(CloseReason reason, const CloseBody& refused = {});
+  void link_lost(WorkStatus why);
+
+ private:
+  CloseReason blame_message(CloseReason reason);
+  bool past_gate();
+  void let_go_again();
+
+  ShmStream& stream_;
+  CloseBody refused_{};
+  std::optional<std::uint32_t> gate_;    // of the end of this connection; RDMA of the peer may not be past it
+  base::Nanoseconds gate_patience_ = 0;  // until then
+  Timer let_go_timer_;
+  base::Nanoseconds let_go_delay_ = 0;
+};
+
+}  // namespace anydat::nic::soft::shm
