@@ -33,7 +33,7 @@ bool is_program_message(CellKind kind) {
 bool IncomingWrites::put_in_place(std::uint64_t where, std::span<const std::byte> bytes, std::uint64_t left,
                                   bool last) {
   const nic::Segment target{0, 0, where, left};
-  if (!stream_.arrival_pages().there({&target, 1}, {0, bytes.size()}, left, true)) return false;
+  if (!stream_.pages().of_arrivals().there({&target, 1}, {0, bytes.size()}, left, true)) return false;
   copy_ascending(reinterpret_cast<std::byte*>(where), bytes.data(), bytes.size());
   if (last) done();
   return true;
@@ -159,7 +159,7 @@ bool IncomingWrites::place_held() {
                                                      : put_short(view, sane);
       if (!placed && sane && held_) {
         held_->cells.splice(held_->cells.begin(), first);
-        stream_.arrival_pages().bring();
+        stream_.pages().of_arrivals().bring();
         return moved;
       }
     } else {

@@ -33,7 +33,7 @@ SendOutcome RdmaRequester::by_peer(const SendRequest& message, Progress& progres
     // What comes is put in place when it does. What this side has read before it could no longer is not asked for
     // again.
     const GetBody body{remote.address + progress.bytes, message.length - progress.bytes, remote.key};
-    if (!stream_.request_pages().there(message.segments, {progress.bytes, body.length}, body.length, true))
+    if (!stream_.pages().of_requests().there(message.segments, {progress.bytes, body.length}, body.length, true))
       return SendOutcome::blocked;
     const bool sent = link_->try_send(stream_, CellKind::get, 0, remote_, sizeof body, 0,
                                       [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
@@ -42,8 +42,8 @@ SendOutcome RdmaRequester::by_peer(const SendRequest& message, Progress& progres
   for (int turn = 0; turn < ShmStream::kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
     if (!pages_.told(message, progress.bytes, count, remote_user())) return without_pages(message, progress);
-    if (!stream_.request_pages().there(message.segments, {progress.bytes, count}, message.length - progress.bytes,
-                                       false))
+    if (!stream_.pages().of_requests().there(message.segments, {progress.bytes, count}, message.length - progress.bytes,
+                                             false))
       return SendOutcome::blocked;
     const bool last = progress.bytes + count == message.length;
     // Of one with immediate data, these ask.
@@ -70,7 +70,7 @@ SendOutcome RdmaRequester::write_by_peer(const SendRequest& message, Progress& p
     return SendOutcome::blocked;  // as in by_peer()
   const bool seen = message.segments.size() == 1 &&
                     pages_.seen().hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
-  if (!seen && !stream_.request_pages().there(message.segments, {0, message.length}, message.length, false))
+  if (!seen && !stream_.pages().of_requests().there(message.segments, {0, message.length}, message.length, false))
     return SendOutcome::blocked;
   const bool asks = message.kind == WorkKind::rdma_write;
   if (asks) count_put(1);
@@ -157,7 +157,7 @@ SendOutcome RdmaRequester::atomic(const ExtendedRequest& message, Progress& prog
   const AtomicBody body{
       message.remote.address, message.operand, message.compare, message.remote.key,
       message.kind == WorkKind::fetch_add ? AtomicOperation::fetch_add : AtomicOperation::compare_swap};
-  if (!stream_.request_pages().there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true))
+  if (!stream_.pages().of_requests().there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true))
     return SendOutcome::blocked;
   atomics_under_way_.fetch_add(1);  // first: the answer may be there before try_send() has returned
   const bool sent = link_->try_send(stream_, CellKind::atomic, 0, remote_, sizeof body, 0,

@@ -38,7 +38,7 @@ bool RdmaPages::there(const SendRequest& message, std::uint64_t shift, std::uint
     want(wanted, remote_right(message.kind));
     return false;  // the answer asks again
   }
-  if (!stream_.request_pages().there(message.segments, {offset, count}, message.length - offset, reads, now))
+  if (!stream_.pages().of_requests().there(message.segments, {offset, count}, message.length - offset, reads, now))
     return false;  // write_by_peer() relies on it, too
   if (message.segments.size() == 1) {
     seen_ = {stream_.link()->peer_memory().epoch(),

@@ -125,8 +125,8 @@ inline bool RdmaRequester::local_there(const SendRequest& message, const Progres
       return true;
   }
   const std::uint64_t left = message.length - progress.bytes;
-  return stream_.request_pages().there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left,
-                                       reads, OwnPages::CopiedBy::us_in_short);
+  return stream_.pages().of_requests().there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)},
+                                             left, reads, OwnPages::CopiedBy::us_in_short);
 }
 
 template SendOutcome RdmaRequester::send<WorkKind::rdma_read>(const SendRequest&, Progress&);
@@ -198,8 +198,9 @@ SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progre
 // Whether the peer's memory, which is of this process and may be anything, can be touched as far as a turn goes.
 bool RdmaRequester::target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress) {
   const std::uint64_t left = message.length - progress.bytes;
-  return stream_.request_pages().there({&target, 1}, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)}, left,
-                                       message.kind != WorkKind::rdma_read, OwnPages::CopiedBy::us_in_short);
+  return stream_.pages().of_requests().there({&target, 1}, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)},
+                                             left, message.kind != WorkKind::rdma_read,
+                                             OwnPages::CopiedBy::us_in_short);
 }
 
 // They are on their way; or the peer does not have them; or it has them, and the kernel does not let others see them,

@@ -143,7 +143,7 @@ void ReadResponder::wants_pages() {
 void ReadResponder::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
   if (stream_.over()) return;
   if (!news.there) stream_.or_break([&] { fail(news.address, news.to_write); });
-  stream_.go_on_with_pages();
+  stream_.pages().go_on();
 }
 
 }  // namespace anydat::nic::soft::shm

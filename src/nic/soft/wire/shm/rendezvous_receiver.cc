@@ -64,12 +64,12 @@ bool RendezvousReceiver::take_small(const std::byte* bytes, std::size_t length, 
   Incoming* message = begin(length, solicited, key);
   if (!message) return is_over(stream_.queue_pair().state());
   Arriving small{message, 0, Arriving::Way::pieces, false, true, {}};
-  if (!stream_.arrival_pages().there(message->buffer.all(), {0, length}, length, true,
-                                     OwnPages::CopiedBy::us_in_short)) {
+  if (!stream_.pages().of_arrivals().there(message->buffer.all(), {0, length}, length, true,
+                                           OwnPages::CopiedBy::us_in_short)) {
     small.held.reset(new std::byte[length]);
     std::memcpy(small.held.get(), bytes, length);
     arriving_.push_back(std::move(small));
-    stream_.arrival_pages().bring();
+    stream_.pages().of_arrivals().bring();
     return true;
   }
   if (!receives_.place(*message, bytes, length)) return true;
@@ -83,9 +83,9 @@ void RendezvousReceiver::place_held() {
   if (arriving_.empty() || !arriving_.front().held) return;
   Arriving& small = arriving_.front();
   Incoming& message = *small.message;
-  if (!stream_.arrival_pages().there(message.buffer.all(), {0, message.length}, message.length, true,
-                                     OwnPages::CopiedBy::us_in_short)) {
-    stream_.arrival_pages().bring();
+  if (!stream_.pages().of_arrivals().there(message.buffer.all(), {0, message.length}, message.length, true,
+                                           OwnPages::CopiedBy::us_in_short)) {
+    stream_.pages().of_arrivals().bring();
     return;
   }
   const std::unique_ptr<std::byte[]> bytes = std::move(small.held);
@@ -106,8 +106,8 @@ RendezvousReceiver::Arriving::Way RendezvousReceiver::choose_way(const AnnounceB
   if (can_pull && busy(Arriving::Way::pull) <= busy(Arriving::Way::push)) return Arriving::Way::pull;
   // What the peer is to write into is there, or it would have to ask for it.
   const std::span<const nic::Segment> buffer = large.message->buffer.all();
-  if (body.can_push != 0 && (!can_pull || stream_.arrival_pages().there(buffer, {0, body.length}, body.length, true,
-                                                                        OwnPages::CopiedBy::kernel))) {
+  if (body.can_push != 0 && (!can_pull || stream_.pages().of_arrivals().there(buffer, {0, body.length}, body.length,
+                                                                              true, OwnPages::CopiedBy::kernel))) {
     MemoryBody target{};
     std::uint64_t left = body.length;
     for (const nic::Segment& segment : large.message->buffer.all()) {
@@ -169,8 +169,8 @@ void RendezvousReceiver::take_in_pieces(Arriving& large) {
 void RendezvousReceiver::grant_pieces() {
   for (Arriving& large : arriving_) {
     if (large.way != Arriving::Way::pieces || large.granted) continue;
-    if (!stream_.arrival_pages().there(large.message->buffer.all(), {0, large.message->length}, large.message->length,
-                                       true))
+    if (!stream_.pages().of_arrivals().there(large.message->buffer.all(), {0, large.message->length},
+                                             large.message->length, true))
       return;
     large.granted = true;
     stream_.link()->send_control(CellKind::grant, stream_.remote(), large.sequence);
@@ -213,8 +213,8 @@ bool RendezvousReceiver::pull_some() {
       take_in_pieces(large);  // the sender brings its memory in by itself
       continue;
     }
-    if (!stream_.arrival_pages().there(message.buffer.all(), {message.placed, count}, message.length - message.placed,
-                                       true, OwnPages::CopiedBy::kernel))
+    if (!stream_.pages().of_arrivals().there(message.buffer.all(), {message.placed, count},
+                                             message.length - message.placed, true, OwnPages::CopiedBy::kernel))
       break;
     if (!batch.add(message.buffer.all(), source, {message.placed, count})) break;
     shares[messages++] = {&large, count};

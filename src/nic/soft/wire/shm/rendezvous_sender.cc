@@ -138,7 +138,8 @@ RendezvousSender::Step RendezvousSender::send_piece(Announced& entry, std::uint3
     length = message.length;
     if (!sends_.usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
-    if (!stream_.request_pages().there(message.segments, {entry.offset, count}, message.length - entry.offset, false)) {
+    if (!stream_.pages().of_requests().there(message.segments, {entry.offset, count}, message.length - entry.offset,
+                                             false)) {
       step = Step::no_room;
       return;
     }
@@ -186,8 +187,8 @@ bool RendezvousSender::push_some() {
     usable_memory = sends_.usable(message);
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
-    waits = !stream_.request_pages().there(message.segments, {entry->offset, count}, length - entry->offset, false,
-                                           OwnPages::CopiedBy::kernel);
+    waits = !stream_.pages().of_requests().there(message.segments, {entry->offset, count}, length - entry->offset,
+                                                 false, OwnPages::CopiedBy::kernel);
     if (waits) return;
     PeerMemory& peer = stream_.link()->peer_memory();
     const std::span<const MemoryBody::Span> target{entry->target.spans, entry->target.span_count};

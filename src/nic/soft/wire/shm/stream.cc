@@ -17,9 +17,7 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
       sends_(queue_pair.sends()),
       initiator_(queue_pair.initiator()),
       engine_(fabric.engine()),
-      resident_pages_(fabric.adapter().resident_pages()),
-      request_pages_(fabric.adapter(), *this),
-      arrival_pages_(fabric.adapter(), *this) {
+      resident_pages_(fabric.adapter().resident_pages()) {
   name_ = fabric.add(*this);  // last: whoever finds it finds all of it
   rdma_.slot().share(name_);
 }
@@ -27,41 +25,6 @@ ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
 ShmStream::~ShmStream() {
   fabric_.remove(*this);
   if (link_) link_->remove(*this);
-}
-
-void ShmStream::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {
-  if (closed_) return;
-  if (!news.there) or_break([&] { fail_pages(pages, news); });
-  go_on_with_pages();
-}
-
-void ShmStream::go_on_with_pages() {
-  // Also where the link has gone since, and has no turns any more.
-  if (!closed_) or_break([this] { rendezvous_receiver_.place_held(); });
-  if (!closed_ && writes_.holds()) or_break([this] { writes_.go_on(); });
-  // Others may have wanted memory meanwhile.
-  if (!closed_) link_->come_back(*this);
-}
-
-void ShmStream::fail_pages(const OwnPages& pages, const OwnPages::Brought& news) {
-  if (&pages == &request_pages_) {
-    fail_request(news);
-  } else {
-    fail_arriving(news.address);
-  }
-}
-
-// DTO-40: the request that needs memory there.
-void ShmStream::fail_request(const OwnPages::Brought& news) {
-  if (!news.to_write && rendezvous_sender_.fail(news.address)) return;
-  if (sends_.fail_blocked(news.address, news.to_write, WorkStatus::local_protection)) return;
-  rdma_.not_had(news.address);
-}
-
-// The same of the message, or the Write, that is to come there.
-void ShmStream::fail_arriving(std::uint64_t address) {
-  if (writes_.fail(address)) return;
-  rendezvous_receiver_.fail(address);
 }
 
 void ShmStream::attach(std::shared_ptr<Link> link) {

@@ -9,12 +9,12 @@
 #include <span>
 #include <vector>
 
-#include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/disconnection.h"
 #include "nic/soft/wire/shm/incoming_writes.h"
 #include "nic/soft/wire/shm/link.h"
+#include "nic/soft/wire/shm/local_pages.h"
 #include "nic/soft/wire/shm/message_receiver.h"
 #include "nic/soft/wire/shm/negotiation.h"
 #include "nic/soft/wire/shm/rdma_requester.h"
@@ -36,7 +36,7 @@ class Fabric;
 // A large message is announced, and the receiver, once it has taken a buffer, decides how it crosses: it pulls it out
 // of the sender's memory, or lets the sender push it into the buffer, turn and turn about so that both processors copy;
 // or, where the kernel does not allow that, the sender cuts it into pieces that go through the bulk ring.
-class ShmStream final : public Stream, private OwnPages::User {
+class ShmStream final : public Stream {
  public:
   ShmStream(Fabric& fabric, SoftQueuePair& queue_pair);
   ~ShmStream() override;
@@ -77,6 +77,7 @@ class ShmStream final : public Stream, private OwnPages::User {
 
   // ---- its parts
   Negotiation& negotiation() { return negotiation_; }
+  LocalPages& pages() { return pages_; }
   IncomingWrites& writes() { return writes_; }
   ReadResponder& responder() { return responder_; }
   Disconnection& disconnection() { return disconnection_; }
@@ -98,8 +99,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   // What has come for it, in its turn; false: malformed.
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
   SendWindow& send_window() { return send_window_; }
-  OwnPages& request_pages() { return request_pages_; }  // of what requests send and bring
-  OwnPages& arrival_pages() { return arrival_pages_; }  // where what arrives goes
   void drop_undelivered() {
     receiver_.drop();
     writes_.drop();
@@ -119,7 +118,6 @@ class ShmStream final : public Stream, private OwnPages::User {
              std::size_t reads_before_it = 0);
   // What a Read of the peer is refused with that comes behind so many that are not answered.
   static CloseBody read_behind(std::size_t reads) { return {Refused::a_read, static_cast<std::uint32_t>(reads)}; }
-  void go_on_with_pages();  // memory has been brought in, or has failed
   // Through the bulk ring; the engine or the send lock is held meanwhile.
   static constexpr int kPiecesPerTurn = 32;
 
@@ -132,12 +130,6 @@ class ShmStream final : public Stream, private OwnPages::User {
   bool small_source_there(const SendRequest& message);
   template <CellKind kind>
   SendOutcome send_inline(const SendRequest& message, Progress& progress);
-
-  void wants_pages() override { link_->come_back(*this); }
-  void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
-  void fail_pages(const OwnPages& pages, const OwnPages::Brought& news);
-  void fail_request(const OwnPages::Brought& news);
-  void fail_arriving(std::uint64_t address);
 
   // Whether memory of this side can be touched, at a glance.
   bool seen_lately(const nic::Segment& memory, bool to_write, std::uint64_t moment,
@@ -157,14 +149,11 @@ class ShmStream final : public Stream, private OwnPages::User {
   std::uint32_t remote_ = 0;
   bool closed_ = false;
   Negotiation negotiation_{*this};
+  LocalPages pages_{*this};
 
   // The sending side, written with the queue pair's send lock.
   RdmaRequester rdma_{*this};
   ResidentPages::Stretch sends_seen_;  // by small ones
-  // Of this process, brought by take_turn(): of the requests, looked for with the send lock or the engine; of the
-  // messages that arrive.
-  OwnPages request_pages_;
-  OwnPages arrival_pages_;
   SendWindow send_window_;
   RendezvousSender rendezvous_sender_{*this};
 

@@ -13,8 +13,8 @@ inline bool ShmStream::small_source_there(const SendRequest& message) {
   if (message.segments.size() == 1 && seen_lately(message.segments.front(), false, engine_.moment(), sends_seen_))
       [[likely]]
     return true;
-  return request_pages_.there(message.segments, {0, message.length}, message.length, false,
-                              OwnPages::CopiedBy::us_in_short);
+  return pages_.of_requests().there(message.segments, {0, message.length}, message.length, false,
+                                    OwnPages::CopiedBy::us_in_short);
 }
 
 // Apart, so that what it needs is not in the way of RDMA.
@@ -94,9 +94,7 @@ bool ShmStream::take_turn() {
   bool moved = false;
   or_break([&] {
     if (!closed_) rdma_.ask_for_pages();
-    for (OwnPages* const pages : {&request_pages_, &arrival_pages_}) {
-      if (!closed_) pages->bring();
-    }
+    pages_.bring();
     if (!closed_) responder_.bring();
     if (!closed_) rendezvous_receiver_.place_held();
     if (!closed_) writes_.go_on();
