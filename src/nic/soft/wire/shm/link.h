@@ -356,8 +356,8 @@ inline bool Link::put(CellKind kind, std::uint8_t flags, std::uint32_t connectio
 }
 
 template <typename Fill>
-bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
-                    std::uint32_t length, std::uint32_t aux, Fill&& fill) {
+inline bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
+                           std::uint32_t length, std::uint32_t aux, Fill&& fill) {
   {
     base::Guard guard(tx_lock_);
     if (!put(kind, flags, connection, cells_for(length), length, aux, fill)) [[unlikely]] {

@@ -132,7 +132,7 @@ SendOutcome RdmaRequester::write_immediate(const SendRequest& message, Progress&
     if (outcome == SendOutcome::blocked || outcome == SendOutcome::failed) return outcome;
   }
   constexpr std::uint32_t cells = cells_for(sizeof(ImmediateBody));
-  if (!stream_.send_window().has_room(cells)) return SendOutcome::blocked;
+  if (!stream_.sender().window().has_room(cells)) return SendOutcome::blocked;
   const ImmediateBody body{message.length, message.remote.value};
   const bool asks = begun_by_peer_;
   if (asks) count_put(1);
@@ -144,7 +144,7 @@ SendOutcome RdmaRequester::write_immediate(const SendRequest& message, Progress&
     if (asks) count_put(-1u);
     return SendOutcome::blocked;
   }
-  stream_.send_window().use(cells);
+  stream_.sender().window().use(cells);
   begun_by_peer_ = false;
   return asks ? SendOutcome::pending : SendOutcome::done;
 }

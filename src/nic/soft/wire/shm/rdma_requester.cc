@@ -50,6 +50,7 @@ RdmaRequester::RdmaRequester(ShmStream& stream)
     : stream_(stream),
       sends_(stream.queue_pair().sends()),
       engine_(stream.fabric().engine()),
+      moments_(stream.fabric().adapter().moments()),
       resident_pages_(stream.fabric().adapter().resident_pages()),
       pages_(stream) {}
 
@@ -121,8 +122,7 @@ inline bool RdmaRequester::local_there(const SendRequest& message, const Progres
     const nic::Segment& local = message.segments.front();
     if (seen.holds({local.address, local.length}, engine_.moment())) [[likely]]
       return true;
-    if (resident_pages_.seen({local.address, local.length}, reads, stream_.fabric().adapter().moments().now(), seen))
-      return true;
+    if (resident_pages_.seen({local.address, local.length}, reads, moments_.now(), seen)) return true;
   }
   const std::uint64_t left = message.length - progress.bytes;
   return stream_.pages().of_requests().there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)},

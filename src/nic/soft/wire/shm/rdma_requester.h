@@ -16,6 +16,7 @@
 #include "nic/soft/wire/shm/ring.h"
 
 namespace anydat::nic::soft {
+class Moments;
 class SendQueue;
 }  // namespace anydat::nic::soft
 
@@ -110,6 +111,7 @@ class RdmaRequester {
   ShmStream& stream_;
   SendQueue& sends_;
   const Engine& engine_;
+  Moments& moments_;
   ResidentPages& resident_pages_;
   Link* link_ = nullptr;  // the stream's, as the next two; fixed before the connection stands
   std::uint32_t remote_ = 0;

@@ -25,7 +25,7 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
   const std::uint32_t sequence = count_.load(std::memory_order_relaxed);
   const std::uint32_t cells = cells_for(sizeof(AnnounceBody));
   if (sequence - retired_.load(std::memory_order_acquire) >= kAnnouncedMax) return SendOutcome::blocked;
-  if (!stream_.send_window().has_room(cells)) return SendOutcome::blocked;
+  if (!stream_.sender().window().has_room(cells)) return SendOutcome::blocked;
   Announced& entry = announced_[sequence % kAnnouncedMax];
   entry.number = number;
   entry.offset = 0;
@@ -45,7 +45,7 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
     count_.store(sequence, std::memory_order_release);
     return SendOutcome::blocked;
   }
-  stream_.send_window().use(cells);
+  stream_.sender().window().use(cells);
   return SendOutcome::pending;
 }
 

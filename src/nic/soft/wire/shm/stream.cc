@@ -12,12 +12,7 @@
 namespace anydat::nic::soft::shm {
 
 ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric),
-      queue_pair_(queue_pair),
-      sends_(queue_pair.sends()),
-      initiator_(queue_pair.initiator()),
-      engine_(fabric.engine()),
-      resident_pages_(fabric.adapter().resident_pages()) {
+    : fabric_(fabric), queue_pair_(queue_pair), sends_(queue_pair.sends()), initiator_(queue_pair.initiator()) {
   name_ = fabric.add(*this);  // last: whoever finds it finds all of it
   rdma_.slot().share(name_);
 }
@@ -31,17 +26,20 @@ void ShmStream::attach(std::shared_ptr<Link> link) {
   responder_.reserve(queue_pair_.reads_in());
   link->add(*this);
   link_ = std::move(link);
+  sender_.set_link(link_.get());
   rdma_.set_link(link_.get());
 }
 
 void ShmStream::detach() {
   link_->remove(*this);
   link_.reset();
+  sender_.set_link(nullptr);
   rdma_.set_link(nullptr);
 }
 
 void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
   remote_ = remote;
+  sender_.set_remote(remote);
   rdma_.set_remote(remote, terms);
   sends_.set_peer_takes(terms.takes);
 }
@@ -95,7 +93,7 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
     case CellKind::atomic_done:
       return connected && rdma_.atomic_done_arrived(view);
     case CellKind::credit:
-      return connected && credit_arrived(view.aux);
+      return connected && sender_.credit_arrived(view.aux);
     case CellKind::ready:
       if (state != ConnectionState::accepting) return false;
       queue_pair_.connection().establishment().done({});
@@ -135,11 +133,23 @@ void ShmStream::resume_receiving() {
   }
 }
 
-bool ShmStream::credit_arrived(std::uint32_t cells) {
-  if (cells > kWindowCells) return false;
-  send_window_.credit(cells);
-  sends_.pump();
-  return true;
+bool ShmStream::take_turn() {
+  rdma_.ask_for_mapping();
+  bool moved = false;
+  or_break([&] {
+    if (!closed_) rdma_.ask_for_pages();
+    pages_.bring();
+    if (!closed_) responder_.bring();
+    if (!closed_) rendezvous_receiver_.place_held();
+    if (!closed_) writes_.go_on();
+    if (!closed_) rendezvous_receiver_.grant_pieces();
+    moved = !closed_ && rendezvous_receiver_.pull_some();
+    moved |= !closed_ && rendezvous_sender_.push_some();
+    moved |= !closed_ && rendezvous_sender_.send_pieces();
+    moved |= !closed_ && responder_.serve();
+  });
+  moved |= !closed_ && sends_.pump();
+  return moved;
 }
 
 // ---- the end

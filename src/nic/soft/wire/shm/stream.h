@@ -16,12 +16,12 @@
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/local_pages.h"
 #include "nic/soft/wire/shm/message_receiver.h"
+#include "nic/soft/wire/shm/message_sender.h"
 #include "nic/soft/wire/shm/negotiation.h"
 #include "nic/soft/wire/shm/rdma_requester.h"
 #include "nic/soft/wire/shm/read_responder.h"
 #include "nic/soft/wire/shm/rendezvous_receiver.h"
 #include "nic/soft/wire/shm/rendezvous_sender.h"
-#include "nic/soft/wire/shm/window.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -84,6 +84,7 @@ class ShmStream final : public Stream {
   MessageReceiver& receiver() { return receiver_; }
   RendezvousReceiver& rendezvous_receiver() { return rendezvous_receiver_; }
   RdmaRequester& rdma() { return rdma_; }
+  MessageSender& sender() { return sender_; }
   RendezvousSender& rendezvous_sender() { return rendezvous_sender_; }
 
   // ---- for its parts
@@ -98,7 +99,6 @@ class ShmStream final : public Stream {
   }
   // What has come for it, in its turn; false: malformed.
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
-  SendWindow& send_window() { return send_window_; }
   void drop_undelivered() {
     receiver_.drop();
     writes_.drop();
@@ -124,24 +124,10 @@ class ShmStream final : public Stream {
  private:
   friend class Link;
 
-  bool credit_arrived(std::uint32_t cells);
-
-  // Sending: stream_send.cc
-  bool small_source_there(const SendRequest& message);
-  template <CellKind kind>
-  SendOutcome send_inline(const SendRequest& message, Progress& progress);
-
-  // Whether memory of this side can be touched, at a glance.
-  bool seen_lately(const nic::Segment& memory, bool to_write, std::uint64_t moment,
-                   ResidentPages::Stretch& stretch) const {
-    return resident_pages_.seen({memory.address, memory.length}, to_write, moment, stretch);
-  }
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
   SendQueue& sends_;  // its parts, as the next
   RdmaInitiator& initiator_;
-  const Engine& engine_;  // the adapter's, as the next
-  ResidentPages& resident_pages_;
   std::shared_ptr<Link> link_;
   std::size_t link_index_ = 0;  // for the link, as the next
   Link::Turn turn_{*this};
@@ -152,9 +138,8 @@ class ShmStream final : public Stream {
   LocalPages pages_{*this};
 
   // The sending side, written with the queue pair's send lock.
+  MessageSender sender_{*this};
   RdmaRequester rdma_{*this};
-  ResidentPages::Stretch sends_seen_;  // by small ones
-  SendWindow send_window_;
   RendezvousSender rendezvous_sender_{*this};
 
   // The receiving side, with the engine.
