@@ -47,7 +47,7 @@ void Disconnection::close(CloseReason reason) {
     gate_ = stream_.link()->fence_at_gate();
     gate_patience_ = base::now_ns() + Link::kStretchPatience;
   }
-  stream_.drop_undelivered();
+  drop_undelivered();
 }
 
 // If it is one that ends the connection on its own account. One that has completed at its sender leaves nobody to
@@ -69,9 +69,20 @@ void Disconnection::refuse(const CloseBody& what, CloseReason reason) {
   stream_.queue_pair().connection().break_off(WorkStatus::flushed, reason);
 }
 
+void Disconnection::violated(const char* what) {
+  stream_.fabric().adapter().batch().flush();  // what came before is delivered
+  stream_.link()->warn("a connection with a local peer is cut", what);
+  stream_.queue_pair().connection().break_off(WorkStatus::bad_response, CloseReason::abrupt);
+}
+
+void Disconnection::drop_undelivered() {
+  stream_.receiver().drop();
+  stream_.writes().drop();
+}
+
 bool Disconnection::let_go() {
   stream_.set_over();
-  stream_.drop_undelivered();
+  drop_undelivered();
   stream_.rendezvous_sender().drop();
   stream_.responder().drop();
   if (stream_.rendezvous_receiver().take_back() && past_gate()) return true;
@@ -117,7 +128,7 @@ void Disconnection::arrived(CloseReason reason, const CloseBody& refused) {
   }
   if (reason != CloseReason::graceful) {
     stream_.set_over();
-    stream_.drop_undelivered();
+    drop_undelivered();
   } else {
     stream_.writes().drop();  // it has given up the Write that it left undone, and with that what came behind
     stream_.queue_pair().sends().with_posts_ended([this] { stream_.rdma().end_with_peer(); });
@@ -148,7 +159,7 @@ void Disconnection::link_lost(WorkStatus why) {
       stream_.rendezvous_receiver().all_have_come())
     return;
   stream_.set_over();
-  stream_.drop_undelivered();
+  drop_undelivered();
   stream_.queue_pair().connection().peer_lost(why);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <optional>
 
 #include "base/clock.h"
@@ -30,6 +31,16 @@ class Disconnection {
   bool let_go();
   // For something that the peer has asked for, and says for what.
   void refuse(const CloseBody& what, CloseReason reason);
+  void violated(const char* what);  // by a peer that does what it must not
+  // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
+  template <typename Work>
+  void or_break(Work&& work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      violated("no memory is left for what it sends");
+    }
+  }
 
   // ---- ends by the peer
   bool arrived(const CellView& view);  // false: malformed
@@ -37,6 +48,7 @@ class Disconnection {
   void link_lost(WorkStatus why);
 
  private:
+  void drop_undelivered();
   CloseReason blame_message(CloseReason reason);
   bool past_gate();
   void let_go_again();

@@ -44,11 +44,11 @@ bool IncomingWrites::put_piece(const CellView& view, std::span<const std::byte> 
   PutBody body;
   std::memcpy(&body, view.body, sizeof body);
   if (body.offset > body.length || view.length > body.length - body.offset) {
-    stream_.violated("it sent more of an RDMA Write than there is");
+    stream_.disconnection().violated("it sent more of an RDMA Write than there is");
     return false;
   }
   std::uint64_t where = 0;
-  if (!stream_.opens(body.key, body.address, body.length, access::kRemoteWrite, where)) return false;
+  if (!stream_.responder().opens(body.key, body.address, body.length, access::kRemoteWrite, where)) return false;
   return put_in_place(where + body.offset, bytes, body.length - body.offset, (view.flags & kFlagLast) != 0);
 }
 
@@ -60,7 +60,7 @@ bool IncomingWrites::put_short(const CellView& view, bool& sane) {
   std::memcpy(&body, view.body, sizeof body);
   const std::size_t count = view.length - sizeof body;
   std::uint64_t where = 0;
-  if (!stream_.opens(body.key, body.address, count, access::kRemoteWrite, where)) return false;
+  if (!stream_.responder().opens(body.key, body.address, count, access::kRemoteWrite, where)) return false;
   return put_in_place(where, {view.body + sizeof body, count}, count, (view.flags & kFlagLast) != 0);
 }
 
@@ -118,7 +118,7 @@ bool IncomingWrites::holds_messages() const {
 
 // `piece`: what a put has in the bulk ring.
 void IncomingWrites::hold(const CellView& view, std::span<const std::byte> piece) {
-  stream_.or_break([&] {
+  stream_.disconnection().or_break([&] {
     if (!held_) {
       held_ = std::make_unique<Held>();
       stream_.queue_pair().memory().enter();  // its region may go
@@ -130,7 +130,8 @@ void IncomingWrites::hold(const CellView& view, std::span<const std::byte> piece
     held_->bytes += cell.bytes.size() + kHeldOverhead;
     held_->cells.push_back(std::move(cell));
   });
-  if (held_ && held_->bytes > kHeldBytesMax) stream_.violated("it goes on writing to memory that is not there");
+  if (held_ && held_->bytes > kHeldBytesMax)
+    stream_.disconnection().violated("it goes on writing to memory that is not there");
 }
 
 // In order, as far as the memory is there.
@@ -167,7 +168,7 @@ bool IncomingWrites::place_held() {
     }
     if (!held_) return true;
     if (!sane) {
-      stream_.violated("it sent a malformed message");
+      stream_.disconnection().violated("it sent a malformed message");
       return true;
     }
     moved = true;
@@ -187,12 +188,12 @@ bool IncomingWrites::fail(std::uint64_t address) {
     PutBody body;
     std::memcpy(&body, view.body, sizeof body);
     length = body.length;
-    if (!stream_.opens(body.key, body.address, length, access::kRemoteWrite, where)) return true;
+    if (!stream_.responder().opens(body.key, body.address, length, access::kRemoteWrite, where)) return true;
   } else {
     WriteBody body;
     std::memcpy(&body, view.body, sizeof body);
     length = view.length - sizeof body;
-    if (!stream_.opens(body.key, body.address, length, access::kRemoteWrite, where)) return true;
+    if (!stream_.responder().opens(body.key, body.address, length, access::kRemoteWrite, where)) return true;
   }
   if (address - where >= length) return false;
   stream_.disconnection().refuse({Refused::a_write, 0}, CloseReason::remote_access);

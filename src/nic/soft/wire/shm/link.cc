@@ -470,7 +470,7 @@ void Link::finish() {
   fabric_.engine().cancel_timer(end_timer_);
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
   outbound_.header().rdma_gate.fetch_or(kGateLinkOver);
-  for (ShmStream* stream : streams_) stream->let_posts_end();
+  for (ShmStream* stream : streams_) stream->queue_pair().connection().let_posts_end();
   hang_up();
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();

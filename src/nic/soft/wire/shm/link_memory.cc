@@ -134,8 +134,8 @@ void Link::show(std::uint32_t key) {
   const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
   if (!region || (region->rights & remote) == 0 || (place != shown_.end() && *place == key)) return;
   // What is for one connection alone is shown to no other peer.
-  if (region->zone > kZoneMax && std::none_of(streams_.begin(), streams_.end(), [&](const ShmStream* stream) {
-        return stream->scope() == region->zone;
+  if (region->zone > kZoneMax && std::none_of(streams_.begin(), streams_.end(), [&](ShmStream* stream) {
+        return stream->queue_pair().scope() == region->zone;
       })) {
     return;
   }

@@ -18,8 +18,9 @@ void LocalPages::bring() {
 
 void LocalPages::go_on() {
   // Also where the link has gone since, and has no turns any more.
-  if (!stream_.over()) stream_.or_break([this] { stream_.rendezvous_receiver().place_held(); });
-  if (!stream_.over() && stream_.writes().holds()) stream_.or_break([this] { stream_.writes().go_on(); });
+  if (!stream_.over()) stream_.disconnection().or_break([this] { stream_.rendezvous_receiver().place_held(); });
+  if (!stream_.over() && stream_.writes().holds())
+    stream_.disconnection().or_break([this] { stream_.writes().go_on(); });
   // Others may have wanted memory meanwhile.
   if (!stream_.over()) stream_.link()->come_back(stream_);
 }
@@ -31,7 +32,8 @@ void LocalPages::wants_pages() {
 void LocalPages::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {
   if (stream_.over()) return;
   if (!news.there) {
-    stream_.or_break([&] { &pages == &of_requests_ ? fail_request(news) : fail_arriving(news.address); });
+    stream_.disconnection().or_break(
+        [&] { &pages == &of_requests_ ? fail_request(news) : fail_arriving(news.address); });
   }
   go_on();
 }

@@ -55,7 +55,7 @@ bool ReadResponder::fault_in_arrived(const CellView& view) {
   if (view.aux != access::kRemoteRead && view.aux != access::kRemoteWrite) return false;
   std::uint64_t where = 0;
   // Its Read would be the next.
-  if (!stream_.opens(body.key, body.address, body.length, view.aux, where, served_.size())) return true;
+  if (!opens(body.key, body.address, body.length, view.aux, where, served_.size())) return true;
   const bool to_write = view.aux == access::kRemoteWrite;
   // A peer that cannot look for itself asks each time.
   if (stream_.fabric().adapter().resident_pages().hold(0, {where, body.length}, to_write,
@@ -80,7 +80,7 @@ bool ReadResponder::serve() {
     }
     const GetBody& request = read.request;
     std::uint64_t where = 0;
-    if (!stream_.opens(request.key, request.address, request.length, access::kRemoteRead, where)) return moved;
+    if (!opens(request.key, request.address, request.length, access::kRemoteRead, where)) return moved;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, request.length - read.offset);
     const nic::Segment source{0, 0, where, request.length};
     if (!sources_.there(std::span(&source, 1), {read.offset, count}, request.length - read.offset, false)) return moved;
@@ -98,17 +98,28 @@ bool ReadResponder::serve() {
   return moved;
 }
 
+bool ReadResponder::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right,
+                          std::uint64_t& where, std::size_t reads_before_it) {
+  const RegionCheck check =
+      stream_.fabric().adapter().regions().resolve(key, at, length, stream_.queue_pair().memory().user(), right, where);
+  if (check == RegionCheck::ok) return true;
+  stream_.disconnection().refuse(
+      right == access::kRemoteWrite ? CloseBody{Refused::a_write, 0} : read_behind(reads_before_it),
+      CloseReason::remote_access);
+  return false;
+}
+
 // RDR-11. The connection has ended where this answers no.
 bool ReadResponder::has_room() {
   if (served_.size() < stream_.queue_pair().reads_in()) return true;
-  stream_.disconnection().refuse(ShmStream::read_behind(served_.size()), CloseReason::local_error);
+  stream_.disconnection().refuse(read_behind(served_.size()), CloseReason::local_error);
   return false;
 }
 
 // False: not yet, or the connection has just ended.
 bool ReadResponder::serve_atomic(const AtomicBody& body) {
   std::uint64_t where = 0;
-  if (!stream_.opens(body.key, body.address, kAtomicBytes, access::kRemoteAtomic, where)) return false;
+  if (!opens(body.key, body.address, kAtomicBytes, access::kRemoteAtomic, where)) return false;
   if (where % kAtomicBytes != 0) {
     stream_.disconnection().refuse({Refused::a_read, 0}, CloseReason::remote_access);
     return false;
@@ -128,9 +139,9 @@ void ReadResponder::fail(std::uint64_t address, bool writes) {
   const Served& read = served_.front();
   const std::uint64_t length = read.atomic ? kAtomicBytes : read.request.length;
   std::uint64_t where = 0;
-  if (!stream_.opens(read.atomic ? read.atomic->key : read.request.key,
-                     read.atomic ? read.atomic->address : read.request.address, length,
-                     read.atomic ? access::kRemoteAtomic : access::kRemoteRead, where)) {
+  if (!opens(read.atomic ? read.atomic->key : read.request.key,
+             read.atomic ? read.atomic->address : read.request.address, length,
+             read.atomic ? access::kRemoteAtomic : access::kRemoteRead, where)) {
     return;
   }
   if (address - where < length) stream_.disconnection().refuse({Refused::a_read, 0}, CloseReason::remote_access);
@@ -142,7 +153,7 @@ void ReadResponder::wants_pages() {
 
 void ReadResponder::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
   if (stream_.over()) return;
-  if (!news.there) stream_.or_break([&] { fail(news.address, news.to_write); });
+  if (!news.there) stream_.disconnection().or_break([&] { fail(news.address, news.to_write); });
   stream_.pages().go_on();
 }
 

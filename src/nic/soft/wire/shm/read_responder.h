@@ -35,6 +35,11 @@ class ReadResponder final : private OwnPages::User {
   bool atomic_arrived(const CellView& view);
   bool fault_in_arrived(const CellView& view);
 
+  // ---- what it may use
+  // Whether the peer may use memory of this side, which is there for us at `where`. If not, the connection ends.
+  bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where,
+             std::size_t reads_before_it = 0);
+
   // Goes on with what waited for room in the ring, or for memory; true if anything moved.
   bool serve();
   void bring() { sources_.bring(); }  // as OwnPages
@@ -47,6 +52,8 @@ class ReadResponder final : private OwnPages::User {
     std::optional<AtomicBody> atomic{};
   };
 
+  // What a Read of the peer is refused with that comes behind so many that are not answered.
+  static CloseBody read_behind(std::size_t reads) { return {Refused::a_read, static_cast<std::uint32_t>(reads)}; }
   bool has_room();
   bool serve_atomic(const AtomicBody& body);
   void fail(std::uint64_t address, bool writes);

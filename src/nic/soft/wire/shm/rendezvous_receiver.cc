@@ -137,7 +137,7 @@ bool RendezvousReceiver::pushed_arrived(std::uint32_t sequence) {
   Arriving* const large = pushed(sequence);
   if (!large) return false;
   if (!withdraw(*large)) {
-    stream_.violated("it says that it has written, and goes on writing");
+    stream_.disconnection().violated("it says that it has written, and goes on writing");
     return true;
   }
   large->message->placed = large->message->length;
@@ -152,7 +152,7 @@ bool RendezvousReceiver::cannot_push_arrived(std::uint32_t sequence) {
   if (withdraw(*large)) {
     take_in_pieces(*large);
   } else {
-    stream_.violated("it says that it cannot write, and goes on writing");
+    stream_.disconnection().violated("it says that it cannot write, and goes on writing");
   }
   return true;
 }
@@ -182,7 +182,7 @@ void RendezvousReceiver::part_arrived(std::uint32_t sequence, const std::byte* b
     return entry.sequence == sequence && entry.way == Arriving::Way::pieces && !entry.done && !entry.held;
   });
   if (large == arriving_.end() || !large->granted || count > large->message->length - large->message->placed) {
-    stream_.violated("it sent bytes that nobody asked for");
+    stream_.disconnection().violated("it sent bytes that nobody asked for");
     return;
   }
   if (!receives_.place(*large->message, bytes, count)) return;
@@ -245,7 +245,7 @@ bool RendezvousReceiver::pulled(std::span<const PulledShare> shares, CopyOutcome
     stands = leave_stands(stream_.link()->outbound_header(), large.memory.leaf, large.memory.leave);
     if (!stands) break;
     if (outcome == CopyOutcome::no_memory_there) {
-      stream_.violated("it announced memory that it does not have");
+      stream_.disconnection().violated("it announced memory that it does not have");
       return false;
     }
     large.message->placed += share.bytes;
@@ -280,7 +280,7 @@ bool RendezvousReceiver::complete() {
 }
 
 void RendezvousReceiver::finish() {
-  if (complete()) stream_.or_break([this] { stream_.receiver().deliver_parked(); });
+  if (complete()) stream_.disconnection().or_break([this] { stream_.receiver().deliver_parked(); });
 }
 
 // Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in

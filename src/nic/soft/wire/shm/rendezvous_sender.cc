@@ -222,7 +222,7 @@ bool RendezvousSender::push_some() {
       stream_.link()->come_back(stream_);
       return true;
     case CopyOutcome::no_memory_there:
-      stream_.violated("it asked for a message at a place that it does not have");
+      stream_.disconnection().violated("it asked for a message at a place that it does not have");
       return false;
     case CopyOutcome::peer_gone:
       return false;

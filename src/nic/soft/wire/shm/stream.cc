@@ -55,7 +55,7 @@ bool ShmStream::arrived(const CellView& view) {
   if (!connected) [[unlikely]]
     return arrived_in(state, connected, view);
   bool sane = true;
-  or_break([&] { sane = arrived_in(state, connected, view); });
+  disconnection_.or_break([&] { sane = arrived_in(state, connected, view); });
   return sane;
 }
 
@@ -117,7 +117,7 @@ bool ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
       writes_.piece_arrived(view, bytes);
       break;
     case CellKind::got:
-      if (!initiator_.place_read(bytes, view.length)) violated("it sent bytes that nobody asked for");
+      if (!initiator_.place_read(bytes, view.length)) disconnection_.violated("it sent bytes that nobody asked for");
       break;
     default:
       rendezvous_receiver_.part_arrived(view.aux, bytes, view.length);
@@ -129,14 +129,14 @@ void ShmStream::resume_receiving() {
   if (rendezvous_receiver_.first_has_come()) {  // it has waited to take a window back
     rendezvous_receiver_.finish();
   } else {
-    or_break([this] { receiver_.deliver_parked(); });
+    disconnection_.or_break([this] { receiver_.deliver_parked(); });
   }
 }
 
 bool ShmStream::take_turn() {
   rdma_.ask_for_mapping();
   bool moved = false;
-  or_break([&] {
+  disconnection_.or_break([&] {
     if (!closed_) rdma_.ask_for_pages();
     pages_.bring();
     if (!closed_) responder_.bring();
@@ -152,33 +152,15 @@ bool ShmStream::take_turn() {
   return moved;
 }
 
-// ---- the end
-
-void ShmStream::violated(const char* what) {
-  fabric_.adapter().batch().flush();  // what came before is delivered
-  link_->warn("a connection with a local peer is cut", what);
-  queue_pair_.connection().break_off(WorkStatus::bad_response, CloseReason::abrupt);
-}
-
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
 bool ShmStream::memory_changed() {
-  if (writes_.holds() && !closed_) or_break([this] { writes_.go_on(); });
+  if (writes_.holds() && !closed_) disconnection_.or_break([this] { writes_.go_on(); });
   rendezvous_sender_.memory_changed();
   return rendezvous_receiver_.memory_changed();
 }
 
 bool ShmStream::lets_go_of(std::uint32_t key) {
   return link_->lets_go_of(key);
-}
-
-bool ShmStream::opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right,
-                      std::uint64_t& where, std::size_t reads_before_it) {
-  const RegionCheck check =
-      fabric_.adapter().regions().resolve(key, at, length, queue_pair_.memory().user(), right, where);
-  if (check == RegionCheck::ok) return true;
-  disconnection_.refuse(right == access::kRemoteWrite ? CloseBody{Refused::a_write, 0} : read_behind(reads_before_it),
-                        CloseReason::remote_access);
-  return false;
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <list>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <vector>
@@ -71,8 +70,6 @@ class ShmStream final : public Stream {
     return connected() && !closed_ && !writes_.holds() && receiver_.arrived_straight(view, last);
   }
   bool piece_arrived(const CellView& view, const std::byte* bytes);
-  void let_posts_end() { queue_pair_.connection().let_posts_end(); }
-  ZoneId scope() const { return queue_pair_.scope(); }
   bool take_turn();  // goes on with what waited for room or for its turn; true if bytes moved
 
   // ---- its parts
@@ -99,25 +96,6 @@ class ShmStream final : public Stream {
   }
   // What has come for it, in its turn; false: malformed.
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
-  void drop_undelivered() {
-    receiver_.drop();
-    writes_.drop();
-  }
-  void violated(const char* what);  // ends the connection with a peer that does what it must not
-  // Whatever is done for a connection that has been established may lack memory; then the connection breaks.
-  template <typename Work>
-  void or_break(Work&& work) {
-    try {
-      work();
-    } catch (const std::bad_alloc&) {
-      violated("no memory is left for what it sends");
-    }
-  }
-  // Whether the peer may use memory of this side, which is there for us at `where`. If not, the connection ends.
-  bool opens(std::uint32_t key, std::uint64_t at, std::uint64_t length, std::uint32_t right, std::uint64_t& where,
-             std::size_t reads_before_it = 0);
-  // What a Read of the peer is refused with that comes behind so many that are not answered.
-  static CloseBody read_behind(std::size_t reads) { return {Refused::a_read, static_cast<std::uint32_t>(reads)}; }
   // Through the bulk ring; the engine or the send lock is held meanwhile.
   static constexpr int kPiecesPerTurn = 32;
 
