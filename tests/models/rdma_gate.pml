@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a connection against RDMA of the peer (src/nic/soft/wire/shm/link_memory.cc, rdma_gate) under x86-TSO. The owner of
+// The end of a connection against RDMA of the peer (src/nic/soft/wire/shm/hazards.cc, rdma_gate) under x86-TSO. The owner of
 // the memory ends connection 0 of two that share a link; the peer has a thread that posts to each, with a slot of its own,
 // and an engine that hears of the end. Stores of those that post lie in a buffer until they reach memory, in their order;
 // membarrier(2) asks them to have had it empty at some moment. scripts/check-models.sh says what each of these has to show:

@@ -44,8 +44,8 @@ void Disconnection::close(CloseReason reason) {
     const std::size_t bodies = refused_.what == Refused::the_oldest ? 0 : 1;
     stream_.link()->send_control(CellKind::close, stream_.remote(), static_cast<std::uint32_t>(told),
                                  std::as_bytes(std::span(&refused_, bodies)));
-    gate_ = stream_.link()->fence_at_gate();
-    gate_patience_ = base::now_ns() + Link::kStretchPatience;
+    gate_ = stream_.link()->hazards().fence_at_gate();
+    gate_patience_ = base::now_ns() + Hazards::kPatience;
   }
   drop_undelivered();
 }
@@ -93,13 +93,13 @@ bool Disconnection::let_go() {
 }
 
 bool Disconnection::past_gate() {
-  return !gate_ || stream_.link()->past_gate(*gate_, stream_);
+  return !gate_ || stream_.link()->hazards().past_gate(*gate_, stream_);
 }
 
 // A peer that is stopped in the middle of RDMA has half a second to let go, as where a window is taken back.
 void Disconnection::let_go_again() {
   if (!let_go()) {
-    if (!past_gate() && base::now_ns() >= gate_patience_) stream_.link()->never_lets_go();
+    if (!past_gate() && base::now_ns() >= gate_patience_) stream_.link()->hazards().never_lets_go();
     return;
   }
   stream_.fabric().engine().cancel_timer(let_go_timer_);

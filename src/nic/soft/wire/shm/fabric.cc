@@ -321,19 +321,19 @@ void Fabric::region_gone(std::uint32_t key) {
 }
 
 void Fabric::fence_rdma_users(std::uint32_t key) const {
-  if (std::any_of(links_.begin(), links_.end(), [key](auto& link) { return link->needs_fence(key); }))
+  if (std::any_of(links_.begin(), links_.end(), [key](auto& link) { return link->hazards().needs_fence(key); }))
     base::remote_fence();
 }
 
 bool Fabric::in_use(std::uint32_t key) const {
   fence_rdma_users(key);
-  return std::any_of(links_.begin(), links_.end(), [&](auto& link) { return link->in_use(key); });
+  return std::any_of(links_.begin(), links_.end(), [&](auto& link) { return link->hazards().in_use(key); });
 }
 
 bool Fabric::press(std::uint32_t key) {
   fence_rdma_users(key);
   bool used = false;
-  for (const auto& link : links_) used |= link->press(key);
+  for (const auto& link : links_) used |= link->hazards().press(key);
   return used;
 }
 

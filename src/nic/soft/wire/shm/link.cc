@@ -49,6 +49,7 @@ Link::Link(Fabric& fabric, Parts parts)
       outbound_(std::move(parts.outbound)),
       regions_(std::move(parts.regions)),
       peer_marks_(std::move(parts.marks)),
+      hazards_(*this, fabric.engine()),
       peer_(parts.peer),
       initiated_(parts.initiated),
       fences_(parts.fences),
@@ -58,8 +59,7 @@ Link::Link(Fabric& fabric, Parts parts)
       }),
       end_timer_([this] { look_whether_let_go(); }),
       // Something has been done then, so the sources are looked at once more.
-      slot_timer_([this] { slot_delay_ = std::min(2 * slot_delay_, kSlotDelayMax); }),
-      press_timer_([this] { look_whether_pressed(); }) {
+      slot_timer_([this] { slot_delay_ = std::min(2 * slot_delay_, kSlotDelayMax); }) {
   rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) {
     peer_memory_.attach(socket_.get(), process_, outbound_.header(), fabric_.adapter().engine().ticks());
@@ -124,7 +124,7 @@ constexpr bool asked_for_by_peer(CellKind kind) {
 
 void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
   if (dead_) return;
-  if (kind == CellKind::close) shut_gate();
+  if (kind == CellKind::close) hazards_.shut_gate();
   {
     base::Guard guard(tx_lock_);
     if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
@@ -404,7 +404,9 @@ bool Link::dispatch(const CellView& view) {
       // Messages to a connection that has ended here meanwhile mean nothing.
       ShmStream* const stream = this->stream(view.connection);
       const bool sane = !stream || stream->arrived(view);
-      if (view.kind == CellKind::close) open_gate();
+      if (view.kind == CellKind::close && hazards_.open_gate()) {
+        for (ShmStream* const waiting : streams_) come_back(*waiting);
+      }
       return sane;
     }
   }
@@ -453,15 +455,13 @@ void Link::fail(const char* why) {
     if (dead_) return;
   }
   dead_ = true;
-  inbound_.header().rdma_gate.fetch_or(kGateLinkOver);
-  fence_rdma_users(inbound_.header(), 0);
+  end_at_ = hazards_.end();
   end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
-  end_at_ = out_of_patience_ ? base::now_ns() : pressed_ != 0 ? pressed_until_ : base::now_ns() + kStretchPatience;
   Engine& engine = fabric_.engine();
   engine.unwatch(socket_.get(), *this);
   if (process_.descriptor() >= 0) engine.unwatch(process_.descriptor(), death_watch_);
   fabric_.link_set().remove(*this);
-  for (Timer* timer : {&unused_timer_, &press_timer_, &slot_timer_}) engine.cancel_timer(*timer);
+  for (Timer* timer : {&unused_timer_, &slot_timer_}) engine.cancel_timer(*timer);
   look_whether_let_go();
 }
 

@@ -22,6 +22,7 @@
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
+#include "nic/soft/wire/shm/hazards.h"
 #include "nic/soft/wire/shm/link_set.h"
 #include "nic/soft/wire/shm/mapped.h"
 #include "nic/soft/wire/shm/ring.h"
@@ -44,10 +45,6 @@ using NodeId = std::array<std::uint8_t, 16>;
 // Thread safety: the sending half from any thread, under tx_lock_; all else with the engine held.
 class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
  public:
-  // A stretch of a peer's RDMA takes a tenth of a millisecond. This is far more, but for a peer that is stopped in the
-  // middle of one.
-  static constexpr base::Nanoseconds kStretchPatience = base::kNsPerSecond / 2;
-
   // What both sides have shown each other before the link exists.
   struct Parts {
     os::LocalSocket socket;
@@ -63,6 +60,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   ~Link() override;
   bool start();  // false when descriptors have run out
   void cut() { fail(nullptr); }
+  void fail(const char* why);  // what the peer did wrong; null: it is over
   // Of a link that is over: whether the peer uses no memory of ours any more, or has had its time. Then finish() is
   // due, which a timer sees to as well.
   bool let_go() const;
@@ -76,6 +74,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   }
   bool initiated() const { return initiated_; }
   bool dead() const { return dead_; }
+  base::Nanoseconds end_at() const {
+    return end_at_;
+  }  // of one that is dead: until then the peer may use memory of ours
   bool unused() const { return streams_.empty(); }
 
   void add(ShmStream& stream);
@@ -137,6 +138,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool peer_expects() const {
     return outbound_.header().attention.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(Attention::bell);
   }
+  const os::PeerProcess& process() const { return process_; }
+  const Segment& inbound() const { return inbound_; }
   const Segment& outbound() const { return outbound_; }
   SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
   bool issue_leave(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS {  // inside a fill() of try_send()
@@ -158,24 +161,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // up after its own copies. With the engine, or inside a post that has found the gate open.
   bool peer_gone() const;
   const PeerRegions& peer_regions() const { return regions_; }
-  // Does the peer use the region by RDMA? It has been taken out of our table before, so the answer stays no.
-  // Both after a fence of the peer, if it needs one for the key.
-  bool in_use(std::uint32_t key) const { return in_rdma_use(inbound_, key) && !peer_gone(); }
-  // The same, and if it does, it has half a second to let go of it, or the link is cut.
-  bool press(std::uint32_t key);
-  // Both in one, for what nobody else can be using.
-  bool lets_go_of(std::uint32_t key);
-  // Each `close` that is sent shuts the gate: the peer begins no RDMA on this link, of any connection, until it has
-  // dealt with that. To be called after sending one: from then on all RDMA that has begun before can be seen in its
-  // slot. How many have been sent so far.
-  std::uint32_t fence_at_gate() const;
-  // Whether the peer has dealt with so many, or no slot names this connection.
-  bool past_gate(std::uint32_t number, const ShmStream& stream) const;
-  void never_lets_go();  // the half second has gone by in vain: cuts the link
-  // For this side's RDMA at the peer's gate. True: it is shut, and the stream comes back when it opens. False: it has
-  // opened meanwhile.
-  bool wait_at_gate();
-  bool needs_fence(std::uint32_t key) const { return shm::needs_fence(inbound_.header(), key); }
+  // What the peer uses of this side's memory by RDMA, and the gates.
+  Hazards& hazards() { return hazards_; }
   // For this side's RDMA, if all shared slots are taken. They come free without a word, so who comes back is asked
   // again by time as well.
   void wait_for_slot() { slot_wanted_.store(true, std::memory_order_relaxed); }
@@ -225,7 +212,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void ready(std::uint32_t events) override;
 
  private:
-  static constexpr base::Nanoseconds kStretchLook = 500'000;
   // In one row, which others of the link wait for.
   static constexpr std::uint64_t kRowBytesMax = 16 << 10;
 
@@ -266,16 +252,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void look_for_slot();
   void something_is_to_go();
   void hang_up();
-  template <typename InUse>
-  bool persists(InUse&& in_use) const;
-  bool uses(std::uint32_t key) const;
-  void shut_gate();
-  void open_gate();
   void look_whether_let_go();
-  void look_whether_pressed();
   void show(std::uint32_t key);
   void hear(std::span<const std::byte> datagram, int fd);
-  void fail(const char* why);
 
   // The death of a process shows at the link's socket, unless a child of it has inherited the socket.
   struct DeathWatch final : FdHandler {
@@ -306,17 +285,15 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   PassWatch peer_passes_;
   LinkPlace place_;
   MappedRegions mapped_;
+  Hazards hazards_;
   std::vector<std::uint32_t> shown_;  // our regions that the peer has asked for, until they go; sorted
   const NodeId peer_;
   const bool initiated_;
   const bool fences_;
   bool warned_ = false;
-  bool out_of_patience_ = false;               // the peer has had its half second
-  bool starved_ = false;                       // a message to the peer is lost for want of memory
-  bool deaf_ = false;                          // the peer takes no answers (budget::kAnswersUntaken)
-  std::uint32_t gates_shut_ = 0;               // how often this side has
-  std::atomic<bool> somebody_at_gate_{false};  // of this side
-  bool within_process_ = false;                // fixed by the constructor
+  bool starved_ = false;         // a message to the peer is lost for want of memory
+  bool deaf_ = false;            // the peer takes no answers (budget::kAnswersUntaken)
+  bool within_process_ = false;  // fixed by the constructor
   PeerMemory peer_memory_;
 
   std::vector<ShmStream*> streams_;
@@ -327,9 +304,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   base::Nanoseconds end_at_ = 0;
   Timer slot_timer_;
   base::Nanoseconds slot_delay_ = 0;  // of the next look by time
-  Timer press_timer_;
-  std::uint32_t pressed_ = 0;  // the first key that the peer is to let go of; others are looked at after it
-  base::Nanoseconds pressed_until_ = 0;
 
   base::Biased<base::SpinLock> tx_lock_;
   RingWriter tx_ ANYDAT_GUARDED_BY(tx_lock_);

@@ -14,21 +14,6 @@
 
 namespace anydat::nic::soft::shm {
 
-// Does the peer use what is meant, and goes on using it for longer than a look takes?
-template <typename InUse>
-bool Link::persists(InUse&& in_use) const {
-  for (unsigned tries = 0; in_use(); ++tries) {
-    if (tries == 100) return !peer_gone();  // one that has gone has written all it ever will
-    base::cpu_relax();
-  }
-  return false;
-}
-
-// The region, or with 0 any.
-bool Link::uses(std::uint32_t key) const {
-  return persists([&] { return in_rdma_use(inbound_, key); });
-}
-
 std::uint32_t Link::take_rdma_lane() {
   if (fences_) return 0;  // a fence of one's own each time costs what a shared slot does
   base::Guard guard(tx_lock_);
@@ -40,82 +25,14 @@ std::uint32_t Link::take_rdma_lane() {
   return slot;
 }
 
-void Link::shut_gate() {
-  inbound_.header().rdma_gate.fetch_add(kGateStep);
-  ++gates_shut_;
-}
-
-std::uint32_t Link::fence_at_gate() const {
-  fence_rdma_users(inbound_.header(), 0);
-  return gates_shut_;
-}
-
-bool Link::past_gate(std::uint32_t number, const ShmStream& stream) const {
-  // Nothing is heard by a link that is dead; but no RDMA begins on it.
-  const std::uint32_t unheard = inbound_.header().rdma_gate.load() / kGateStep;
-  if (!dead_ && static_cast<std::int32_t>(gates_shut_ - unheard - number) >= 0) return true;
-  if (!persists([&] { return connection_in_rdma_use(inbound_, stream.name()); })) return true;
-  return dead_ && base::now_ns() >= end_at_;
-}
-
-void Link::never_lets_go() {
-  if (dead_) return;
-  base::log(
-      base::LogLevel::warn,
-      "process {} was stopped while it used memory that is not its any more; what it still does cannot be prevented",
-      process_.pid());
-  out_of_patience_ = true;
-  fail("it does not let go of memory");
-}
-
-// The peer's word of an end has been dealt with, so that nothing is under way that it was meant for.
-void Link::open_gate() {
-  std::atomic<std::uint32_t>& gate = outbound_.header().rdma_gate;
-  if (gate.load() < kGateStep) return;  // it says so without having shut it
-  if (gate.fetch_sub(kGateStep) >= 2 * kGateStep || !somebody_at_gate_.exchange(false)) return;
-  for (ShmStream* const stream : streams_) come_back(*stream);
-}
-
-bool Link::wait_at_gate() {
-  somebody_at_gate_.store(true);
-  return outbound_.header().rdma_gate.load() != 0;  // it may have been opened before anybody knew
-}
-
-bool Link::press(std::uint32_t key) {
-  if (!uses(key)) return false;
-  const base::Nanoseconds now = base::now_ns();
-  if (dead_) return now < end_at_;
-  if (pressed_ != 0) return true;
-  pressed_ = key;
-  pressed_until_ = now + kStretchPatience;
-  fabric_.engine().set_timer(press_timer_, now + kStretchLook);
-  return true;
-}
-
-bool Link::lets_go_of(std::uint32_t key) {
-  fence_rdma_users(inbound_.header(), key);
-  return !press(key);
-}
-
-void Link::look_whether_pressed() {
-  const base::Nanoseconds now = base::now_ns();
-  if (!uses(pressed_)) {
-    pressed_ = 0;
-  } else if (now < pressed_until_) {
-    fabric_.engine().set_timer(press_timer_, now + kStretchLook);
-  } else {
-    never_lets_go();
-  }
-}
-
 bool Link::let_go() const {
-  return !uses(0) || base::now_ns() >= end_at_;
+  return !hazards_.uses(0) || base::now_ns() >= end_at_;
 }
 
 // The peer may have been stopped in the middle of a stretch. Nobody else waits for it with its connections.
 void Link::look_whether_let_go() {
   if (let_go()) return finish();
-  fabric_.engine().set_timer(end_timer_, base::now_ns() + kStretchLook);
+  fabric_.engine().set_timer(end_timer_, base::now_ns() + Hazards::kBetweenLooks);
 }
 
 // ---- regions that are shown

@@ -86,7 +86,7 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
         slot_.was_no_use();  // it was none
         link_->wait_for_slot();
       }
-      return use && link_->wait_at_gate() ? SendOutcome::blocked : later();
+      return use && link_->hazards().wait_at_gate() ? SendOutcome::blocked : later();
     }
     // What the peer is still to put in place comes first, also the rest of this one.
     const bool after_peer = puts_under_way() != 0 || begun_by_peer_;

@@ -160,7 +160,7 @@ bool ShmStream::memory_changed() {
 }
 
 bool ShmStream::lets_go_of(std::uint32_t key) {
-  return link_->lets_go_of(key);
+  return link_->hazards().lets_go_of(key);
 }
 
 }  // namespace anydat::nic::soft::shm
