@@ -44,7 +44,7 @@ Link::Link(Fabric& fabric, Parts parts)
     : fabric_(fabric),
       batch_(fabric.adapter().batch()),
       socket_(std::move(parts.socket)),
-      process_(socket_.get()),
+      peer_death_(*this, fabric.engine(), socket_.get()),
       inbound_(std::move(parts.inbound)),
       outbound_(std::move(parts.outbound)),
       regions_(std::move(parts.regions)),
@@ -62,9 +62,9 @@ Link::Link(Fabric& fabric, Parts parts)
       slot_timer_([this] { slot_delay_ = std::min(2 * slot_delay_, kSlotDelayMax); }) {
   rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) {
-    peer_memory_.attach(socket_.get(), process_, outbound_.header(), fabric_.adapter().engine().ticks());
+    peer_memory_.attach(socket_.get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
   }
-  within_process_ = reaches_peer() && process_.pid() == getpid();
+  within_process_ = reaches_peer() && process().pid() == getpid();
   base::Guard guard(tx_lock_);
   tx_.attach(outbound_);
 }
@@ -76,7 +76,7 @@ bool Link::start() {
   fabric_.link_set().add(*this);
   engine.nudge();  // what it holds already was not announced to anybody
   if (engine.watch(socket_.get(), EPOLLIN, *this)) {
-    if (process_.descriptor() < 0 || engine.watch(process_.descriptor(), EPOLLIN, death_watch_)) return true;
+    if (peer_death_.watch()) return true;
     engine.unwatch(socket_.get(), *this);
   }
   fabric_.link_set().remove(*this);
@@ -258,10 +258,6 @@ void Link::hang_up() {
   os::LocalSocket socket;  // closed without the lock
   base::Guard guard(bell_lock_);
   socket = std::move(socket_);
-}
-
-bool Link::peer_gone() const {
-  return os::peer_has_hung_up(socket_.get(), process_.descriptor());
 }
 
 // ---- receiving
@@ -459,7 +455,7 @@ void Link::fail(const char* why) {
   end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
   Engine& engine = fabric_.engine();
   engine.unwatch(socket_.get(), *this);
-  if (process_.descriptor() >= 0) engine.unwatch(process_.descriptor(), death_watch_);
+  peer_death_.stop_watching();
   fabric_.link_set().remove(*this);
   for (Timer* timer : {&unused_timer_, &slot_timer_}) engine.cancel_timer(*timer);
   look_whether_let_go();

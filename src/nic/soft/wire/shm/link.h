@@ -25,9 +25,9 @@
 #include "nic/soft/wire/shm/hazards.h"
 #include "nic/soft/wire/shm/link_set.h"
 #include "nic/soft/wire/shm/mapped.h"
+#include "nic/soft/wire/shm/peer_death.h"
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
-#include "os/peer_process.h"
 #include "os/slow_close.h"
 
 namespace anydat::nic::soft::shm {
@@ -70,7 +70,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
 
   // The peer is that node of that process: a name alone is only what somebody claims.
   bool leads_to(const NodeId& node, const os::PeerProcess& process) const {
-    return peer_ == node && process_.is_same_as(process) && !peer_gone();
+    return peer_ == node && peer_death_.process().is_same_as(process) && !peer_gone();
   }
   bool initiated() const { return initiated_; }
   bool dead() const { return dead_; }
@@ -138,7 +138,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool peer_expects() const {
     return outbound_.header().attention.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(Attention::bell);
   }
-  const os::PeerProcess& process() const { return process_; }
+  const os::PeerProcess& process() const { return peer_death_.process(); }
   const Segment& inbound() const { return inbound_; }
   const Segment& outbound() const { return outbound_; }
   SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
@@ -159,7 +159,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   }
   // The process at the other end has ended or has given the link up: it copies nothing any more. A process gives a link
   // up after its own copies. With the engine, or inside a post that has found the gate open.
-  bool peer_gone() const;
+  bool peer_gone() const { return peer_death_.has_come(socket_.get()); }
   const PeerRegions& peer_regions() const { return regions_; }
   // What the peer uses of this side's memory by RDMA, and the gates.
   Hazards& hazards() { return hazards_; }
@@ -256,13 +256,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void show(std::uint32_t key);
   void hear(std::span<const std::byte> datagram, int fd);
 
-  // The death of a process shows at the link's socket, unless a child of it has inherited the socket.
-  struct DeathWatch final : FdHandler {
-    explicit DeathWatch(Link& whose) : link(whose) {}
-    void ready(std::uint32_t) override { link.fail(nullptr); }
-    Link& link;
-  };
-
   Fabric& fabric_;
   DeliveryBatch& batch_;  // the adapter's
   // What each pass looks at.
@@ -276,8 +269,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
 
   base::SpinLock bell_lock_;  // who rings is still in a post when the link fails
   os::LocalSocket socket_;    // given up under bell_lock_
-  os::PeerProcess process_;   // fixed by the constructor
-  DeathWatch death_watch_{*this};
+  PeerDeath peer_death_;
   Segment inbound_;
   Segment outbound_;
   const PeerRegions regions_;
