@@ -317,7 +317,7 @@ void Fabric::look_at_links(bool look) {
 
 void Fabric::region_gone(std::uint32_t key) {
   files_.forget(key);
-  for (const auto& link : links_) link->region_gone(key);
+  for (const auto& link : links_) link->mappings().region_gone(key);
 }
 
 void Fabric::fence_rdma_users(std::uint32_t key) const {

@@ -41,7 +41,7 @@ void FileFinder::find(std::uint32_t key, const Region& region, const std::shared
   const auto place = answers_.find(key);
   if (place != answers_.end() && place->second.known) {
     if (!place->second.file) return;
-    if (link->show_file(key, *place->second.file)) return;
+    if (link->mappings().show_file(key, *place->second.file)) return;
     answers_.erase(place);  // the program has closed that descriptor meanwhile, and may have others
   }
   Answer& answer = answers_[key];
@@ -102,7 +102,7 @@ void FileFinder::found(const Job& job, const std::optional<ProgramFile>& file) {
   askers.swap(answer.askers);
   for (const auto& asker : askers) {
     const std::shared_ptr<Link> link = file ? asker.lock() : nullptr;
-    if (link && !link->dead()) link->show_file(job.key, *file);
+    if (link && !link->dead()) link->mappings().show_file(job.key, *file);
   }
 }
 

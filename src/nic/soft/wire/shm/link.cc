@@ -49,6 +49,7 @@ Link::Link(Fabric& fabric, Parts parts)
       outbound_(std::move(parts.outbound)),
       regions_(std::move(parts.regions)),
       peer_marks_(std::move(parts.marks)),
+      mappings_(*this, fabric),
       hazards_(*this, fabric.engine()),
       peer_(parts.peer),
       initiated_(parts.initiated),
@@ -103,6 +104,11 @@ void Link::remove(ShmStream& stream) {
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
   }
+}
+
+bool Link::serves_scope(ZoneId scope) const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [&](ShmStream* stream) { return stream->queue_pair().scope() == scope; });
 }
 
 void Link::add(ShmRequest& request) {
@@ -353,14 +359,10 @@ bool Link::dispatch(const CellView& view) {
     case CellKind::connect:
       return fabric_.connect_arrived(*this, view);
     case CellKind::map:
-      show(view.aux);
+      mappings_.show(view.aux);
       return true;
     case CellKind::unmap:
-      // Not by the marks of the uses, which the peer can write as well.
-      if (mapped_.close(view.aux)) {
-        fabric_.adapter().let_posts_end();
-        mapped_.give_back(view.aux);
-      }
+      mappings_.taken_back(view.aux);
       return true;
     case CellKind::cancel: {
       if (const auto found = requests_.find(view.aux); found != requests_.end()) {
@@ -424,7 +426,7 @@ void Link::ready(std::uint32_t) {
       return;
     }
     if (fd[0]) {
-      hear(std::span(datagram).first(arrived.bytes), fd[0].get());
+      mappings_.arrived(std::span(datagram).first(arrived.bytes), fd[0].get());
     } else {
       rung = true;
     }

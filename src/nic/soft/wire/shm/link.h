@@ -24,7 +24,7 @@
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/hazards.h"
 #include "nic/soft/wire/shm/link_set.h"
-#include "nic/soft/wire/shm/mapped.h"
+#include "nic/soft/wire/shm/mapping_exchange.h"
 #include "nic/soft/wire/shm/peer_death.h"
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
@@ -35,7 +35,6 @@ namespace anydat::nic::soft::shm {
 class Fabric;
 class ShmRequest;
 class ShmStream;
-struct ProgramFile;
 
 using NodeId = std::array<std::uint8_t, 16>;
 
@@ -170,12 +169,10 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   std::uint32_t take_rdma_lane();
   bool fences() const { return fences_; }  // nobody can fence the other process
   // Regions of the peer that are mapped here, and ours that are mapped there.
-  MappedRegions& mapped() { return mapped_; }
-  const MappedRegions& mapped() const { return mapped_; }
-  void ask_for_mapping(std::uint32_t key) { send_control(CellKind::map, 0, key); }
-  // Shows the peer the file that a region of ours lies in. False if the descriptor is another file's by now.
-  bool show_file(std::uint32_t key, const ProgramFile& file);
-  void region_gone(std::uint32_t key);
+  MappingExchange& mappings() { return mappings_; }
+  const MappingExchange& mappings() const { return mappings_; }
+  const os::LocalSocket& socket() const { return socket_; }
+  bool serves_scope(ZoneId scope) const;  // a connection on it has that scope
 
   // For the set that it is in, which looks at it.
   LinkPlace& place() { return place_; }
@@ -253,8 +250,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void something_is_to_go();
   void hang_up();
   void look_whether_let_go();
-  void show(std::uint32_t key);
-  void hear(std::span<const std::byte> datagram, int fd);
 
   Fabric& fabric_;
   DeliveryBatch& batch_;  // the adapter's
@@ -276,9 +271,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   ActivityTable peer_marks_;
   PassWatch peer_passes_;
   LinkPlace place_;
-  MappedRegions mapped_;
+  MappingExchange mappings_;
   Hazards hazards_;
-  std::vector<std::uint32_t> shown_;  // our regions that the peer has asked for, until they go; sorted
   const NodeId peer_;
   const bool initiated_;
   const bool fences_;

@@ -90,7 +90,7 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
     }
     // What the peer is still to put in place comes first, also the rest of this one.
     const bool after_peer = puts_under_way() != 0 || begun_by_peer_;
-    const MappedRegions::Mapped* const mapped = link.mapped().find(remote.key);
+    const MappedRegions::Mapped* const mapped = link.mappings().mapped().find(remote.key);
     if (!mapped || after_peer) return unmapped<kind>(message, progress, after_peer, mapped != nullptr);
     // The whole range each time: no byte of a Write that is refused is written (RDW-8).
     if (mapped->life->load(std::memory_order_acquire) != remote.key ||
@@ -222,7 +222,7 @@ SendOutcome RdmaRequester::without_pages(const SendRequest& message, Progress& p
 bool RdmaRequester::is_here(const RemoteSegment& remote) {
   if (!stream_.fabric().adapter().config().cross_copy) return false;
   if (link_->within_process()) return true;
-  if (link_->mapped().used(remote.key)) {
+  if (link_->mappings().mapped().used(remote.key)) {
     mapping_wanted_.store(remote.key);
     link_->come_back(stream_);
   }
@@ -230,7 +230,8 @@ bool RdmaRequester::is_here(const RemoteSegment& remote) {
 }
 
 void RdmaRequester::ask_for_mapping() {
-  if (const std::uint32_t key = mapping_wanted_.exchange(0); key != 0 && !stream_.over()) link_->ask_for_mapping(key);
+  if (const std::uint32_t key = mapping_wanted_.exchange(0); key != 0 && !stream_.over())
+    link_->mappings().ask_for(key);
 }
 
 void RdmaRequester::ask_for_lane(std::uint32_t key) {
