@@ -70,7 +70,7 @@ class RdmaRequester {
   void end_with_peer() { waits_ = peer_left_ = true; }  // which has closed in order
 
  private:
-  // The region of the peer that it has put Writes of this side into, and where it is for the peer: as rdma_unmapped().
+  // The region of the peer that it has put Writes of this side into, and where it is for the peer: as unmapped().
   // Now and then one looks again whether there is a better way.
   struct PutLane {
     std::uint32_t key = 0;  // 0: none

@@ -6,7 +6,6 @@
 #include <new>
 
 #include "nic/soft/adapter.h"
-#include "nic/soft/atomic_word.h"
 #include "nic/soft/wire/shm/fabric.h"
 
 namespace anydat::nic::soft::shm {

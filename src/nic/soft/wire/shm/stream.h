@@ -26,15 +26,10 @@ namespace anydat::nic::soft::shm {
 
 class Fabric;
 
-// One connection over a link.
-//
-// A small message is written into the link's ring by the posting thread and is done. It needs room in the connection's
-// window: cells that the receiver has not delivered yet count against it, so a receiver without buffers holds back this
-// connection and nobody else.
-//
-// A large message is announced, and the receiver, once it has taken a buffer, decides how it crosses: it pulls it out
-// of the sender's memory, or lets the sender push it into the buffer, turn and turn about so that both processors copy;
-// or, where the kernel does not allow that, the sender cuts it into pieces that go through the bulk ring.
+// One connection over a link: where what arrives goes, and whose turn it is when there is room again. How it comes
+// about is in Negotiation, how it ends in Disconnection. Messages go out by MessageSender and come in by
+// MessageReceiver, large ones by RendezvousSender and RendezvousReceiver. RDMA of this side is in RdmaRequester; what
+// this side carries out of the peer's, in IncomingWrites and ReadResponder.
 class ShmStream final : public Stream {
  public:
   ShmStream(Fabric& fabric, SoftQueuePair& queue_pair);
