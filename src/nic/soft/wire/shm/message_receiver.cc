@@ -24,10 +24,7 @@ bool covers(const MemoryBody& memory, std::uint64_t length) {
 }  // namespace
 
 MessageReceiver::MessageReceiver(ShmStream& stream)
-    : stream_(stream),
-      receives_(stream.queue_pair().receives()),
-      engine_(stream.fabric().engine()),
-      resident_pages_(stream.fabric().adapter().resident_pages()) {}
+    : stream_(stream), receives_(stream.queue_pair().receives()), adapter_(stream.fabric().adapter()) {}
 
 bool MessageReceiver::message_arrived(const CellView& view) {
   if (view.length > kInlineBytesMax || view.length > view.body_room || view.cells != cells_for(view.length))
@@ -117,11 +114,11 @@ bool MessageReceiver::deliver_small(const std::byte* bytes, std::size_t length, 
 bool MessageReceiver::next_buffer_there(std::size_t length) {
   const ReceivePool::Slot* const next = receives_.next_receive();
   if (!next) return false;
-  const std::uint64_t now = engine_.ticks();
+  const std::uint64_t now = adapter_.engine().ticks();
   std::uint64_t left = length;
   for (const nic::Segment& segment : next->all()) {
     const std::uint64_t part = std::min(left, segment.length);
-    if (!resident_pages_.hold(0, {segment.address, part}, true, now, ResidentPages::CopiedBy::us_in_short))
+    if (!adapter_.resident_pages().hold(0, {segment.address, part}, true, now, ResidentPages::CopiedBy::us_in_short))
       return false;
     left -= part;
   }

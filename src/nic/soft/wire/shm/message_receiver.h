@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "nic/engine.h"
+#include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/resident_pages.h"
 #include "nic/soft/wire/shm/layout.h"
@@ -75,7 +75,7 @@ class MessageReceiver {
   template <typename Last>
   [[gnu::always_inline]] bool deliver_straight(const CellView& view, Last&& last) {
     const auto there = [this](const nic::Segment& to, ResidentPages::Stretch& seen) {
-      return resident_pages_.seen({to.address, to.length}, true, engine_.moment(), seen);
+      return adapter_.resident_pages().seen({to.address, to.length}, true, adapter_.engine().moment(), seen);
     };
     const bool solicited = (view.flags & kFlagSolicited) != 0;
     if (!receives_.deliver_straight(view.body, view.length, solicited, last, there)) return false;
@@ -94,8 +94,7 @@ class MessageReceiver {
 
   ShmStream& stream_;
   ReceiveSide& receives_;
-  const Engine& engine_;
-  ResidentPages& resident_pages_;
+  SoftAdapter& adapter_;
   std::list<Parked> parked_;  // takes no memory before there is something in it: most connections never have any
   ReceiveWindow window_;
   bool delivers_completed_ = false;

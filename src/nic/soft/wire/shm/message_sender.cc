@@ -11,13 +11,14 @@
 namespace anydat::nic::soft::shm {
 
 MessageSender::MessageSender(ShmStream& stream)
-    : stream_(stream),
-      sends_(stream.queue_pair().sends()),
-      engine_(stream.fabric().engine()),
-      resident_pages_(stream.fabric().adapter().resident_pages()) {}
+    : stream_(stream), sends_(stream.queue_pair().sends()), adapter_(stream.fabric().adapter()) {}
+
+inline bool MessageSender::seen_lately(const nic::Segment& memory, std::uint64_t moment) {
+  return adapter_.resident_pages().seen({memory.address, memory.length}, false, moment, seen_);
+}
 
 inline bool MessageSender::source_there(const SendRequest& message) {
-  if (message.segments.size() == 1 && seen_lately(message.segments.front(), engine_.moment())) [[likely]]
+  if (message.segments.size() == 1 && seen_lately(message.segments.front(), adapter_.engine().moment())) [[likely]]
     return true;
   return stream_.pages().of_requests().there(message.segments, {0, message.length}, message.length, false,
                                              OwnPages::CopiedBy::us_in_short);
@@ -67,8 +68,8 @@ inline std::size_t MessageSender::send_row(const SendRow& row) {
   const std::uint64_t used = window_.in_use();
   if (used >= kWindowCells) [[unlikely]]
     return 0;  // also where the peer has given back more than there was
-  std::uint64_t moment = engine_.moment();
-  if (moment == kNoMoment) moment = moment_of(engine_.ticks());
+  std::uint64_t moment = adapter_.engine().moment();
+  if (moment == kNoMoment) moment = moment_of(adapter_.engine().ticks());
   const auto unseen = std::find_if_not(row.sends.begin(), row.sends.end(),
                                        [&](const SingleSend& send) { return seen_lately(send.segment, moment); });
   const std::span<const SingleSend> seen(row.sends.begin(), unseen);

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "nic/engine.h"
 #include "nic/soft/resident_pages.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/layout.h"
@@ -12,6 +11,7 @@
 
 namespace anydat::nic::soft {
 class SendQueue;
+class SoftAdapter;
 }  // namespace anydat::nic::soft
 
 namespace anydat::nic::soft::shm {
@@ -45,14 +45,11 @@ class MessageSender {
  private:
   bool source_there(const SendRequest& message);
   // Whether memory can be read, at a glance.
-  bool seen_lately(const nic::Segment& memory, std::uint64_t moment) {
-    return resident_pages_.seen({memory.address, memory.length}, false, moment, seen_);
-  }
+  bool seen_lately(const nic::Segment& memory, std::uint64_t moment);
 
   ShmStream& stream_;
   SendQueue& sends_;
-  const Engine& engine_;
-  ResidentPages& resident_pages_;
+  SoftAdapter& adapter_;
   Link* link_ = nullptr;  // the stream's, as the next; fixed before the connection stands
   std::uint32_t remote_ = 0;
   SendWindow window_;

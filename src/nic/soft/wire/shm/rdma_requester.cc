@@ -47,12 +47,7 @@ void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
 }  // namespace
 
 RdmaRequester::RdmaRequester(ShmStream& stream)
-    : stream_(stream),
-      sends_(stream.queue_pair().sends()),
-      engine_(stream.fabric().engine()),
-      moments_(stream.fabric().adapter().moments()),
-      resident_pages_(stream.fabric().adapter().resident_pages()),
-      pages_(stream) {}
+    : stream_(stream), sends_(stream.queue_pair().sends()), adapter_(stream.fabric().adapter()), pages_(stream) {}
 
 void RdmaRequester::wait_for_word() {
   waits_ = link_->controls_wait();
@@ -120,9 +115,10 @@ inline bool RdmaRequester::local_there(const SendRequest& message, const Progres
   if (message.segments.size() == 1 && message.length <= kShortWrite) [[likely]] {
     ResidentPages::Stretch& seen = reads ? reads_seen_ : writes_seen_;
     const nic::Segment& local = message.segments.front();
-    if (seen.holds({local.address, local.length}, engine_.moment())) [[likely]]
+    if (seen.holds({local.address, local.length}, adapter_.engine().moment())) [[likely]]
       return true;
-    if (resident_pages_.seen({local.address, local.length}, reads, moments_.now(), seen)) return true;
+    if (adapter_.resident_pages().seen({local.address, local.length}, reads, adapter_.moments().now(), seen))
+      return true;
   }
   const std::uint64_t left = message.length - progress.bytes;
   return stream_.pages().of_requests().there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)},

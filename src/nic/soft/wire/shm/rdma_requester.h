@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "nic/engine.h"
 #include "nic/soft/resident_pages.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/cross_copy.h"
@@ -16,8 +15,8 @@
 #include "nic/soft/wire/shm/ring.h"
 
 namespace anydat::nic::soft {
-class Moments;
 class SendQueue;
+class SoftAdapter;
 }  // namespace anydat::nic::soft
 
 namespace anydat::nic::soft::shm {
@@ -110,9 +109,7 @@ class RdmaRequester {
 
   ShmStream& stream_;
   SendQueue& sends_;
-  const Engine& engine_;
-  Moments& moments_;
-  ResidentPages& resident_pages_;
+  SoftAdapter& adapter_;
   Link* link_ = nullptr;  // the stream's, as the next two; fixed before the connection stands
   std::uint32_t remote_ = 0;
   RdmaTerms remote_terms_{};

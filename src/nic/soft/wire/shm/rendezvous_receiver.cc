@@ -20,9 +20,6 @@ constexpr std::uint64_t kPulledPerTurn = 512 << 10;
 
 }  // namespace
 
-RendezvousReceiver::RendezvousReceiver(ShmStream& stream)
-    : stream_(stream), receives_(stream.queue_pair().receives()) {}
-
 bool RendezvousReceiver::accept(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
   beginning_ = sequence;
   Incoming* message = begin(body.length, solicited, body.invalidates);
@@ -54,7 +51,7 @@ Incoming* RendezvousReceiver::begin(std::uint64_t length, bool solicited, std::u
     return nullptr;
   }
   arriving_.reserve(kAnnouncedMax);
-  Incoming* const message = receives_.begin(length, solicited);
+  Incoming* const message = stream_.queue_pair().receives().begin(length, solicited);
   if (message && invalidates != 0) message->invalidate(invalidates);
   return message;
 }
@@ -72,7 +69,7 @@ bool RendezvousReceiver::take_small(const std::byte* bytes, std::size_t length, 
     stream_.pages().of_arrivals().bring();
     return true;
   }
-  if (!receives_.place(*message, bytes, length)) return true;
+  if (!stream_.queue_pair().receives().place(*message, bytes, length)) return true;
   small.done = true;
   arriving_.push_back(std::move(small));
   complete();
@@ -90,7 +87,8 @@ void RendezvousReceiver::place_held() {
   }
   const std::unique_ptr<std::byte[]> bytes = std::move(small.held);
   // It has completed at its sender.
-  if (!stream_.receiver().deliver_completed([&] { return receives_.place(message, bytes.get(), message.length); }))
+  if (!stream_.receiver().deliver_completed(
+          [&] { return stream_.queue_pair().receives().place(message, bytes.get(), message.length); }))
     return;
   small.done = true;
   finish();
@@ -185,7 +183,7 @@ void RendezvousReceiver::part_arrived(std::uint32_t sequence, const std::byte* b
     stream_.disconnection().violated("it sent bytes that nobody asked for");
     return;
   }
-  if (!receives_.place(*large->message, bytes, count)) return;
+  if (!stream_.queue_pair().receives().place(*large->message, bytes, count)) return;
   if (large->message->placed < large->message->length) return;
   large->done = true;
   finish();
@@ -202,9 +200,9 @@ bool RendezvousReceiver::pull_some() {
     if (stream_.over() || left == 0 || messages == shares.size()) break;
     if (large.way != Arriving::Way::pull || large.done) continue;
     Incoming& message = *large.message;
-    if (const WorkStatus status = receives_.check(message); status != WorkStatus::success) {
+    if (const WorkStatus status = stream_.queue_pair().receives().check(message); status != WorkStatus::success) {
       if (messages > 0) break;  // those before it first
-      receives_.fail(message, status);
+      stream_.queue_pair().receives().fail(message, status);
       return false;
     }
     const std::uint64_t count = std::min({left, kPulledOfOne, message.length - message.placed});
@@ -274,7 +272,7 @@ bool RendezvousReceiver::complete() {
         return false;
     }
     arriving_.erase(arriving_.begin());
-    receives_.finish(*message);
+    stream_.queue_pair().receives().finish(*message);
   }
   return !stream_.over();
 }
@@ -304,7 +302,7 @@ bool RendezvousReceiver::all_have_come() const {
 
 void RendezvousReceiver::fail(const Arriving& large, WorkStatus status) {
   const auto fail = [&, message = large.message] {
-    receives_.fail(*message, status);
+    stream_.queue_pair().receives().fail(*message, status);
     return true;
   };
   large.held ? stream_.receiver().deliver_completed(fail) : fail();
@@ -322,12 +320,12 @@ void RendezvousReceiver::fail(std::uint64_t address) {
 bool RendezvousReceiver::memory_changed() {
   for (std::size_t i = 0; i < arriving_.size() && !stream_.over(); ++i) {
     if (arriving_[i].done) continue;
-    const WorkStatus status = receives_.check(*arriving_[i].message);
+    const WorkStatus status = stream_.queue_pair().receives().check(*arriving_[i].message);
     if (status != WorkStatus::success) fail(arriving_[i], status);
   }
   // What is left of a connection that is over is still being written.
   return !stream_.over() || std::all_of(arriving_.begin(), arriving_.end(), [&](const Arriving& large) {
-    return receives_.check(*large.message) == WorkStatus::success;
+    return stream_.queue_pair().receives().check(*large.message) == WorkStatus::success;
   });
 }
 
@@ -338,8 +336,9 @@ bool RendezvousReceiver::take_back() {
 
 std::optional<std::uint32_t> RendezvousReceiver::at_fault() const {
   if (beginning_) return beginning_;
-  const auto large = std::find_if(arriving_.begin(), arriving_.end(),
-                                  [&](const Arriving& it) { return it.message == receives_.failed_message(); });
+  const auto large = std::find_if(arriving_.begin(), arriving_.end(), [&](const Arriving& it) {
+    return it.message == stream_.queue_pair().receives().failed_message();
+  });
   return large != arriving_.end() ? std::optional(large->sequence) : std::nullopt;
 }
 

@@ -13,10 +13,6 @@
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/ring.h"
 
-namespace anydat::nic::soft {
-class ReceiveSide;
-}  // namespace anydat::nic::soft
-
 namespace anydat::nic::soft::shm {
 
 class ShmStream;
@@ -31,7 +27,7 @@ class ShmStream;
 // With the engine held. Lives and dies with its stream.
 class RendezvousReceiver {
  public:
-  explicit RendezvousReceiver(ShmStream& stream);
+  explicit RendezvousReceiver(ShmStream& stream) : stream_(stream) {}
   RendezvousReceiver(const RendezvousReceiver&) = delete;
   RendezvousReceiver& operator=(const RendezvousReceiver&) = delete;
 
@@ -92,7 +88,6 @@ class RendezvousReceiver {
   void fail(const Arriving& large, WorkStatus status);
 
   ShmStream& stream_;
-  ReceiveSide& receives_;
   std::vector<Arriving> arriving_;          // of a connection that is over: those that the peer is still writing
   std::optional<std::uint32_t> beginning_;  // the number of one that is not among them yet
 };

@@ -19,8 +19,6 @@ constexpr std::uint64_t kPushedPerTurn = 128 << 10;
 
 }  // namespace
 
-RendezvousSender::RendezvousSender(ShmStream& stream) : stream_(stream), sends_(stream.queue_pair().sends()) {}
-
 SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& message) {
   const std::uint32_t sequence = count_.load(std::memory_order_relaxed);
   const std::uint32_t cells = cells_for(sizeof(AnnounceBody));
@@ -129,14 +127,14 @@ void RendezvousSender::finish(Announced& entry, WorkStatus status) {
   while (retired != end && announced_[retired % kAnnouncedMax].state.load() == Announced::State::done) ++retired;
   retired_.store(retired, std::memory_order_release);
   stream_.queue_pair().initiator().finished(number, status);
-  if (!stream_.over()) sends_.pump();
+  if (!stream_.over()) stream_.queue_pair().sends().pump();
 }
 
 RendezvousSender::Step RendezvousSender::send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length) {
   Step step = Step::unusable;
-  sends_.with_request(entry.number, [&](const SendRequest& message) {
+  stream_.queue_pair().sends().with_request(entry.number, [&](const SendRequest& message) {
     length = message.length;
-    if (!sends_.usable(message)) return;
+    if (!stream_.queue_pair().sends().usable(message)) return;
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - entry.offset);
     if (!stream_.pages().of_requests().there(message.segments, {entry.offset, count}, message.length - entry.offset,
                                              false)) {
@@ -182,9 +180,9 @@ bool RendezvousSender::push_some() {
   bool usable_memory = false, waits = false, withdrawn = false;
   CopyOutcome outcome = CopyOutcome::copied;
   std::uint64_t length = 0;
-  sends_.with_request(entry->number, [&](const SendRequest& message) {
+  stream_.queue_pair().sends().with_request(entry->number, [&](const SendRequest& message) {
     length = message.length;
-    usable_memory = sends_.usable(message);
+    usable_memory = stream_.queue_pair().sends().usable(message);
     if (!usable_memory) return;
     const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
     waits = !stream_.pages().of_requests().there(message.segments, {entry->offset, count}, length - entry->offset,
@@ -242,7 +240,8 @@ bool RendezvousSender::fail(std::uint64_t address) {
     const Announced::State state = entry.state.load();
     if (state != Announced::State::pieces && state != Announced::State::pushing) continue;
     bool is_it = false;
-    sends_.with_request(entry.number, [&](const SendRequest& message) { is_it = lies_in(address, message.segments); });
+    stream_.queue_pair().sends().with_request(
+        entry.number, [&](const SendRequest& message) { is_it = lies_in(address, message.segments); });
     if (!is_it) continue;
     finish(entry, WorkStatus::local_protection);
     return true;
@@ -256,7 +255,8 @@ void RendezvousSender::memory_changed() {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
     if (entry.state.load() == Announced::State::waiting && entry.has_leaf.load()) {
-      sends_.with_request(entry.number, [&](const SendRequest& message) { good = sends_.usable(message); });
+      stream_.queue_pair().sends().with_request(
+          entry.number, [&](const SendRequest& message) { good = stream_.queue_pair().sends().usable(message); });
     }
     if (!good) finish(entry, WorkStatus::local_protection);
   }

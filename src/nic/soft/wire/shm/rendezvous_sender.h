@@ -11,10 +11,6 @@
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/ring.h"
 
-namespace anydat::nic::soft {
-class SendQueue;
-}  // namespace anydat::nic::soft
-
 namespace anydat::nic::soft::shm {
 
 class ShmStream;
@@ -27,7 +23,7 @@ class ShmStream;
 // stream.
 class RendezvousSender {
  public:
-  explicit RendezvousSender(ShmStream& stream);
+  explicit RendezvousSender(ShmStream& stream) : stream_(stream) {}
   RendezvousSender(const RendezvousSender&) = delete;
   RendezvousSender& operator=(const RendezvousSender&) = delete;
 
@@ -72,7 +68,6 @@ class RendezvousSender {
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
   ShmStream& stream_;
-  SendQueue& sends_;
   std::array<Announced, kAnnouncedMax> announced_;
   std::atomic<std::uint32_t> count_{0};    // ever; the sequence number of the next
   std::atomic<std::uint32_t> retired_{0};  // all before this one are done

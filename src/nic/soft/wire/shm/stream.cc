@@ -10,8 +10,7 @@
 
 namespace anydat::nic::soft::shm {
 
-ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), sends_(queue_pair.sends()), initiator_(queue_pair.initiator()) {
+ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair) : fabric_(fabric), queue_pair_(queue_pair) {
   name_ = fabric.add(*this);  // last: whoever finds it finds all of it
   rdma_.slot().share(name_);
 }
@@ -40,7 +39,7 @@ void ShmStream::set_remote(std::uint32_t remote, const RdmaTerms& terms) {
   remote_ = remote;
   sender_.set_remote(remote);
   rdma_.set_remote(remote, terms);
-  sends_.set_peer_takes(terms.takes);
+  queue_pair_.sends().set_peer_takes(terms.takes);
 }
 
 bool ShmStream::arrived(const CellView& view) {
@@ -116,7 +115,8 @@ bool ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
       writes_.piece_arrived(view, bytes);
       break;
     case CellKind::got:
-      if (!initiator_.place_read(bytes, view.length)) disconnection_.violated("it sent bytes that nobody asked for");
+      if (!queue_pair_.initiator().place_read(bytes, view.length))
+        disconnection_.violated("it sent bytes that nobody asked for");
       break;
     default:
       rendezvous_receiver_.part_arrived(view.aux, bytes, view.length);
@@ -147,7 +147,7 @@ bool ShmStream::take_turn() {
     moved |= !closed_ && rendezvous_sender_.send_pieces();
     moved |= !closed_ && responder_.serve();
   });
-  moved |= !closed_ && sends_.pump();
+  moved |= !closed_ && queue_pair_.sends().pump();
   return moved;
 }
 

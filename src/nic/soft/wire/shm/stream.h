@@ -99,8 +99,6 @@ class ShmStream final : public Stream {
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  SendQueue& sends_;  // its parts, as the next
-  RdmaInitiator& initiator_;
   std::shared_ptr<Link> link_;
   std::size_t link_index_ = 0;  // for the link, as the next
   Link::Turn turn_{*this};
