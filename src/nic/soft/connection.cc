@@ -36,7 +36,7 @@ void Connection::resume_receiving() {
 // ---- users of memory
 
 void Connection::let_posts_end() {
-  queue_pair_.sends().let_posts_end(queue_pair_.receives().incoming_count() > 0 ||
+  queue_pair_.sends().let_posts_end(!queue_pair_.receives().arriving().empty() ||
                                     (stream_ && stream_->holds_messages()));
 }
 

@@ -184,7 +184,7 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
     return true;
   }
   scatter(segments, 0, bytes, length);
-  ++finished_;
+  arriving_.completed_at_once();
   counters_.receives.add();
   counters_.receive_bytes.add(length);
   batch_.complete(*straight_.queue, *this, {arrival(*receive, length, solicited), straight_.reaped});
@@ -220,60 +220,25 @@ bool ReceiveSide::deliver_immediate(std::uint64_t length, std::uint32_t value, b
   return true;
 }
 
-std::unique_ptr<Incoming> ReceiveSide::take_front() {
-  std::unique_ptr<Incoming> message = std::move(incoming_.front());
-  incoming_.erase(incoming_.begin());
-  finished_ = message->number;
-  note_arriving();
-  return message;
-}
-
-// EP-RQ-6, EP-RQ-10: both numbers in one.
-void ReceiveSide::note_arriving() {
-  const std::uint64_t span = incoming_.empty() ? 0 : incoming_.back()->number - finished_;
-  arriving_.store(span << 32 | incoming_.size());
-}
-
 Incoming* ReceiveSide::begin(std::uint64_t length, bool solicited) {
-  return begin_at(next_number(), length, solicited);
+  return begin_at(arriving_.newest() + 1, length, solicited);
 }
 
 Incoming* ReceiveSide::begin_at(std::uint64_t number, std::uint64_t length, bool solicited) {
-  std::unique_ptr<Incoming> message;
-  // Whatever memory this message and its end need is there before it takes a buffer.
-  incoming_.reserve(incoming_.size() + 1);
-  spare_incoming_.reserve(spare_incoming_.size() + incoming_.size() + 1);
-  if (!spare_incoming_.empty()) {
-    message = std::move(spare_incoming_.back());
-    spare_incoming_.pop_back();
-  } else {
-    message = std::make_unique<Incoming>();
-  }
+  std::unique_ptr<Incoming> message = arriving_.prepare();
   if (!take_buffer(message->buffer)) {
-    spare_incoming_.push_back(std::move(message));
+    arriving_.recycle(std::move(message));
     return nullptr;
   }
-  message->number = number;
-  message->length = length;
-  message->placed = 0;
-  message->solicited = solicited;
-  message->kind = WorkKind::recv;
-  message->value = 0;
-  message->invalidating = false;
-  message->end_known = false;
-  message->arrived.clear();
-  Incoming* result = message.get();
-  incoming_.insert(place_of(number), std::move(message));
+  Incoming& begun = arriving_.begin(std::move(message), number, length, solicited);
   queue_pair_.memory().enter();
-  note_arriving();
   if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
   if (is_over(queue_pair_.state())) return nullptr;
-  if (const WorkStatus status = check_buffer(result->buffer, result->buffer.all(), length);
-      status != WorkStatus::success) {
-    fail(*result, status);
+  if (const WorkStatus status = check_buffer(begun.buffer, begun.buffer.all(), length); status != WorkStatus::success) {
+    fail(begun, status);
     return nullptr;
   }
-  return result;
+  return &begun;
 }
 
 // A message fails on its own account. Those before it are incomplete and will stay so; a failure is followed by
@@ -286,8 +251,8 @@ void ReceiveSide::fail(Incoming& message, WorkStatus status) {
 
 // Null: all of them.
 void ReceiveSide::flush_incoming_to(const Incoming* last) {
-  for (bool more = true; more && !incoming_.empty();) {
-    const std::unique_ptr<Incoming> message = take_front();
+  for (bool more = true; more && !arriving_.empty();) {
+    const std::unique_ptr<Incoming> message = arriving_.take_oldest();
     const WorkStatus status = message.get() == failed_message_ ? failed_status_ : WorkStatus::flushed;
     complete(message->buffer, status, 0, false);
     more = message.get() != last;
@@ -318,9 +283,9 @@ bool ReceiveSide::finish(Incoming& message) {
   const bool immediate = message.kind == WorkKind::recv_immediate;
   (immediate ? counters_.immediates : counters_.receives).add();
   (immediate ? counters_.immediate_bytes : counters_.receive_bytes).add(message.length);
-  std::unique_ptr<Incoming> done = take_front();
+  std::unique_ptr<Incoming> done = arriving_.take_oldest();
   complete(done->buffer, WorkStatus::success, done->length, done->solicited, done->kind, done->value);
-  spare_incoming_.push_back(std::move(done));
+  arriving_.recycle(std::move(done));
   queue_pair_.connection().orderly_end().message_finished();
   return !is_over(queue_pair_.state());
 }
@@ -332,8 +297,7 @@ QueuePair::RecvInfo ReceiveSide::info() const {
     const std::uint32_t allocated = own_pool_->counts().outstanding;
     return {allocated, allocated};
   }
-  const std::uint64_t arriving = arriving_.load();
-  return {static_cast<std::uint32_t>(arriving), static_cast<std::uint32_t>(arriving >> 32)};
+  return arriving_.info();
 }
 
 QueuePair::PostedReceives ReceiveSide::posted() const {
@@ -363,8 +327,8 @@ void ReceiveSide::wait_for_buffer() {
 
 // A message that has its buffer is not to end with a later one that has none, as long as there is progress.
 bool ReceiveSide::others_come_first() {
-  if (!arrives_in_turn()) return false;
-  const std::pair<std::uint64_t, std::uint64_t> now{incoming_.front()->number, incoming_.front()->placed};
+  if (!arriving_.next_is_there()) return false;
+  const std::pair<std::uint64_t, std::uint64_t> now{arriving_.oldest().number, arriving_.oldest().placed};
   if (now != arriving_seen_) {
     arriving_seen_ = now;
     arriving_since_ = base::now_ns();
@@ -423,7 +387,7 @@ void ReceiveSide::flush_to_failed() {
 
 void ReceiveSide::flush_rest() {
   flush_incoming_to(nullptr);
-  spare_incoming_.clear();
+  arriving_.drop_spare();
   flush_posted();
 }
 

@@ -11,10 +11,10 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "nic/adapter.h"
 #include "nic/run_queue.h"
+#include "nic/soft/arriving_messages.h"
 #include "nic/soft/copy_message.h"
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/incoming.h"
@@ -103,11 +103,7 @@ class ReceiveSide {
   const ReceivePool::Slot* next_receive() { return pool().next(); }
   // Where the first bytes of the next such message would go.
   std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
-  std::size_t incoming_count() const { return incoming_.size(); }
-  // The numbers of the last message that has its buffer, and of the last that has completed.
-  std::uint64_t newest() const { return next_number() - 1; }
-  std::uint64_t finished() const { return finished_; }
-  std::uint64_t placed_of_next() const { return incoming_.empty() ? 0 : incoming_.front()->placed; }
+  ArrivingMessages& arriving() { return arriving_; }
   // What a message has ended the connection with on its own account, if one has.
   WorkStatus failure() const { return failed_status_; }
   const Incoming* failed_message() const { return failed_message_; }  // null also if it was delivered straight
@@ -122,7 +118,6 @@ class ReceiveSide {
   void completion_lost(const Completion& completion);
 
   // ---- for the queue pair, in the order of a connection's life
-  void connection_begins() { finished_ = 0; }
   void connection_ends();  // no more waiting
   // The messages up to the one that has failed, if one has. A failure is followed by failures only, so requests are
   // flushed next.
@@ -137,12 +132,8 @@ class ReceiveSide {
   void complete(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
                 WorkKind kind = WorkKind::recv, std::uint32_t value = 0);
   bool deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited);
-  std::uint64_t next_number() const { return incoming_.empty() ? finished_ + 1 : incoming_.back()->number + 1; }
-  std::vector<std::unique_ptr<Incoming>>::iterator place_of(std::uint64_t number);
   Incoming* begin_at(std::uint64_t number, std::uint64_t length, bool solicited);  // as begin()
   Incoming* find_or_begin(std::uint64_t number, bool solicited);
-  std::unique_ptr<Incoming> take_front();  // of incoming_
-  void note_arriving();
   bool take_buffer(Receive& out);
   ReceivePool& pool() { return shared_ ? *shared_ : *own_pool_; }
   ZoneId zone() const;
@@ -153,8 +144,6 @@ class ReceiveSide {
   WorkStatus check_buffer(const PostedReceive& receive, std::span<const Segment> segments, std::uint64_t length) const;
   Event arrival(const PostedReceive& receive, std::uint64_t length, bool solicited) const;
   void not_ready_timed_out();
-  // The next message to complete has its buffer.
-  bool arrives_in_turn() const { return !incoming_.empty() && incoming_.front()->number == finished_ + 1; }
   bool others_come_first();
 
   // What a message of the usual kind meets.
@@ -165,7 +154,7 @@ class ReceiveSide {
     ZoneId zone = kNoZone;
   };
   StraightWay straight_;
-  std::uint64_t finished_ = 0;  // the number of the last message that has completed
+  ArrivingMessages arriving_;
 
   SoftQueuePair& queue_pair_;
   SoftAdapter& adapter_;
@@ -180,8 +169,6 @@ class ReceiveSide {
   std::atomic<CompletionQueue*> queue_{nullptr};
   bool shows_immediates_ = false;
 
-  std::vector<std::unique_ptr<Incoming>> incoming_;  // by number
-  std::vector<std::unique_ptr<Incoming>> spare_incoming_;
   std::pair<std::uint64_t, std::uint64_t> arriving_seen_{};  // others_come_first(): the next one, and how far it was
   base::Nanoseconds arriving_since_ = 0;
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
@@ -192,9 +179,7 @@ class ReceiveSide {
   Timer not_ready_timer_;
 
   std::atomic<std::uint32_t> posted_peak_{0};  // receives posted at the last post that watermarks have not seen
-  // incoming_ for others to see: how many in the low half, and in the high one how far they reach (EP-RQ-10).
-  std::atomic<std::uint64_t> arriving_{0};
-  std::atomic<bool> watched_{false};  // a watermark is set
+  std::atomic<bool> watched_{false};           // a watermark is set
   std::atomic<std::int32_t> soft_watermark_{kUnlimited};
   std::atomic<std::int32_t> hard_watermark_{kUnlimited};
   bool soft_armed_ = false;
@@ -237,7 +222,7 @@ template <typename Last, typename There>
   }
   copy_message(reinterpret_cast<std::byte*>(receive->first().address), bytes, length);
   pool.take_next();
-  ++finished_;
+  arriving_.completed_at_once();
   QueuePair::Counters& counters = counters_;
   counters.receives.add();
   counters.receive_bytes.add(length);

@@ -64,7 +64,7 @@ class ShmStream final : public Stream, private OwnPages::User {
   // `last()`: whether nothing is behind it.
   template <typename Last>
   [[gnu::always_inline]] bool arrived_straight(const CellView& view, Last&& last) {
-    return connected() && !closed_ && !held_ && parked_.empty() && receives_.incoming_count() == 0 &&
+    return connected() && !closed_ && !held_ && parked_.empty() && receives_.arriving().empty() &&
            view.length <= kInlineBytesMax && view.cells == cells_for(view.length) && deliver_straight(view, last);
   }
   bool accept_arrived(const CellView& view);

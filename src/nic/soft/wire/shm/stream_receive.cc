@@ -36,7 +36,7 @@ bool ShmStream::message_arrived(const CellView& view) {
   const std::uint32_t key = view.kind == CellKind::send_invalidate ? view.aux : 0;
   if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && receives_.incoming_count() == 0;
+  const bool next = parked_.empty() && receives_.arriving().empty();
   const auto deliver = [&] { return deliver_small(view.body, view.length, solicited, key); };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
@@ -45,7 +45,7 @@ bool ShmStream::message_arrived(const CellView& view) {
   std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
   std::memcpy(bytes.get(), view.body, view.length);
   park({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0, key});
-  if (parked_.size() == 1 && receives_.incoming_count() == 0) receives_.wait_for_buffer();
+  if (parked_.size() == 1 && receives_.arriving().empty()) receives_.wait_for_buffer();
   return true;
 }
 
@@ -63,7 +63,7 @@ bool ShmStream::immediate_arrived(const CellView& view) {
   std::memcpy(&body, view.body, sizeof body);
   if ((view.flags & kFlagLast) != 0) put_done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && receives_.incoming_count() == 0;
+  const bool next = parked_.empty() && receives_.arriving().empty();
   const auto deliver = [&] { return receives_.deliver_immediate(body.length, body.value, solicited); };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
@@ -98,7 +98,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
 // invalidate, begins only when all before it are in, so that they still complete (DTO-40). Whatever finishes the last
 // of them calls deliver_parked().
 bool ShmStream::may_begin(std::uint64_t length, std::uint32_t invalidates) {
-  const std::size_t busy = receives_.incoming_count();
+  const std::size_t busy = receives_.arriving().count();
   const bool harmless = invalidates == 0 || queue_pair_.connection().windows().may_invalidate(invalidates);
   return busy == 0 || (busy < kAnnouncedMax && harmless && receives_.next_takes(length));
 }
@@ -408,7 +408,7 @@ void ShmStream::deliver_parked() {
   while (!closed_ && !parked_.empty()) {
     Parked& message = parked_.front();
     if (message.announcement ? !may_begin(message.length, message.announcement->invalidates)
-                             : receives_.incoming_count() > 0) {
+                             : !receives_.arriving().empty()) {
       return;
     }
     const auto deliver = [&] {
