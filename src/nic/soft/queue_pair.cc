@@ -46,7 +46,7 @@ Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
   // Both or neither: what is refused has changed nothing (EP-MODIFY-1).
   std::optional<SendRing::Storage> room = sends_.requests().room_within(limits);
   if (room && !room->ring) return Status::no_memory;
-  if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
+  if (const Status status = receives_.buffers().set_limits(limits); status != Status::ok) return status;
   sends_.requests().set_limits(limits, std::move(room));
   reads_in_ = limits.reads_in;
   return Status::ok;

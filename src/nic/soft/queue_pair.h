@@ -51,11 +51,11 @@ class SoftQueuePair final : public QueuePair {
   const ConnectionNames& names() const override { return connection_.names(); }
   const char* wire() const override { return connection_.stream() ? connection_.stream()->wire() : nullptr; }
   RecvInfo recv_info() const override { return receives_.info(); }
-  std::uint32_t largest_posted_recv_segments() const override { return receives_.largest_posted_segments(); }
+  std::uint32_t largest_posted_recv_segments() const override { return receives_.buffers().largest_posted_segments(); }
   bool recv_idle() const override { return recv_info().allocated == 0; }
   bool send_idle() const override { return sends_.idle(); }
   const Counters& counters() const override { return sends_.counters(); }
-  PostedReceives posted_receives() const override { return receives_.posted(); }
+  PostedReceives posted_receives() const override { return receives_.buffers().posted(); }
 
   // ---- its parts, for each other, for the stream, and for whoever sets connections up
   SendQueue& sends() { return sends_; }

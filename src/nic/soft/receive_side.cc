@@ -24,32 +24,19 @@ constexpr base::Nanoseconds kOthersPatience = 2 * base::kNsPerSecond;
 
 ReceiveSide::ReceiveSide(SoftQueuePair& queue_pair, SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events,
                          QueuePair::Counters& counters)
-    : queue_pair_(queue_pair),
+    : buffers_(queue_pair, adapter.regions(), shared),
+      queue_pair_(queue_pair),
       adapter_(adapter),
       batch_(adapter.batch()),
-      regions_(adapter.regions()),
       events_(events),
       counters_(counters),
-      shared_(shared),
       not_ready_timer_([this] { not_ready_timed_out(); }),
       watermark_task_{[this] { test_watermarks(); }} {}
 
 Status ReceiveSide::init(const QueuePairLimits& limits) {
-  if (!shared_) {
-    own_pool_ = ReceivePool::create(adapter_.engine(), limits.recv_depth, limits.recv_segments, kNoZone, nullptr);
-    if (!own_pool_) return Status::no_memory;
-  }
+  if (const Status status = buffers_.init(adapter_.engine(), limits); status != Status::ok) return status;
   note_straight_way();
   return Status::ok;
-}
-
-Status ReceiveSide::set_limits(const QueuePairLimits& limits) {
-  if (shared_) return Status::ok;
-  return own_pool_->set_limits(limits.recv_depth, limits.recv_segments);
-}
-
-ZoneId ReceiveSide::zone() const {
-  return shared_ ? shared_->zone() : queue_pair_.memory().zone();
 }
 
 // ---- the consumer's side
@@ -59,7 +46,7 @@ Status ReceiveSide::post(const RecvRequest& request) {
   const bool watched = counts_each_post();
   if (watched) [[unlikely]]
     posted_peak_.store(info().allocated + 1);
-  if (const Status status = own_pool_->post(request); status != Status::ok) {
+  if (const Status status = buffers_.own()->post(request); status != Status::ok) {
     posted_peak_.store(0);
     return status;
   }
@@ -72,7 +59,7 @@ Status ReceiveSide::post(const RecvRequest& request) {
 }
 
 Status ReceiveSide::post_row(const RecvRow& row, std::size_t& posted) {
-  posted = own_pool_->post_row(row);
+  posted = buffers_.own()->post_row(row);
   if (posted > 0 && queue_pair_.sends().state_now() == ConnectionState::closed) [[unlikely]]
     flush_posted();
   if (posted > 0 && counts_each_post()) [[unlikely]]
@@ -105,15 +92,15 @@ void ReceiveSide::test_watermarks() {
 
 void ReceiveSide::complete(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
                            WorkKind kind, std::uint32_t value) {
-  if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot
+  if (buffers_.own()) buffers_.own()->reaped();  // DTO-14: completion frees the slot
   CompletionQueue* queue = queue_.load(std::memory_order_relaxed);
   if (!queue) {
-    if (shared_) shared_->reaped();  // SRQ-ACC-12
+    if (buffers_.shared()) buffers_.shared()->reaped();  // SRQ-ACC-12
     return;
   }
   const Completion completion{events_.owner, receive.cookie, length,
                               kind,          status,         receive.unsignalled,
-                              solicited,     value,          shared_ ? &shared_->reap_count(nullptr) : nullptr};
+                              solicited,     value,          buffers_.reap_count(nullptr)};
   if (!queue->push(completion)) [[unlikely]]
     completion_lost(completion);
 }
@@ -126,45 +113,31 @@ void ReceiveSide::completion_lost(const Completion& completion) {
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
 // stay in order (DTO-40).
 void ReceiveSide::flush_posted() {
-  if (!own_pool_) return;
+  if (!buffers_.own()) return;
   // A late post that comes here when the endpoint has been reset leaves them: they are the next connection's, whose
   // messages take them with the engine held alone.
   queue_pair_.sends().if_closed([this] {
     Receive receive;
-    own_pool_->let_posts_end();
-    while (own_pool_->take(receive)) complete(receive, WorkStatus::flushed, 0, false);
+    buffers_.own()->let_posts_end();
+    while (buffers_.own()->take(receive)) complete(receive, WorkStatus::flushed, 0, false);
   });
 }
 
 bool ReceiveSide::take_buffer(Receive& out) {
-  if (pool().anybody_waits_before(asker_) || !pool().take(out)) return false;
-  pool().turn_is_over();
+  if (buffers_.pool().anybody_waits_before(asker_) || !buffers_.pool().take(out)) return false;
+  buffers_.pool().turn_is_over();
   return true;
-}
-
-WorkStatus ReceiveSide::check_buffer(const PostedReceive& receive, std::span<const Segment> segments,
-                                     std::uint64_t length) const {
-  const bool checked = still_checked(receive, zone());
-  std::uint64_t room = 0;
-  for (const Segment& segment : segments) {
-    room += segment.length;
-    if (checked || segment.length == 0) continue;
-    const RegionCheck check =
-        regions_.covers(segment.key, segment.address, segment.length, zone(), access::kLocalWrite);
-    if (check != RegionCheck::ok) return WorkStatus::local_protection;
-  }
-  return length > room ? WorkStatus::local_length : WorkStatus::success;
 }
 
 void ReceiveSide::note_straight_way() {
   CompletionQueue* const queue = queue_.load(std::memory_order_relaxed);
-  straight_ = {counts_each_post() ? nullptr : queue, &pool(), shared_ ? &shared_->reap_count(queue) : nullptr, zone()};
+  straight_ = {counts_each_post() ? nullptr : queue, &buffers_.pool(), buffers_.reap_count(queue), buffers_.zone()};
 }
 
 // Into several segments, or where the check at the post does not hold any more, or cannot be told to.
 bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited) {
-  const bool usual = straight_.queue && !pool().anybody_waits_before(asker_);
-  const ReceivePool::Slot* const receive = usual ? pool().next() : nullptr;
+  const bool usual = straight_.queue && !buffers_.pool().anybody_waits_before(asker_);
+  const ReceivePool::Slot* const receive = usual ? buffers_.pool().next() : nullptr;
   if (!receive) {
     batch_.flush();
     Incoming* message = begin(length, solicited);
@@ -172,10 +145,11 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
     if (place(*message, bytes, length)) finish(*message);
     return true;
   }
-  pool().take_next();
-  pool().turn_is_over();
+  buffers_.pool().take_next();
+  buffers_.pool().turn_is_over();
   const std::span<const Segment> segments = receive->all();
-  if (const WorkStatus status = check_buffer(*receive, segments, length); status != WorkStatus::success) [[unlikely]] {
+  if (const WorkStatus status = buffers_.check(*receive, segments, length); status != WorkStatus::success)
+      [[unlikely]] {
     const PostedReceive failed = *receive;
     batch_.flush();
     complete(failed, status, 0, solicited);
@@ -188,24 +162,8 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
   counters_.receives.add();
   counters_.receive_bytes.add(length);
   batch_.complete(*straight_.queue, *this, {arrival(*receive, length, solicited), straight_.reaped});
-  if (!straight_.reaped) pool().reaped_by_taker();
+  if (!straight_.reaped) buffers_.pool().reaped_by_taker();
   return true;
-}
-
-bool ReceiveSide::next_takes(std::uint64_t length) {
-  const ReceivePool::Slot* const next = pool().next();
-  return !next || check_buffer(*next, next->all(), length) == WorkStatus::success;
-}
-
-std::size_t ReceiveSide::aim_next(std::size_t count, std::span<iovec> pieces) {
-  const ReceivePool::Slot* const next = pool().next();
-  if (!next) return 0;
-  const std::span<const Segment> segments = next->all();
-  if (segments.size() == 1 && count > 0) [[likely]] {
-    pieces[0] = {reinterpret_cast<void*>(segments[0].address), std::min<std::uint64_t>(count, segments[0].length)};
-    return 1;
-  }
-  return pieces_of(segments, 0, count, pieces);
 }
 
 // The receive is taken as by a Send of no bytes, and told of the Write.
@@ -232,9 +190,10 @@ Incoming* ReceiveSide::begin_at(std::uint64_t number, std::uint64_t length, bool
   }
   Incoming& begun = arriving_.begin(std::move(message), number, length, solicited);
   queue_pair_.memory().enter();
-  if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
+  if (buffers_.shared()) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
   if (is_over(queue_pair_.state())) return nullptr;
-  if (const WorkStatus status = check_buffer(begun.buffer, begun.buffer.all(), length); status != WorkStatus::success) {
+  if (const WorkStatus status = buffers_.check(begun.buffer, begun.buffer.all(), length);
+      status != WorkStatus::success) {
     fail(begun, status);
     return nullptr;
   }
@@ -292,22 +251,12 @@ bool ReceiveSide::finish(Incoming& message) {
 
 QueuePair::RecvInfo ReceiveSide::info() const {
   // A receive posted to a queue pair of its own counts until it completes, which is when its slot is free.
-  if (!shared_) {
+  if (!buffers_.shared()) {
     // Each of them belongs to one message, also where segments overtake each other (EP-RQ-9).
-    const std::uint32_t allocated = own_pool_->counts().outstanding;
+    const std::uint32_t allocated = buffers_.own()->counts().outstanding;
     return {allocated, allocated};
   }
   return arriving_.info();
-}
-
-QueuePair::PostedReceives ReceiveSide::posted() const {
-  if (!own_pool_) return {0, 0};
-  const ReceiveQueue::Counters& counters = own_pool_->counters();
-  return {counters.posted.get(), counters.posted_bytes.get()};
-}
-
-std::uint32_t ReceiveSide::largest_posted_segments() const {
-  return own_pool_ ? own_pool_->largest_segment_count() : 0;
 }
 
 // ---- waiting for receive buffers
@@ -316,13 +265,13 @@ void ReceiveSide::wait_for_buffer() {
   if (waits_for_buffer_) return;
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
   // Who is only behind others has found buffers.
-  if (pool().counts().available == 0) counters_.buffer_waits.add();
+  if (buffers_.pool().counts().available == 0) counters_.buffer_waits.add();
   waits_for_buffer_ = true;
   waits_since_ = base::now_ns();
   if (!not_ready_timer_.pending()) {
     adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
   }
-  pool().wait_for_receive(asker_);
+  buffers_.pool().wait_for_receive(asker_);
 }
 
 // A message that has its buffer is not to end with a later one that has none, as long as there is progress.
@@ -340,7 +289,7 @@ void ReceiveSide::stop_waiting() {
   if (!waits_for_buffer_) return;
   waits_for_buffer_ = false;
   counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
-  pool().stop_waiting(asker_);
+  buffers_.pool().stop_waiting(asker_);
 }
 
 void ReceiveSide::buffers_available() {

@@ -18,7 +18,7 @@
 #include "nic/soft/copy_message.h"
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/incoming.h"
-#include "nic/soft/receive_pool.h"
+#include "nic/soft/receive_buffers.h"
 #include "nic/timer.h"
 
 namespace anydat::nic::soft {
@@ -26,8 +26,8 @@ namespace anydat::nic::soft {
 class SoftAdapter;
 class SoftQueuePair;
 
-// The receiving side of a software queue pair: where its messages find their buffers, its own receives or the shared
-// ones; the messages that are arriving; their completions; and the endpoint's watermarks, which count both.
+// The receiving side of a software queue pair: its receives (ReceiveBuffers), the messages that are arriving
+// (ArrivingMessages), their completions; and the endpoint's watermarks, which count both.
 //
 // A call that ends the connection says so in what it returns, and what else may have ended it is told by the state.
 //
@@ -41,8 +41,9 @@ class ReceiveSide {
   ReceiveSide(const ReceiveSide&) = delete;
   ReceiveSide& operator=(const ReceiveSide&) = delete;
   Status init(const QueuePairLimits& limits);
-  // With the queue pair's send lock, since late posts take receives, too.
-  Status set_limits(const QueuePairLimits& limits);
+  // Its limits are set with the queue pair's send lock, since late posts take receives, too.
+  ReceiveBuffers& buffers() { return buffers_; }
+  const ReceiveBuffers& buffers() const { return buffers_; }
 
   // ---- the consumer's side, as in QueuePair
   Status post(const RecvRequest& request);
@@ -56,8 +57,6 @@ class ReceiveSide {
   void take_immediates(bool take) { shows_immediates_ = take; }
   bool shows_immediates() const { return shows_immediates_; }
   QueuePair::RecvInfo info() const;
-  QueuePair::PostedReceives posted() const;
-  std::uint32_t largest_posted_segments() const;
   // Whatever deliver_straight() goes by has changed: the zone, the queue, a watermark.
   void note_straight_way();
 
@@ -70,7 +69,7 @@ class ReceiveSide {
   // `placed`. 0 pieces: the connection has broken.
   std::size_t aim(Incoming& message, std::size_t count, std::span<iovec> pieces);
   WorkStatus check(const Incoming& message) const {
-    return check_buffer(message.buffer, message.buffer.all(), message.length);
+    return buffers_.check(message.buffer, message.buffer.all(), message.length);
   }
   void fail(Incoming& message, WorkStatus status);  // breaks the connection
   bool finish(Incoming& message);                   // false: the connection has broken
@@ -92,17 +91,6 @@ class ReceiveSide {
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited, Last&& last, There&& there);
   // The same of immediate data, behind a Write of that length, which is in place.
   bool deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited);
-  // Whether a message of this length fits the next receive; true also if there is none yet.
-  bool next_takes(std::uint64_t length);
-  // The memory of the next receive if it is in one piece; null also if there is none.
-  const Segment* next_piece() {
-    const ReceivePool::Slot* const next = pool().next();
-    return next && next->segment_count == 1 ? &next->first() : nullptr;
-  }
-  // The next receive; null if there is none.
-  const ReceivePool::Slot* next_receive() { return pool().next(); }
-  // Where the first bytes of the next such message would go.
-  std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
   ArrivingMessages& arriving() { return arriving_; }
   // What a message has ended the connection with on its own account, if one has.
   WorkStatus failure() const { return failed_status_; }
@@ -135,13 +123,6 @@ class ReceiveSide {
   Incoming* begin_at(std::uint64_t number, std::uint64_t length, bool solicited);  // as begin()
   Incoming* find_or_begin(std::uint64_t number, bool solicited);
   bool take_buffer(Receive& out);
-  ReceivePool& pool() { return shared_ ? *shared_ : *own_pool_; }
-  ZoneId zone() const;
-  // The check at the post holds while no region has gone and the endpoint has not changed its zone.
-  bool still_checked(const PostedReceive& receive, ZoneId zone) const {
-    return receive.regions_seen == regions_.removals() && receive.zone == zone;
-  }
-  WorkStatus check_buffer(const PostedReceive& receive, std::span<const Segment> segments, std::uint64_t length) const;
   Event arrival(const PostedReceive& receive, std::uint64_t length, bool solicited) const;
   void not_ready_timed_out();
   bool others_come_first();
@@ -155,15 +136,13 @@ class ReceiveSide {
   };
   StraightWay straight_;
   ArrivingMessages arriving_;
+  ReceiveBuffers buffers_;
 
   SoftQueuePair& queue_pair_;
   SoftAdapter& adapter_;
-  DeliveryBatch& batch_;  // the adapter's, as the next
-  const RegionTable& regions_;
+  DeliveryBatch& batch_;  // the adapter's
   QueuePairEvents& events_;
   QueuePair::Counters& counters_;  // the queue pair's
-  ReceivePool* const shared_;      // null: own_pool_ serves
-  std::unique_ptr<ReceivePool> own_pool_;
 
   // Written with the engine and the queue pair's send lock held, so that either is enough to read it.
   std::atomic<CompletionQueue*> queue_{nullptr};
@@ -216,8 +195,8 @@ template <typename Last, typename There>
   ReceivePool& pool = *straight_.pool;
   const ReceivePool::Slot* const receive = pool.anybody_waits() ? nullptr : pool.next();
   if (!receive || receive->segment_count != 1 || length > receive->first().length ||
-      !still_checked(*receive, straight_.zone) || !there({0, 0, receive->first().address, length}, pool.seen()))
-      [[unlikely]] {
+      !buffers_.still_checked(*receive, straight_.zone) ||
+      !there({0, 0, receive->first().address, length}, pool.seen())) [[unlikely]] {
     return false;
   }
   copy_message(reinterpret_cast<std::byte*>(receive->first().address), bytes, length);

@@ -20,7 +20,7 @@ constexpr std::uint64_t kAheadMax = 1024;
 // from the start (EP-RQ-2), so those before it get theirs first.
 Incoming* ReceiveSide::find_or_begin(std::uint64_t number, bool solicited) {
   if (Incoming* const there = arriving_.find(number)) return there;
-  if (shared_) return begin_at(number, 0, solicited);
+  if (buffers_.shared()) return begin_at(number, 0, solicited);
   Incoming* message = nullptr;
   for (std::uint64_t next = arriving_.newest() + 1; next <= number; ++next) {
     message = begin_at(next, 0, solicited);

@@ -100,7 +100,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
 bool ShmStream::may_begin(std::uint64_t length, std::uint32_t invalidates) {
   const std::size_t busy = receives_.arriving().count();
   const bool harmless = invalidates == 0 || queue_pair_.connection().windows().may_invalidate(invalidates);
-  return busy == 0 || (busy < kAnnouncedMax && harmless && receives_.next_takes(length));
+  return busy == 0 || (busy < kAnnouncedMax && harmless && receives_.buffers().next_takes(length));
 }
 
 bool ShmStream::accept_announced(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
@@ -165,7 +165,7 @@ bool ShmStream::deliver_small(const std::byte* bytes, std::size_t length, bool s
 // Whether there is a next receive, and its memory can be written, as far as `length` goes. One that is posted just then
 // is none yet: it has not been looked at.
 bool ShmStream::next_buffer_there(std::size_t length) {
-  const ReceivePool::Slot* const next = receives_.next_receive();
+  const ReceivePool::Slot* const next = receives_.buffers().next();
   if (!next) return false;
   const std::uint64_t now = engine_.ticks();
   std::uint64_t left = length;
