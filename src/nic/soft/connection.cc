@@ -146,7 +146,7 @@ void Connection::stop_sending() {
 void Connection::end(Ending ending) {
   queue_pair_.sends().enter(State::ending);
   ending_ = ending;
-  queue_pair_.receives().connection_ends();
+  queue_pair_.receives().not_ready().connection_ends();
   establishment_.stop();
   orderly_end_.connection_ends();
   windows_.connection_ends();

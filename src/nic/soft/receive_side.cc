@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving side: receives, arriving messages, watermarks, and waiting for buffers.
+// The receiving side: how messages get to their receives, what completes them, and watermarks.
 #include "nic/soft/receive_side.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/scatter.h"
 
 namespace anydat::nic::soft {
-
-namespace {
-
-constexpr base::Nanoseconds kNotReadyWarning = base::kNsPerSecond;
-// From one look to the next whether messages are still arriving that one without a buffer has to wait for; and how long
-// they may arrive without progress.
-constexpr base::Nanoseconds kOthersLook = 10'000'000;
-constexpr base::Nanoseconds kOthersPatience = 2 * base::kNsPerSecond;
-
-}  // namespace
 
 ReceiveSide::ReceiveSide(SoftQueuePair& queue_pair, SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events,
                          QueuePair::Counters& counters)
@@ -30,7 +19,7 @@ ReceiveSide::ReceiveSide(SoftQueuePair& queue_pair, SoftAdapter& adapter, Receiv
       batch_(adapter.batch()),
       events_(events),
       counters_(counters),
-      not_ready_timer_([this] { not_ready_timed_out(); }),
+      not_ready_(queue_pair, adapter, buffers_, arriving_, counters),
       watermark_task_{[this] { test_watermarks(); }} {}
 
 Status ReceiveSide::init(const QueuePairLimits& limits) {
@@ -124,7 +113,7 @@ void ReceiveSide::flush_posted() {
 }
 
 bool ReceiveSide::take_buffer(Receive& out) {
-  if (buffers_.pool().anybody_waits_before(asker_) || !buffers_.pool().take(out)) return false;
+  if (not_ready_.is_behind_others(buffers_.pool()) || !buffers_.pool().take(out)) return false;
   buffers_.pool().turn_is_over();
   return true;
 }
@@ -136,7 +125,7 @@ void ReceiveSide::note_straight_way() {
 
 // Into several segments, or where the check at the post does not hold any more, or cannot be told to.
 bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited) {
-  const bool usual = straight_.queue && !buffers_.pool().anybody_waits_before(asker_);
+  const bool usual = straight_.queue && !not_ready_.is_behind_others(buffers_.pool());
   const ReceivePool::Slot* const receive = usual ? buffers_.pool().next() : nullptr;
   if (!receive) {
     batch_.flush();
@@ -259,75 +248,7 @@ QueuePair::RecvInfo ReceiveSide::info() const {
   return arriving_.info();
 }
 
-// ---- waiting for receive buffers
-
-void ReceiveSide::wait_for_buffer() {
-  if (waits_for_buffer_) return;
-  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
-  // Who is only behind others has found buffers.
-  if (buffers_.pool().counts().available == 0) counters_.buffer_waits.add();
-  waits_for_buffer_ = true;
-  waits_since_ = base::now_ns();
-  if (!not_ready_timer_.pending()) {
-    adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
-  }
-  buffers_.pool().wait_for_receive(asker_);
-}
-
-// A message that has its buffer is not to end with a later one that has none, as long as there is progress.
-bool ReceiveSide::others_come_first() {
-  if (!arriving_.next_is_there()) return false;
-  const std::pair<std::uint64_t, std::uint64_t> now{arriving_.oldest().number, arriving_.oldest().placed};
-  if (now != arriving_seen_) {
-    arriving_seen_ = now;
-    arriving_since_ = base::now_ns();
-  }
-  return base::now_ns() - arriving_since_ < kOthersPatience;
-}
-
-void ReceiveSide::stop_waiting() {
-  if (!waits_for_buffer_) return;
-  waits_for_buffer_ = false;
-  counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
-  buffers_.pool().stop_waiting(asker_);
-}
-
-void ReceiveSide::buffers_available() {
-  stop_waiting();
-  queue_pair_.connection().resume_receiving();
-}
-
-void ReceiveSide::not_ready_timed_out() {
-  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
-  if (!waits_for_buffer_) return;
-  const base::Nanoseconds waited = base::now_ns() - waits_since_;
-  if (const base::Nanoseconds first = std::min(limit, kNotReadyWarning); waited < first) {
-    adapter_.engine().set_timer(not_ready_timer_, waits_since_ + first);  // it was set for an earlier message
-    return;
-  }
-  if (limit != base::kForever && waited >= limit) {
-    if (others_come_first()) {
-      adapter_.engine().set_timer(not_ready_timer_, base::now_ns() + kOthersLook);
-      return;
-    }
-    base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
-              limit / 1'000'000);
-    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::receiver_not_ready);
-    return;
-  }
-  base::log(base::LogLevel::warn,
-            "a message at port qualifier {} has waited {} ms for a receive buffer; post more receives, or set "
-            "DAT_RNR_TIMEOUT_MS",
-            queue_pair_.names().local_port, waited / 1'000'000);
-  if (limit != base::kForever) adapter_.engine().set_timer(not_ready_timer_, waits_since_ + limit);
-}
-
 // ---- the life of a connection
-
-void ReceiveSide::connection_ends() {
-  stop_waiting();
-  adapter_.engine().cancel_timer(not_ready_timer_);
-}
 
 void ReceiveSide::flush_to_failed() {
   if (failed_message_) flush_incoming_to(failed_message_);

@@ -19,7 +19,7 @@
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/incoming.h"
 #include "nic/soft/receive_buffers.h"
-#include "nic/timer.h"
+#include "nic/soft/receiver_not_ready.h"
 
 namespace anydat::nic::soft {
 
@@ -27,7 +27,8 @@ class SoftAdapter;
 class SoftQueuePair;
 
 // The receiving side of a software queue pair: its receives (ReceiveBuffers), the messages that are arriving
-// (ArrivingMessages), their completions; and the endpoint's watermarks, which count both.
+// (ArrivingMessages), or wait for one (ReceiverNotReady), their completions; and the endpoint's watermarks, which count
+// receives and messages.
 //
 // A call that ends the connection says so in what it returns, and what else may have ended it is told by the state.
 //
@@ -95,18 +96,13 @@ class ReceiveSide {
   // What a message has ended the connection with on its own account, if one has.
   WorkStatus failure() const { return failed_status_; }
   const Incoming* failed_message() const { return failed_message_; }  // null also if it was delivered straight
-  // Puts the queue pair in line for receive buffers; Stream::resume_receiving() will come.
-  void wait_for_buffer();
-  // It has got its buffer without being called: who stands in line for none would be timed out, and called in vain.
-  void stop_waiting();
+  ReceiverNotReady& not_ready() { return not_ready_; }
 
-  // ---- for the pool and the adapter's batch
-  void buffers_available();
+  // ---- for the adapter's batch
   // A completion of ours found no room (EVM-54, SRQ-ACC-11).
   void completion_lost(const Completion& completion);
 
   // ---- for the queue pair, in the order of a connection's life
-  void connection_ends();  // no more waiting
   // The messages up to the one that has failed, if one has. A failure is followed by failures only, so requests are
   // flushed next.
   void flush_to_failed();
@@ -124,8 +120,6 @@ class ReceiveSide {
   Incoming* find_or_begin(std::uint64_t number, bool solicited);
   bool take_buffer(Receive& out);
   Event arrival(const PostedReceive& receive, std::uint64_t length, bool solicited) const;
-  void not_ready_timed_out();
-  bool others_come_first();
 
   // What a message of the usual kind meets.
   struct StraightWay {
@@ -148,14 +142,9 @@ class ReceiveSide {
   std::atomic<CompletionQueue*> queue_{nullptr};
   bool shows_immediates_ = false;
 
-  std::pair<std::uint64_t, std::uint64_t> arriving_seen_{};  // others_come_first(): the next one, and how far it was
-  base::Nanoseconds arriving_since_ = 0;
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
   WorkStatus failed_status_ = WorkStatus::success;
-  ReceivePool::Asker asker_{*this};
-  bool waits_for_buffer_ = false;
-  base::Nanoseconds waits_since_ = 0;
-  Timer not_ready_timer_;
+  ReceiverNotReady not_ready_;
 
   std::atomic<std::uint32_t> posted_peak_{0};  // receives posted at the last post that watermarks have not seen
   std::atomic<bool> watched_{false};           // a watermark is set

@@ -45,7 +45,7 @@ bool ShmStream::message_arrived(const CellView& view) {
   std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
   std::memcpy(bytes.get(), view.body, view.length);
   park({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0, key});
-  if (parked_.size() == 1 && receives_.arriving().empty()) receives_.wait_for_buffer();
+  if (parked_.size() == 1 && receives_.arriving().empty()) receives_.not_ready().wait_for_buffer();
   return true;
 }
 
@@ -70,7 +70,7 @@ bool ShmStream::immediate_arrived(const CellView& view) {
     return true;
   }
   park({body.length, view.cells, solicited, nullptr, nullptr, 0, true, body.value});
-  if (next) receives_.wait_for_buffer();
+  if (next) receives_.not_ready().wait_for_buffer();
   return true;
 }
 
@@ -90,7 +90,7 @@ bool ShmStream::announce_arrived(const CellView& view) {
   }
   if (closed_) return true;
   park({body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
-  if (next) receives_.wait_for_buffer();
+  if (next) receives_.not_ready().wait_for_buffer();
   return true;
 }
 
@@ -422,10 +422,10 @@ void ShmStream::deliver_parked() {
     fabric_.adapter().batch().flush();
     if (closed_) return;
     if (!taken) {
-      receives_.wait_for_buffer();
+      receives_.not_ready().wait_for_buffer();
       return;
     }
-    receives_.stop_waiting();  // where it was not called
+    receives_.not_ready().stop_waiting();  // where it was not called
     const std::uint32_t cells = message.cells;
     parked_.pop_front();
     parked_cells_ -= cells;
