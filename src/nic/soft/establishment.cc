@@ -113,7 +113,7 @@ void Establishment::done(std::span<const std::byte> private_data) {
   queue_pair_.receives().arriving().connection_begins();
   queue_pair_.sends().connection_begins();
   events_.on_established(private_data);
-  queue_pair_.receives().test_watermarks();  // EP-WM-11
+  queue_pair_.receives().watermarks().test();  // EP-WM-11
 }
 
 void Establishment::timed_out() {

@@ -53,11 +53,11 @@ Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
 }
 
 std::uint32_t SoftQueuePair::takes() const {
-  return adapter_.info().abilities & ~(receives_.shows_immediates() ? 0 : ability::kImmediate);
+  return adapter_.info().abilities & ~(shows_immediates_ ? 0 : ability::kImmediate);
 }
 
 Status SoftQueuePair::post_recvs(const RecvRow& row, std::size_t& posted) {
-  return receives_.counts_each_post() ? QueuePair::post_recvs(row, posted) : receives_.post_row(row, posted);
+  return receives_.watermarks().any() ? QueuePair::post_recvs(row, posted) : receives_.post_row(row, posted);
 }
 
 // ---- the life of its connection
@@ -82,7 +82,7 @@ bool SoftQueuePair::cut() {
 void SoftQueuePair::destroy() {
   [[maybe_unused]] const bool quiet = cut();
   assert(quiet);
-  receives_.destroy();
+  receives_.watermarks().destroy();
   sends_.destroy();
   memory_.leave();
   connection_.destroy();

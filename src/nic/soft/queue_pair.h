@@ -31,7 +31,7 @@ class SoftQueuePair final : public QueuePair {
   Status post_sends(const SendRow& row, std::size_t& posted) override;
   Status post_extended(const ExtendedRequest& request) override;
   std::uint32_t peer_takes() const override { return sends_.peer_takes(); }
-  void take_immediates(bool take) override { receives_.take_immediates(take); }
+  void take_immediates(bool take) override { shows_immediates_ = take; }
   bool write_again(const SingleRdma& request) override;
   bool read_again(const SingleRdma& request) override;
   bool send_again(const SingleSend& send) override;
@@ -77,6 +77,7 @@ class SoftQueuePair final : public QueuePair {
   MemoryUser memory_;
   Connection connection_;
   std::uint32_t reads_in_ = 0;  // with the engine held
+  bool shows_immediates_ = false;
 };
 
 }  // namespace anydat::nic::soft

@@ -20,7 +20,7 @@ ReceiveSide::ReceiveSide(SoftQueuePair& queue_pair, SoftAdapter& adapter, Receiv
       events_(events),
       counters_(counters),
       not_ready_(queue_pair, adapter, buffers_, arriving_, counters),
-      watermark_task_{[this] { test_watermarks(); }} {}
+      watermarks_(queue_pair, events, counters) {}
 
 Status ReceiveSide::init(const QueuePairLimits& limits) {
   if (const Status status = buffers_.init(adapter_.engine(), limits); status != Status::ok) return status;
@@ -31,19 +31,17 @@ Status ReceiveSide::init(const QueuePairLimits& limits) {
 // ---- the consumer's side
 
 Status ReceiveSide::post(const RecvRequest& request) {
-  // EP-WM-16: the post counts even if a message that waited for it is gone with it at once.
-  const bool watched = counts_each_post();
-  if (watched) [[unlikely]]
-    posted_peak_.store(info().allocated + 1);
+  if (watermarks_.any()) [[unlikely]]
+    watermarks_.post_begins();
   if (const Status status = buffers_.own()->post(request); status != Status::ok) {
-    posted_peak_.store(0);
+    watermarks_.post_failed();
     return status;
   }
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
   if (queue_pair_.sends().state_now() == ConnectionState::closed) [[unlikely]]
     flush_posted();
-  if (counts_each_post()) [[unlikely]]
-    adapter_.engine().schedule(watermark_task_);  // EP-WM-16
+  if (watermarks_.any()) [[unlikely]]
+    watermarks_.posted();  // EP-WM-16
   return Status::ok;
 }
 
@@ -51,32 +49,15 @@ Status ReceiveSide::post_row(const RecvRow& row, std::size_t& posted) {
   posted = buffers_.own()->post_row(row);
   if (posted > 0 && queue_pair_.sends().state_now() == ConnectionState::closed) [[unlikely]]
     flush_posted();
-  if (posted > 0 && counts_each_post()) [[unlikely]]
-    adapter_.engine().schedule(watermark_task_);
+  if (posted > 0 && watermarks_.any()) [[unlikely]]
+    watermarks_.posted();
   return posted == row.receives.size() ? Status::ok : Status::queue_full;
 }
 
 void ReceiveSide::set_watermarks(std::int32_t soft, std::int32_t hard) {
-  soft_watermark_.store(soft);
-  hard_watermark_.store(hard);
-  watched_.store(soft != kUnlimited || hard != kUnlimited);
-  soft_armed_ = soft != kUnlimited;
+  watermarks_.set(soft, hard);
   note_straight_way();
-  test_watermarks();  // EP-WM-6, EP-WM-8: both may happen during the call
-}
-
-void ReceiveSide::test_watermarks() {
-  const auto allocated = static_cast<std::int64_t>(std::max(info().allocated, posted_peak_.exchange(0)));
-  const std::int32_t soft = soft_watermark_.load(std::memory_order_relaxed);
-  if (soft_armed_ && soft != kUnlimited && allocated > soft) {
-    soft_armed_ = false;
-    counters_.soft_watermark_events.add();
-    events_.on_soft_watermark();
-  }
-  const std::int32_t hard = hard_watermark_.load(std::memory_order_relaxed);
-  if (hard != kUnlimited && allocated > hard && stands(queue_pair_.state())) {
-    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::local_error);
-  }
+  watermarks_.test();  // EP-WM-6, EP-WM-8: both may happen during the call
 }
 
 void ReceiveSide::complete(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
@@ -120,7 +101,7 @@ bool ReceiveSide::take_buffer(Receive& out) {
 
 void ReceiveSide::note_straight_way() {
   CompletionQueue* const queue = queue_.load(std::memory_order_relaxed);
-  straight_ = {counts_each_post() ? nullptr : queue, &buffers_.pool(), buffers_.reap_count(queue), buffers_.zone()};
+  straight_ = {watermarks_.any() ? nullptr : queue, &buffers_.pool(), buffers_.reap_count(queue), buffers_.zone()};
 }
 
 // Into several segments, or where the check at the post does not hold any more, or cannot be told to.
@@ -179,7 +160,7 @@ Incoming* ReceiveSide::begin_at(std::uint64_t number, std::uint64_t length, bool
   }
   Incoming& begun = arriving_.begin(std::move(message), number, length, solicited);
   queue_pair_.memory().enter();
-  if (buffers_.shared()) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
+  if (buffers_.shared()) watermarks_.test();  // EP-WM-18: what was taken is flushed with the rest
   if (is_over(queue_pair_.state())) return nullptr;
   if (const WorkStatus status = buffers_.check(begun.buffer, begun.buffer.all(), length);
       status != WorkStatus::success) {
@@ -259,10 +240,6 @@ void ReceiveSide::flush_rest() {
   flush_incoming_to(nullptr);
   arriving_.drop_spare();
   flush_posted();
-}
-
-void ReceiveSide::destroy() {
-  adapter_.engine().cancel_task(watermark_task_);
 }
 
 }  // namespace anydat::nic::soft

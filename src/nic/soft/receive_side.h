@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "nic/adapter.h"
-#include "nic/run_queue.h"
 #include "nic/soft/arriving_messages.h"
 #include "nic/soft/copy_message.h"
 #include "nic/soft/delivery_batch.h"
+#include "nic/soft/endpoint_watermarks.h"
 #include "nic/soft/incoming.h"
 #include "nic/soft/receive_buffers.h"
 #include "nic/soft/receiver_not_ready.h"
@@ -49,14 +49,10 @@ class ReceiveSide {
   // ---- the consumer's side, as in QueuePair
   Status post(const RecvRequest& request);
   Status post_row(const RecvRow& row, std::size_t& posted);
-  // Each post may pass a watermark, so receives are posted one by one.
-  bool counts_each_post() const { return watched_.load(std::memory_order_relaxed); }
   void set_watermarks(std::int32_t soft, std::int32_t hard);
-  void test_watermarks();
+  EndpointWatermarks& watermarks() { return watermarks_; }
   // With the send lock.
   void set_queue(CompletionQueue* queue) { queue_.store(queue); }
-  void take_immediates(bool take) { shows_immediates_ = take; }
-  bool shows_immediates() const { return shows_immediates_; }
   QueuePair::RecvInfo info() const;
   // Whatever deliver_straight() goes by has changed: the zone, the queue, a watermark.
   void note_straight_way();
@@ -108,7 +104,6 @@ class ReceiveSide {
   void flush_to_failed();
   void flush_rest();  // what is arriving, and then what is posted
   void reset() { failed_status_ = WorkStatus::success; }
-  void destroy();
 
  private:
   void flush_incoming_to(const Incoming* last);
@@ -140,18 +135,11 @@ class ReceiveSide {
 
   // Written with the engine and the queue pair's send lock held, so that either is enough to read it.
   std::atomic<CompletionQueue*> queue_{nullptr};
-  bool shows_immediates_ = false;
 
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
   WorkStatus failed_status_ = WorkStatus::success;
   ReceiverNotReady not_ready_;
-
-  std::atomic<std::uint32_t> posted_peak_{0};  // receives posted at the last post that watermarks have not seen
-  std::atomic<bool> watched_{false};           // a watermark is set
-  std::atomic<std::int32_t> soft_watermark_{kUnlimited};
-  std::atomic<std::int32_t> hard_watermark_{kUnlimited};
-  bool soft_armed_ = false;
-  Task watermark_task_;
+  EndpointWatermarks watermarks_;
 };
 
 inline Event ReceiveSide::arrival(const PostedReceive& receive, std::uint64_t length, bool solicited) const {
