@@ -75,15 +75,14 @@ class ReceiveSide {
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
   // completion may wait in the adapter's batch, which the caller flushes.
   bool deliver(const std::byte* bytes, std::size_t length, bool solicited) {
-    return deliver_straight(bytes, length, solicited) || deliver_otherwise(bytes, length, solicited);
+    const auto not_the_last = [] { return false; };
+    const auto memory_is_there = [](const Segment&, ResidentPages::Stretch&) { return true; };
+    return deliver_straight(bytes, length, solicited, not_the_last, memory_is_there) ||
+           deliver_otherwise(bytes, length, solicited);
   }
-  // The same if it is as nearly all are: false may also mean that nothing has happened.
-  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited) {
-    return deliver_straight(
-        bytes, length, solicited, [] { return false; }, [](const Segment&, ResidentPages::Stretch&) { return true; });
-  }
-  // And if `there(piece, seen)`, of its memory and what has been seen of that of its pool. If none waits before it, and
-  // it is the `last()` that is there, its completion does not wait either.
+  // The same if it is as nearly all are, and `there(piece, seen)`, of its memory and what has been seen of that of its
+  // pool: false may also mean that nothing has happened. If none waits before it, and it is the `last()` that is there,
+  // its completion does not wait either.
   template <typename Last, typename There>
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited, Last&& last, There&& there);
   // The same of immediate data, behind a Write of that length, which is in place.
