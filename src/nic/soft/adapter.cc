@@ -192,7 +192,7 @@ SoftAdapter::~SoftAdapter() {
   if (iwarp_) iwarp_->shut_down();
   moments_.stop();
   engine_.unlock();
-  engine_.stop();
+  engine_.waiting().stop();
 }
 
 Status SoftAdapter::add_region(const Region& region, RegionKeys& keys) {

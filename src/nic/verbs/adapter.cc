@@ -151,7 +151,7 @@ VerbsAdapter::~VerbsAdapter() {
   engine_.lock();
   engine_.remove_source(*this);
   engine_.unlock();
-  engine_.stop();
+  engine_.waiting().stop();
   engine_.lock();
   for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
   engine_.unlock();
@@ -221,7 +221,7 @@ void VerbsAdapter::go_on(std::uint32_t tag) {
 }
 
 void VerbsAdapter::await_quiet() {
-  if (!reaper_.help()) return engine_.pause();
+  if (!reaper_.help()) return engine_.waiting().pause();
   base::Guard guard(engine_);
   reaper_.call_done();
 }
