@@ -7,10 +7,6 @@
 
 namespace anydat::nic::soft {
 
-EndpointWatermarks::EndpointWatermarks(SoftQueuePair& queue_pair, QueuePairEvents& events,
-                                       QueuePair::Counters& counters)
-    : queue_pair_(queue_pair), events_(events), counters_(counters) {}
-
 void EndpointWatermarks::set(std::int32_t soft, std::int32_t hard) {
   soft_.store(soft);
   hard_.store(hard);
@@ -24,7 +20,7 @@ void EndpointWatermarks::test() {
   const std::int32_t soft = soft_.load(std::memory_order_relaxed);
   if (soft_armed_ && soft != kUnlimited && allocated > soft) {
     soft_armed_ = false;
-    counters_.soft_watermark_events.add();
+    queue_pair_.sends().counters().soft_watermark_events.add();
     events_.on_soft_watermark();
   }
   const std::int32_t hard = hard_.load(std::memory_order_relaxed);

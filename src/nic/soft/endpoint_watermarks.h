@@ -18,7 +18,7 @@ class SoftQueuePair;
 // receiving side.
 class EndpointWatermarks {
  public:
-  EndpointWatermarks(SoftQueuePair& queue_pair, QueuePairEvents& events, QueuePair::Counters& counters);
+  EndpointWatermarks(SoftQueuePair& queue_pair, QueuePairEvents& events) : queue_pair_(queue_pair), events_(events) {}
   EndpointWatermarks(const EndpointWatermarks&) = delete;
   EndpointWatermarks& operator=(const EndpointWatermarks&) = delete;
 
@@ -38,7 +38,6 @@ class EndpointWatermarks {
  private:
   SoftQueuePair& queue_pair_;
   QueuePairEvents& events_;
-  QueuePair::Counters& counters_;              // the queue pair's
   std::atomic<std::uint32_t> posted_peak_{0};  // receives posted at the last post that test() has not seen
   std::atomic<bool> set_{false};
   std::atomic<std::int32_t> soft_{kUnlimited};

@@ -15,15 +15,15 @@ ReceiveSide::ReceiveSide(SoftQueuePair& queue_pair, SoftAdapter& adapter, Receiv
                          QueuePair::Counters& counters)
     : buffers_(queue_pair, adapter.regions(), shared),
       queue_pair_(queue_pair),
-      adapter_(adapter),
       batch_(adapter.batch()),
       events_(events),
       counters_(counters),
-      not_ready_(queue_pair, adapter, buffers_, arriving_, counters),
-      watermarks_(queue_pair, events, counters) {}
+      not_ready_(queue_pair, adapter),
+      watermarks_(queue_pair, events) {}
 
 Status ReceiveSide::init(const QueuePairLimits& limits) {
-  if (const Status status = buffers_.init(adapter_.engine(), limits); status != Status::ok) return status;
+  if (const Status status = buffers_.init(queue_pair_.connection().engine(), limits); status != Status::ok)
+    return status;
   note_straight_way();
   return Status::ok;
 }

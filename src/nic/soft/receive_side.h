@@ -127,7 +127,6 @@ class ReceiveSide {
   ReceiveBuffers buffers_;
 
   SoftQueuePair& queue_pair_;
-  SoftAdapter& adapter_;
   DeliveryBatch& batch_;  // the adapter's
   QueuePairEvents& events_;
   QueuePair::Counters& counters_;  // the queue pair's

@@ -19,32 +19,32 @@ constexpr base::Nanoseconds kOthersPatience = 2 * base::kNsPerSecond;
 
 }  // namespace
 
-ReceiverNotReady::ReceiverNotReady(SoftQueuePair& queue_pair, SoftAdapter& adapter, ReceiveBuffers& buffers,
-                                   const ArrivingMessages& arriving, QueuePair::Counters& counters)
-    : queue_pair_(queue_pair),
-      adapter_(adapter),
-      buffers_(buffers),
-      arriving_(arriving),
-      counters_(counters),
-      timer_([this] { timed_out(); }) {}
+// Each endpoint has one of these, so what its queue pair knows is asked for there.
+ReceiverNotReady::ReceiverNotReady(SoftQueuePair& queue_pair, SoftAdapter& adapter)
+    : queue_pair_(queue_pair), adapter_(adapter), timer_([this] { timed_out(); }) {}
+
+ReceivePool& ReceiverNotReady::pool() {
+  return queue_pair_.receives().buffers().pool();
+}
 
 void ReceiverNotReady::wait_for_buffer() {
   if (waits_) return;
   const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
   // Who is only behind others has found buffers.
-  if (buffers_.pool().counts().available == 0) counters_.buffer_waits.add();
+  if (pool().counts().available == 0) queue_pair_.sends().counters().buffer_waits.add();
   waits_ = true;
   waits_since_ = base::now_ns();
   if (!timer_.pending()) {
     adapter_.engine().set_timer(timer_, waits_since_ + std::min(limit, kNotReadyWarning));
   }
-  buffers_.pool().wait_for_receive(asker_);
+  pool().wait_for_receive(asker_);
 }
 
 // A message that has its buffer is not to end with a later one that has none, as long as there is progress.
 bool ReceiverNotReady::others_come_first() {
-  if (!arriving_.next_is_there()) return false;
-  const std::pair<std::uint64_t, std::uint64_t> now{arriving_.oldest().number, arriving_.oldest().placed};
+  const ArrivingMessages& arriving = queue_pair_.receives().arriving();
+  if (!arriving.next_is_there()) return false;
+  const std::pair<std::uint64_t, std::uint64_t> now{arriving.oldest().number, arriving.oldest().placed};
   if (now != arriving_seen_) {
     arriving_seen_ = now;
     arriving_since_ = base::now_ns();
@@ -55,8 +55,8 @@ bool ReceiverNotReady::others_come_first() {
 void ReceiverNotReady::stop_waiting() {
   if (!waits_) return;
   waits_ = false;
-  counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
-  buffers_.pool().stop_waiting(asker_);
+  queue_pair_.sends().counters().buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
+  pool().stop_waiting(asker_);
 }
 
 void ReceiverNotReady::buffers_available() {

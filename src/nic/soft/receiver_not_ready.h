@@ -11,8 +11,6 @@
 
 namespace anydat::nic::soft {
 
-class ArrivingMessages;
-class ReceiveBuffers;
 class SoftAdapter;
 class SoftQueuePair;
 
@@ -22,8 +20,7 @@ class SoftQueuePair;
 // With the engine held. Lives and dies with its receiving side.
 class ReceiverNotReady {
  public:
-  ReceiverNotReady(SoftQueuePair& queue_pair, SoftAdapter& adapter, ReceiveBuffers& buffers,
-                   const ArrivingMessages& arriving, QueuePair::Counters& counters);
+  ReceiverNotReady(SoftQueuePair& queue_pair, SoftAdapter& adapter);
   ReceiverNotReady(const ReceiverNotReady&) = delete;
   ReceiverNotReady& operator=(const ReceiverNotReady&) = delete;
 
@@ -37,14 +34,12 @@ class ReceiverNotReady {
   void connection_ends();
 
  private:
+  ReceivePool& pool();
   void timed_out();
   bool others_come_first();
 
   SoftQueuePair& queue_pair_;
   SoftAdapter& adapter_;
-  ReceiveBuffers& buffers_;  // the receiving side's, as the next
-  const ArrivingMessages& arriving_;
-  QueuePair::Counters& counters_;  // the queue pair's
   ReceivePool::Asker asker_{*this};
   bool waits_ = false;
   base::Nanoseconds waits_since_ = 0;
