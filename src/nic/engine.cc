@@ -2,9 +2,6 @@
 #include "nic/engine.h"
 
 #include "base/biased_lock.h"
-#include "base/log.h"
-#include "nic/run_safely.h"
-#include "os/cancel.h"
 
 namespace anydat::nic {
 
@@ -24,24 +21,6 @@ Status Engine::start() {
   loop_.start(poller_);
   base::allow_bias();
   return waiting_.start();
-}
-
-void Engine::check_descriptors(std::uint64_t now) {
-  checked_.store(now, std::memory_order_relaxed);
-  if (!poller_.is_ours()) note_loss();
-}
-
-void Engine::note_loss() {
-  if (waiting_.started() && !lost_.exchange(true)) waiting_.cancel_progress_thread();
-}
-
-void Engine::tell_of_loss() {
-  if (!on_loss_) return;
-  loop_.note_loss();
-  const std::function<void()> action = std::exchange(on_loss_, nullptr);
-  base::log(base::LogLevel::error, "the program has closed descriptors of this library; the adapter is of no use now");
-  const os::CancelOff off;
-  run_safely(action);
 }
 
 void Engine::unlock_after_work() ANYDAT_NO_ANALYSIS {
@@ -70,7 +49,7 @@ void Engine::remove_source(PollSource& source) {
 
 bool Engine::watch(int fd, std::uint32_t events, FdHandler& handler) {
   assert_held();
-  return !lost_.load(std::memory_order_relaxed) && loop_.watch(fd, events, handler);
+  return !loss_.noted() && loop_.watch(fd, events, handler);
 }
 
 void Engine::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
@@ -97,9 +76,9 @@ void Engine::cancel_timer(Timer& timer) {
 [[gnu::noinline]] bool Engine::look_by_time(bool just_checked) {
   const bool progress = loop_.poll_by_time(just_checked);
   clock_.looked();
-  if (loop_.lost()) note_loss();
-  if (lost_.load(std::memory_order_relaxed)) [[unlikely]]
-    tell_of_loss();
+  if (loop_.lost()) loss_.note();
+  if (loss_.noted()) [[unlikely]]
+    loss_.tell();
   return progress;
 }
 
@@ -118,7 +97,7 @@ inline bool Engine::take_over(bool& gives_way) {
     // knows when we stop polling.
     loop_.disarm();
     wake_leader();
-    lost = lost_.load(std::memory_order_relaxed);
+    lost = loss_.noted();
   }
   activity_.pass_begins();
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
@@ -166,7 +145,7 @@ bool Engine::look() {
 }
 
 void Engine::wake_leader() {
-  if (!poller_.ring()) note_loss();
+  if (!poller_.ring()) loss_.note();
 }
 
 }  // namespace anydat::nic

@@ -4,12 +4,11 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
-#include <functional>
-#include <utility>
 
 #include "base/biased_lock.h"
 #include "base/clock.h"
 #include "nic/activity.h"
+#include "nic/descriptor_loss.h"
 #include "nic/loop.h"
 #include "nic/poll_clock.h"
 #include "nic/run_queue.h"
@@ -36,13 +35,12 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   Status start();  // with the progress thread, which is gone after waiting().stop()
   Waiting& waiting() { return waiting_; }
-  const Waiting& waiting() const { return waiting_; }
 
   void lock() ANYDAT_ACQUIRE() ANYDAT_NO_ANALYSIS {
     mutex_.lock();
     owner_.store(this_thread(), std::memory_order_relaxed);
-    if (!descriptors_are_ours()) [[unlikely]]
-      tell_of_loss();
+    if (!loss_.descriptors_are_ours()) [[unlikely]]
+      loss_.tell();
   }
   bool try_lock() ANYDAT_TRY_ACQUIRE(true) ANYDAT_NO_ANALYSIS {
     if (!mutex_.try_lock()) return false;
@@ -114,20 +112,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   }
   void cancel_task(Task& task);
 
-  // A program may close our descriptors with its own (closefrom, daemons), and have other files by their numbers. That
-  // is noticed at each sleep, and by whoever asks; `action` is called then, once, with the engine held, and nothing is
-  // watched any more. To be set before anything is watched.
-  void when_descriptors_are_lost(std::function<void()> action) { on_loss_ = std::move(action); }
-  // To be asked before a socket is used that the program may have taken the number of. Looks once in a millisecond, in
-  // which no program opens as many files as it takes to get a number of ours (base/descriptors.h). From any thread.
-  bool descriptors_are_ours() {
-    const std::uint64_t now = os::ticks(steady_counter_);
-    if (now - checked_.load(std::memory_order_relaxed) >= kTicksPerCheck) [[unlikely]]
-      check_descriptors(now);
-    return !lost_.load(std::memory_order_relaxed);
-  }
-  // For who meets a descriptor that is another's. From any thread.
-  void note_loss();
+  DescriptorLoss& descriptor_loss() { return loss_; }
 
   // As Loop does, with the engine held.
   void add_source(PollSource& source);  // may throw std::bad_alloc
@@ -156,11 +141,8 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Looks at everything. True if there was any progress.
   bool run_all(bool just_checked = false) ANYDAT_REQUIRES(this);
   void wake_leader();
-  bool lost() const { return lost_.load(); }  // the descriptors
 
  private:
-  static constexpr std::uint64_t kTicksPerCheck = 3'000'000;  // 1 ms at 3 GHz
-
   // Tells threads apart. An address of its own costs nothing to find out, unlike pthread_self().
   static const void* this_thread() { return __builtin_thread_pointer(); }
 
@@ -169,8 +151,6 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   bool poll_by_clock(bool lost, bool& gives_way) ANYDAT_REQUIRES(this);
   bool look_by_time(bool just_checked) ANYDAT_REQUIRES(this);
   void unlock_after_work();
-  void check_descriptors(std::uint64_t now);
-  void tell_of_loss() ANYDAT_REQUIRES(this);
 
   base::Biased<base::Mutex> mutex_;
   std::atomic<const void*> owner_{nullptr};  // of mutex_; null while nobody holds it
@@ -179,13 +159,9 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   Loop loop_;
   PollClock clock_;  // with the engine held, but for giving way
   RunQueue tasks_;
-  std::function<void()> on_loss_;  // until it has been called; with the engine held
-
   Activity activity_;
-  std::atomic<bool> lost_{false};          // the descriptors
-  std::atomic<std::uint64_t> checked_{0};  // when they were looked at
+  DescriptorLoss loss_{poller_, loop_, waiting_};
   const bool steady_counter_ = os::has_steady_counter();
-
   Waiting waiting_{*this, loop_, clock_, poller_, activity_};
 };
 

@@ -157,7 +157,7 @@ WaitResult Waiting::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_pro
       continue;
     }
     sleeps_.add();
-    const bool lost = engine_.lost();
+    const bool lost = engine_.descriptor_loss().noted();
     if (lost) until = std::min(until, now + kLookWhenLost);
     waiter.poller_.store(&poller_);
     int count = 0;
@@ -177,7 +177,7 @@ WaitResult Waiting::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_pro
     const bool signalled = count < 0 && errno == EINTR;
     waiter.poller_.store(nullptr);
     const bool ours = poller_.silence();  // what the bell was for is looked at below
-    if (!ours) engine_.note_loss();
+    if (!ours) engine_.descriptor_loss().note();
     const bool others_post = activity_.posts() != posts_seen;
     bool progress = false;
     if (lock_unless_notified(waiter)) {

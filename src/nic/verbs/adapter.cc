@@ -136,7 +136,7 @@ Status VerbsAdapter::ask(const std::string& device_name, const std::string& name
 Status VerbsAdapter::start() {
   if (fcntl(cm_channel_->fd, F_SETFL, O_NONBLOCK) != 0) return Status::failed;
   if (const Status status = completions_.queues().open(); status != Status::ok) return status;
-  engine_.when_descriptors_are_lost([this] { descriptors_lost(); });
+  engine_.descriptor_loss().when_told([this] { descriptors_lost(); });
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (const Status status = reaper_.start(); status != Status::ok) return status;
   base::Guard guard(engine_);
