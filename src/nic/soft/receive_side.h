@@ -26,9 +26,9 @@ namespace anydat::nic::soft {
 class SoftAdapter;
 class SoftQueuePair;
 
-// The receiving side of a software queue pair: its receives (ReceiveBuffers), the messages that are arriving
-// (ArrivingMessages), or wait for one (ReceiverNotReady), their completions; and the endpoint's watermarks, which count
-// receives and messages.
+// The receiving side of a software queue pair: how its messages get into their receives (ReceiveBuffers) and complete.
+// Those that have a receive and are not whole are ArrivingMessages; while one finds none, ReceiverNotReady waits for
+// it; EndpointWatermarks counts both.
 //
 // A call that ends the connection says so in what it returns, and what else may have ended it is told by the state.
 //
