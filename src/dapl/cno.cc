@@ -217,7 +217,7 @@ Error Cno::wait(Microseconds timeout, Handle* evd) {
   }
   nic::WaitResult result = nic::WaitResult::notified;
   try {
-    result = engine.wait(sleeper.waiter, deadline);
+    result = engine.waiting().wait(sleeper.waiter, deadline);
   } catch (...) {  // the thread was cancelled
     base::Guard guard(lock_);
     --inside_;

@@ -34,9 +34,9 @@ Counters Counters::of(const Object& object) {
   Counters all;
   switch (object.type()) {
     case HandleType::ia: {
-      const nic::Engine& engine = static_cast<const Ia&>(object).engine();
+      nic::Engine& engine = static_cast<const Ia&>(object).engine();
       all.add("polls", engine.polls());
-      all.add("sleeps", engine.sleeps());
+      all.add("sleeps", engine.waiting().sleeps());
       break;
     }
     case HandleType::ep: {

@@ -386,7 +386,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
       waiter.rearm();
     }
     try {
-      result = engine_.wait(waiter, deadline);
+      result = engine_.waiting().wait(waiter, deadline);
     } catch (...) {  // the thread was cancelled
       base::Guard guard(lock_);
       waiter_ = nullptr;

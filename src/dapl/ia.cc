@@ -68,9 +68,7 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
   std::unique_ptr<Evd> made = creates ? std::make_unique<Evd>(*ia, evd_flag::kAsync) : nullptr;
   // From here on nothing throws.
   ia->slot_ = HandleTable::instance().add(kind.table, kType, *ia);
-  if (!ia->slot_) {
-    return fail(Code::insufficient_resources, Detail::memory, "dat_ia_open: no handle is free");
-  }
+  if (!ia->slot_) return fail(Code::insufficient_resources, Detail::memory, "dat_ia_open: no handle is free");
   Evd* evd = shared;
   if (creates) {
     base::Guard guard(ia->engine());

@@ -442,7 +442,7 @@ class Adapter {
   virtual bool quiesce(std::uint32_t key) = 0;
   // For a call that quiesce() or cut() has told to ask again, without the engine: comes back when the answer may be
   // another.
-  virtual void await_quiet() { engine().pause(); }
+  virtual void await_quiet() { engine().waiting().pause(); }
 
   // Whether binds take what takes long, and is to be done before them, without the engine.
   virtual bool prepares_binds() const { return false; }

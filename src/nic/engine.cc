@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/engine.h"
 
-#include <new>
-
 #include "base/biased_lock.h"
-#include "base/env.h"
-#include "base/log.h"
-#include "nic/run_safely.h"
-#include "os/cancel.h"
-#include "os/thread_signals.h"
 
 namespace anydat::nic {
 
@@ -20,55 +13,14 @@ constexpr int kLooksPerPoll = 4;
 }  // namespace
 
 Engine::~Engine() {
-  stop();
+  waiting_.stop();
 }
 
 Status Engine::start() {
-  spin_ns_ = base::env_number(base::EnvVar::spin_us).value_or(50) * 1000;
   if (!poller_.open()) return Status::no_memory;
   loop_.start(poller_);
   base::allow_bias();
-
-  const os::SignalsOfOurThreads mask;
-  Status status = Status::ok;
-  try {
-    if (!thread_.start([this] { progress_thread(); })) status = Status::no_memory;
-  } catch (const std::bad_alloc&) {
-    status = Status::no_memory;
-  }
-  while (status == Status::ok && thread_id_.load() == 0) {
-    base::futex_wait(thread_id_, 0, base::to_timespec(base::kForever));
-  }
-  return status;
-}
-
-void Engine::stop() {
-  if (!thread_.joinable()) return;
-  stopping_.store(true);
-  progress_word_.store(kAwake);
-  base::futex_wake(progress_word_);
-  wake_leader();
-  thread_.join();
-}
-
-void Engine::check_descriptors(std::uint64_t now) {
-  checked_.store(now, std::memory_order_relaxed);
-  if (!poller_.is_ours()) note_loss();
-}
-
-void Engine::note_loss() {
-  if (!thread_.joinable() || lost_.exchange(true)) return;
-  // It may sleep where no bell rings any more.
-  thread_.cancel();
-}
-
-void Engine::tell_of_loss() {
-  if (!on_loss_) return;
-  loop_.note_loss();
-  const std::function<void()> action = std::exchange(on_loss_, nullptr);
-  base::log(base::LogLevel::error, "the program has closed descriptors of this library; the adapter is of no use now");
-  const os::CancelOff off;
-  run_safely(action);
+  return waiting_.start();
 }
 
 void Engine::unlock_after_work() ANYDAT_NO_ANALYSIS {
@@ -97,7 +49,7 @@ void Engine::remove_source(PollSource& source) {
 
 bool Engine::watch(int fd, std::uint32_t events, FdHandler& handler) {
   assert_held();
-  return !lost_.load(std::memory_order_relaxed) && loop_.watch(fd, events, handler);
+  return !loss_.noted() && loop_.watch(fd, events, handler);
 }
 
 void Engine::change_watch(int fd, std::uint32_t events, FdHandler& handler) {
@@ -113,7 +65,7 @@ void Engine::unwatch(int fd, FdHandler& handler) {
 void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
   assert_held();
   // Whoever leads from now on sees it.
-  if (loop_.timers().set(timer, deadline) && leader_.load() != nullptr) wake_leader();
+  if (loop_.timers().set(timer, deadline) && waiting_.anybody_leads()) wake_leader();
 }
 
 void Engine::cancel_timer(Timer& timer) {
@@ -124,30 +76,30 @@ void Engine::cancel_timer(Timer& timer) {
 [[gnu::noinline]] bool Engine::look_by_time(bool just_checked) {
   const bool progress = loop_.poll_by_time(just_checked);
   clock_.looked();
-  if (loop_.lost()) note_loss();
-  if (lost_.load(std::memory_order_relaxed)) [[unlikely]]
-    tell_of_loss();
+  if (loop_.lost()) loss_.note();
+  if (loss_.noted()) [[unlikely]]
+    loss_.tell();
   return progress;
 }
 
 bool Engine::run_all(bool just_checked) {
   clock_.note_moment();
-  if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
+  activity_.pass_begins();
   const bool progress = loop_.poll_sources(1);
   return look_by_time(just_checked) || progress;
 }
 
 inline bool Engine::take_over(bool& gives_way) {
-  activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  activity_.note_pass();
   bool lost = false;
   if (loop_.armed_hint()) [[unlikely]] {
     // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
     // knows when we stop polling.
     loop_.disarm();
     wake_leader();
-    lost = lost_.load(std::memory_order_relaxed);
+    lost = loss_.noted();
   }
-  if (pass_wanted_.load(std::memory_order_relaxed)) pass_wanted_.store(false);
+  activity_.pass_begins();
   // Taking and releasing costs more than looking, so an idle pass looks more than once.
   if (!lost && clock_.begin_unread_pass()) [[likely]] {
     const bool progress = loop_.poll_sources_here(kLooksPerPoll);
@@ -193,7 +145,7 @@ bool Engine::look() {
 }
 
 void Engine::wake_leader() {
-  if (!poller_.ring()) note_loss();
+  if (!poller_.ring()) loss_.note();
 }
 
 }  // namespace anydat::nic

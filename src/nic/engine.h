@@ -4,20 +4,17 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
-#include <functional>
-#include <utility>
 
 #include "base/biased_lock.h"
 #include "base/clock.h"
-#include "base/counter.h"
-#include "base/list.h"
+#include "nic/activity.h"
+#include "nic/descriptor_loss.h"
 #include "nic/loop.h"
 #include "nic/poll_clock.h"
 #include "nic/run_queue.h"
 #include "nic/types.h"
-#include "nic/waiter.h"
+#include "nic/waiting.h"
 #include "os/poller.h"
-#include "os/thread.h"
 #include "os/ticks.h"
 
 namespace anydat::nic {
@@ -28,11 +25,7 @@ namespace anydat::nic {
 // The engine is also the adapter's control lock. Arriving messages, connection set-up, and every call that creates,
 // changes or destroys an object run one at a time, holding it; the posting calls and the event queues do not need it.
 //
-// One thread at a time leads: it sleeps in poll(2) on all descriptors, with the sources armed, on behalf of all other
-// sleepers. A leader that leaves promotes another sleeper, or leaves it to the progress thread. While some thread
-// polls, nobody arms anything, so that peers need not ring a bell that nobody needs: a leader then looks again every
-// kTick, and the progress thread leads once nobody has polled, or noted a post, for half of one. Without traffic and
-// without pollers all threads sleep for good.
+// How threads wait for it is in Waiting, and what it looks at in Loop.
 class ANYDAT_CAPABILITY("mutex") Engine {
  public:
   Engine() = default;
@@ -40,17 +33,14 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  Status start();
-  // The progress thread's number, as this process calls it. The thread is there from start() to stop(), whatever the
-  // program does with its own.
-  std::uint32_t thread_id() const { return thread_id_.load(std::memory_order_relaxed); }
-  void stop();  // The progress thread is gone afterwards. Requires: no thread in wait().
+  Status start();  // with the progress thread, which is gone after waiting().stop()
+  Waiting& waiting() { return waiting_; }
 
   void lock() ANYDAT_ACQUIRE() ANYDAT_NO_ANALYSIS {
     mutex_.lock();
     owner_.store(this_thread(), std::memory_order_relaxed);
-    if (!descriptors_are_ours()) [[unlikely]]
-      tell_of_loss();
+    if (!loss_.descriptors_are_ours()) [[unlikely]]
+      loss_.tell();
   }
   bool try_lock() ANYDAT_TRY_ACQUIRE(true) ANYDAT_NO_ANALYSIS {
     if (!mutex_.try_lock()) return false;
@@ -81,29 +71,22 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // The same, but waits for another thread that is at it. For threads that do not hold the engine.
   bool look();
 
-  // Blocks until the waiter is notified, the absolute time `deadline`, or a signal. Spins first. The caller's CancelOff
-  // is around it.
-  WaitResult wait(Waiter& waiter, base::Nanoseconds deadline);
-
-  // For a call that waits for a peer and polls for it: drives the adapter for a moment, or sleeps.
-  void pause();
-
   // If everybody sleeps, has somebody look at the sources. For threads that do not hold the engine.
   void nudge() {
     if (loop_.armed()) wake_leader();
   }
 
   // For threads that do not hold the engine: what a source has been given need not go at once, but with the next look
-  // at the sources. The caller is likely to look by itself before long; if it does not, somebody does within kTick.
+  // at the sources. The caller is likely to look by itself before long; if it does not, somebody does within
+  // Waiting::kTick.
   void want_pass() {
-    pass_wanted_.store(true);
-    activity_.fetch_add(1, std::memory_order_relaxed);
+    activity_.rely_on_pass();
     nudge();
   }
 
   // For threads whose posts bring completions: they are likely to look for them by themselves before long, and a thread
-  // that is woken for each would only be in their way. If they do not look, somebody does within kTick.
-  void note_post() { posts_.store(posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  // that is woken for each would only be in their way. If they do not look, somebody does within Waiting::kTick.
+  void note_post() { activity_.note_post(); }
 
   // Runs the task with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
   // must not wait for it.
@@ -117,7 +100,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
     if (loop_.armed()) {
       run_tasks_if_free();
     } else {
-      pass_wanted_.store(true);
+      activity_.want_pass();
     }
   }
   // The two halves, for callers that hold a lock the task may need.
@@ -129,20 +112,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   }
   void cancel_task(Task& task);
 
-  // A program may close our descriptors with its own (closefrom, daemons), and have other files by their numbers. That
-  // is noticed at each sleep, and by whoever asks; `action` is called then, once, with the engine held, and nothing is
-  // watched any more. To be set before anything is watched.
-  void when_descriptors_are_lost(std::function<void()> action) { on_loss_ = std::move(action); }
-  // To be asked before a socket is used that the program may have taken the number of. Looks once in a millisecond, in
-  // which no program opens as many files as it takes to get a number of ours (base/descriptors.h). From any thread.
-  bool descriptors_are_ours() {
-    const std::uint64_t now = os::ticks(steady_counter_);
-    if (now - checked_.load(std::memory_order_relaxed) >= kTicksPerCheck) [[unlikely]]
-      check_descriptors(now);
-    return !lost_.load(std::memory_order_relaxed);
-  }
-  // For who meets a descriptor that is another's. From any thread.
-  void note_loss();
+  DescriptorLoss& descriptor_loss() { return loss_; }
 
   // As Loop does, with the engine held.
   void add_source(PollSource& source);  // may throw std::bad_alloc
@@ -153,25 +123,26 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void set_timer(Timer& timer, base::Nanoseconds deadline);
   void cancel_timer(Timer& timer);
 
-  base::Nanoseconds spin_ns() const { return spin_ns_; }
   // The cheapest clock there is (os/ticks.h).
   std::uint64_t ticks() const { return os::ticks(steady_counter_); }
   // The same as those who poll have read it last, which costs nothing (nic/moment.h); kNoMoment if nobody polls, and it
   // takes a few milliseconds until that is noticed. From any thread.
   std::uint64_t moment() const { return clock_.moment(); }
-  // There is one although nobody polls: whoever wants that has a timer run every few milliseconds. With the engine held.
+  // There is one although nobody polls: whoever wants that has a timer run every few milliseconds. With the engine
+  // held.
   void keep_moment(bool keep) {
     assert_held();
     clock_.keep_moment(keep);
   }
 
   std::uint64_t polls() const { return loop_.polls().get(); }  // passes over the sources
-  std::uint64_t sleeps() const { return sleeps_.get(); }       // times a thread went to sleep armed
+
+  // ---- for those who wait
+  // Looks at everything. True if there was any progress.
+  bool run_all(bool just_checked = false) ANYDAT_REQUIRES(this);
+  void wake_leader();
 
  private:
-  static constexpr base::Nanoseconds kTick = 2'000'000;
-  static constexpr std::uint64_t kTicksPerCheck = 3'000'000;  // 1 ms at 3 GHz
-
   // Tells threads apart. An address of its own costs nothing to find out, unlike pthread_self().
   static const void* this_thread() { return __builtin_thread_pointer(); }
 
@@ -179,62 +150,19 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   bool take_over(bool& gives_way) ANYDAT_REQUIRES(this);
   bool poll_by_clock(bool lost, bool& gives_way) ANYDAT_REQUIRES(this);
   bool look_by_time(bool just_checked) ANYDAT_REQUIRES(this);
-  bool run_all(bool just_checked = false) ANYDAT_REQUIRES(this);
   void unlock_after_work();
-  bool arm(const Waiter& waiter);
-  bool lock_unless_notified(const Waiter& waiter) ANYDAT_TRY_ACQUIRE(true);
-
-  WaitResult spin(Waiter& waiter, base::Nanoseconds deadline);
-  void linger(const Waiter& waiter, base::Nanoseconds deadline);
-  WaitResult lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread);
-  WaitResult follow(Waiter& waiter, base::Nanoseconds deadline);
-  void stop_following(Waiter& waiter, bool for_good);
-  // For the length of a scope; the thread that leads may be cancelled.
-  struct Leadership {
-    explicit Leadership(Engine& engine) : engine_(engine) {}
-    ~Leadership() { engine_.step_down(); }
-    Leadership(const Leadership&) = delete;
-    Leadership& operator=(const Leadership&) = delete;
-    Engine& engine_;
-  };
-  void step_down();
-  void hand_over();
-  void wake_leader();
-  void check_descriptors(std::uint64_t now);
-  void tell_of_loss() ANYDAT_REQUIRES(this);
-  void progress_thread();
 
   base::Biased<base::Mutex> mutex_;
   std::atomic<const void*> owner_{nullptr};  // of mutex_; null while nobody holds it
-  base::Nanoseconds spin_ns_ = 50'000;       // fixed by start()
   os::Poller poller_;                        // fixed by start(); its bell gets the leader out of poll(2)
-  os::Thread thread_;
-  std::atomic<std::uint32_t> thread_id_{0};  // fixed by start()
 
   Loop loop_;
-  PollClock clock_;       // with the engine held, but for giving way
-  base::Counter sleeps_;  // by the thread that leads
+  PollClock clock_;  // with the engine held, but for giving way
   RunQueue tasks_;
-  std::function<void()> on_loss_;  // until it has been called; with the engine held
-
-  std::atomic<std::uint64_t> activity_{0};  // passes by threads that poll, and posts that rely on the next
-  std::atomic<std::uint64_t> posts_{0};     // noted ones, but for some of those made at the same moment
-  std::atomic<bool> pass_wanted_{false};
-  std::atomic<Waiter*> leader_{nullptr};
-  std::atomic<bool> leader_is_progress_thread_{false};
-  std::atomic<bool> yield_wanted_{false};  // asks the progress thread to let a consumer lead
-  std::atomic<bool> stopping_{false};
-  std::atomic<bool> lost_{false};          // the descriptors
-  std::atomic<std::uint64_t> checked_{0};  // when they were looked at
+  Activity activity_;
+  DescriptorLoss loss_{poller_, loop_, waiting_};
   const bool steady_counter_ = os::has_steady_counter();
-
-  base::SpinLock followers_lock_;
-  base::List<Waiter, &Waiter::follower_> followers_ ANYDAT_GUARDED_BY(followers_lock_);
-
-  // The progress thread's own bed for when it need not lead.
-  static constexpr std::uint32_t kAwake = 0;
-  static constexpr std::uint32_t kResting = 1;
-  std::atomic<std::uint32_t> progress_word_{kAwake};
+  Waiting waiting_{*this, loop_, clock_, poller_, activity_};
 };
 
 }  // namespace anydat::nic

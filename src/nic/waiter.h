@@ -12,7 +12,7 @@ namespace anydat::nic {
 
 enum class WaitResult : std::uint8_t { notified, timed_out, interrupted };
 
-// One thread that sleeps in Engine::wait() until somebody notifies it. It sleeps in a bed of its own, or, while it
+// One thread that sleeps in Waiting::wait() until somebody notifies it. It sleeps in a bed of its own, or, while it
 // drives the adapter for everybody, in poll(2); notify() knows how to get it out of either.
 //
 // Thread safety: notify() may be called by any thread, as long as the caller keeps the object alive meanwhile (the
@@ -38,7 +38,7 @@ class Waiter {
   void rearm() { word_.store(kWaiting); }
 
  private:
-  friend class Engine;
+  friend class Waiting;
   static constexpr std::uint32_t kWaiting = 0;
   static constexpr std::uint32_t kNotified = 1;
   static constexpr std::uint32_t kPromoted = 2;  // wake up and try to drive the adapter

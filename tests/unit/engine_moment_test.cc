@@ -30,7 +30,7 @@ TEST(EngineMoment, IsNoneOnceNobodyPolls) {
     engine.poll();
     return engine.moment() != kNoMoment;
   }));
-  engine.stop();
+  engine.waiting().stop();
 }
 
 // Who posts and polls nothing looks at the clock himself at first, and then has it looked at for a while.
@@ -65,7 +65,7 @@ TEST(EngineMoment, IsKeptForWhoAsksForItOften) {
     base::Guard guard(engine);
     moments.stop();
   }
-  engine.stop();
+  engine.waiting().stop();
 }
 
 }  // namespace

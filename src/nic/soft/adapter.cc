@@ -164,7 +164,7 @@ Status SoftAdapter::ask(const std::string& name, AdapterInfo& info) {
 }
 
 Status SoftAdapter::start() {
-  engine_.when_descriptors_are_lost([this] {
+  engine_.descriptor_loss().when_told([this] {
     base::Descriptors::note_loss();
     shm_->descriptors_lost();
     if (iwarp_) iwarp_->descriptors_lost();
@@ -192,7 +192,7 @@ SoftAdapter::~SoftAdapter() {
   if (iwarp_) iwarp_->shut_down();
   moments_.stop();
   engine_.unlock();
-  engine_.stop();
+  engine_.waiting().stop();
 }
 
 Status SoftAdapter::add_region(const Region& region, RegionKeys& keys) {

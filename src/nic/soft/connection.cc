@@ -36,7 +36,7 @@ void Connection::resume_receiving() {
 // ---- users of memory
 
 void Connection::let_posts_end() {
-  queue_pair_.sends().let_posts_end(queue_pair_.receives().incoming_count() > 0 ||
+  queue_pair_.sends().let_posts_end(!queue_pair_.receives().arriving().empty() ||
                                     (stream_ && stream_->holds_messages()));
 }
 
@@ -146,7 +146,7 @@ void Connection::stop_sending() {
 void Connection::end(Ending ending) {
   queue_pair_.sends().enter(State::ending);
   ending_ = ending;
-  queue_pair_.receives().connection_ends();
+  queue_pair_.receives().not_ready().connection_ends();
   establishment_.stop();
   orderly_end_.connection_ends();
   windows_.connection_ends();

@@ -110,10 +110,10 @@ void Establishment::accept_failed() {
 
 void Establishment::done(std::span<const std::byte> private_data) {
   adapter_.engine().cancel_timer(deadline_timer_);
-  queue_pair_.receives().connection_begins();
+  queue_pair_.receives().arriving().connection_begins();
   queue_pair_.sends().connection_begins();
   events_.on_established(private_data);
-  queue_pair_.receives().test_watermarks();  // EP-WM-11
+  queue_pair_.receives().watermarks().test();  // EP-WM-11
 }
 
 void Establishment::timed_out() {

@@ -27,7 +27,7 @@ void OrderlyEnd::peer_ends() {
 bool OrderlyEnd::still_to_be_delivered() {
   // A program that has asked for the end itself has no more buffers to post.
   if (sends_.state() == ConnectionState::draining) return !arrivals_over();
-  return queue_pair_.connection().stream()->holds_messages() || queue_pair_.receives().incoming_count() > 0;
+  return queue_pair_.connection().stream()->holds_messages() || !queue_pair_.receives().arriving().empty();
 }
 
 void OrderlyEnd::linger() {
@@ -53,13 +53,13 @@ OrderlyEnd::Owed OrderlyEnd::owed() {
   Owed now;
   now.untaken = queue_pair_.connection().stream()->untaken();
   now.received = sends_.counters().all_receives();
-  now.placed = queue_pair_.receives().placed_of_next();
+  now.placed = queue_pair_.receives().arriving().placed_of_next();
   now.sent = sends_.progressed();
   return now;
 }
 
 void OrderlyEnd::delivered_everything() {
-  if (peer_closing_ && queue_pair_.receives().incoming_count() == 0) finish();
+  if (peer_closing_ && queue_pair_.receives().arriving().empty()) finish();
 }
 
 // What an orderly end of this side waits for when all is sent, or nothing more can be: the messages that have their
@@ -67,9 +67,9 @@ void OrderlyEnd::delivered_everything() {
 // that has ended in order sends no more.
 bool OrderlyEnd::arrivals_over() {
   if (queue_pair_.connection().stream()->awaits_memory_for_parked()) return false;
-  if (peer_closing_) return queue_pair_.receives().incoming_count() == 0;
-  if (!awaited_) awaited_ = queue_pair_.receives().newest();
-  return queue_pair_.receives().finished() >= *awaited_;
+  if (peer_closing_) return queue_pair_.receives().arriving().empty();
+  if (!awaited_) awaited_ = queue_pair_.receives().arriving().newest();
+  return queue_pair_.receives().arriving().finished() >= *awaited_;
 }
 
 // Not at once: the stream is in the middle of it, and may have more to deliver.

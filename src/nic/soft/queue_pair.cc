@@ -46,18 +46,18 @@ Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
   // Both or neither: what is refused has changed nothing (EP-MODIFY-1).
   std::optional<SendRing::Storage> room = sends_.requests().room_within(limits);
   if (room && !room->ring) return Status::no_memory;
-  if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
+  if (const Status status = receives_.buffers().set_limits(limits); status != Status::ok) return status;
   sends_.requests().set_limits(limits, std::move(room));
   reads_in_ = limits.reads_in;
   return Status::ok;
 }
 
 std::uint32_t SoftQueuePair::takes() const {
-  return adapter_.info().abilities & ~(receives_.shows_immediates() ? 0 : ability::kImmediate);
+  return adapter_.info().abilities & ~(shows_immediates_ ? 0 : ability::kImmediate);
 }
 
 Status SoftQueuePair::post_recvs(const RecvRow& row, std::size_t& posted) {
-  return receives_.counts_each_post() ? QueuePair::post_recvs(row, posted) : receives_.post_row(row, posted);
+  return receives_.watermarks().any() ? QueuePair::post_recvs(row, posted) : receives_.post_row(row, posted);
 }
 
 // ---- the life of its connection
@@ -82,7 +82,7 @@ bool SoftQueuePair::cut() {
 void SoftQueuePair::destroy() {
   [[maybe_unused]] const bool quiet = cut();
   assert(quiet);
-  receives_.destroy();
+  receives_.watermarks().destroy();
   sends_.destroy();
   memory_.leave();
   connection_.destroy();

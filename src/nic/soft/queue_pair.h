@@ -31,7 +31,7 @@ class SoftQueuePair final : public QueuePair {
   Status post_sends(const SendRow& row, std::size_t& posted) override;
   Status post_extended(const ExtendedRequest& request) override;
   std::uint32_t peer_takes() const override { return sends_.peer_takes(); }
-  void take_immediates(bool take) override { receives_.take_immediates(take); }
+  void take_immediates(bool take) override { shows_immediates_ = take; }
   bool write_again(const SingleRdma& request) override;
   bool read_again(const SingleRdma& request) override;
   bool send_again(const SingleSend& send) override;
@@ -51,11 +51,11 @@ class SoftQueuePair final : public QueuePair {
   const ConnectionNames& names() const override { return connection_.names(); }
   const char* wire() const override { return connection_.stream() ? connection_.stream()->wire() : nullptr; }
   RecvInfo recv_info() const override { return receives_.info(); }
-  std::uint32_t largest_posted_recv_segments() const override { return receives_.largest_posted_segments(); }
+  std::uint32_t largest_posted_recv_segments() const override { return receives_.buffers().largest_posted_segments(); }
   bool recv_idle() const override { return recv_info().allocated == 0; }
   bool send_idle() const override { return sends_.idle(); }
   const Counters& counters() const override { return sends_.counters(); }
-  PostedReceives posted_receives() const override { return receives_.posted(); }
+  PostedReceives posted_receives() const override { return receives_.buffers().posted(); }
 
   // ---- its parts, for each other, for the stream, and for whoever sets connections up
   SendQueue& sends() { return sends_; }
@@ -77,6 +77,7 @@ class SoftQueuePair final : public QueuePair {
   MemoryUser memory_;
   Connection connection_;
   std::uint32_t reads_in_ = 0;  // with the engine held
+  bool shows_immediates_ = false;
 };
 
 }  // namespace anydat::nic::soft

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "nic/soft/receive_side.h"
+#include "nic/soft/receiver_not_ready.h"
 
 namespace anydat::nic::soft {
 

@@ -15,7 +15,7 @@
 
 namespace anydat::nic::soft {
 
-class ReceiveSide;
+class ReceiverNotReady;
 
 inline constexpr std::uint32_t kSegmentsMax = 64;
 
@@ -99,8 +99,8 @@ class ReceivePool final : public ReceiveQueue {
   // A queue pair whose message found the pool empty is served in the order of asking (SRQ-ORD-5), a message at a time:
   // for the next it asks anew, behind those that wait by then. With the engine held.
   struct Asker {
-    explicit Asker(ReceiveSide& who) : receiver(who) {}
-    ReceiveSide& receiver;
+    explicit Asker(ReceiverNotReady& who) : receiver(who) {}
+    ReceiverNotReady& receiver;
     base::ListLinks<Asker> place;
   };
   void wait_for_receive(Asker& asker);

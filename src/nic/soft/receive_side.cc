@@ -1,119 +1,76 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving side: receives, arriving messages, watermarks, and waiting for buffers.
+// The receiving side: how messages get to their receives, what completes them, and watermarks.
 #include "nic/soft/receive_side.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/scatter.h"
 
 namespace anydat::nic::soft {
 
-namespace {
-
-constexpr base::Nanoseconds kNotReadyWarning = base::kNsPerSecond;
-// From one look to the next whether messages are still arriving that one without a buffer has to wait for; and how long
-// they may arrive without progress.
-constexpr base::Nanoseconds kOthersLook = 10'000'000;
-constexpr base::Nanoseconds kOthersPatience = 2 * base::kNsPerSecond;
-
-}  // namespace
-
 ReceiveSide::ReceiveSide(SoftQueuePair& queue_pair, SoftAdapter& adapter, ReceivePool* shared, QueuePairEvents& events,
                          QueuePair::Counters& counters)
-    : queue_pair_(queue_pair),
-      adapter_(adapter),
+    : buffers_(queue_pair, adapter.regions(), shared),
+      queue_pair_(queue_pair),
       batch_(adapter.batch()),
-      regions_(adapter.regions()),
       events_(events),
       counters_(counters),
-      shared_(shared),
-      not_ready_timer_([this] { not_ready_timed_out(); }),
-      watermark_task_{[this] { test_watermarks(); }} {}
+      not_ready_(queue_pair, adapter),
+      watermarks_(queue_pair, events) {}
 
 Status ReceiveSide::init(const QueuePairLimits& limits) {
-  if (!shared_) {
-    own_pool_ = ReceivePool::create(adapter_.engine(), limits.recv_depth, limits.recv_segments, kNoZone, nullptr);
-    if (!own_pool_) return Status::no_memory;
-  }
+  if (const Status status = buffers_.init(queue_pair_.connection().engine(), limits); status != Status::ok)
+    return status;
   note_straight_way();
   return Status::ok;
-}
-
-Status ReceiveSide::set_limits(const QueuePairLimits& limits) {
-  if (shared_) return Status::ok;
-  return own_pool_->set_limits(limits.recv_depth, limits.recv_segments);
-}
-
-ZoneId ReceiveSide::zone() const {
-  return shared_ ? shared_->zone() : queue_pair_.memory().zone();
 }
 
 // ---- the consumer's side
 
 Status ReceiveSide::post(const RecvRequest& request) {
-  // EP-WM-16: the post counts even if a message that waited for it is gone with it at once.
-  const bool watched = counts_each_post();
-  if (watched) [[unlikely]]
-    posted_peak_.store(info().allocated + 1);
-  if (const Status status = own_pool_->post(request); status != Status::ok) {
-    posted_peak_.store(0);
+  if (watermarks_.any()) [[unlikely]]
+    watermarks_.post_begins();
+  if (const Status status = buffers_.own()->post(request); status != Status::ok) {
+    watermarks_.post_failed();
     return status;
   }
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
   if (queue_pair_.sends().state_now() == ConnectionState::closed) [[unlikely]]
     flush_posted();
-  if (counts_each_post()) [[unlikely]]
-    adapter_.engine().schedule(watermark_task_);  // EP-WM-16
+  if (watermarks_.any()) [[unlikely]]
+    watermarks_.posted();  // EP-WM-16
   return Status::ok;
 }
 
 Status ReceiveSide::post_row(const RecvRow& row, std::size_t& posted) {
-  posted = own_pool_->post_row(row);
+  posted = buffers_.own()->post_row(row);
   if (posted > 0 && queue_pair_.sends().state_now() == ConnectionState::closed) [[unlikely]]
     flush_posted();
-  if (posted > 0 && counts_each_post()) [[unlikely]]
-    adapter_.engine().schedule(watermark_task_);
+  if (posted > 0 && watermarks_.any()) [[unlikely]]
+    watermarks_.posted();
   return posted == row.receives.size() ? Status::ok : Status::queue_full;
 }
 
 void ReceiveSide::set_watermarks(std::int32_t soft, std::int32_t hard) {
-  soft_watermark_.store(soft);
-  hard_watermark_.store(hard);
-  watched_.store(soft != kUnlimited || hard != kUnlimited);
-  soft_armed_ = soft != kUnlimited;
+  watermarks_.set(soft, hard);
   note_straight_way();
-  test_watermarks();  // EP-WM-6, EP-WM-8: both may happen during the call
-}
-
-void ReceiveSide::test_watermarks() {
-  const auto allocated = static_cast<std::int64_t>(std::max(info().allocated, posted_peak_.exchange(0)));
-  const std::int32_t soft = soft_watermark_.load(std::memory_order_relaxed);
-  if (soft_armed_ && soft != kUnlimited && allocated > soft) {
-    soft_armed_ = false;
-    counters_.soft_watermark_events.add();
-    events_.on_soft_watermark();
-  }
-  const std::int32_t hard = hard_watermark_.load(std::memory_order_relaxed);
-  if (hard != kUnlimited && allocated > hard && stands(queue_pair_.state())) {
-    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::local_error);
-  }
+  watermarks_.test();  // EP-WM-6, EP-WM-8: both may happen during the call
 }
 
 void ReceiveSide::complete(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
                            WorkKind kind, std::uint32_t value) {
-  if (own_pool_) own_pool_->reaped();  // DTO-14: completion frees the slot
+  if (buffers_.own()) buffers_.own()->reaped();  // DTO-14: completion frees the slot
   CompletionQueue* queue = queue_.load(std::memory_order_relaxed);
   if (!queue) {
-    if (shared_) shared_->reaped();  // SRQ-ACC-12
+    if (buffers_.shared()) buffers_.shared()->reaped();  // SRQ-ACC-12
     return;
   }
   const Completion completion{events_.owner, receive.cookie, length,
                               kind,          status,         receive.unsignalled,
-                              solicited,     value,          shared_ ? &shared_->reap_count(nullptr) : nullptr};
+                              solicited,     value,          buffers_.reap_count(nullptr)};
   if (!queue->push(completion)) [[unlikely]]
     completion_lost(completion);
 }
@@ -126,45 +83,31 @@ void ReceiveSide::completion_lost(const Completion& completion) {
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
 // stay in order (DTO-40).
 void ReceiveSide::flush_posted() {
-  if (!own_pool_) return;
+  if (!buffers_.own()) return;
   // A late post that comes here when the endpoint has been reset leaves them: they are the next connection's, whose
   // messages take them with the engine held alone.
   queue_pair_.sends().if_closed([this] {
     Receive receive;
-    own_pool_->let_posts_end();
-    while (own_pool_->take(receive)) complete(receive, WorkStatus::flushed, 0, false);
+    buffers_.own()->let_posts_end();
+    while (buffers_.own()->take(receive)) complete(receive, WorkStatus::flushed, 0, false);
   });
 }
 
 bool ReceiveSide::take_buffer(Receive& out) {
-  if (pool().anybody_waits_before(asker_) || !pool().take(out)) return false;
-  pool().turn_is_over();
+  if (not_ready_.is_behind_others(buffers_.pool()) || !buffers_.pool().take(out)) return false;
+  buffers_.pool().turn_is_over();
   return true;
-}
-
-WorkStatus ReceiveSide::check_buffer(const PostedReceive& receive, std::span<const Segment> segments,
-                                     std::uint64_t length) const {
-  const bool checked = still_checked(receive, zone());
-  std::uint64_t room = 0;
-  for (const Segment& segment : segments) {
-    room += segment.length;
-    if (checked || segment.length == 0) continue;
-    const RegionCheck check =
-        regions_.covers(segment.key, segment.address, segment.length, zone(), access::kLocalWrite);
-    if (check != RegionCheck::ok) return WorkStatus::local_protection;
-  }
-  return length > room ? WorkStatus::local_length : WorkStatus::success;
 }
 
 void ReceiveSide::note_straight_way() {
   CompletionQueue* const queue = queue_.load(std::memory_order_relaxed);
-  straight_ = {counts_each_post() ? nullptr : queue, &pool(), shared_ ? &shared_->reap_count(queue) : nullptr, zone()};
+  straight_ = {watermarks_.any() ? nullptr : queue, &buffers_.pool(), buffers_.reap_count(queue), buffers_.zone()};
 }
 
 // Into several segments, or where the check at the post does not hold any more, or cannot be told to.
 bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited) {
-  const bool usual = straight_.queue && !pool().anybody_waits_before(asker_);
-  const ReceivePool::Slot* const receive = usual ? pool().next() : nullptr;
+  const bool usual = straight_.queue && !not_ready_.is_behind_others(buffers_.pool());
+  const ReceivePool::Slot* const receive = usual ? buffers_.pool().next() : nullptr;
   if (!receive) {
     batch_.flush();
     Incoming* message = begin(length, solicited);
@@ -172,10 +115,11 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
     if (place(*message, bytes, length)) finish(*message);
     return true;
   }
-  pool().take_next();
-  pool().turn_is_over();
+  buffers_.pool().take_next();
+  buffers_.pool().turn_is_over();
   const std::span<const Segment> segments = receive->all();
-  if (const WorkStatus status = check_buffer(*receive, segments, length); status != WorkStatus::success) [[unlikely]] {
+  if (const WorkStatus status = buffers_.check(*receive, segments, length); status != WorkStatus::success)
+      [[unlikely]] {
     const PostedReceive failed = *receive;
     batch_.flush();
     complete(failed, status, 0, solicited);
@@ -184,28 +128,12 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
     return true;
   }
   scatter(segments, 0, bytes, length);
-  ++finished_;
+  arriving_.completed_at_once();
   counters_.receives.add();
   counters_.receive_bytes.add(length);
   batch_.complete(*straight_.queue, *this, {arrival(*receive, length, solicited), straight_.reaped});
-  if (!straight_.reaped) pool().reaped_by_taker();
+  if (!straight_.reaped) buffers_.pool().reaped_by_taker();
   return true;
-}
-
-bool ReceiveSide::next_takes(std::uint64_t length) {
-  const ReceivePool::Slot* const next = pool().next();
-  return !next || check_buffer(*next, next->all(), length) == WorkStatus::success;
-}
-
-std::size_t ReceiveSide::aim_next(std::size_t count, std::span<iovec> pieces) {
-  const ReceivePool::Slot* const next = pool().next();
-  if (!next) return 0;
-  const std::span<const Segment> segments = next->all();
-  if (segments.size() == 1 && count > 0) [[likely]] {
-    pieces[0] = {reinterpret_cast<void*>(segments[0].address), std::min<std::uint64_t>(count, segments[0].length)};
-    return 1;
-  }
-  return pieces_of(segments, 0, count, pieces);
 }
 
 // The receive is taken as by a Send of no bytes, and told of the Write.
@@ -220,60 +148,26 @@ bool ReceiveSide::deliver_immediate(std::uint64_t length, std::uint32_t value, b
   return true;
 }
 
-std::unique_ptr<Incoming> ReceiveSide::take_front() {
-  std::unique_ptr<Incoming> message = std::move(incoming_.front());
-  incoming_.erase(incoming_.begin());
-  finished_ = message->number;
-  note_arriving();
-  return message;
-}
-
-// EP-RQ-6, EP-RQ-10: both numbers in one.
-void ReceiveSide::note_arriving() {
-  const std::uint64_t span = incoming_.empty() ? 0 : incoming_.back()->number - finished_;
-  arriving_.store(span << 32 | incoming_.size());
-}
-
 Incoming* ReceiveSide::begin(std::uint64_t length, bool solicited) {
-  return begin_at(next_number(), length, solicited);
+  return begin_at(arriving_.newest() + 1, length, solicited);
 }
 
 Incoming* ReceiveSide::begin_at(std::uint64_t number, std::uint64_t length, bool solicited) {
-  std::unique_ptr<Incoming> message;
-  // Whatever memory this message and its end need is there before it takes a buffer.
-  incoming_.reserve(incoming_.size() + 1);
-  spare_incoming_.reserve(spare_incoming_.size() + incoming_.size() + 1);
-  if (!spare_incoming_.empty()) {
-    message = std::move(spare_incoming_.back());
-    spare_incoming_.pop_back();
-  } else {
-    message = std::make_unique<Incoming>();
-  }
+  std::unique_ptr<Incoming> message = arriving_.prepare();
   if (!take_buffer(message->buffer)) {
-    spare_incoming_.push_back(std::move(message));
+    arriving_.recycle(std::move(message));
     return nullptr;
   }
-  message->number = number;
-  message->length = length;
-  message->placed = 0;
-  message->solicited = solicited;
-  message->kind = WorkKind::recv;
-  message->value = 0;
-  message->invalidating = false;
-  message->end_known = false;
-  message->arrived.clear();
-  Incoming* result = message.get();
-  incoming_.insert(place_of(number), std::move(message));
+  Incoming& begun = arriving_.begin(std::move(message), number, length, solicited);
   queue_pair_.memory().enter();
-  note_arriving();
-  if (shared_) test_watermarks();  // EP-WM-18: what was taken is flushed with the rest
+  if (buffers_.shared()) watermarks_.test();  // EP-WM-18: what was taken is flushed with the rest
   if (is_over(queue_pair_.state())) return nullptr;
-  if (const WorkStatus status = check_buffer(result->buffer, result->buffer.all(), length);
+  if (const WorkStatus status = buffers_.check(begun.buffer, begun.buffer.all(), length);
       status != WorkStatus::success) {
-    fail(*result, status);
+    fail(begun, status);
     return nullptr;
   }
-  return result;
+  return &begun;
 }
 
 // A message fails on its own account. Those before it are incomplete and will stay so; a failure is followed by
@@ -286,8 +180,8 @@ void ReceiveSide::fail(Incoming& message, WorkStatus status) {
 
 // Null: all of them.
 void ReceiveSide::flush_incoming_to(const Incoming* last) {
-  for (bool more = true; more && !incoming_.empty();) {
-    const std::unique_ptr<Incoming> message = take_front();
+  for (bool more = true; more && !arriving_.empty();) {
+    const std::unique_ptr<Incoming> message = arriving_.take_oldest();
     const WorkStatus status = message.get() == failed_message_ ? failed_status_ : WorkStatus::flushed;
     complete(message->buffer, status, 0, false);
     more = message.get() != last;
@@ -318,103 +212,24 @@ bool ReceiveSide::finish(Incoming& message) {
   const bool immediate = message.kind == WorkKind::recv_immediate;
   (immediate ? counters_.immediates : counters_.receives).add();
   (immediate ? counters_.immediate_bytes : counters_.receive_bytes).add(message.length);
-  std::unique_ptr<Incoming> done = take_front();
+  std::unique_ptr<Incoming> done = arriving_.take_oldest();
   complete(done->buffer, WorkStatus::success, done->length, done->solicited, done->kind, done->value);
-  spare_incoming_.push_back(std::move(done));
+  arriving_.recycle(std::move(done));
   queue_pair_.connection().orderly_end().message_finished();
   return !is_over(queue_pair_.state());
 }
 
 QueuePair::RecvInfo ReceiveSide::info() const {
   // A receive posted to a queue pair of its own counts until it completes, which is when its slot is free.
-  if (!shared_) {
+  if (!buffers_.shared()) {
     // Each of them belongs to one message, also where segments overtake each other (EP-RQ-9).
-    const std::uint32_t allocated = own_pool_->counts().outstanding;
+    const std::uint32_t allocated = buffers_.own()->counts().outstanding;
     return {allocated, allocated};
   }
-  const std::uint64_t arriving = arriving_.load();
-  return {static_cast<std::uint32_t>(arriving), static_cast<std::uint32_t>(arriving >> 32)};
-}
-
-QueuePair::PostedReceives ReceiveSide::posted() const {
-  if (!own_pool_) return {0, 0};
-  const ReceiveQueue::Counters& counters = own_pool_->counters();
-  return {counters.posted.get(), counters.posted_bytes.get()};
-}
-
-std::uint32_t ReceiveSide::largest_posted_segments() const {
-  return own_pool_ ? own_pool_->largest_segment_count() : 0;
-}
-
-// ---- waiting for receive buffers
-
-void ReceiveSide::wait_for_buffer() {
-  if (waits_for_buffer_) return;
-  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
-  // Who is only behind others has found buffers.
-  if (pool().counts().available == 0) counters_.buffer_waits.add();
-  waits_for_buffer_ = true;
-  waits_since_ = base::now_ns();
-  if (!not_ready_timer_.pending()) {
-    adapter_.engine().set_timer(not_ready_timer_, waits_since_ + std::min(limit, kNotReadyWarning));
-  }
-  pool().wait_for_receive(asker_);
-}
-
-// A message that has its buffer is not to end with a later one that has none, as long as there is progress.
-bool ReceiveSide::others_come_first() {
-  if (!arrives_in_turn()) return false;
-  const std::pair<std::uint64_t, std::uint64_t> now{incoming_.front()->number, incoming_.front()->placed};
-  if (now != arriving_seen_) {
-    arriving_seen_ = now;
-    arriving_since_ = base::now_ns();
-  }
-  return base::now_ns() - arriving_since_ < kOthersPatience;
-}
-
-void ReceiveSide::stop_waiting() {
-  if (!waits_for_buffer_) return;
-  waits_for_buffer_ = false;
-  counters_.buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
-  pool().stop_waiting(asker_);
-}
-
-void ReceiveSide::buffers_available() {
-  stop_waiting();
-  queue_pair_.connection().resume_receiving();
-}
-
-void ReceiveSide::not_ready_timed_out() {
-  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
-  if (!waits_for_buffer_) return;
-  const base::Nanoseconds waited = base::now_ns() - waits_since_;
-  if (const base::Nanoseconds first = std::min(limit, kNotReadyWarning); waited < first) {
-    adapter_.engine().set_timer(not_ready_timer_, waits_since_ + first);  // it was set for an earlier message
-    return;
-  }
-  if (limit != base::kForever && waited >= limit) {
-    if (others_come_first()) {
-      adapter_.engine().set_timer(not_ready_timer_, base::now_ns() + kOthersLook);
-      return;
-    }
-    base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
-              limit / 1'000'000);
-    queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::receiver_not_ready);
-    return;
-  }
-  base::log(base::LogLevel::warn,
-            "a message at port qualifier {} has waited {} ms for a receive buffer; post more receives, or set "
-            "DAT_RNR_TIMEOUT_MS",
-            queue_pair_.names().local_port, waited / 1'000'000);
-  if (limit != base::kForever) adapter_.engine().set_timer(not_ready_timer_, waits_since_ + limit);
+  return arriving_.info();
 }
 
 // ---- the life of a connection
-
-void ReceiveSide::connection_ends() {
-  stop_waiting();
-  adapter_.engine().cancel_timer(not_ready_timer_);
-}
 
 void ReceiveSide::flush_to_failed() {
   if (failed_message_) flush_incoming_to(failed_message_);
@@ -423,12 +238,8 @@ void ReceiveSide::flush_to_failed() {
 
 void ReceiveSide::flush_rest() {
   flush_incoming_to(nullptr);
-  spare_incoming_.clear();
+  arriving_.drop_spare();
   flush_posted();
-}
-
-void ReceiveSide::destroy() {
-  adapter_.engine().cancel_task(watermark_task_);
 }
 
 }  // namespace anydat::nic::soft

@@ -11,23 +11,24 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "nic/adapter.h"
-#include "nic/run_queue.h"
+#include "nic/soft/arriving_messages.h"
 #include "nic/soft/copy_message.h"
 #include "nic/soft/delivery_batch.h"
+#include "nic/soft/endpoint_watermarks.h"
 #include "nic/soft/incoming.h"
-#include "nic/soft/receive_pool.h"
-#include "nic/timer.h"
+#include "nic/soft/receive_buffers.h"
+#include "nic/soft/receiver_not_ready.h"
 
 namespace anydat::nic::soft {
 
 class SoftAdapter;
 class SoftQueuePair;
 
-// The receiving side of a software queue pair: where its messages find their buffers, its own receives or the shared
-// ones; the messages that are arriving; their completions; and the endpoint's watermarks, which count both.
+// The receiving side of a software queue pair: how its messages get into their receives (ReceiveBuffers) and complete.
+// Those that have a receive and are not whole are ArrivingMessages; while one finds none, ReceiverNotReady waits for
+// it; EndpointWatermarks counts both.
 //
 // A call that ends the connection says so in what it returns, and what else may have ended it is told by the state.
 //
@@ -41,23 +42,18 @@ class ReceiveSide {
   ReceiveSide(const ReceiveSide&) = delete;
   ReceiveSide& operator=(const ReceiveSide&) = delete;
   Status init(const QueuePairLimits& limits);
-  // With the queue pair's send lock, since late posts take receives, too.
-  Status set_limits(const QueuePairLimits& limits);
+  // Its limits are set with the queue pair's send lock, since late posts take receives, too.
+  ReceiveBuffers& buffers() { return buffers_; }
+  const ReceiveBuffers& buffers() const { return buffers_; }
 
   // ---- the consumer's side, as in QueuePair
   Status post(const RecvRequest& request);
   Status post_row(const RecvRow& row, std::size_t& posted);
-  // Each post may pass a watermark, so receives are posted one by one.
-  bool counts_each_post() const { return watched_.load(std::memory_order_relaxed); }
   void set_watermarks(std::int32_t soft, std::int32_t hard);
-  void test_watermarks();
+  EndpointWatermarks& watermarks() { return watermarks_; }
   // With the send lock.
   void set_queue(CompletionQueue* queue) { queue_.store(queue); }
-  void take_immediates(bool take) { shows_immediates_ = take; }
-  bool shows_immediates() const { return shows_immediates_; }
   QueuePair::RecvInfo info() const;
-  QueuePair::PostedReceives posted() const;
-  std::uint32_t largest_posted_segments() const;
   // Whatever deliver_straight() goes by has changed: the zone, the queue, a watermark.
   void note_straight_way();
 
@@ -70,7 +66,7 @@ class ReceiveSide {
   // `placed`. 0 pieces: the connection has broken.
   std::size_t aim(Incoming& message, std::size_t count, std::span<iovec> pieces);
   WorkStatus check(const Incoming& message) const {
-    return check_buffer(message.buffer, message.buffer.all(), message.length);
+    return buffers_.check(message.buffer, message.buffer.all(), message.length);
   }
   void fail(Incoming& message, WorkStatus status);  // breaks the connection
   bool finish(Incoming& message);                   // false: the connection has broken
@@ -79,57 +75,34 @@ class ReceiveSide {
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
   // completion may wait in the adapter's batch, which the caller flushes.
   bool deliver(const std::byte* bytes, std::size_t length, bool solicited) {
-    return deliver_straight(bytes, length, solicited) || deliver_otherwise(bytes, length, solicited);
+    const auto not_the_last = [] { return false; };
+    const auto memory_is_there = [](const Segment&, ResidentPages::Stretch&) { return true; };
+    return deliver_straight(bytes, length, solicited, not_the_last, memory_is_there) ||
+           deliver_otherwise(bytes, length, solicited);
   }
-  // The same if it is as nearly all are: false may also mean that nothing has happened.
-  bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited) {
-    return deliver_straight(
-        bytes, length, solicited, [] { return false; }, [](const Segment&, ResidentPages::Stretch&) { return true; });
-  }
-  // And if `there(piece, seen)`, of its memory and what has been seen of that of its pool. If none waits before it, and
-  // it is the `last()` that is there, its completion does not wait either.
+  // The same if it is as nearly all are, and `there(piece, seen)`, of its memory and what has been seen of that of its
+  // pool: false may also mean that nothing has happened. If none waits before it, and it is the `last()` that is there,
+  // its completion does not wait either.
   template <typename Last, typename There>
   bool deliver_straight(const std::byte* bytes, std::size_t length, bool solicited, Last&& last, There&& there);
   // The same of immediate data, behind a Write of that length, which is in place.
   bool deliver_immediate(std::uint64_t length, std::uint32_t value, bool solicited);
-  // Whether a message of this length fits the next receive; true also if there is none yet.
-  bool next_takes(std::uint64_t length);
-  // The memory of the next receive if it is in one piece; null also if there is none.
-  const Segment* next_piece() {
-    const ReceivePool::Slot* const next = pool().next();
-    return next && next->segment_count == 1 ? &next->first() : nullptr;
-  }
-  // The next receive; null if there is none.
-  const ReceivePool::Slot* next_receive() { return pool().next(); }
-  // Where the first bytes of the next such message would go.
-  std::size_t aim_next(std::size_t count, std::span<iovec> pieces);
-  std::size_t incoming_count() const { return incoming_.size(); }
-  // The numbers of the last message that has its buffer, and of the last that has completed.
-  std::uint64_t newest() const { return next_number() - 1; }
-  std::uint64_t finished() const { return finished_; }
-  std::uint64_t placed_of_next() const { return incoming_.empty() ? 0 : incoming_.front()->placed; }
+  ArrivingMessages& arriving() { return arriving_; }
   // What a message has ended the connection with on its own account, if one has.
   WorkStatus failure() const { return failed_status_; }
   const Incoming* failed_message() const { return failed_message_; }  // null also if it was delivered straight
-  // Puts the queue pair in line for receive buffers; Stream::resume_receiving() will come.
-  void wait_for_buffer();
-  // It has got its buffer without being called: who stands in line for none would be timed out, and called in vain.
-  void stop_waiting();
+  ReceiverNotReady& not_ready() { return not_ready_; }
 
-  // ---- for the pool and the adapter's batch
-  void buffers_available();
+  // ---- for the adapter's batch
   // A completion of ours found no room (EVM-54, SRQ-ACC-11).
   void completion_lost(const Completion& completion);
 
   // ---- for the queue pair, in the order of a connection's life
-  void connection_begins() { finished_ = 0; }
-  void connection_ends();  // no more waiting
   // The messages up to the one that has failed, if one has. A failure is followed by failures only, so requests are
   // flushed next.
   void flush_to_failed();
   void flush_rest();  // what is arriving, and then what is posted
   void reset() { failed_status_ = WorkStatus::success; }
-  void destroy();
 
  private:
   void flush_incoming_to(const Incoming* last);
@@ -137,25 +110,10 @@ class ReceiveSide {
   void complete(const PostedReceive& receive, WorkStatus status, std::uint64_t length, bool solicited,
                 WorkKind kind = WorkKind::recv, std::uint32_t value = 0);
   bool deliver_otherwise(const std::byte* bytes, std::size_t length, bool solicited);
-  std::uint64_t next_number() const { return incoming_.empty() ? finished_ + 1 : incoming_.back()->number + 1; }
-  std::vector<std::unique_ptr<Incoming>>::iterator place_of(std::uint64_t number);
   Incoming* begin_at(std::uint64_t number, std::uint64_t length, bool solicited);  // as begin()
   Incoming* find_or_begin(std::uint64_t number, bool solicited);
-  std::unique_ptr<Incoming> take_front();  // of incoming_
-  void note_arriving();
   bool take_buffer(Receive& out);
-  ReceivePool& pool() { return shared_ ? *shared_ : *own_pool_; }
-  ZoneId zone() const;
-  // The check at the post holds while no region has gone and the endpoint has not changed its zone.
-  bool still_checked(const PostedReceive& receive, ZoneId zone) const {
-    return receive.regions_seen == regions_.removals() && receive.zone == zone;
-  }
-  WorkStatus check_buffer(const PostedReceive& receive, std::span<const Segment> segments, std::uint64_t length) const;
   Event arrival(const PostedReceive& receive, std::uint64_t length, bool solicited) const;
-  void not_ready_timed_out();
-  // The next message to complete has its buffer.
-  bool arrives_in_turn() const { return !incoming_.empty() && incoming_.front()->number == finished_ + 1; }
-  bool others_come_first();
 
   // What a message of the usual kind meets.
   struct StraightWay {
@@ -165,40 +123,21 @@ class ReceiveSide {
     ZoneId zone = kNoZone;
   };
   StraightWay straight_;
-  std::uint64_t finished_ = 0;  // the number of the last message that has completed
+  ArrivingMessages arriving_;
+  ReceiveBuffers buffers_;
 
   SoftQueuePair& queue_pair_;
-  SoftAdapter& adapter_;
-  DeliveryBatch& batch_;  // the adapter's, as the next
-  const RegionTable& regions_;
+  DeliveryBatch& batch_;  // the adapter's
   QueuePairEvents& events_;
   QueuePair::Counters& counters_;  // the queue pair's
-  ReceivePool* const shared_;      // null: own_pool_ serves
-  std::unique_ptr<ReceivePool> own_pool_;
 
   // Written with the engine and the queue pair's send lock held, so that either is enough to read it.
   std::atomic<CompletionQueue*> queue_{nullptr};
-  bool shows_immediates_ = false;
 
-  std::vector<std::unique_ptr<Incoming>> incoming_;  // by number
-  std::vector<std::unique_ptr<Incoming>> spare_incoming_;
-  std::pair<std::uint64_t, std::uint64_t> arriving_seen_{};  // others_come_first(): the next one, and how far it was
-  base::Nanoseconds arriving_since_ = 0;
   const Incoming* failed_message_ = nullptr;  // the one that ended the connection
   WorkStatus failed_status_ = WorkStatus::success;
-  ReceivePool::Asker asker_{*this};
-  bool waits_for_buffer_ = false;
-  base::Nanoseconds waits_since_ = 0;
-  Timer not_ready_timer_;
-
-  std::atomic<std::uint32_t> posted_peak_{0};  // receives posted at the last post that watermarks have not seen
-  // incoming_ for others to see: how many in the low half, and in the high one how far they reach (EP-RQ-10).
-  std::atomic<std::uint64_t> arriving_{0};
-  std::atomic<bool> watched_{false};  // a watermark is set
-  std::atomic<std::int32_t> soft_watermark_{kUnlimited};
-  std::atomic<std::int32_t> hard_watermark_{kUnlimited};
-  bool soft_armed_ = false;
-  Task watermark_task_;
+  ReceiverNotReady not_ready_;
+  EndpointWatermarks watermarks_;
 };
 
 inline Event ReceiveSide::arrival(const PostedReceive& receive, std::uint64_t length, bool solicited) const {
@@ -231,13 +170,13 @@ template <typename Last, typename There>
   ReceivePool& pool = *straight_.pool;
   const ReceivePool::Slot* const receive = pool.anybody_waits() ? nullptr : pool.next();
   if (!receive || receive->segment_count != 1 || length > receive->first().length ||
-      !still_checked(*receive, straight_.zone) || !there({0, 0, receive->first().address, length}, pool.seen()))
-      [[unlikely]] {
+      !buffers_.still_checked(*receive, straight_.zone) ||
+      !there({0, 0, receive->first().address, length}, pool.seen())) [[unlikely]] {
     return false;
   }
   copy_message(reinterpret_cast<std::byte*>(receive->first().address), bytes, length);
   pool.take_next();
-  ++finished_;
+  arriving_.completed_at_once();
   QueuePair::Counters& counters = counters_;
   counters.receives.add();
   counters.receive_bytes.add(length);

@@ -16,21 +16,13 @@ constexpr std::uint64_t kAheadMax = 1024;
 
 }  // namespace
 
-// Where the message is, or would be.
-std::vector<std::unique_ptr<Incoming>>::iterator ReceiveSide::place_of(std::uint64_t number) {
-  return std::lower_bound(
-      incoming_.begin(), incoming_.end(), number,
-      [](const std::unique_ptr<Incoming>& message, std::uint64_t wanted) { return message->number < wanted; });
-}
-
 // Its buffer is the next one there is, of a shared queue. Of a queue of its own each receive belongs to one message
 // from the start (EP-RQ-2), so those before it get theirs first.
 Incoming* ReceiveSide::find_or_begin(std::uint64_t number, bool solicited) {
-  const auto place = place_of(number);
-  if (place != incoming_.end() && (*place)->number == number) return place->get();
-  if (shared_) return begin_at(number, 0, solicited);
+  if (Incoming* const there = arriving_.find(number)) return there;
+  if (buffers_.shared()) return begin_at(number, 0, solicited);
   Incoming* message = nullptr;
-  for (std::uint64_t next = next_number(); next <= number; ++next) {
+  for (std::uint64_t next = arriving_.newest() + 1; next <= number; ++next) {
     message = begin_at(next, 0, solicited);
     if (!message) return nullptr;
   }
@@ -38,7 +30,8 @@ Incoming* ReceiveSide::find_or_begin(std::uint64_t number, bool solicited) {
 }
 
 Placement ReceiveSide::place_segment(const ArrivingSegment& segment) {
-  if (segment.number <= finished_ || segment.number - finished_ > kAheadMax) return Placement::bad_number;
+  if (segment.number <= arriving_.finished() || segment.number - arriving_.finished() > kAheadMax)
+    return Placement::bad_number;
   const std::uint64_t end = segment.offset + segment.bytes.size();
   if (end < segment.offset) return Placement::bad_offset;
   Incoming* message = find_or_begin(segment.number, segment.solicited);
@@ -54,9 +47,9 @@ Placement ReceiveSide::place_segment(const ArrivingSegment& segment) {
   message->end_known |= segment.last;
 
   // EP-RQ-7: nothing is delivered before what was sent before it.
-  while (!incoming_.empty()) {
-    Incoming& oldest = *incoming_.front();
-    if (oldest.number != finished_ + 1 || !oldest.end_known || oldest.placed < oldest.length) break;
+  while (arriving_.next_is_there()) {
+    Incoming& oldest = arriving_.oldest();
+    if (!oldest.end_known || oldest.placed < oldest.length) break;
     if (!finish(oldest)) return Placement::broken;
   }
   return Placement::done;

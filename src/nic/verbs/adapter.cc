@@ -136,7 +136,7 @@ Status VerbsAdapter::ask(const std::string& device_name, const std::string& name
 Status VerbsAdapter::start() {
   if (fcntl(cm_channel_->fd, F_SETFL, O_NONBLOCK) != 0) return Status::failed;
   if (const Status status = completions_.queues().open(); status != Status::ok) return status;
-  engine_.when_descriptors_are_lost([this] { descriptors_lost(); });
+  engine_.descriptor_loss().when_told([this] { descriptors_lost(); });
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (const Status status = reaper_.start(); status != Status::ok) return status;
   base::Guard guard(engine_);
@@ -151,7 +151,7 @@ VerbsAdapter::~VerbsAdapter() {
   engine_.lock();
   engine_.remove_source(*this);
   engine_.unlock();
-  engine_.stop();
+  engine_.waiting().stop();
   engine_.lock();
   for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
   engine_.unlock();
@@ -221,7 +221,7 @@ void VerbsAdapter::go_on(std::uint32_t tag) {
 }
 
 void VerbsAdapter::await_quiet() {
-  if (!reaper_.help()) return engine_.pause();
+  if (!reaper_.help()) return engine_.waiting().pause();
   base::Guard guard(engine_);
   reaper_.call_done();
 }

@@ -103,7 +103,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   bool gone() const { return gone_; }
   void device_gone();
   // From any thread: false once the program has closed our descriptors, so that the device's may be its files.
-  bool descriptors_are_ours() { return engine_.descriptors_are_ours(); }
+  bool descriptors_are_ours() { return engine_.descriptor_loss().descriptors_are_ours(); }
   // Keeps it until its answer has come.
   void abandon(AbandonedAttempt attempt);
   // Gives up everything of it, of which nobody waits for the end.

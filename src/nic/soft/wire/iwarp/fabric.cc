@@ -169,7 +169,7 @@ bool Fabric::run_turns() {
 bool Fabric::poll() {
   passes_.store(passes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (streams_.empty() && !somebody_waits_.load(std::memory_order_relaxed)) return false;
-  if (!engine().descriptors_are_ours()) return false;
+  if (!engine().descriptor_loss().descriptors_are_ours()) return false;
   if (Turn* const next = parked_.next_for_room()) [[unlikely]]
     next->stream.read_on();
   // A round: those that have had word since the last, in the order in which they had it, and then those in line; none
@@ -245,7 +245,7 @@ void Fabric::fetch_ready() {
   const std::span<epoll_event> room = std::span(events_).subspan(known);
   const int count =
       room.empty() ? 0 : os::uncancelled::epoll_wait(epoll_fd_.get(), room.data(), static_cast<int>(room.size()), 0);
-  if (count < 0 && !epoll_fd_.is_ours()) engine().note_loss();
+  if (count < 0 && !epoll_fd_.is_ours()) engine().descriptor_loss().note();
   std::size_t all = known;
   for (const epoll_event& event : room.first(static_cast<std::size_t>(std::max(count, 0)))) {
     const auto end = events_.begin() + static_cast<std::ptrdiff_t>(known);

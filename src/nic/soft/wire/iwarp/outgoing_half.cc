@@ -17,7 +17,7 @@ void OutgoingHalf::push_out() {
   const std::uint64_t pass = fabric_.passes();
   if (pass != last_pass_ || line_.waiting() >= kLineMax) {
     last_pass_ = pass;
-    if (fabric_.engine().descriptors_are_ours()) line_.flush();
+    if (fabric_.engine().descriptor_loss().descriptors_are_ours()) line_.flush();
   } else if (!line_.idle() && !flush_comes_) {
     flush_comes_ = true;
     if (fabric_.engine().held()) {

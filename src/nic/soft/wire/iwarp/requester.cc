@@ -131,7 +131,7 @@ bool Requester::send_part(const SegmentHeader& first, const SendRequest& message
   // A thread that posts sends for itself. The engine does for all, so each connection has a share of it.
   const bool shared = stream_.fabric().engine().held();
   const std::uint64_t limit = shared ? outgoing_.share_of_pass() : budget::kSentPerTurn;
-  if (limit == 0 || !stream_.fabric().engine().descriptors_are_ours()) return wait_for_room();
+  if (limit == 0 || !stream_.fabric().engine().descriptor_loss().descriptors_are_ours()) return wait_for_room();
   const std::size_t payload_max = outgoing_.line().ulpdu_max() - segment_header_bytes(first.opcode);
   const std::uint64_t before = progress.bytes;
   // A frame goes in whole, so a little more than the limit may be sent.

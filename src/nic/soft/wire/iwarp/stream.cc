@@ -302,7 +302,7 @@ void TcpStream::hang_up() {
   const bool said_anything = negotiation_.phase() != Phase::connecting && negotiation_.phase() != Phase::asking;
   negotiation_.end();
   Transmitter rest = take_line();
-  if (!said_anything || (ended_ && rest.idle()) || !fabric_.engine().descriptors_are_ours()) {
+  if (!said_anything || (ended_ && rest.idle()) || !fabric_.engine().descriptor_loss().descriptors_are_ours()) {
     socket_.reset();
   } else {
     fabric_.part(std::move(socket_), std::move(rest), Stranger::Stage::parting, negotiation_.remote());
@@ -316,7 +316,7 @@ void TcpStream::close(CloseReason reason) {
   if (!in_order && !last_words_.prepared()) prepare_last_words_for(reason);
   waiting_.drop();
   if (socket_ && (negotiation_.phase() == Phase::open || negotiation_.phase() == Phase::greeting) &&
-      fabric_.engine().descriptors_are_ours()) {
+      fabric_.engine().descriptor_loss().descriptors_are_ours()) {
     base::Guard guard(outgoing_.lock());
     outgoing_.let_send(false);  // nothing follows the last words
     if (std::exchange(owes_word_, false)) outgoing_.say(Signal::delivered, sends_delivered_);

@@ -29,7 +29,7 @@ bool TcpStream::can_be_written(std::span<const iovec> pieces) {
 }
 
 bool TcpStream::next_buffer_surely_there(std::size_t bytes) {
-  const Segment* const only = queue_pair_.receives().next_piece();
+  const Segment* const only = queue_pair_.receives().buffers().next_piece();
   return only && targets_.surely_there(only->address, std::min<std::uint64_t>(bytes, only->length), true, read_at_);
 }
 
@@ -37,7 +37,7 @@ bool TcpStream::next_buffer_there(std::size_t bytes) {
   if (next_buffer_surely_there(bytes)) [[likely]]
     return true;
   std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = queue_pair_.receives().aim_next(bytes, pieces);
+  const std::size_t used = queue_pair_.receives().buffers().aim_next(bytes, pieces);
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 

@@ -105,7 +105,7 @@ void TcpStream::immediate_ended() {
     if (queue_pair_.receives().deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
     if (closed_) return;
     if (!waiting_.looks_past() && !hung_up_) waiting_.be_patient();
-    queue_pair_.receives().wait_for_buffer();
+    queue_pair_.receives().not_ready().wait_for_buffer();
     if (closed_) return;
   }
   waiting_.parked().add(solicited);

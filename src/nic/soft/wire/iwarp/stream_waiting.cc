@@ -22,7 +22,7 @@ void TcpStream::wait_for_buffer(bool solicited) {
     waiting_.set_stuck(true);
     waiting_.be_patient();
   }
-  queue_pair_.receives().wait_for_buffer();
+  queue_pair_.receives().not_ready().wait_for_buffer();
 }
 
 void TcpStream::look_past() {
@@ -39,7 +39,7 @@ void TcpStream::look_past() {
 void TcpStream::go_on() {
   waiting_.set_stuck(false);
   enter_segment();
-  if (current_) queue_pair_.receives().stop_waiting();
+  if (current_) queue_pair_.receives().not_ready().stop_waiting();
   if (!waiting_.stuck() && !closed_) take_held();
 }
 
@@ -104,9 +104,9 @@ bool TcpStream::has_buffer(bool taken) {
   fabric_.adapter().batch().flush();
   if (closed_) return false;
   if (taken) {
-    queue_pair_.receives().stop_waiting();
+    queue_pair_.receives().not_ready().stop_waiting();
   } else {
-    queue_pair_.receives().wait_for_buffer();
+    queue_pair_.receives().not_ready().wait_for_buffer();
   }
   return taken;
 }

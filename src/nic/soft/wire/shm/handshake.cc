@@ -62,7 +62,7 @@ NodeId node_of(const Greeting& greeting) {
 Segment make_segment(const Fabric& fabric, base::UniqueFd& fd) {
   Segment segment = Segment::create(fd);
   if (segment) {
-    offer_probe(segment.header(), fabric.engine().thread_id());
+    offer_probe(segment.header(), fabric.engine().waiting().thread_id());
   } else {
     base::log(base::LogLevel::warn,
               "no {} bytes can be had to share with a local process ({}): it is reached by TCP, if at all",

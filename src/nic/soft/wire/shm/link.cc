@@ -252,7 +252,7 @@ void Link::call_attention() {
   if (!socket_) return;
   // A post may come here without the engine, whose look at the descriptors is too old for this: the peer may have been
   // asleep, and its bell out, since before the program closed them.
-  if (!socket_.is_ours()) return fabric_.engine().note_loss();
+  if (!socket_.is_ours()) return fabric_.engine().descriptor_loss().note();
   // A socket that is full of bells wakes the peer all the same. If the system has no room for this one, the next is
   // rung.
   if (os::uncancelled::send(socket_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN) return;

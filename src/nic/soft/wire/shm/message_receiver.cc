@@ -33,7 +33,7 @@ bool MessageReceiver::message_arrived(const CellView& view) {
   const std::uint32_t key = view.kind == CellKind::send_invalidate ? view.aux : 0;
   if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && receives_.incoming_count() == 0;
+  const bool next = parked_.empty() && receives_.arriving().empty();
   const auto deliver = [&] { return deliver_small(view.body, view.length, solicited, key); };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
@@ -42,7 +42,7 @@ bool MessageReceiver::message_arrived(const CellView& view) {
   std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
   std::memcpy(bytes.get(), view.body, view.length);
   park({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0, key});
-  if (parked_.size() == 1 && receives_.incoming_count() == 0) receives_.wait_for_buffer();
+  if (parked_.size() == 1 && receives_.arriving().empty()) receives_.not_ready().wait_for_buffer();
   return true;
 }
 
@@ -60,14 +60,14 @@ bool MessageReceiver::immediate_arrived(const CellView& view) {
   std::memcpy(&body, view.body, sizeof body);
   if ((view.flags & kFlagLast) != 0) stream_.writes().done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && receives_.incoming_count() == 0;
+  const bool next = parked_.empty() && receives_.arriving().empty();
   const auto deliver = [&] { return receives_.deliver_immediate(body.length, body.value, solicited); };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
     return true;
   }
   park({body.length, view.cells, solicited, nullptr, nullptr, 0, true, body.value});
-  if (next) receives_.wait_for_buffer();
+  if (next) receives_.not_ready().wait_for_buffer();
   return true;
 }
 
@@ -87,7 +87,7 @@ bool MessageReceiver::announce_arrived(const CellView& view) {
   }
   if (stream_.over()) return true;
   park({body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
-  if (next) receives_.wait_for_buffer();
+  if (next) receives_.not_ready().wait_for_buffer();
   return true;
 }
 
@@ -95,9 +95,9 @@ bool MessageReceiver::announce_arrived(const CellView& view) {
 // invalidate, begins only when all before it are in, so that they still complete (DTO-40). Whatever finishes the last
 // of them calls deliver_parked().
 bool MessageReceiver::may_begin(std::uint64_t length, std::uint32_t invalidates) {
-  const std::size_t busy = receives_.incoming_count();
+  const std::size_t busy = receives_.arriving().count();
   const bool harmless = invalidates == 0 || stream_.queue_pair().connection().windows().may_invalidate(invalidates);
-  return busy == 0 || (busy < kAnnouncedMax && harmless && receives_.next_takes(length));
+  return busy == 0 || (busy < kAnnouncedMax && harmless && receives_.buffers().next_takes(length));
 }
 
 // A message that is wholly here, when no other is arriving. False: there is no buffer for it now. One that takes a
@@ -112,7 +112,7 @@ bool MessageReceiver::deliver_small(const std::byte* bytes, std::size_t length, 
 // Whether there is a next receive, and its memory can be written, as far as `length` goes. One that is posted just then
 // is none yet: it has not been looked at.
 bool MessageReceiver::next_buffer_there(std::size_t length) {
-  const ReceivePool::Slot* const next = receives_.next_receive();
+  const ReceivePool::Slot* const next = receives_.buffers().next();
   if (!next) return false;
   const std::uint64_t now = adapter_.engine().ticks();
   std::uint64_t left = length;
@@ -129,7 +129,7 @@ void MessageReceiver::deliver_parked() {
   while (!stream_.over() && !parked_.empty()) {
     Parked& message = parked_.front();
     if (message.announcement ? !may_begin(message.length, message.announcement->invalidates)
-                             : receives_.incoming_count() > 0) {
+                             : !receives_.arriving().empty()) {
       return;
     }
     const auto deliver = [&] {
@@ -143,10 +143,10 @@ void MessageReceiver::deliver_parked() {
     stream_.fabric().adapter().batch().flush();
     if (stream_.over()) return;
     if (!taken) {
-      receives_.wait_for_buffer();
+      receives_.not_ready().wait_for_buffer();
       return;
     }
-    receives_.stop_waiting();  // where it was not called
+    receives_.not_ready().stop_waiting();  // where it was not called
     const std::uint32_t cells = message.cells;
     parked_.pop_front();
     window_.unpark(cells);

@@ -37,7 +37,7 @@ class MessageReceiver {
   // nothing is behind it.
   template <typename Last>
   [[gnu::always_inline]] bool arrived_straight(const CellView& view, Last&& last) {
-    return parked_.empty() && receives_.incoming_count() == 0 && view.length <= kInlineBytesMax &&
+    return parked_.empty() && receives_.arriving().empty() && view.length <= kInlineBytesMax &&
            view.cells == cells_for(view.length) && deliver_straight(view, last);
   }
 

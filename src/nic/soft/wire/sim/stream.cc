@@ -52,7 +52,7 @@ SendOutcome SimStream::send(std::uint64_t, const SendRequest& message, Progress&
 void SimStream::arrived(const std::vector<std::byte>& segment) {
   if (closed_ || place(segment)) return;
   held_.push_back(segment);
-  receives_.wait_for_buffer();
+  receives_.not_ready().wait_for_buffer();
 }
 
 bool SimStream::place(const std::vector<std::byte>& segment) {
@@ -118,7 +118,7 @@ void SimStream::resume_receiving() {
   if (held_.empty()) {
     queue_pair_.connection().orderly_end().delivered_everything();
   } else {
-    receives_.wait_for_buffer();
+    receives_.not_ready().wait_for_buffer();
   }
 }
 

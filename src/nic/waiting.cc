@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How threads wait for the engine's adapter: they spin, then one leads and the others follow. The progress thread, too.
+#include "nic/waiting.h"
+
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
+#include "base/env.h"
 #include "base/fence.h"
 #include "nic/engine.h"
 #include "os/cancel.h"
+#include "os/thread_signals.h"
 #include "os/uncancelled.h"
 
 namespace anydat::nic {
@@ -22,9 +26,33 @@ constexpr base::Nanoseconds kLookWhenLost = 10'000'000;
 
 }  // namespace
 
-bool Engine::lock_unless_notified(const Waiter& waiter) {
+Status Waiting::start() {
+  spin_ns_ = base::env_number(base::EnvVar::spin_us).value_or(50) * 1000;
+  const os::SignalsOfOurThreads mask;
+  Status status = Status::ok;
+  try {
+    if (!thread_.start([this] { progress_thread(); })) status = Status::no_memory;
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory;
+  }
+  while (status == Status::ok && thread_id_.load() == 0) {
+    base::futex_wait(thread_id_, 0, base::to_timespec(base::kForever));
+  }
+  return status;
+}
+
+void Waiting::stop() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true);
+  progress_word_.store(kAwake);
+  base::futex_wake(progress_word_);
+  engine_.wake_leader();
+  thread_.join();
+}
+
+bool Waiting::lock_unless_notified(const Waiter& waiter) {
   // Whoever frees an object waits, with the engine held, for its waiters to leave: they must not insist on the lock.
-  for (unsigned i = 0; !try_lock(); ++i) {
+  for (unsigned i = 0; !engine_.try_lock(); ++i) {
     if (waiter.notified()) return false;
     if (i < 100) {
       base::cpu_relax();
@@ -39,29 +67,29 @@ bool Engine::lock_unless_notified(const Waiter& waiter) {
 }
 
 // True if everything is quiet and armed, so that the caller may go to sleep.
-bool Engine::arm(const Waiter& waiter) {
+bool Waiting::arm(const Waiter& waiter) {
   if (!lock_unless_notified(waiter)) return false;
   loop_.arm();
   // Orders our arming before the look that follows, and every peer's publishing before its look at our arming, without
   // a fence in the peers' fast path (they register for this when they open an adapter).
   base::remote_fence();
-  const bool progress = run_all();
+  const bool progress = engine_.run_all();
   if (progress) {
     loop_.disarm();
   } else {
     clock_.stop();
   }
-  unlock();
+  engine_.unlock();
   return !progress;
 }
 
-WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
+WaitResult Waiting::wait(Waiter& waiter, base::Nanoseconds deadline) {
   if (const WaitResult result = spin(waiter, deadline); result != WaitResult::interrupted) return result;
   bool followed = false;
   for (;;) {
     if (waiter.notified()) {
       // It may have been promoted just before that came, and goes without having led.
-      if (followed && leader_.load() == nullptr) hand_over();
+      if (followed && leader_.load() == nullptr) promote_next();
       return WaitResult::notified;
     }
     Waiter* none = nullptr;
@@ -78,17 +106,17 @@ WaitResult Engine::wait(Waiter& waiter, base::Nanoseconds deadline) {
   }
 }
 
-void Engine::pause() {
+void Waiting::pause() {
   Waiter waiter;  // which nobody notifies
   wait(waiter, base::now_ns() + kTick);
 }
 
 // Answers `interrupted` when the spin brought nothing and the thread should sleep.
-WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
+WaitResult Waiting::spin(Waiter& waiter, base::Nanoseconds deadline) {
   const base::Nanoseconds start = base::now_ns();
   for (unsigned i = 0;; ++i) {
     if (waiter.notified()) return WaitResult::notified;
-    poll();
+    engine_.poll();
     if (i % 16 != 0) continue;
     const base::Nanoseconds now = base::now_ns();
     if (now >= deadline) return waiter.notified() ? WaitResult::notified : WaitResult::timed_out;
@@ -99,9 +127,9 @@ WaitResult Engine::spin(Waiter& waiter, base::Nanoseconds deadline) {
 
 // What has woken the leader and not been all is often followed by the rest, as the parts of a message are by each
 // other. Arming and sleeping takes longer than most gaps between them.
-void Engine::linger(const Waiter& waiter, base::Nanoseconds deadline) {
+void Waiting::spin_after_wakeup(const Waiter& waiter, base::Nanoseconds deadline) {
   for (base::Nanoseconds last = base::now_ns(); !waiter.notified();) {
-    const bool progress = poll();
+    const bool progress = engine_.poll();
     const base::Nanoseconds now = base::now_ns();
     if (progress) last = now;
     if (now - last >= spin_ns_ || now >= deadline) return;
@@ -109,15 +137,15 @@ void Engine::linger(const Waiter& waiter, base::Nanoseconds deadline) {
   }
 }
 
-WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread) {
+WaitResult Waiting::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread) {
   leader_is_progress_thread_.store(is_progress_thread);
-  std::uint64_t seen = activity_.load(std::memory_order_relaxed);
-  std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);
+  std::uint64_t seen = activity_.passes();
+  std::uint64_t posts_seen = activity_.posts();
   for (;;) {
     if (waiter.notified()) return WaitResult::notified;
     const base::Nanoseconds now = base::now_ns();
     if (now >= deadline) return WaitResult::timed_out;
-    const std::uint64_t activity = activity_.load(std::memory_order_relaxed);
+    const std::uint64_t activity = activity_.passes();
     const bool others_poll = activity != seen;
     seen = activity;
     if (is_progress_thread && (others_poll || yield_wanted_.load() || stopping_.load())) return WaitResult::notified;
@@ -129,7 +157,7 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
       continue;
     }
     sleeps_.add();
-    const bool lost = lost_.load();
+    const bool lost = engine_.descriptor_loss().noted();
     if (lost) until = std::min(until, now + kLookWhenLost);
     waiter.poller_.store(&poller_);
     int count = 0;
@@ -149,32 +177,32 @@ WaitResult Engine::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_prog
     const bool signalled = count < 0 && errno == EINTR;
     waiter.poller_.store(nullptr);
     const bool ours = poller_.silence();  // what the bell was for is looked at below
-    if (!ours) note_loss();
-    const bool others_post = posts_.load(std::memory_order_relaxed) != posts_seen;
+    if (!ours) engine_.descriptor_loss().note();
+    const bool others_post = activity_.posts() != posts_seen;
     bool progress = false;
     if (lock_unless_notified(waiter)) {
       loop_.disarm();
-      progress = run_all(ours);
-      unlock();
+      progress = engine_.run_all(ours);
+      engine_.unlock();
     }
     if (is_progress_thread && others_post) return WaitResult::notified;
     if (progress && !signalled && !is_progress_thread) {
-      linger(waiter, deadline);
-      seen = activity_.load(std::memory_order_relaxed);
+      spin_after_wakeup(waiter, deadline);
+      seen = activity_.passes();
     }
-    posts_seen = posts_.load(std::memory_order_relaxed);  // with those of the calls that were put off until now
+    posts_seen = activity_.posts();  // with those of the calls that were put off until now
     if (signalled) return WaitResult::interrupted;
   }
 }
 
-WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
+WaitResult Waiting::follow(Waiter& waiter, base::Nanoseconds deadline) {
   {
     base::Guard guard(followers_lock_);
     followers_.push_back(waiter);
   }
   if (leader_is_progress_thread_.load()) {
     yield_wanted_.store(true);
-    wake_leader();
+    engine_.wake_leader();
   }
   WaitResult result = WaitResult::notified;
   waiter.asleep_.store(true);
@@ -195,7 +223,7 @@ WaitResult Engine::follow(Waiter& waiter, base::Nanoseconds deadline) {
   return result;
 }
 
-void Engine::stop_following(Waiter& waiter, bool for_good) {
+void Waiting::stop_following(Waiter& waiter, bool for_good) {
   waiter.asleep_.store(false);
   bool promoted = false;
   {
@@ -205,17 +233,17 @@ void Engine::stop_following(Waiter& waiter, bool for_good) {
     promoted = waiter.word_.compare_exchange_strong(word, Waiter::kWaiting);
   }
   // Whoever leaves for good must not take a promotion along that another sleeper waits for.
-  if ((promoted || leader_.load() == nullptr) && (for_good || waiter.notified())) hand_over();
+  if ((promoted || leader_.load() == nullptr) && (for_good || waiter.notified())) promote_next();
 }
 
-void Engine::step_down() {
+void Waiting::step_down() {
   leader_is_progress_thread_.store(false);
   leader_.store(nullptr);
-  hand_over();
+  promote_next();
 }
 
 // Requires: nobody leads, or it does no harm that somebody looks whether he should.
-void Engine::hand_over() {
+void Waiting::promote_next() {
   {
     base::Guard guard(followers_lock_);
     for (Waiter* follower = followers_.front(); follower; follower = followers_.after(*follower)) {
@@ -230,20 +258,19 @@ void Engine::hand_over() {
   if (progress_word_.exchange(kAwake) == kResting) base::futex_wake(progress_word_);
 }
 
-void Engine::progress_thread() {
+void Waiting::progress_thread() {
   thread_id_.store(static_cast<std::uint32_t>(::gettid()));
   base::futex_wake(thread_id_);
   const os::CancelOff off;
   Waiter waiter(
       true);  // never notified: it is woken by its descriptor, or cancelled when that is not possible any more
-  std::uint64_t seen = activity_.load(std::memory_order_relaxed);
-  std::uint64_t posts_seen = posts_.load(std::memory_order_relaxed);
+  std::uint64_t seen = activity_.passes();
+  std::uint64_t posts_seen = activity_.posts();
   while (!stopping_.load()) {
     base::Nanoseconds rest_until = 0;
     if (leader_.load() != nullptr) {
       rest_until = base::kForever;  // step_down() wakes us
-    } else if (const std::uint64_t activity = activity_.load(std::memory_order_relaxed),
-               posts = posts_.load(std::memory_order_relaxed);
+    } else if (const std::uint64_t activity = activity_.passes(), posts = activity_.posts();
                activity != seen || posts != posts_seen) {
       seen = activity;
       posts_seen = posts;
@@ -256,13 +283,13 @@ void Engine::progress_thread() {
       }
       progress_word_.store(kAwake);
       // Whoever polls does so without us, and would only be kept from it.
-      const bool others_look = activity_.load(std::memory_order_relaxed) != seen && !pass_wanted_.load();
+      const bool others_look = activity_.passes() != seen && !activity_.pass_wanted();
       if (rest_until != base::kForever && others_look) continue;
-      if (leader_.load() == nullptr && try_lock()) {
-        const std::uint64_t posts_before = posts_.load(std::memory_order_relaxed);
-        run_all();
-        unlock();
-        posts_seen += posts_.load(std::memory_order_relaxed) - posts_before;  // the calls put off until now made them
+      if (leader_.load() == nullptr && engine_.try_lock()) {
+        const std::uint64_t posts_before = activity_.posts();
+        engine_.run_all();
+        engine_.unlock();
+        posts_seen += activity_.posts() - posts_before;  // the calls put off until now made them
       }
       continue;
     }
@@ -273,7 +300,7 @@ void Engine::progress_thread() {
       const Leadership leadership(*this);
       lead(waiter, base::kForever, true);
     }
-    seen = activity_.load(std::memory_order_relaxed) - 1;  // whoever made us leave is active
+    seen = activity_.passes() - 1;  // whoever made us leave is active
   }
 }
 
