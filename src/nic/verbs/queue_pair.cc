@@ -30,6 +30,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
       events_(events),
       shared_(shared),
       tag_(adapter.completions().queue_pairs().add(*this)),
+      sends_(*this, adapter, events),
       first_word_timer_([this] {
         if (state() == State::accepting) established({});
       }),
@@ -47,10 +48,6 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
         finish();
       }),
       break_timer_([this] { run_breaks(); }),
-      retire_task_{[this] {
-        retire_finished();
-        adapter_.completions().batch().flush();
-      }},
       break_task_{[this] { run_breaks(); }},
       quiet_task_{[this] {
         if (state() == State::draining && send_idle()) return finish_draining();
@@ -66,42 +63,29 @@ Status VerbsQueuePair::init(const QueuePairLimits& limits) {
     own_ = std::make_unique<ReceivePool>(adapter_.device(), ReceivePool::Use::own, nullptr);
     if (const Status status = own_->init(limits.recv_depth, limits.recv_segments); status != Status::ok) return status;
   }
-  RequestRoom room(limits, adapter_.device().is_iwarp());
-  base::Guard guard(send_lock_);
-  move_to(std::move(room));
+  SendQueue::Room room(limits, adapter_.device().is_iwarp());
+  base::Guard guard(sends_.lock());
+  sends_.move_to(std::move(room));
   limits_ = limits;
   return Status::ok;
 }
 
-VerbsQueuePair::RequestRoom::RequestRoom(const QueuePairLimits& limits, bool keeps_segments)
-    : ring(limits.send_depth), gather(std::max(limits.send_segments, 1u)), chain(gather.size()) {
-  if (keeps_segments) posted_segments.resize(ring.slots * gather.size());
-}
-
-void VerbsQueuePair::move_to(RequestRoom room) {
-  sends_.move_to(std::move(room.ring));
-  gather_ = std::move(room.gather);
-  chain_ = std::move(room.chain);
-  posted_segments_ = std::move(room.posted_segments);
-  posted_most_ = gather_.size();
-}
-
 void VerbsQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
-  base::Guard guard(send_lock_);
+  base::Guard guard(sends_.lock());
   recv_queue_.store(recv);
-  send_queue_.store(send);
+  sends_.set_queue(send);
 }
 
 Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) try {
   // All of it or nothing: what is refused has changed nothing (EP-MODIFY-1). So what may find no memory comes first,
   // and what may not fit comes last of what can fail.
-  RequestRoom room(limits, adapter_.device().is_iwarp());
-  base::Guard guard(send_lock_);
+  SendQueue::Room room(limits, adapter_.device().is_iwarp());
+  base::Guard guard(sends_.lock());
   if (own_) {
     if (const Status status = own_->set_limits(limits.recv_depth, limits.recv_segments); status != Status::ok)
       return status;
   }
-  move_to(std::move(room));
+  sends_.move_to(std::move(room));
   limits_ = limits;
   return Status::ok;
 } catch (const std::bad_alloc&) {
@@ -142,9 +126,8 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
     if (queue_pairs.numbered(made->qp_num)) adapter_.completions().drain();
     queue_pairs.note_number(made->qp_num, *this);
     if (shared_) shared_->attach();
-    base::Guard guard(send_lock_);
     qp_ = std::move(made);
-    inline_max_ = std::min(attributes.cap.max_inline_data, inline_max);
+    sends_.attach(qp_.get(), tag_, std::min(attributes.cap.max_inline_data, inline_max));
     break;
   }
   const Made result = !qp_ ? Made::no_memory : !change_state(id, IBV_QPS_INIT) ? Made::connection_over : Made::ready;
@@ -186,10 +169,8 @@ void VerbsQueuePair::remove_queue_pair() {
   if (own_) own_->close();
   Reaper::Job job;
   removed_number_ = qp_->qp_num;
-  {
-    base::Guard guard(send_lock_);
-    job.queue_pair = std::move(qp_);
-  }
+  sends_.detach();
+  job.queue_pair = std::move(qp_);
   job.done = [this] {  // small enough to need no memory
     queue_pair_removed();
     report_end();
@@ -221,10 +202,8 @@ AbandonedAttempt VerbsQueuePair::take_apart() {
   parts.cq_room = cq_room_;
   parts.shared = shared_;
   if (own_) own_->close();
-  {
-    base::Guard guard(send_lock_);
-    parts.queue_pair = std::move(qp_);
-  }
+  sends_.detach();
+  parts.queue_pair = std::move(qp_);
   if (parts.queue_pair) {
     parts.counted = shared_ != nullptr;
     // In this state it does not connect any more, so that nothing is written to the memory of its receives.
@@ -252,10 +231,7 @@ void VerbsQueuePair::disconnect(bool graceful) {
   switch (state()) {
     case State::connected:
       if (!graceful) break;
-      {
-        base::Guard guard(send_lock_);
-        state_.store(State::draining);
-      }
+      sends_.enter(State::draining);
       if (send_idle()) {
         finish_draining();
       } else {
@@ -285,7 +261,7 @@ void VerbsQueuePair::finish_draining() {
 void VerbsQueuePair::peer_closed() {
   // What arrived before is delivered, and what failed before says why.
   adapter_.completions().drain();
-  if (failed_.load()) return run_breaks();
+  if (failed_) return run_breaks();
   if (state() == State::connected || state() == State::draining) end({Ending::Report::closed});
 }
 
@@ -297,14 +273,20 @@ void VerbsQueuePair::fail(WorkStatus first_send_status) {
 }
 
 void VerbsQueuePair::run_breaks() {
-  if (failed_.exchange(false)) fail(failure_.load());
+  if (std::exchange(failed_, false)) fail(WorkStatus::flushed);
+}
+
+void VerbsQueuePair::break_soon() {
+  failed_ = true;
+  adapter_.engine().add_task(break_task_);
+}
+
+void VerbsQueuePair::look_soon() {
+  adapter_.engine().add_task(quiet_task_);
 }
 
 void VerbsQueuePair::end(Ending ending) {
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::ending);
-  }
+  sends_.end(ending.first_send_status);
   ending_ = ending;
   adapter_.engine().cancel_timer(first_word_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
@@ -329,10 +311,7 @@ void VerbsQueuePair::end_if_quiet() {
 // For a connection that has not begun, or whose end nobody waits for: the device's queue pair goes at once.
 void VerbsQueuePair::end_now(Ending ending) {
   const bool never_was = state() == State::connecting;
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::ending);
-  }
+  sends_.end(ending.first_send_status);
   ending_ = ending;
   if (inquiry_) inquiry_->stop();
   adapter_.engine().cancel_timer(first_word_timer_);
@@ -378,9 +357,9 @@ void VerbsQueuePair::finish() {
 }
 
 void VerbsQueuePair::report_end() {
-  end_waits_ = bind_has_begun();
+  end_waits_ = sends_.bind_has_begun();
   if (end_waits_) return;  // go_on() comes
-  flush_sends();
+  sends_.flush();
   // What arrived on a connection that never was; others have their buffers back in the pool.
   for (const Early& early : std::exchange(early_, {})) {
     if (early.done) complete_recv(*early.done, WorkStatus::flushed, 0, false);
@@ -390,14 +369,17 @@ void VerbsQueuePair::report_end() {
   ending_.tell(events_, std::exchange(rejection_, {}));
 }
 
+// The device has let go of what a window showed. An end that has waited for that goes on, too.
+void VerbsQueuePair::go_on() {
+  sends_.retire();
+  if (end_waits_ && !sends_.bind_has_begun()) report_end();
+}
+
 void VerbsQueuePair::reset() {
   release_id();
-  base::Guard guard(send_lock_);
-  state_.store(State::idle);
-  blocked_.store(false, std::memory_order_relaxed);
+  sends_.reset();
   flushed_unasked_ = false;
-  one_failed_ = false;
-  failed_.store(false);
+  failed_ = false;
   names_.reached = {};
 }
 
@@ -414,7 +396,7 @@ bool VerbsQueuePair::cut() {
 void VerbsQueuePair::destroy() {
   while (!cut()) adapter_.reaper().finish();
   flush_receives();
-  adapter_.engine().cancel_task(retire_task_);
+  sends_.destroy();
   adapter_.engine().cancel_task(break_task_);
   adapter_.engine().cancel_task(quiet_task_);
   release_id();
@@ -426,7 +408,7 @@ void VerbsQueuePair::device_event(ibv_event_type type) {
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
       adapter_.completions().drain();
-      if (failed_.load()) return run_breaks();
+      if (failed_) return run_breaks();
       fail(WorkStatus::flushed);
       break;
     case IBV_EVENT_COMM_EST:

@@ -12,7 +12,7 @@
 #include "nic/verbs/inquiry.h"
 #include "nic/verbs/kernel_calls.h"
 #include "nic/verbs/receive_pool.h"
-#include "nic/verbs/send_ring.h"
+#include "nic/verbs/send_queue.h"
 #include "nic/verbs/shared_queue.h"
 #include "nic/verbs/work_id.h"
 
@@ -28,9 +28,7 @@ struct AbandonedAttempt;
 // The device's queue pair lives from the set-up of a connection to its end, so that its protection domain, its sizes
 // and its peer are those of the moment.
 //
-// Thread safety: posts and counts from any thread; everything else with the engine held. send_lock_ is the posters' own
-// and comes after the engine; under it only the device's own locks and completion queues are taken. It is held while
-// the device's driver works, which may be as long as sending takes, so completions are handled without it.
+// Thread safety: posts and counts from any thread; everything else with the engine held.
 class VerbsQueuePair final : public QueuePair, public CmHandler {
  public:
   VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, QueuePairEvents& events);
@@ -40,7 +38,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   // QueuePair
   Status post_send(const SendRequest& request) override;
   Status post_recv(const RecvRequest& request) override;
-  Status post_bind(const BindRequest& request, std::uint32_t& key) override;
+  Status post_bind(const BindRequest& request, std::uint32_t& key) override { return sends_.post_bind(request, key); }
   void set_zone(ZoneId zone) override { zone_ = zone; }
   void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
   Status set_limits(const QueuePairLimits& limits) override;
@@ -55,8 +53,8 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   RecvInfo recv_info() const override;
   std::uint32_t largest_posted_recv_segments() const override { return own_ ? own_->largest_segment_count() : 0; }
   bool recv_idle() const override { return !own_ || own_->counts().outstanding == 0; }
-  bool send_idle() const override { return sends_.empty(); }
-  const Counters& counters() const override { return counters_; }
+  bool send_idle() const override { return sends_.idle(); }
+  const Counters& counters() const override { return sends_.counters(); }
   PostedReceives posted_receives() const override {
     if (!own_) return {0, 0};
     return {own_->counters().posted.get(), own_->counters().posted_bytes.get()};
@@ -67,8 +65,9 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void on_dialled(rdma_cm_id* id, int error) override;
 
   // For requests and the adapter.
-  enum class State : std::uint8_t { idle, connecting, accepting, connected, draining, ending, closed };
-  State state() const { return state_.load(std::memory_order_relaxed); }
+  using State = ConnectionState;
+  State state() const { return sends_.state(); }
+  const QueuePairLimits& limits() const { return limits_; }
   struct Offer {  // a request that is being accepted
     CmIdPtr id;   // null if the device has gone
     ConnQual qual;
@@ -83,6 +82,10 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void completed(const ibv_wc& wc, const WorkId& id);
   // A window has let go of what it showed.
   void go_on();
+  // Something has failed, and breaks the connection when the engine is released.
+  void break_soon();
+  // What an end waits for may have been done.
+  void look_soon();
   void completed_shared(const ibv_wc& wc, const ReceivePool::Done& done);
   void completion_lost(const Completion& completion);
   void device_event(ibv_event_type type);
@@ -146,33 +149,9 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void run_breaks();
   void abandon_attempt();
   void release_id();
-  void flush_sends();
   void flush_receives();
 
-  // What requests need, for so many of so many segments. May throw std::bad_alloc.
-  struct RequestRoom {
-    RequestRoom(const QueuePairLimits& limits, bool keeps_segments);
-    SendRing::Storage ring;
-    std::vector<ibv_sge> gather;
-    std::vector<ibv_send_wr> chain;
-    std::vector<Segment> posted_segments;
-  };
-  void move_to(RequestRoom room) ANYDAT_REQUIRES(send_lock_);
-  WorkStatus status_of(const ibv_wc& wc, std::uint32_t number) const;
-  void complete_send(SendRing::Entry& entry, WorkStatus status);
   void complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
-  void retire_finished();
-  std::optional<WorkStatus> carry_out(SendRing::Bind& bind);
-  static void give_up(SendRing::Bind& bind);
-  void go_on_behind_bind();
-  bool bind_has_begun();
-  void note_segments(const SendRequest& request, std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
-  bool begin(const SendRequest& request, std::uint64_t number, SendRing::Entry& entry) ANYDAT_REQUIRES(send_lock_);
-  bool begin_late(std::uint64_t number, SendRing::Entry& entry) ANYDAT_REQUIRES(send_lock_);
-  Status hand_over(const SendRequest& request, std::uint64_t number) ANYDAT_REQUIRES(send_lock_);
-  void count(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
-  Status keep_behind_bind(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
-  void spread_read(const SendRequest& request) ANYDAT_REQUIRES(send_lock_);
 
   VerbsAdapter& adapter_;
   QueuePairEvents& events_;
@@ -180,30 +159,15 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::unique_ptr<ReceivePool> own_;
   std::uint32_t tag_;  // in the names of work
 
-  // Written with the engine and send_lock_ held, so that either is enough to read it; post_recv reads it bare.
-  std::atomic<State> state_{State::idle};
-  std::atomic<CompletionQueue*> recv_queue_{nullptr};
-  std::atomic<CompletionQueue*> send_queue_{nullptr};
-
-  mutable base::SpinLock send_lock_;
-  SendRing sends_;                                    // posters hold send_lock_, the taker the engine
-  std::atomic<bool> blocked_{false};                  // a request cannot be done, so none behind it is begun
-  unsigned binds_ ANYDAT_GUARDED_BY(send_lock_) = 0;  // that are not done, and that what is posted waits for
-  std::vector<ibv_sge> gather_ ANYDAT_GUARDED_BY(send_lock_);
-  std::vector<ibv_send_wr> chain_ ANYDAT_GUARDED_BY(send_lock_);
-  // Over iWARP: the segments of requests, posted_most_ of each, at the low bits of their numbers. Soft-iWARP says one
-  // thing of memory that has gone and of a connection that has. Written by posters before sends_ has the request.
-  std::vector<Segment> posted_segments_;
-  std::size_t posted_most_ = 1;
-  QpPtr qp_;                          // written as state_ is
-  std::uint32_t removed_number_ = 0;  // of a queue pair that is being removed; 0: none is. With the engine
-  std::uint32_t inline_max_ = 0;
-  std::atomic<std::uint32_t> reads_agreed_{0};  // that may be under way to the peer
+  SendQueue sends_;
+  std::atomic<CompletionQueue*> recv_queue_{nullptr};  // written with the engine and the send lock held
 
   // With the engine held.
   ZoneId zone_ = kNoZone;
   QueuePairLimits limits_{};
   PdPtr pd_;
+  QpPtr qp_;                          // sends_ knows it, too
+  std::uint32_t removed_number_ = 0;  // of a queue pair that is being removed; 0: none is
   Cq* cq_ = nullptr;
   std::uint32_t cq_room_ = 0;
   CmIdPtr id_;
@@ -230,15 +194,11 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   Timer quiet_timer_;
   Timer break_timer_;
 
-  std::atomic<WorkStatus> failure_{WorkStatus::success};  // why the connection is to be broken by run_breaks()
-  std::atomic<bool> failed_{false};
+  bool failed_ = false;  // the connection is to be broken by run_breaks()
   bool flushed_unasked_ = false;
-  bool end_waits_ = false;   // for a bind that has begun; with the engine
-  bool one_failed_ = false;  // a request, so that those after it do as well
-  Task retire_task_;
+  bool end_waits_ = false;  // for a bind that has begun
   Task break_task_;
   Task quiet_task_;
-  Counters counters_;
 };
 
 }  // namespace anydat::nic::verbs

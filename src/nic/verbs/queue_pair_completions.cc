@@ -17,34 +17,6 @@ constexpr base::Nanoseconds kReason = base::kNsPerSecond;
 // tells us first.
 constexpr base::Nanoseconds kWordToSender = 10'000'000;
 
-WorkStatus send_status(ibv_wc_status status) {
-  switch (status) {
-    case IBV_WC_SUCCESS:
-      return WorkStatus::success;
-    case IBV_WC_WR_FLUSH_ERR:
-      return WorkStatus::flushed;
-    case IBV_WC_LOC_LEN_ERR:
-      return WorkStatus::local_length;
-    // Soft-RoCE says the former of memory that has gone. Requests that are no good otherwise do not get to the device.
-    case IBV_WC_LOC_QP_OP_ERR:
-    case IBV_WC_LOC_PROT_ERR:
-    case IBV_WC_LOC_ACCESS_ERR:
-      return WorkStatus::local_protection;
-    case IBV_WC_BAD_RESP_ERR:
-      return WorkStatus::bad_response;
-    case IBV_WC_REM_ACCESS_ERR:
-      return WorkStatus::remote_access;
-    case IBV_WC_REM_INV_REQ_ERR:
-    case IBV_WC_REM_OP_ERR:
-    case IBV_WC_REM_ABORT_ERR:
-      return WorkStatus::remote_responder;
-    case IBV_WC_RNR_RETRY_EXC_ERR:
-      return WorkStatus::receiver_not_ready;
-    default:
-      return WorkStatus::transport;
-  }
-}
-
 // `usable`: the memory of the receive was still there.
 WorkStatus recv_status(ibv_wc_status status, bool usable) {
   switch (status) {
@@ -74,7 +46,7 @@ WorkStatus recv_status(ibv_wc_status status, bool usable) {
 Status VerbsQueuePair::post_recv(const RecvRequest& request) {
   const Status status = own_->post(request);
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
-  if (state_.load() == State::closed && status == Status::ok) [[unlikely]]
+  if (sends_.state_now() == State::closed && status == Status::ok) [[unlikely]]
     flush_receives();
   return status;
 }
@@ -95,16 +67,14 @@ void VerbsQueuePair::complete_recv(const ReceivePool::Done& done, WorkStatus sta
 void VerbsQueuePair::completion_lost(const Completion& completion) {
   if (completion.reaped) completion.reaped->queue.reaped();
   if (completion.status != WorkStatus::success) return;
-  failure_.store(WorkStatus::flushed);
-  failed_.store(true);
-  adapter_.engine().add_task(break_task_);  // EVM-54
+  break_soon();  // EVM-54
 }
 
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
 // stay in order (DTO-40).
 void VerbsQueuePair::flush_receives() {
   if (!own_) return;
-  base::Guard guard(send_lock_);
+  base::Guard guard(sends_.lock());
   while (const std::optional<ReceivePool::Done> done = own_->take_waiting()) {
     own_->reaped();
     CompletionQueue* queue = recv_queue_.load(std::memory_order_relaxed);
@@ -124,17 +94,6 @@ QueuePair::RecvInfo VerbsQueuePair::recv_info() const {
 }
 
 // ---- completions, with the engine held
-
-WorkStatus VerbsQueuePair::status_of(const ibv_wc& wc, std::uint32_t number) const {
-  if (wc.status != IBV_WC_LOC_QP_OP_ERR || posted_segments_.empty()) return send_status(wc.status);
-  const std::size_t places = posted_segments_.size() / posted_most_;
-  const auto segments = std::span(posted_segments_).subspan((number & (places - 1)) * posted_most_, posted_most_);
-  const bool alive = std::all_of(segments.begin(), segments.end(), [&](const Segment& segment) {
-    return segment.length == 0 || adapter_.device().regions().find(segment.key).has_value();
-  });
-  if (!alive) return WorkStatus::local_protection;
-  return state() == State::ending ? WorkStatus::flushed : WorkStatus::transport;
-}
 
 // SRQ-TAKE-2: is it to be put aside until it is said that the other side has accepted?
 inline bool VerbsQueuePair::comes_early() {
@@ -162,18 +121,14 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
       received(wc, *done);
     }
   } else {
-    if (SendRing::Entry* const entry = sends_.find_at_device(id.slot)) {
-      entry->finish(status_of(wc, id.slot));
-      retire_finished();
-    }
+    sends_.completed(wc, id.slot);
   }
-  if (wc.status == IBV_WC_WR_FLUSH_ERR && (state() == State::connected || state() == State::draining) &&
-      !failed_.load() && !flushed_unasked_) {
+  if (wc.status == IBV_WC_WR_FLUSH_ERR && stands(state()) && !failed_ && !flushed_unasked_) {
     // The device has ended the connection; connection management will say on whose behalf.
     flushed_unasked_ = true;
     adapter_.engine().set_timer(linger_timer_, base::now_ns() + kReason);
   }
-  if (state() == State::ending) adapter_.engine().add_task(quiet_task_);
+  if (state() == State::ending) look_soon();
 }
 
 void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
@@ -186,15 +141,14 @@ void VerbsQueuePair::received(const ibv_wc& wc, const ReceivePool::Done& done) {
   const WorkStatus status = recv_status(wc.status, done.usable);
   const bool good = status == WorkStatus::success;
   if (good) {
-    counters_.receives.add();
-    counters_.receive_bytes.add(wc.byte_len);
+    sends_.counters().receives.add();
+    sends_.counters().receive_bytes.add(wc.byte_len);
   }
   const bool told = (wc.wc_flags & IBV_WC_WITH_IMM) != 0 && wc.imm_data == kSolicited;
   complete_recv(done, status, good ? wc.byte_len : 0, good && (told || adapter_.device().is_iwarp()));
   if (good || status == WorkStatus::flushed) return;
-  failure_.store(WorkStatus::flushed);
-  failed_.store(true);
-  if (state() == State::connected || state() == State::draining) {
+  failed_ = true;
+  if (stands(state())) {
     adapter_.engine().set_timer(break_timer_, base::now_ns() + kWordToSender);
   }
 }

@@ -56,10 +56,7 @@ Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   attempt_ = random_number();
   accepts_ = false;
   if (const Status status = look_for_service(); status != Status::ok) return status;
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::connecting);
-  }
+  sends_.enter(State::connecting);
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
   return Status::ok;
 }
@@ -243,7 +240,7 @@ void VerbsQueuePair::answered(const CmEvent& event) {
     return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
   }
   const std::optional<CmParsed> ours = parse(event.private_data());
-  reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
+  sends_.agree_on_reads(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
   // It may have been handed on from one service point to another.
   names_.reached = {ours && ours->head.number != 0 ? ours->head.number : service_, adapter_.info().name};
   established(ours ? ours->data : event.private_data().first(std::min(event.length, kPrivateDataMax)));
@@ -253,10 +250,7 @@ void VerbsQueuePair::established(std::span<const std::byte> private_data) {
   accept_is_done_ = false;
   adapter_.engine().cancel_timer(first_word_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::connected);
-  }
+  sends_.enter(State::connected);
   events_.on_established(private_data);
   for (const Early& early : std::exchange(early_, {})) {
     if (early.done) {
@@ -280,15 +274,12 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
   accept_is_done_ = false;
   reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
   reads_out_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
-  reads_agreed_.store(reads_out_);
+  sends_.agree_on_reads(reads_out_);
   const Made made = gone ? Made::connection_over : make_queue_pair(id);
   if (made == Made::no_memory) throw std::bad_alloc();
   id_ = std::move(offer.id);
   if (id_) id_->context = static_cast<CmHandler*>(this);
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::accepting);
-  }
+  sends_.enter(State::accepting);
   const bool iwarp = adapter_.device().is_iwarp();
   if (made != Made::ready || (!iwarp && (!change_state(id, IBV_QPS_RTR) || !change_state(id, IBV_QPS_RTS)))) {
     return end_now({Ending::Report::accept_failed});  // CR-ACC-5
@@ -371,7 +362,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
 void VerbsQueuePair::established_by(const CmEvent& event) {
   if (state() == State::connecting) {
     names_.reached = {service_, adapter_.info().name};
-    reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
+    sends_.agree_on_reads(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
     established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
   } else if (state() == State::accepting && adapter_.device().is_iwarp()) {
     accept_is_done_ = true;
