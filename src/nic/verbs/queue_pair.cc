@@ -28,9 +28,9 @@ constexpr std::uint8_t kAnswerTimeout = 16;
 VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, QueuePairEvents& events)
     : adapter_(adapter),
       events_(events),
-      shared_(shared),
       tag_(adapter.completions().queue_pairs().add(*this)),
       sends_(*this, adapter, events),
+      receives_(*this, adapter, shared, events, sends_.counters()),
       first_word_timer_([this] {
         if (state() == State::accepting) established({});
       }),
@@ -59,10 +59,7 @@ VerbsQueuePair::~VerbsQueuePair() {
 }
 
 Status VerbsQueuePair::init(const QueuePairLimits& limits) {
-  if (!shared_) {
-    own_ = std::make_unique<ReceivePool>(adapter_.device(), ReceivePool::Use::own, nullptr);
-    if (const Status status = own_->init(limits.recv_depth, limits.recv_segments); status != Status::ok) return status;
-  }
+  if (const Status status = receives_.init(limits); status != Status::ok) return status;
   SendQueue::Room room(limits, adapter_.device().is_iwarp());
   base::Guard guard(sends_.lock());
   sends_.move_to(std::move(room));
@@ -72,7 +69,7 @@ Status VerbsQueuePair::init(const QueuePairLimits& limits) {
 
 void VerbsQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
   base::Guard guard(sends_.lock());
-  recv_queue_.store(recv);
+  receives_.set_queue(recv);
   sends_.set_queue(send);
 }
 
@@ -81,10 +78,7 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) try {
   // and what may not fit comes last of what can fail.
   SendQueue::Room room(limits, adapter_.device().is_iwarp());
   base::Guard guard(sends_.lock());
-  if (own_) {
-    if (const Status status = own_->set_limits(limits.recv_depth, limits.recv_segments); status != Status::ok)
-      return status;
-  }
+  if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
   sends_.move_to(std::move(room));
   limits_ = limits;
   return Status::ok;
@@ -97,13 +91,14 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) try {
 VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
   Device& device = adapter_.device();
   if (adapter_.gone()) return Made::connection_over;
-  if (shared_ && !shared_->usable()) return Made::no_memory;
+  SharedQueue* const shared = receives_.shared();
+  if (shared && !shared->usable()) return Made::no_memory;
   pd_ = device.zone(zone_);
   // A Read with more segments than the device scatters to is several of its requests.
   const std::uint32_t parts = limits_.send_segments > device.read_segments() ? std::max(limits_.send_segments, 1u) : 1;
   const std::uint32_t sends =
       std::max(std::min(limits_.send_depth * parts, static_cast<std::uint32_t>(device.attributes().max_qp_wr)), 1u);
-  cq_room_ = sends + (shared_ ? 0 : limits_.recv_depth);
+  cq_room_ = sends + (shared ? 0 : limits_.recv_depth);
   cq_ = pd_ ? adapter_.completions().queues().reserve(cq_room_) : nullptr;
   if (!cq_) return Made::no_memory;
   // Small messages go with their request where the device takes them so.
@@ -112,12 +107,12 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
     attributes.qp_context = this;
     attributes.qp_type = IBV_QPT_RC;
     attributes.send_cq = cq_->get();
-    attributes.recv_cq = shared_ ? shared_->completions().get() : cq_->get();
-    attributes.srq = shared_ ? shared_->device_queue() : nullptr;
+    attributes.recv_cq = shared ? shared->completions().get() : cq_->get();
+    attributes.srq = shared ? shared->device_queue() : nullptr;
     attributes.cap.max_send_wr = sends;
     attributes.cap.max_send_sge = std::max(limits_.send_segments, 1u);
-    attributes.cap.max_recv_wr = shared_ ? 0 : std::max(limits_.recv_depth, 1u);
-    attributes.cap.max_recv_sge = shared_ ? 0 : std::max(limits_.recv_segments, 1u);
+    attributes.cap.max_recv_wr = shared ? 0 : std::max(limits_.recv_depth, 1u);
+    attributes.cap.max_recv_sge = shared ? 0 : std::max(limits_.recv_segments, 1u);
     attributes.cap.max_inline_data = inline_max;
     QpPtr made(ibv_create_qp(pd_.get(), &attributes));
     if (!made) continue;
@@ -125,7 +120,7 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
     // Who had the number before has just gone, and perhaps not all that it gave back has been seen.
     if (queue_pairs.numbered(made->qp_num)) adapter_.completions().drain();
     queue_pairs.note_number(made->qp_num, *this);
-    if (shared_) shared_->attach();
+    if (shared) shared->attach();
     qp_ = std::move(made);
     sends_.attach(qp_.get(), tag_, std::min(attributes.cap.max_inline_data, inline_max));
     break;
@@ -135,7 +130,7 @@ VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
     discard_queue_pair();
     return result;
   }
-  if (own_) own_->attach(qp_.get(), tag_, limits_.recv_depth);
+  receives_.attach(qp_.get(), tag_, limits_.recv_depth);
   return result;
 } catch (const std::bad_alloc&) {
   discard_queue_pair();  // with what has been reserved for it
@@ -166,7 +161,7 @@ bool VerbsQueuePair::change_state(rdma_cm_id* id, ibv_qp_state state) {
 // The device's queue pair goes, which takes a while: report_end() follows when it has gone.
 void VerbsQueuePair::remove_queue_pair() {
   // Receives may be posted by any thread meanwhile.
-  if (own_) own_->close();
+  receives_.close();
   Reaper::Job job;
   removed_number_ = qp_->qp_num;
   sends_.detach();
@@ -182,8 +177,8 @@ void VerbsQueuePair::queue_pair_removed() {
   // What it had taken from a shared queue comes back with the last completions.
   adapter_.completions().drain();
   adapter_.completions().queue_pairs().forget_number(std::exchange(removed_number_, 0), *this);
-  if (shared_) shared_->detach();
-  if (own_) own_->detach();
+  if (SharedQueue* const shared = receives_.shared()) shared->detach();
+  receives_.detach();
   adapter_.completions().queues().release(std::exchange(cq_, nullptr), cq_room_);
   pd_.reset();
 }
@@ -200,12 +195,12 @@ AbandonedAttempt VerbsQueuePair::take_apart() {
   parts.pd = std::move(pd_);
   parts.cq = std::exchange(cq_, nullptr);
   parts.cq_room = cq_room_;
-  parts.shared = shared_;
-  if (own_) own_->close();
+  parts.shared = receives_.shared();
+  receives_.close();
   sends_.detach();
   parts.queue_pair = std::move(qp_);
   if (parts.queue_pair) {
-    parts.counted = shared_ != nullptr;
+    parts.counted = receives_.shared() != nullptr;
     // In this state it does not connect any more, so that nothing is written to the memory of its receives.
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_ERR;
@@ -213,16 +208,14 @@ AbandonedAttempt VerbsQueuePair::take_apart() {
     parts.queue_pair->qp_context = nullptr;
     adapter_.completions().queue_pairs().forget_number(parts.queue_pair->qp_num, *this);
   }
-  if (own_) own_->detach();
+  receives_.detach();
   adapter_.completions().queue_pairs().remove(tag_);
   tag_ = adapter_.completions().queue_pairs().add(*this);
   return parts;
 }
 
 bool VerbsQueuePair::quiet() {
-  if (!qp_) return true;
-  if (own_ && own_->at_device() > 0) return false;
-  return !sends_.any_at_device();
+  return !qp_ || (!receives_.any_at_device() && !sends_.any_at_device());
 }
 
 // ---- ends
@@ -350,7 +343,7 @@ void VerbsQueuePair::finish() {
   adapter_.engine().cancel_timer(quiet_timer_);
   if (removed_number_ != 0 || end_waits_) return;  // it will be
   if (qp_) return remove_queue_pair();
-  if (own_) own_->detach();
+  receives_.detach();
   if (cq_) adapter_.completions().queues().release(std::exchange(cq_, nullptr), cq_room_);
   pd_.reset();
   report_end();
@@ -360,12 +353,9 @@ void VerbsQueuePair::report_end() {
   end_waits_ = sends_.bind_has_begun();
   if (end_waits_) return;  // go_on() comes
   sends_.flush();
-  // What arrived on a connection that never was; others have their buffers back in the pool.
-  for (const Early& early : std::exchange(early_, {})) {
-    if (early.done) complete_recv(*early.done, WorkStatus::flushed, 0, false);
-  }
+  receives_.flush_early();
   adapter_.completions().batch().flush();
-  flush_receives();
+  receives_.flush();
   ending_.tell(events_, std::exchange(rejection_, {}));
 }
 
@@ -395,7 +385,7 @@ bool VerbsQueuePair::cut() {
 
 void VerbsQueuePair::destroy() {
   while (!cut()) adapter_.reaper().finish();
-  flush_receives();
+  receives_.flush();
   sends_.destroy();
   adapter_.engine().cancel_task(break_task_);
   adapter_.engine().cancel_task(quiet_task_);
@@ -420,7 +410,7 @@ void VerbsQueuePair::device_event(ibv_event_type type) {
 }
 
 bool VerbsQueuePair::uses(const Cq* cq) const {
-  return qp_ && (cq == cq_ || (shared_ && cq == &shared_->completions()));
+  return qp_ && (cq == cq_ || (receives_.shared() && cq == &receives_.shared()->completions()));
 }
 
 void VerbsQueuePair::device_gone() {

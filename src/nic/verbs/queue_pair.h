@@ -11,9 +11,8 @@
 #include "nic/verbs/cm.h"
 #include "nic/verbs/inquiry.h"
 #include "nic/verbs/kernel_calls.h"
-#include "nic/verbs/receive_pool.h"
+#include "nic/verbs/receive_side.h"
 #include "nic/verbs/send_queue.h"
-#include "nic/verbs/shared_queue.h"
 #include "nic/verbs/work_id.h"
 
 namespace anydat::nic::verbs {
@@ -37,7 +36,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
 
   // QueuePair
   Status post_send(const SendRequest& request) override;
-  Status post_recv(const RecvRequest& request) override;
+  Status post_recv(const RecvRequest& request) override { return receives_.post(request); }
   Status post_bind(const BindRequest& request, std::uint32_t& key) override { return sends_.post_bind(request, key); }
   void set_zone(ZoneId zone) override { zone_ = zone; }
   void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;
@@ -50,15 +49,12 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void destroy() override;
   const ConnectionNames& names() const override { return names_; }
   const char* wire() const override { return "verbs"; }
-  RecvInfo recv_info() const override;
-  std::uint32_t largest_posted_recv_segments() const override { return own_ ? own_->largest_segment_count() : 0; }
-  bool recv_idle() const override { return !own_ || own_->counts().outstanding == 0; }
+  RecvInfo recv_info() const override { return receives_.info(); }
+  std::uint32_t largest_posted_recv_segments() const override { return receives_.largest_posted_segments(); }
+  bool recv_idle() const override { return receives_.idle(); }
   bool send_idle() const override { return sends_.idle(); }
   const Counters& counters() const override { return sends_.counters(); }
-  PostedReceives posted_receives() const override {
-    if (!own_) return {0, 0};
-    return {own_->counters().posted.get(), own_->counters().posted_bytes.get()};
-  }
+  PostedReceives posted_receives() const override { return receives_.posted(); }
 
   // CmHandler
   void on_cm_event(const CmEvent& event) override;
@@ -82,8 +78,11 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void completed(const ibv_wc& wc, const WorkId& id);
   // A window has let go of what it showed.
   void go_on();
+  // ---- its parts, for each other
+  SendQueue& sends() { return sends_; }
   // Something has failed, and breaks the connection when the engine is released.
   void break_soon();
+  void break_once_told();
   // What an end waits for may have been done.
   void look_soon();
   void completed_shared(const ibv_wc& wc, const ReceivePool::Done& done);
@@ -92,22 +91,14 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void device_gone();
   // Whether its work is completed there; null: nowhere.
   bool uses(const Cq* cq) const;
-  bool uses(const SharedQueue& shared) const { return qp_ && shared_ == &shared; }
+  bool uses(const SharedQueue& shared) const { return qp_ && receives_.shared() == &shared; }
   // The port of the service point that is wanted, or 0: none of those that its qualifier stands for is.
   void inquired(std::uint16_t port, ConnectFailure why);
   // Something of the device that it needs has failed: nothing that is under way will complete.
   void lost_by_device();
 
  private:
-  // Over iWARP messages may arrive before it is said that the other side has accepted.
-  struct Early {
-    ibv_wc wc;
-    WorkId id;
-    std::optional<ReceivePool::Done> done;  // of a shared queue
-  };
   bool comes_early();
-  bool put_aside(const Early& early);
-  void received(const ibv_wc& wc, const ReceivePool::Done& done);
 
   // The device's queue pair.
   enum class Made : std::uint8_t { ready, no_memory, connection_over };
@@ -149,18 +140,13 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void run_breaks();
   void abandon_attempt();
   void release_id();
-  void flush_receives();
-
-  void complete_recv(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
 
   VerbsAdapter& adapter_;
   QueuePairEvents& events_;
-  SharedQueue* const shared_;  // null: own_ serves
-  std::unique_ptr<ReceivePool> own_;
   std::uint32_t tag_;  // in the names of work
 
   SendQueue sends_;
-  std::atomic<CompletionQueue*> recv_queue_{nullptr};  // written with the engine and the send lock held
+  ReceiveSide receives_;
 
   // With the engine held.
   ZoneId zone_ = kNoZone;
@@ -183,8 +169,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   std::vector<std::byte> private_data_;  // of the request
   std::size_t private_data_sent_ = 0;    // parts that the other side has
   bool unanswered_ = false;              // it has been asked and has said nothing
-  std::vector<Early> early_;
-  bool accepts_ = false;  // the passive side, which settles how many Reads may be under way:
+  bool accepts_ = false;                 // the passive side, which settles how many Reads may be under way:
   std::uint8_t reads_in_ = 0;
   std::uint8_t reads_out_ = 0;
   bool accept_is_done_ = false;  // but for the time that the active side has to speak first

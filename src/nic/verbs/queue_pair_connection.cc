@@ -113,7 +113,7 @@ void VerbsQueuePair::send_request(rdma_cm_id* id) {
   parameters.initiator_depth = static_cast<std::uint8_t>(limits_.reads_out);
   parameters.retry_count = 7;
   parameters.rnr_retry_count = adapter_.rnr_retries();
-  parameters.srq = shared_ ? 1 : 0;
+  parameters.srq = receives_.shared() ? 1 : 0;
   parameters.qp_num = qp_->qp_num;
   if (adapter_.device().is_iwarp()) return dial_plain(id, parameters);
   if (!send_with_head(id, parameters)) return not_sent(errno);
@@ -228,8 +228,7 @@ void VerbsQueuePair::give_up_attempt() {
   } else {
     discard_queue_pair();
   }
-  // What it gave back of receives of our own says nothing: they wait in their pool for the next one.
-  std::erase_if(early_, [](const Early& early) { return !early.done; });
+  receives_.attempt_is_over();
   release_id();
 }
 
@@ -252,7 +251,7 @@ void VerbsQueuePair::established(std::span<const std::byte> private_data) {
   adapter_.engine().cancel_timer(deadline_timer_);
   sends_.enter(State::connected);
   events_.on_established(private_data);
-  for (const Early& early : std::exchange(early_, {})) {
+  for (const ReceiveSide::Early& early : receives_.take_early()) {
     if (early.done) {
       completed_shared(early.wc, *early.done);
     } else {
@@ -288,7 +287,7 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
   parameters.responder_resources = reads_in_;
   parameters.initiator_depth = reads_out_;
   parameters.rnr_retry_count = adapter_.rnr_retries();
-  parameters.srq = shared_ ? 1 : 0;
+  parameters.srq = receives_.shared() ? 1 : 0;
   parameters.qp_num = qp_->qp_num;
   CmHead head;
   head.number = offer.qual;
