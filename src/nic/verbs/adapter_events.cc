@@ -112,7 +112,7 @@ void VerbsAdapter::completion_queue_failed(Cq& cq) {
             "{}: a completion queue of the device has failed; the connections that it serves break", info_.name);
   cq.fail();
   SharedQueue* const shared = cq.shared();
-  lose_queue_pairs([&](const VerbsQueuePair& queue_pair) { return queue_pair.uses(&cq); });
+  lose_queue_pairs([&](const VerbsQueuePair& queue_pair) { return queue_pair.device().completes_to(&cq); });
   if (shared) return shared->failed();
   if (events_) events_->on_fault();
 }
@@ -120,7 +120,7 @@ void VerbsAdapter::completion_queue_failed(Cq& cq) {
 void VerbsAdapter::shared_queue_failed(SharedQueue& shared) {
   base::log(base::LogLevel::error,
             "{}: a shared receive queue of the device has failed; the connections that use it break", info_.name);
-  lose_queue_pairs([&](const VerbsQueuePair& queue_pair) { return queue_pair.uses(shared); });
+  lose_queue_pairs([&](const VerbsQueuePair& queue_pair) { return queue_pair.device().receives_from(shared); });
   shared.failed();
 }
 

@@ -19,18 +19,14 @@ constexpr base::Nanoseconds kLinger = 2 * base::kNsPerSecond;
 // How long the device may take to give back what it has once its queue pair is in error.
 constexpr base::Nanoseconds kQuiet = 2 * base::kNsPerSecond;
 
-// After how long without an answer the device repeats itself, seven times: 4.096 us times two to this power, 0.27 s.
-// What connection management proposes is eight times as long, and so would be the silence after a peer's death.
-constexpr std::uint8_t kAnswerTimeout = 16;
-
 }  // namespace
 
 VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, QueuePairEvents& events)
     : adapter_(adapter),
       events_(events),
-      tag_(adapter.completions().queue_pairs().add(*this)),
       sends_(*this, adapter, events),
       receives_(*this, adapter, shared, events, sends_.counters()),
+      device_(*this, adapter),
       first_word_timer_([this] {
         if (state() == State::accepting) established({});
       }),
@@ -54,9 +50,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
         end_if_quiet();
       }} {}
 
-VerbsQueuePair::~VerbsQueuePair() {
-  adapter_.completions().queue_pairs().remove(tag_);
-}
+VerbsQueuePair::~VerbsQueuePair() = default;
 
 Status VerbsQueuePair::init(const QueuePairLimits& limits) {
   if (const Status status = receives_.init(limits); status != Status::ok) return status;
@@ -84,138 +78,6 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) try {
   return Status::ok;
 } catch (const std::bad_alloc&) {
   return Status::no_memory;
-}
-
-// ---- the device's queue pair
-
-VerbsQueuePair::Made VerbsQueuePair::make_queue_pair(rdma_cm_id* id) try {
-  Device& device = adapter_.device();
-  if (adapter_.gone()) return Made::connection_over;
-  SharedQueue* const shared = receives_.shared();
-  if (shared && !shared->usable()) return Made::no_memory;
-  pd_ = device.zone(zone_);
-  // A Read with more segments than the device scatters to is several of its requests.
-  const std::uint32_t parts = limits_.send_segments > device.read_segments() ? std::max(limits_.send_segments, 1u) : 1;
-  const std::uint32_t sends =
-      std::max(std::min(limits_.send_depth * parts, static_cast<std::uint32_t>(device.attributes().max_qp_wr)), 1u);
-  cq_room_ = sends + (shared ? 0 : limits_.recv_depth);
-  cq_ = pd_ ? adapter_.completions().queues().reserve(cq_room_) : nullptr;
-  if (!cq_) return Made::no_memory;
-  // Small messages go with their request where the device takes them so.
-  for (const std::uint32_t inline_max : {128u, 64u, 0u}) {
-    ibv_qp_init_attr attributes{};
-    attributes.qp_context = this;
-    attributes.qp_type = IBV_QPT_RC;
-    attributes.send_cq = cq_->get();
-    attributes.recv_cq = shared ? shared->completions().get() : cq_->get();
-    attributes.srq = shared ? shared->device_queue() : nullptr;
-    attributes.cap.max_send_wr = sends;
-    attributes.cap.max_send_sge = std::max(limits_.send_segments, 1u);
-    attributes.cap.max_recv_wr = shared ? 0 : std::max(limits_.recv_depth, 1u);
-    attributes.cap.max_recv_sge = shared ? 0 : std::max(limits_.recv_segments, 1u);
-    attributes.cap.max_inline_data = inline_max;
-    QpPtr made(ibv_create_qp(pd_.get(), &attributes));
-    if (!made) continue;
-    QueuePairTable& queue_pairs = adapter_.completions().queue_pairs();
-    // Who had the number before has just gone, and perhaps not all that it gave back has been seen.
-    if (queue_pairs.numbered(made->qp_num)) adapter_.completions().drain();
-    queue_pairs.note_number(made->qp_num, *this);
-    if (shared) shared->attach();
-    qp_ = std::move(made);
-    sends_.attach(qp_.get(), tag_, std::min(attributes.cap.max_inline_data, inline_max));
-    break;
-  }
-  const Made result = !qp_ ? Made::no_memory : !change_state(id, IBV_QPS_INIT) ? Made::connection_over : Made::ready;
-  if (result != Made::ready) {
-    discard_queue_pair();
-    return result;
-  }
-  receives_.attach(qp_.get(), tag_, limits_.recv_depth);
-  return result;
-} catch (const std::bad_alloc&) {
-  discard_queue_pair();  // with what has been reserved for it
-  return Made::no_memory;
-}
-
-bool VerbsQueuePair::change_state(rdma_cm_id* id, ibv_qp_state state) {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = state;
-  int mask = 0;
-  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return false;
-  attributes.qp_state = state;
-  if (state == IBV_QPS_INIT) {
-    attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-    mask |= IBV_QP_ACCESS_FLAGS;
-  }
-  if (state == IBV_QPS_RTR) {
-    attributes.min_rnr_timer = adapter_.rnr_timer();
-    if (accepts_) attributes.max_dest_rd_atomic = reads_in_;
-  }
-  if (state == IBV_QPS_RTS) {
-    if (accepts_) attributes.max_rd_atomic = reads_out_;
-    attributes.timeout = std::min(attributes.timeout, kAnswerTimeout);
-  }
-  return ibv_modify_qp(qp_.get(), &attributes, mask) == 0;
-}
-
-// The device's queue pair goes, which takes a while: report_end() follows when it has gone.
-void VerbsQueuePair::remove_queue_pair() {
-  // Receives may be posted by any thread meanwhile.
-  receives_.close();
-  Reaper::Job job;
-  removed_number_ = qp_->qp_num;
-  sends_.detach();
-  job.queue_pair = std::move(qp_);
-  job.done = [this] {  // small enough to need no memory
-    queue_pair_removed();
-    report_end();
-  };
-  adapter_.reaper().give(std::move(job));
-}
-
-void VerbsQueuePair::queue_pair_removed() {
-  // What it had taken from a shared queue comes back with the last completions.
-  adapter_.completions().drain();
-  adapter_.completions().queue_pairs().forget_number(std::exchange(removed_number_, 0), *this);
-  if (SharedQueue* const shared = receives_.shared()) shared->detach();
-  receives_.detach();
-  adapter_.completions().queues().release(std::exchange(cq_, nullptr), cq_room_);
-  pd_.reset();
-}
-
-// Nobody need wait for the end of one that has never been connected: it touches no memory. What it gives back when it
-// goes is nobody's.
-void VerbsQueuePair::discard_queue_pair() {
-  AbandonedAttempt parts = take_apart();
-  adapter_.drop(parts);
-}
-
-AbandonedAttempt VerbsQueuePair::take_apart() {
-  AbandonedAttempt parts{};
-  parts.pd = std::move(pd_);
-  parts.cq = std::exchange(cq_, nullptr);
-  parts.cq_room = cq_room_;
-  parts.shared = receives_.shared();
-  receives_.close();
-  sends_.detach();
-  parts.queue_pair = std::move(qp_);
-  if (parts.queue_pair) {
-    parts.counted = receives_.shared() != nullptr;
-    // In this state it does not connect any more, so that nothing is written to the memory of its receives.
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_ERR;
-    ibv_modify_qp(parts.queue_pair.get(), &attributes, IBV_QP_STATE);
-    parts.queue_pair->qp_context = nullptr;
-    adapter_.completions().queue_pairs().forget_number(parts.queue_pair->qp_num, *this);
-  }
-  receives_.detach();
-  adapter_.completions().queue_pairs().remove(tag_);
-  tag_ = adapter_.completions().queue_pairs().add(*this);
-  return parts;
-}
-
-bool VerbsQueuePair::quiet() {
-  return !qp_ || (!receives_.any_at_device() && !sends_.any_at_device());
 }
 
 // ---- ends
@@ -286,11 +148,7 @@ void VerbsQueuePair::end(Ending ending) {
   adapter_.engine().cancel_timer(linger_timer_);
   adapter_.engine().cancel_timer(break_timer_);
   if (id_) rdma_disconnect(id_.get());
-  if (qp_) {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_ERR;
-    ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE);
-  }
+  device_.fail();
   adapter_.engine().set_timer(quiet_timer_, base::now_ns() + kQuiet);
   end_if_quiet();
 }
@@ -298,7 +156,7 @@ void VerbsQueuePair::end(Ending ending) {
 void VerbsQueuePair::end_if_quiet() {
   if (state() != State::ending) return;
   adapter_.completions().drain();
-  if (state() == State::ending && removed_number_ == 0 && quiet()) finish();
+  if (state() == State::ending && !device_.removing() && device_.quiet()) finish();
 }
 
 // For a connection that has not begun, or whose end nobody waits for: the device's queue pair goes at once.
@@ -315,7 +173,7 @@ void VerbsQueuePair::end_now(Ending ending) {
     abandon_attempt();
   } else {
     release_id();
-    if (never_was) discard_queue_pair();
+    if (never_was) device_.discard();
   }
   finish();
 }
@@ -323,7 +181,7 @@ void VerbsQueuePair::end_now(Ending ending) {
 // Over iWARP the kernel destroys what belongs to an attempt only when the other side has answered, for which it may
 // wait for many seconds. So may not the adapter.
 void VerbsQueuePair::abandon_attempt() {
-  AbandonedAttempt attempt = take_apart();
+  AbandonedAttempt attempt = device_.take_apart();
   attempt.id = std::move(id_);
   attempt.dial = std::exchange(dial_, nullptr);
   adapter_.abandon(std::move(attempt));
@@ -341,11 +199,9 @@ void VerbsQueuePair::release_id() {
 // Everything posted completes, in order; then nothing is left but the state.
 void VerbsQueuePair::finish() {
   adapter_.engine().cancel_timer(quiet_timer_);
-  if (removed_number_ != 0 || end_waits_) return;  // it will be
-  if (qp_) return remove_queue_pair();
-  receives_.detach();
-  if (cq_) adapter_.completions().queues().release(std::exchange(cq_, nullptr), cq_room_);
-  pd_.reset();
+  if (device_.removing() || end_waits_) return;  // it will be
+  if (device_) return device_.remove();
+  device_.release();
   report_end();
 }
 
@@ -376,11 +232,11 @@ void VerbsQueuePair::reset() {
 bool VerbsQueuePair::cut() {
   set_completion_queues(nullptr, nullptr);
   ending_.report = Ending::Report::none;
-  if (removed_number_ != 0 || end_waits_) return false;
+  if (device_.removing() || end_waits_) return false;
   if (state() == State::closed || state() == State::idle) return true;
   if (id_ && state() != State::connecting) rdma_disconnect(id_.get());
   end_now({});  // with no queues to complete to, this only releases what is held
-  return removed_number_ == 0 && !end_waits_;
+  return !device_.removing() && !end_waits_;
 }
 
 void VerbsQueuePair::destroy() {
@@ -407,10 +263,6 @@ void VerbsQueuePair::device_event(ibv_event_type type) {
     default:
       break;
   }
-}
-
-bool VerbsQueuePair::uses(const Cq* cq) const {
-  return qp_ && (cq == cq_ || (receives_.shared() && cq == &receives_.shared()->completions()));
 }
 
 void VerbsQueuePair::device_gone() {

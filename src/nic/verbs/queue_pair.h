@@ -9,6 +9,7 @@
 #include "nic/adapter.h"
 #include "nic/ending.h"
 #include "nic/verbs/cm.h"
+#include "nic/verbs/device_queue_pair.h"
 #include "nic/verbs/inquiry.h"
 #include "nic/verbs/kernel_calls.h"
 #include "nic/verbs/receive_side.h"
@@ -64,6 +65,7 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   using State = ConnectionState;
   State state() const { return sends_.state(); }
   const QueuePairLimits& limits() const { return limits_; }
+  ZoneId zone() const { return zone_; }
   struct Offer {  // a request that is being accepted
     CmIdPtr id;   // null if the device has gone
     ConnQual qual;
@@ -80,6 +82,10 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void go_on();
   // ---- its parts, for each other
   SendQueue& sends() { return sends_; }
+  ReceiveSide& receives() { return receives_; }
+  DeviceQueuePair& device() { return device_; }
+  const DeviceQueuePair& device() const { return device_; }
+  void report_end();
   // Something has failed, and breaks the connection when the engine is released.
   void break_soon();
   void break_once_told();
@@ -89,9 +95,6 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void completion_lost(const Completion& completion);
   void device_event(ibv_event_type type);
   void device_gone();
-  // Whether its work is completed there; null: nowhere.
-  bool uses(const Cq* cq) const;
-  bool uses(const SharedQueue& shared) const { return qp_ && receives_.shared() == &shared; }
   // The port of the service point that is wanted, or 0: none of those that its qualifier stands for is.
   void inquired(std::uint16_t port, ConnectFailure why);
   // Something of the device that it needs has failed: nothing that is under way will complete.
@@ -99,16 +102,6 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
 
  private:
   bool comes_early();
-
-  // The device's queue pair.
-  enum class Made : std::uint8_t { ready, no_memory, connection_over };
-  Made make_queue_pair(rdma_cm_id* id);
-  bool change_state(rdma_cm_id* id, ibv_qp_state state);
-  void remove_queue_pair();
-  void queue_pair_removed();
-  void discard_queue_pair();
-  AbandonedAttempt take_apart();
-  bool quiet();
 
   // Active side.
   Status look_for_service();
@@ -133,7 +126,6 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
   void end_now(Ending ending);
   void end_if_quiet();
   void finish();
-  void report_end();
   void finish_draining();
   void peer_closed();
   void fail(WorkStatus first_send_status);
@@ -143,37 +135,30 @@ class VerbsQueuePair final : public QueuePair, public CmHandler {
 
   VerbsAdapter& adapter_;
   QueuePairEvents& events_;
-  std::uint32_t tag_;  // in the names of work
 
   SendQueue sends_;
   ReceiveSide receives_;
+  DeviceQueuePair device_;
 
   // With the engine held.
   ZoneId zone_ = kNoZone;
   QueuePairLimits limits_{};
-  PdPtr pd_;
-  QpPtr qp_;                          // sends_ knows it, too
-  std::uint32_t removed_number_ = 0;  // of a queue pair that is being removed; 0: none is
-  Cq* cq_ = nullptr;
-  std::uint32_t cq_room_ = 0;
   CmIdPtr id_;
   KernelCalls::Ref dial_;  // a call that id_ is in; null: none. id_ goes by release_id() only
   ConnectionNames names_;
   Ending ending_;
-  std::vector<std::byte> rejection_;     // the private data that came with it, until it is reported
-  ConnQual service_ = 0;                 // the service point that is being asked
-  std::uint16_t port_ = 0;               // where
-  std::unique_ptr<Inquiry> inquiry_;     // that tells; what is over is kept until the next
-  base::Nanoseconds resolve_until_ = 0;  // when to give up asking for the way to it
-  std::uint64_t attempt_ = 0;            // names the parts of one request
-  std::vector<std::byte> private_data_;  // of the request
-  std::size_t private_data_sent_ = 0;    // parts that the other side has
-  bool unanswered_ = false;              // it has been asked and has said nothing
-  bool accepts_ = false;                 // the passive side, which settles how many Reads may be under way:
-  std::uint8_t reads_in_ = 0;
-  std::uint8_t reads_out_ = 0;
-  bool accept_is_done_ = false;  // but for the time that the active side has to speak first
-  Timer first_word_timer_;       // ends that time
+  std::vector<std::byte> rejection_;               // the private data that came with it, until it is reported
+  ConnQual service_ = 0;                           // the service point that is being asked
+  std::uint16_t port_ = 0;                         // where
+  std::unique_ptr<Inquiry> inquiry_;               // that tells; what is over is kept until the next
+  base::Nanoseconds resolve_until_ = 0;            // when to give up asking for the way to it
+  std::uint64_t attempt_ = 0;                      // names the parts of one request
+  std::vector<std::byte> private_data_;            // of the request
+  std::size_t private_data_sent_ = 0;              // parts that the other side has
+  bool unanswered_ = false;                        // it has been asked and has said nothing
+  std::optional<DeviceQueuePair::Reads> settled_;  // by the passive side
+  bool accept_is_done_ = false;                    // but for the time that the active side has to speak first
+  Timer first_word_timer_;                         // ends that time
   Timer deadline_timer_;
   Timer linger_timer_;
   Timer quiet_timer_;

@@ -54,7 +54,7 @@ Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
   private_data_sent_ = 0;
   attempt_ = random_number();
-  accepts_ = false;
+  settled_.reset();
   if (const Status status = look_for_service(); status != Status::ok) return status;
   sends_.enter(State::connecting);
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
@@ -105,7 +105,7 @@ Status VerbsQueuePair::begin_attempt() {
 }
 
 void VerbsQueuePair::send_request(rdma_cm_id* id) {
-  if (!qp_ && make_queue_pair(id) != Made::ready) {
+  if (!device_ && device_.make(id) != DeviceQueuePair::Made::ready) {
     return end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
   }
   rdma_conn_param parameters{};
@@ -114,7 +114,7 @@ void VerbsQueuePair::send_request(rdma_cm_id* id) {
   parameters.retry_count = 7;
   parameters.rnr_retry_count = adapter_.rnr_retries();
   parameters.srq = receives_.shared() ? 1 : 0;
-  parameters.qp_num = qp_->qp_num;
+  parameters.qp_num = device_.number();
   if (adapter_.device().is_iwarp()) return dial_plain(id, parameters);
   if (!send_with_head(id, parameters)) return not_sent(errno);
   unanswered_ = true;
@@ -226,7 +226,7 @@ void VerbsQueuePair::give_up_attempt() {
   if (std::exchange(unanswered_, false) && adapter_.device().is_iwarp()) {
     abandon_attempt();
   } else {
-    discard_queue_pair();
+    device_.discard();
   }
   receives_.attempt_is_over();
   release_id();
@@ -234,8 +234,7 @@ void VerbsQueuePair::give_up_attempt() {
 
 // InfiniBand: the other side has accepted, and waits for us.
 void VerbsQueuePair::answered(const CmEvent& event) {
-  if (!qp_ || !change_state(id_.get(), IBV_QPS_RTR) || !change_state(id_.get(), IBV_QPS_RTS) ||
-      rdma_establish(id_.get()) != 0) {
+  if (!device_ || !device_.connect(id_.get(), settled_) || rdma_establish(id_.get()) != 0) {
     return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
   }
   const std::optional<CmParsed> ours = parse(event.private_data());
@@ -269,26 +268,27 @@ void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> 
   names_.local_port = offer.qual;
   names_.remote = offer.remote;
   names_.remote_port = offer.remote_port;
-  accepts_ = true;
   accept_is_done_ = false;
-  reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
-  reads_out_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
-  sends_.agree_on_reads(reads_out_);
-  const Made made = gone ? Made::connection_over : make_queue_pair(id);
+  DeviceQueuePair::Reads& reads = settled_.emplace();
+  reads.in = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
+  reads.out = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
+  sends_.agree_on_reads(reads.out);
+  using Made = DeviceQueuePair::Made;
+  const Made made = gone ? Made::connection_over : device_.make(id);
   if (made == Made::no_memory) throw std::bad_alloc();
   id_ = std::move(offer.id);
   if (id_) id_->context = static_cast<CmHandler*>(this);
   sends_.enter(State::accepting);
   const bool iwarp = adapter_.device().is_iwarp();
-  if (made != Made::ready || (!iwarp && (!change_state(id, IBV_QPS_RTR) || !change_state(id, IBV_QPS_RTS)))) {
+  if (made != Made::ready || (!iwarp && !device_.connect(id, settled_))) {
     return end_now({Ending::Report::accept_failed});  // CR-ACC-5
   }
   rdma_conn_param parameters{};
-  parameters.responder_resources = reads_in_;
-  parameters.initiator_depth = reads_out_;
+  parameters.responder_resources = reads.in;
+  parameters.initiator_depth = reads.out;
   parameters.rnr_retry_count = adapter_.rnr_retries();
   parameters.srq = receives_.shared() ? 1 : 0;
-  parameters.qp_num = qp_->qp_num;
+  parameters.qp_num = device_.number();
   CmHead head;
   head.number = offer.qual;
   const CmMessage message(head, offer.has_head ? private_data : std::span<const std::byte>{});
