@@ -27,12 +27,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
       sends_(*this, adapter, events),
       receives_(*this, adapter, shared, events, sends_.counters()),
       device_(*this, adapter),
-      first_word_timer_([this] {
-        if (state() == State::accepting) established({});
-      }),
-      deadline_timer_([this] {
-        if (state() == State::connecting) end_now({Ending::Report::connect_failed, ConnectFailure::timed_out});
-      }),
+      establishment_(*this, adapter, events),
       linger_timer_([this] {
         if (flushed_unasked_) return fail(WorkStatus::flushed);
         finish_draining();
@@ -143,11 +138,10 @@ void VerbsQueuePair::look_soon() {
 void VerbsQueuePair::end(Ending ending) {
   sends_.end(ending.first_send_status);
   ending_ = ending;
-  adapter_.engine().cancel_timer(first_word_timer_);
-  adapter_.engine().cancel_timer(deadline_timer_);
+  establishment_.stop();
   adapter_.engine().cancel_timer(linger_timer_);
   adapter_.engine().cancel_timer(break_timer_);
-  if (id_) rdma_disconnect(id_.get());
+  establishment_.disconnect();
   device_.fail();
   adapter_.engine().set_timer(quiet_timer_, base::now_ns() + kQuiet);
   end_if_quiet();
@@ -159,41 +153,18 @@ void VerbsQueuePair::end_if_quiet() {
   if (state() == State::ending && !device_.removing() && device_.quiet()) finish();
 }
 
-// For a connection that has not begun, or whose end nobody waits for: the device's queue pair goes at once.
 void VerbsQueuePair::end_now(Ending ending) {
   const bool never_was = state() == State::connecting;
   sends_.end(ending.first_send_status);
   ending_ = ending;
-  if (inquiry_) inquiry_->stop();
-  adapter_.engine().cancel_timer(first_word_timer_);
-  adapter_.engine().cancel_timer(deadline_timer_);
+  establishment_.stop();
   adapter_.engine().cancel_timer(linger_timer_);
   adapter_.engine().cancel_timer(break_timer_);
-  if (std::exchange(unanswered_, false) && adapter_.device().is_iwarp()) {
-    abandon_attempt();
-  } else {
-    release_id();
+  if (!establishment_.abandon_unanswered()) {
+    establishment_.release_id();
     if (never_was) device_.discard();
   }
   finish();
-}
-
-// Over iWARP the kernel destroys what belongs to an attempt only when the other side has answered, for which it may
-// wait for many seconds. So may not the adapter.
-void VerbsQueuePair::abandon_attempt() {
-  AbandonedAttempt attempt = device_.take_apart();
-  attempt.id = std::move(id_);
-  attempt.dial = std::exchange(dial_, nullptr);
-  adapter_.abandon(std::move(attempt));
-}
-
-void VerbsQueuePair::release_id() {
-  if (!dial_) return id_.reset();
-  AbandonedAttempt attempt{};
-  attempt.id = std::move(id_);
-  attempt.dial = std::exchange(dial_, nullptr);
-  attempt.unwanted = true;
-  adapter_.abandon(std::move(attempt));
 }
 
 // Everything posted completes, in order; then nothing is left but the state.
@@ -212,7 +183,7 @@ void VerbsQueuePair::report_end() {
   receives_.flush_early();
   adapter_.completions().batch().flush();
   receives_.flush();
-  ending_.tell(events_, std::exchange(rejection_, {}));
+  ending_.tell(events_, establishment_.take_rejection());
 }
 
 // The device has let go of what a window showed. An end that has waited for that goes on, too.
@@ -222,11 +193,10 @@ void VerbsQueuePair::go_on() {
 }
 
 void VerbsQueuePair::reset() {
-  release_id();
+  establishment_.reset();
   sends_.reset();
   flushed_unasked_ = false;
   failed_ = false;
-  names_.reached = {};
 }
 
 bool VerbsQueuePair::cut() {
@@ -234,7 +204,7 @@ bool VerbsQueuePair::cut() {
   ending_.report = Ending::Report::none;
   if (device_.removing() || end_waits_) return false;
   if (state() == State::closed || state() == State::idle) return true;
-  if (id_ && state() != State::connecting) rdma_disconnect(id_.get());
+  if (state() != State::connecting) establishment_.disconnect();
   end_now({});  // with no queues to complete to, this only releases what is held
   return !device_.removing() && !end_waits_;
 }
@@ -245,7 +215,7 @@ void VerbsQueuePair::destroy() {
   sends_.destroy();
   adapter_.engine().cancel_task(break_task_);
   adapter_.engine().cancel_task(quiet_task_);
-  release_id();
+  establishment_.release_id();
 }
 
 void VerbsQueuePair::device_event(ibv_event_type type) {
@@ -258,7 +228,7 @@ void VerbsQueuePair::device_event(ibv_event_type type) {
       fail(WorkStatus::flushed);
       break;
     case IBV_EVENT_COMM_EST:
-      if (state() == State::accepting && id_) rdma_notify(id_.get(), type);
+      if (state() == State::accepting) establishment_.first_message_seen();
       break;
     default:
       break;
@@ -267,7 +237,7 @@ void VerbsQueuePair::device_event(ibv_event_type type) {
 
 void VerbsQueuePair::device_gone() {
   lost_by_device();
-  release_id();  // for which the kernel waits
+  establishment_.release_id();  // for which the kernel waits
 }
 
 void VerbsQueuePair::lost_by_device() {

@@ -32,7 +32,7 @@ void VerbsQueuePair::completion_lost(const Completion& completion) {
 inline bool VerbsQueuePair::comes_early() {
   const State now = state();
   if (now == State::accepting) [[unlikely]]
-    established({});  // the peer's last word may come later than its first message
+    establishment_.done({});  // the peer's last word may come later than its first message
   return now == State::connecting;
 }
 
