@@ -217,7 +217,7 @@ void VerbsAdapter::drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow
 }
 
 void VerbsAdapter::go_on(std::uint32_t tag) {
-  if (VerbsQueuePair* const queue_pair = completions_.queue_pairs().find(tag)) queue_pair->go_on();
+  if (VerbsQueuePair* const queue_pair = completions_.queue_pairs().find(tag)) queue_pair->connection().window_let_go();
 }
 
 void VerbsAdapter::await_quiet() {

@@ -68,7 +68,7 @@ void VerbsAdapter::device_event(ibv_event_type type, void* context, int port) {
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
     case IBV_EVENT_COMM_EST:
-      if (context) static_cast<VerbsQueuePair*>(context)->device_event(type);
+      if (context) static_cast<VerbsQueuePair*>(context)->connection().device_event(type);
       break;
     case IBV_EVENT_SRQ_LIMIT_REACHED:
       // Completions that are there already may tell the same.
@@ -103,7 +103,7 @@ template <typename Concerned>
 void VerbsAdapter::lose_queue_pairs(Concerned concerned) {
   completions_.drain();
   completions_.queue_pairs().for_each([&](VerbsQueuePair& queue_pair) {
-    if (concerned(queue_pair)) queue_pair.lost_by_device();
+    if (concerned(queue_pair)) queue_pair.connection().lost_by_device();
   });
 }
 
@@ -143,7 +143,7 @@ void VerbsAdapter::descriptors_lost() {
 void VerbsAdapter::end_everything() {
   gone_ = true;
   // Identifiers go with the device, for which the kernel waits.
-  completions_.queue_pairs().for_each([](VerbsQueuePair& queue_pair) { queue_pair.device_gone(); });
+  completions_.queue_pairs().for_each([](VerbsQueuePair& queue_pair) { queue_pair.connection().device_gone(); });
   for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
   abandoned_.forget_dropped();
 }

@@ -133,7 +133,7 @@ void DeviceQueuePair::remove() {
   job.queue_pair = std::move(qp_);
   job.done = [this] {  // small enough to need no memory
     removed();
-    queue_pair_.report_end();
+    queue_pair_.connection().report_end();
   };
   adapter_.reaper().give(std::move(job));
 }

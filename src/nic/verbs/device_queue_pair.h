@@ -44,7 +44,7 @@ class DeviceQueuePair {
   bool completes_to(const Cq* cq) const;
   bool receives_from(const SharedQueue& shared) const;
 
-  // It goes, which takes a while: VerbsQueuePair::report_end() follows when it has gone. Requires: it is there.
+  // It goes, which takes a while: Connection::report_end() follows when it has gone. Requires: it is there.
   void remove();
   bool removing() const { return removed_number_ != 0; }
   // It was never made, or has gone: what was reserved for it goes.

@@ -270,7 +270,7 @@ void Establishment::accept(Offer& offer, bool gone, std::span<const std::byte> p
   queue_pair_.sends().enter(ConnectionState::accepting);
   const bool iwarp = adapter_.device().is_iwarp();
   if (made != Made::ready || (!iwarp && !queue_pair_.device().connect(id, settled_))) {
-    return queue_pair_.end_now({Ending::Report::accept_failed});  // CR-ACC-5
+    return queue_pair_.connection().end_now({Ending::Report::accept_failed});  // CR-ACC-5
   }
   rdma_conn_param parameters{};
   parameters.responder_resources = reads.in;
@@ -284,7 +284,7 @@ void Establishment::accept(Offer& offer, bool gone, std::span<const std::byte> p
   parameters.private_data = offer.has_head ? message.bytes.data() : static_cast<const void*>(private_data.data());
   parameters.private_data_len =
       static_cast<std::uint8_t>(offer.has_head ? message.length : std::min<std::size_t>(private_data.size(), 255));
-  if (rdma_accept(id, &parameters) != 0) queue_pair_.end_now({Ending::Report::accept_failed});
+  if (rdma_accept(id, &parameters) != 0) queue_pair_.connection().end_now({Ending::Report::accept_failed});
 }
 
 // ---- either side
@@ -337,7 +337,7 @@ void Establishment::reset() {
 }
 
 void Establishment::failed(ConnectFailure why) {
-  queue_pair_.end_now({Ending::Report::connect_failed, why});
+  queue_pair_.connection().end_now({Ending::Report::connect_failed, why});
 }
 
 // ---- events
@@ -414,7 +414,7 @@ void Establishment::disconnected() {
     return comes_to_nothing(ConnectFailure::refused);
   }
   if (accepting) done({});
-  queue_pair_.peer_closed();
+  queue_pair_.connection().peer_closed();
 }
 
 // Every attempt and every accept has its end.
@@ -422,7 +422,7 @@ void Establishment::comes_to_nothing(ConnectFailure why) {
   if (queue_pair_.state() == ConnectionState::connecting) {
     failed(why);
   } else if (queue_pair_.state() == ConnectionState::accepting) {
-    queue_pair_.end_now({Ending::Report::accept_failed});
+    queue_pair_.connection().end_now({Ending::Report::accept_failed});
   }
 }
 

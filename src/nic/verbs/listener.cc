@@ -183,7 +183,7 @@ void VerbsRequest::accept(QueuePair& queue_pair, std::span<const std::byte> priv
                              responder_resources_, initiator_depth_};
   auto& ours = static_cast<VerbsQueuePair&>(queue_pair);
   try {
-    ours.establishment().accept(offer, gone, private_data);
+    ours.connection().establishment().accept(offer, gone, private_data);
   } catch (const std::bad_alloc&) {
     id_ = std::move(offer.id);
     if (id_) id_->context = static_cast<CmHandler*>(this);

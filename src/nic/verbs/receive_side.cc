@@ -100,7 +100,7 @@ void ReceiveSide::completed(const ibv_wc& wc, const ReceivePool::Done& done) {
   const bool told = (wc.wc_flags & IBV_WC_WITH_IMM) != 0 && wc.imm_data == kSolicited;
   complete(done, status, good ? wc.byte_len : 0, good && (told || adapter_.device().is_iwarp()));
   if (good || status == WorkStatus::flushed) return;
-  queue_pair_.break_once_told();
+  queue_pair_.connection().break_once_told();
 }
 
 void ReceiveSide::completed(const ibv_wc& wc, std::uint32_t slot, ZoneId zone) {

@@ -271,8 +271,8 @@ Status SendQueue::post_bind(const BindRequest& request, std::uint32_t& key) {
 
 // ---- binds
 
-// Nothing: it is still to come, and VerbsQueuePair::go_on() does when the device has let go of what its window shows.
-// What has not begun when the connection ends is flushed with the rest.
+// Nothing: it is still to come, and Connection::window_let_go() does when the device has let go of what its window
+// shows. What has not begun when the connection ends is flushed with the rest.
 std::optional<WorkStatus> SendQueue::carry_out(SendRing::Bind& bind) {
   const State now = state();
   if (!bind.begun && !stands(now)) return WorkStatus::flushed;
@@ -373,9 +373,9 @@ void SendQueue::retire_finished() {
     if (status != WorkStatus::success) one_failed_ = true;
     if (status == WorkStatus::success || status == WorkStatus::flushed) continue;
     blocked_.store(true, std::memory_order_relaxed);
-    queue_pair_.break_soon();
+    queue_pair_.connection().break_soon();
   }
-  if (state() == State::draining && requests_.empty()) queue_pair_.look_soon();
+  if (state() == State::draining && requests_.empty()) queue_pair_.connection().look_soon();
 }
 
 void SendQueue::retire() {
