@@ -106,7 +106,7 @@ VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, Ad
       addresses_(std::move(addresses)),
       rnr_(rnr_retries_of(*device_)),
       completions_(*device_, reaper_),
-      abandoned_(*this),
+      abandoned_(completions_.queues(), reaper_, kernel_calls_),
       completions_source_(*this, &VerbsAdapter::completion_notices),
       cm_source_(*this, &VerbsAdapter::cm_events),
       device_source_(*this, &VerbsAdapter::device_events) {}
@@ -153,7 +153,7 @@ VerbsAdapter::~VerbsAdapter() {
   engine_.unlock();
   engine_.stop();
   engine_.lock();
-  for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
+  abandoned_.drop_all();
   engine_.unlock();
   kernel_calls_.stop();
   engine_.lock();

@@ -11,6 +11,7 @@
 
 #include "nic/adapter.h"
 #include "nic/verbs/addresses.h"
+#include "nic/verbs/attempts.h"
 #include "nic/verbs/cm.h"
 #include "nic/verbs/completions.h"
 #include "nic/verbs/device.h"
@@ -23,19 +24,6 @@ namespace anydat::nic::verbs {
 class VerbsQueuePair;
 class VerbsWindow;
 class SharedQueue;
-
-// What belongs to an attempt to connect that nobody waits for any more, and that the other side has not answered.
-struct AbandonedAttempt {
-  CmIdPtr id;
-  QpPtr queue_pair;
-  PdPtr pd;
-  Cq* cq;  // null: none
-  std::uint32_t cq_room;
-  SharedQueue* shared;
-  bool counted = false;   // among those that receive from it
-  KernelCalls::Ref dial;  // a call that the identifier is still in, and must outlive; or null
-  bool unwanted = false;  // goes when that is over
-};
 
 class VerbsAdapter;
 
@@ -87,9 +75,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   CompletionPoller& completions() { return completions_; }
   Reaper& reaper() { return reaper_; }
   KernelCalls& kernel_calls() { return kernel_calls_; }
-  // Calls rdma_connect() where it holds up nobody. `parameters` without private data; the handler of `id` hears of the
-  // end of the call. May throw std::bad_alloc.
-  KernelCalls::Ref dial(rdma_cm_id* id, rdma_conn_param parameters, std::span<const std::byte> private_data);
+  AbandonedAttempts& abandoned() { return abandoned_; }
   const std::vector<DeviceAddress>& addresses() const { return addresses_; }  // at least one
   rdma_event_channel* cm_channel() const { return cm_channel_.get(); }
   // What the queue pair with this tag has finished is to be looked at, if it is still there.
@@ -104,12 +90,6 @@ class VerbsAdapter final : public Adapter, public PollSource {
   void device_gone();
   // From any thread: false once the program has closed our descriptors, so that the device's may be its files.
   bool descriptors_are_ours() { return engine_.descriptors_are_ours(); }
-  // Keeps it until its answer has come.
-  void abandon(AbandonedAttempt attempt);
-  // Gives up everything of it, of which nobody waits for the end.
-  void drop(AbandonedAttempt& attempt);
-  // The same for those that have a queue pair on the shared queue.
-  void drop_abandoned(const SharedQueue* shared);
   std::uint8_t rnr_retries() const { return rnr_.count; }
   std::uint8_t rnr_timer() const { return rnr_.timer; }
 
@@ -120,17 +100,6 @@ class VerbsAdapter final : public Adapter, public PollSource {
     void ready(std::uint32_t) override { (adapter.*handle)(); }
     VerbsAdapter& adapter;
     void (VerbsAdapter::*handle)();
-  };
-
-  struct Abandoned final : CmHandler {
-    explicit Abandoned(VerbsAdapter& owner) : adapter(owner) {}
-    void on_cm_event(const CmEvent& event) override;
-    void on_dialled(rdma_cm_id* id, int error) override;
-    void forget_dropped() {
-      std::erase_if(attempts, [](const AbandonedAttempt& attempt) { return !attempt.id; });
-    }
-    VerbsAdapter& adapter;
-    std::vector<AbandonedAttempt> attempts;
   };
 
   VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, AdapterInfo info,
@@ -164,7 +133,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   CompletionPoller completions_;
   std::map<ConnQual, VerbsListener*> listeners_;
   Parts parts_;
-  Abandoned abandoned_;
+  AbandonedAttempts abandoned_;
   bool gone_ = false;
   Source completions_source_;
   Source cm_source_;

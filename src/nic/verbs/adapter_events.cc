@@ -144,8 +144,7 @@ void VerbsAdapter::end_everything() {
   gone_ = true;
   // Identifiers go with the device, for which the kernel waits.
   completions_.queue_pairs().for_each([](VerbsQueuePair& queue_pair) { queue_pair.connection().device_gone(); });
-  for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
-  abandoned_.forget_dropped();
+  abandoned_.drop_all();
 }
 
 }  // namespace anydat::nic::verbs

@@ -155,7 +155,7 @@ void DeviceQueuePair::release() {
 // Its end need not be waited for: it touches no memory, and what it gives back when it goes belongs to nothing.
 void DeviceQueuePair::discard() {
   AbandonedAttempt parts = take_apart();
-  adapter_.drop(parts);
+  adapter_.abandoned().drop(parts);
 }
 
 AbandonedAttempt DeviceQueuePair::take_apart() {

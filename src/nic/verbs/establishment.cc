@@ -147,7 +147,7 @@ void Establishment::dial_plain(rdma_cm_id* id, const rdma_conn_param& parameters
     data = wanted.emplace(write_wanted({Wanted::Kind::connection, service_, data}));
   }
   try {
-    dial_ = adapter_.dial(id, parameters, data);
+    dial_ = dial(adapter_.kernel_calls(), id, parameters, data);
     unanswered_ = true;
   } catch (const std::bad_alloc&) {
     failed(failure_of(ENOMEM));
@@ -318,7 +318,7 @@ bool Establishment::abandon_unanswered() {
   AbandonedAttempt attempt = queue_pair_.device().take_apart();
   attempt.id = std::move(id_);
   attempt.dial = std::exchange(dial_, nullptr);
-  adapter_.abandon(std::move(attempt));
+  adapter_.abandoned().keep(std::move(attempt));
   return true;
 }
 
@@ -328,7 +328,7 @@ void Establishment::release_id() {
   attempt.id = std::move(id_);
   attempt.dial = std::exchange(dial_, nullptr);
   attempt.unwanted = true;
-  adapter_.abandon(std::move(attempt));
+  adapter_.abandoned().keep(std::move(attempt));
 }
 
 void Establishment::reset() {

@@ -87,7 +87,7 @@ void Inquiry::ask(Question& question) {
   if (adapter_.device().is_iwarp()) {
     const auto wanted = write_wanted({Wanted::Kind::whose, qual_, {}});
     try {
-      question.dial = adapter_.dial(question.id.get(), parameters, wanted);
+      question.dial = dial(adapter_.kernel_calls(), question.id.get(), parameters, wanted);
     } catch (const std::bad_alloc&) {
       return is_stranger(question, ConnectFailure::unreachable);
     }
@@ -185,9 +185,9 @@ void Inquiry::close(Question& question) {
   parts.dial = std::move(question.dial);
   // Over iWARP the kernel destroys what has not been answered when it is.
   if (parts.dial || (question.unanswered && adapter_.device().is_iwarp())) {
-    adapter_.abandon(std::move(parts));
+    adapter_.abandoned().keep(std::move(parts));
   } else {
-    adapter_.drop(parts);
+    adapter_.abandoned().drop(parts);
   }
   question.unanswered = false;
 }
