@@ -171,9 +171,7 @@ Status VerbsAdapter::add_region(const Region& region, RegionKeys& keys) {
 void VerbsAdapter::remove_region(std::uint32_t key) {
   MemoryRegion memory = device_->take_region(key);
   if (!memory) return;
-  if (pending_binds_ > 0) {
-    for (VerbsWindow* const window : windows_) window->drop_pending_on(key);
-  }
+  windows_.region_goes(key);
   Reaper::Job job;
   job.memory = std::move(memory);
   try {
@@ -191,33 +189,13 @@ bool VerbsAdapter::quiesce(std::uint32_t key) {
   // segments under the locks of their queues, and what they gave the device is refused there.
   // Windows have shown parts of it under keys of their own.
   reaper_.call_done();
-  return !leaving_.contains(key) && !parts_leaving_.contains(key);
+  return !leaving_.contains(key) && !windows_.parts_are_leaving(key);
 }
 
 std::unique_ptr<PreparedBind> VerbsAdapter::prepare_bind(ZoneId zone, const Segment& part, std::uint32_t rights) {
   if (!descriptors_are_ours()) return nullptr;
   MemoryRegion memory = device_->register_memory(zone, part.address, part.length, rights);
   return memory ? std::make_unique<RegisteredPart>(std::move(memory)) : nullptr;
-}
-
-void VerbsAdapter::drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow& window) {
-  Reaper::Job job;
-  job.memory = std::move(memory);
-  try {
-    job.done = [this, key, &window] {
-      parts_leaving_.erase(parts_leaving_.find(key));
-      window.part_gone();
-    };
-    parts_leaving_.insert(key);
-  } catch (const std::bad_alloc&) {
-    job.memory = {};
-    return window.part_gone();
-  }
-  reaper_.give(std::move(job));
-}
-
-void VerbsAdapter::go_on(std::uint32_t tag) {
-  if (VerbsQueuePair* const queue_pair = completions_.queue_pairs().find(tag)) queue_pair->connection().window_let_go();
 }
 
 void VerbsAdapter::await_quiet() {
@@ -228,7 +206,7 @@ void VerbsAdapter::await_quiet() {
 
 std::unique_ptr<Window> VerbsAdapter::create_window(ZoneId zone, WindowScope, WindowEvents& events) {
   auto window = std::make_unique<VerbsWindow>(*this, zone, events);
-  windows_.insert(window.get());
+  windows_.add(*window);
   return window;
 }
 

@@ -18,11 +18,11 @@
 #include "nic/verbs/kernel_calls.h"
 #include "nic/verbs/listener.h"
 #include "nic/verbs/reaper.h"
+#include "nic/verbs/windows.h"
 
 namespace anydat::nic::verbs {
 
 class VerbsQueuePair;
-class VerbsWindow;
 class SharedQueue;
 
 class VerbsAdapter;
@@ -78,12 +78,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   AbandonedAttempts& abandoned() { return abandoned_; }
   const std::vector<DeviceAddress>& addresses() const { return addresses_; }  // at least one
   rdma_event_channel* cm_channel() const { return cm_channel_.get(); }
-  // What the queue pair with this tag has finished is to be looked at, if it is still there.
-  void go_on(std::uint32_t tag);
-  // Of a window, which is told when the device has let go of it; of the region with this key.
-  void drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow& window);
-  void forget(VerbsWindow& window) { windows_.erase(&window); }
-  void note_pending_binds(int more) { pending_binds_ += more; }
+  Windows& windows() { return windows_; }
   std::map<ConnQual, VerbsListener*>& listeners() { return listeners_; }
   Parts& parts() { return parts_; }
   bool gone() const { return gone_; }
@@ -126,10 +121,8 @@ class VerbsAdapter final : public Adapter, public PollSource {
   // With the engine held.
   Reaper reaper_{engine_};
   KernelCalls kernel_calls_{engine_};
-  std::unordered_set<std::uint32_t> leaving_;             // local keys of regions that the device still has
-  std::unordered_multiset<std::uint32_t> parts_leaving_;  // likewise, for each part of one that a window has shown
-  std::unordered_set<VerbsWindow*> windows_;
-  int pending_binds_ = 0;  // of all of them
+  std::unordered_set<std::uint32_t> leaving_;  // local keys of regions that the device still has
+  Windows windows_{reaper_};
   CompletionPoller completions_;
   std::map<ConnQual, VerbsListener*> listeners_;
   Parts parts_;
