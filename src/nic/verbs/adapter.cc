@@ -107,9 +107,8 @@ VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, Ad
       rnr_(rnr_retries_of(*device_)),
       completions_(*device_, reaper_),
       abandoned_(completions_.queues(), reaper_, kernel_calls_),
-      completions_source_(*this, &VerbsAdapter::completion_notices),
-      cm_source_(*this, &VerbsAdapter::cm_events),
-      device_source_(*this, &VerbsAdapter::device_events) {}
+      cm_events_(cm_channel_),
+      device_events_(*this) {}
 
 std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, const std::string& name, Status& status,
                                             std::string& why) {
@@ -141,9 +140,9 @@ Status VerbsAdapter::start() {
   if (const Status status = reaper_.start(); status != Status::ok) return status;
   base::Guard guard(engine_);
   engine_.add_source(*this);
-  const bool watched = engine_.watch(completions_.queues().descriptor(), EPOLLIN, completions_source_) &&
-                       engine_.watch(cm_channel_->fd, EPOLLIN, cm_source_) &&
-                       engine_.watch(device_->context()->async_fd, EPOLLIN, device_source_);
+  const bool watched = engine_.watch(completions_.queues().descriptor(), EPOLLIN, completions_.queues()) &&
+                       engine_.watch(cm_channel_->fd, EPOLLIN, cm_events_) &&
+                       engine_.watch(device_->context()->async_fd, EPOLLIN, device_events_);
   return watched ? Status::ok : Status::no_memory;
 }
 
@@ -239,6 +238,31 @@ std::unique_ptr<Listener> VerbsAdapter::listen(ConnQual qual, ListenerEvents& ev
     status = Status::no_memory;
     return nullptr;
   }
+}
+
+// ---- ends
+
+void VerbsAdapter::device_gone() {
+  if (gone_) return;
+  base::log(base::LogLevel::error, "{}: the device has gone; its connections break", info_.name);
+  end_everything();
+  if (events_) events_->on_failure();
+}
+
+// What the kernel did for the descriptors it does no more, but for what the mappings of queues keep alive.
+void VerbsAdapter::descriptors_lost() {
+  base::Descriptors::note_loss();  // in the table of this library, which opened them
+  cm_channel_.note_loss();
+  device_->descriptors_lost();
+  completions_.queues().descriptors_lost();
+  if (!gone_) end_everything();
+}
+
+void VerbsAdapter::end_everything() {
+  gone_ = true;
+  // Identifiers go with the device, for which the kernel waits.
+  completions_.queue_pairs().for_each([](VerbsQueuePair& queue_pair) { queue_pair.connection().device_gone(); });
+  abandoned_.drop_all();
 }
 
 }  // namespace anydat::nic::verbs

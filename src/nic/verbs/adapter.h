@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -15,6 +12,7 @@
 #include "nic/verbs/cm.h"
 #include "nic/verbs/completions.h"
 #include "nic/verbs/device.h"
+#include "nic/verbs/device_events.h"
 #include "nic/verbs/kernel_calls.h"
 #include "nic/verbs/listener.h"
 #include "nic/verbs/reaper.h"
@@ -24,12 +22,6 @@ namespace anydat::nic::verbs {
 
 class VerbsQueuePair;
 class SharedQueue;
-
-class VerbsAdapter;
-
-// Asks for the route of an identifier whose address has been resolved. False: it does not lead over this device, or
-// cannot be asked for.
-bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id);
 
 // How a device treats a message that finds no buffer.
 struct RnrRetries {
@@ -83,31 +75,17 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Parts& parts() { return parts_; }
   bool gone() const { return gone_; }
   void device_gone();
+  void report_fault() {
+    if (events_) events_->on_fault();
+  }
   // From any thread: false once the program has closed our descriptors, so that the device's may be its files.
   bool descriptors_are_ours() { return engine_.descriptors_are_ours(); }
-  std::uint8_t rnr_retries() const { return rnr_.count; }
-  std::uint8_t rnr_timer() const { return rnr_.timer; }
+  const RnrRetries& rnr_retries() const { return rnr_; }
 
  private:
-  // One descriptor of the three.
-  struct Source final : FdHandler {
-    Source(VerbsAdapter& owner, void (VerbsAdapter::*what)()) : adapter(owner), handle(what) {}
-    void ready(std::uint32_t) override { (adapter.*handle)(); }
-    VerbsAdapter& adapter;
-    void (VerbsAdapter::*handle)();
-  };
-
   VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, AdapterInfo info,
                std::vector<DeviceAddress> addresses);
   Status start();
-  void completion_notices() { completions_.queues().take_notices(); }
-  void cm_events();
-  void device_events();
-  void device_event(ibv_event_type type, void* context, int port);
-  void completion_queue_failed(Cq& cq);
-  void shared_queue_failed(SharedQueue& shared);
-  template <typename Concerned>
-  void lose_queue_pairs(Concerned concerned);
   void descriptors_lost();
   void end_everything();
 
@@ -128,9 +106,8 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Parts parts_;
   AbandonedAttempts abandoned_;
   bool gone_ = false;
-  Source completions_source_;
-  Source cm_source_;
-  Source device_source_;
+  CmEvents cm_events_;
+  DeviceEvents device_events_;
 };
 
 }  // namespace anydat::nic::verbs

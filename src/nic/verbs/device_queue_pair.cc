@@ -92,7 +92,7 @@ bool DeviceQueuePair::change_state(rdma_cm_id* id, ibv_qp_state state, const std
     mask |= IBV_QP_ACCESS_FLAGS;
   }
   if (state == IBV_QPS_RTR) {
-    attributes.min_rnr_timer = adapter_.rnr_timer();
+    attributes.min_rnr_timer = adapter_.rnr_retries().timer;
     if (settled) attributes.max_dest_rd_atomic = settled->in;
   }
   if (state == IBV_QPS_RTS) {

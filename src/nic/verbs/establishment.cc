@@ -124,7 +124,7 @@ void Establishment::send_request(rdma_cm_id* id) {
   parameters.responder_resources = static_cast<std::uint8_t>(queue_pair_.limits().reads_in);
   parameters.initiator_depth = static_cast<std::uint8_t>(queue_pair_.limits().reads_out);
   parameters.retry_count = 7;
-  parameters.rnr_retry_count = adapter_.rnr_retries();
+  parameters.rnr_retry_count = adapter_.rnr_retries().count;
   parameters.srq = queue_pair_.receives().shared() ? 1 : 0;
   parameters.qp_num = queue_pair_.device().number();
   if (adapter_.device().is_iwarp()) return dial_plain(id, parameters);
@@ -275,7 +275,7 @@ void Establishment::accept(Offer& offer, bool gone, std::span<const std::byte> p
   rdma_conn_param parameters{};
   parameters.responder_resources = reads.in;
   parameters.initiator_depth = reads.out;
-  parameters.rnr_retry_count = adapter_.rnr_retries();
+  parameters.rnr_retry_count = adapter_.rnr_retries().count;
   parameters.srq = queue_pair_.receives().shared() ? 1 : 0;
   parameters.qp_num = queue_pair_.device().number();
   CmHead head;

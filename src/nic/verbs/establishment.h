@@ -21,6 +21,10 @@ namespace anydat::nic::verbs {
 class VerbsAdapter;
 class VerbsQueuePair;
 
+// Asks for the route of an identifier whose address has been resolved. False: it does not lead over this device, or
+// cannot be asked for.
+bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id);
+
 // How a connection over a device comes about, at either side, or comes to nothing: its names, its identifier at
 // connection management, and what that tells of it. A request may take several attempts, which the program above sees
 // as one.
