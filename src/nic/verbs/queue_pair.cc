@@ -43,6 +43,14 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) try {
   return Status::no_memory;
 }
 
+Status VerbsQueuePair::post_recv(const RecvRequest& request) {
+  const Status status = receives_.post(request);
+  // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
+  if (sends_.state_now() == ConnectionState::closed && status == Status::ok) [[unlikely]]
+    receives_.flush();
+  return status;
+}
+
 void VerbsQueuePair::reset() {
   connection_.reset();
   sends_.reset();
@@ -60,37 +68,10 @@ void VerbsQueuePair::destroy() {
   connection_.destroy();
 }
 
-// ---- completions, with the engine held
-
 void VerbsQueuePair::completion_lost(const Completion& completion) {
   if (completion.reaped) completion.reaped->queue.reaped();
   if (completion.status != WorkStatus::success) return;
   connection_.break_soon();  // EVM-54
-}
-
-// SRQ-TAKE-2: is it to be put aside until it is said that the other side has accepted? Without memory for that, better
-// early than lost.
-inline bool VerbsQueuePair::comes_early() {
-  const ConnectionState now = state();
-  if (now == ConnectionState::accepting) [[unlikely]]
-    connection_.establishment().done({});  // the peer's last word may come later than its first message
-  return now == ConnectionState::connecting;
-}
-
-void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
-  if (comes_early() && receives_.put_aside({wc, id, {}})) return;
-  if (id.queue == WorkId::Queue::recv) {
-    receives_.completed(wc, id.slot, zone_);
-  } else {
-    sends_.completed(wc, id.slot);
-  }
-  if (wc.status == IBV_WC_WR_FLUSH_ERR) connection_.work_flushed();
-  if (state() == ConnectionState::ending) connection_.look_soon();
-}
-
-void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
-  if (comes_early() && receives_.put_aside({wc, {}, done})) return;
-  receives_.completed(wc, done);
 }
 
 }  // namespace anydat::nic::verbs

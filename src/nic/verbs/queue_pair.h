@@ -25,7 +25,7 @@ class VerbsQueuePair final : public QueuePair {
 
   // QueuePair
   Status post_send(const SendRequest& request) override;
-  Status post_recv(const RecvRequest& request) override { return receives_.post(request); }
+  Status post_recv(const RecvRequest& request) override;
   Status post_bind(const BindRequest& request, std::uint32_t& key) override { return sends_.post_bind(request, key); }
   void set_zone(ZoneId zone) override { zone_ = zone; }
   void set_completion_queues(CompletionQueue* recv, CompletionQueue* send) override;

@@ -44,14 +44,6 @@ Status ReceiveSide::init(const QueuePairLimits& limits) {
   return own_->init(limits.recv_depth, limits.recv_segments);
 }
 
-Status ReceiveSide::post(const RecvRequest& request) {
-  const Status status = own_->post(request);
-  // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
-  if (queue_pair_.sends().state_now() == ConnectionState::closed && status == Status::ok) [[unlikely]]
-    flush();
-  return status;
-}
-
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
 // stay in order (DTO-40).
 void ReceiveSide::flush() {
@@ -78,7 +70,8 @@ QueuePair::RecvInfo ReceiveSide::info() const {
 
 // ---- completions
 
-void ReceiveSide::complete(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited) {
+inline void ReceiveSide::complete(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length,
+                                  bool solicited) {
   if (own_) own_->reaped();  // DTO-14: completion frees the slot
   CompletionQueue* queue = queue_.load(std::memory_order_relaxed);
   if (!queue) {
@@ -90,7 +83,7 @@ void ReceiveSide::complete(const ReceivePool::Done& done, WorkStatus status, std
                                       solicited, 0, shared_ ? &shared_->reap_count(queue) : nullptr});
 }
 
-void ReceiveSide::completed(const ibv_wc& wc, const ReceivePool::Done& done) {
+inline void ReceiveSide::completed(const ibv_wc& wc, const ReceivePool::Done& done) {
   const WorkStatus status = recv_status(wc.status, done.usable);
   const bool good = status == WorkStatus::success;
   if (good) {
@@ -103,11 +96,38 @@ void ReceiveSide::completed(const ibv_wc& wc, const ReceivePool::Done& done) {
   queue_pair_.connection().break_once_told();
 }
 
-void ReceiveSide::completed(const ibv_wc& wc, std::uint32_t slot, ZoneId zone) {
+inline void ReceiveSide::completed(const ibv_wc& wc, std::uint32_t slot, ZoneId zone) {
   if (!own_) return;
   if (const std::optional<ReceivePool::Done> done = own_->complete(slot, wc.status != IBV_WC_SUCCESS, zone)) {
     completed(wc, *done);
   }
+}
+
+// ---- of the queue pair, but here: what every message comes by is one function
+
+// SRQ-TAKE-2: is it to be put aside until it is said that the other side has accepted? Without memory for that, better
+// early than lost.
+inline bool VerbsQueuePair::comes_early() {
+  const ConnectionState now = state();
+  if (now == ConnectionState::accepting) [[unlikely]]
+    connection_.establishment().done({});  // the peer's last word may come later than its first message
+  return now == ConnectionState::connecting;
+}
+
+void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
+  if (comes_early() && receives_.put_aside({wc, id, {}})) return;
+  if (id.queue == WorkId::Queue::recv) {
+    receives_.completed(wc, id.slot, zone_);
+  } else {
+    sends_.completed(wc, id.slot);
+  }
+  if (wc.status == IBV_WC_WR_FLUSH_ERR) connection_.work_flushed();
+  if (state() == ConnectionState::ending) connection_.look_soon();
+}
+
+void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
+  if (comes_early() && receives_.put_aside({wc, {}, done})) return;
+  receives_.completed(wc, done);
 }
 
 // ---- what comes before a connection stands

@@ -34,7 +34,7 @@ class ReceiveSide {
   Status init(const QueuePairLimits& limits);
 
   // ---- as in QueuePair
-  Status post(const RecvRequest& request);
+  Status post(const RecvRequest& request) { return own_->post(request); }
   QueuePair::RecvInfo info() const;
   bool idle() const { return !own_ || own_->counts().outstanding == 0; }
   std::uint32_t largest_posted_segments() const { return own_ ? own_->largest_segment_count() : 0; }

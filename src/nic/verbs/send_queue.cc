@@ -193,7 +193,7 @@ Status SendQueue::keep_behind_bind(const SendRequest& request) {
   return Status::ok;
 }
 
-inline Status SendQueue::post(const SendRequest& request) {
+[[gnu::always_inline]] inline Status SendQueue::post(const SendRequest& request) {
   bool refused = false;
   {
     base::Guard guard(lock_);
