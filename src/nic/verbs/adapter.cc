@@ -106,10 +106,9 @@ VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, Ad
       addresses_(std::move(addresses)),
       rnr_(rnr_retries_of(*device_)),
       completions_(*device_, reaper_),
-      abandoned_(*this),
-      completions_source_(*this, &VerbsAdapter::completion_notices),
-      cm_source_(*this, &VerbsAdapter::cm_events),
-      device_source_(*this, &VerbsAdapter::device_events) {}
+      abandoned_(completions_.queues(), reaper_, kernel_calls_),
+      cm_events_(cm_channel_),
+      device_events_(*this) {}
 
 std::unique_ptr<Adapter> VerbsAdapter::open(const std::string& device_name, const std::string& name, Status& status,
                                             std::string& why) {
@@ -141,9 +140,9 @@ Status VerbsAdapter::start() {
   if (const Status status = reaper_.start(); status != Status::ok) return status;
   base::Guard guard(engine_);
   engine_.add_source(*this);
-  const bool watched = engine_.watch(completions_.queues().descriptor(), EPOLLIN, completions_source_) &&
-                       engine_.watch(cm_channel_->fd, EPOLLIN, cm_source_) &&
-                       engine_.watch(device_->context()->async_fd, EPOLLIN, device_source_);
+  const bool watched = engine_.watch(completions_.queues().descriptor(), EPOLLIN, completions_.queues()) &&
+                       engine_.watch(cm_channel_->fd, EPOLLIN, cm_events_) &&
+                       engine_.watch(device_->context()->async_fd, EPOLLIN, device_events_);
   return watched ? Status::ok : Status::no_memory;
 }
 
@@ -153,7 +152,7 @@ VerbsAdapter::~VerbsAdapter() {
   engine_.unlock();
   engine_.waiting().stop();
   engine_.lock();
-  for (AbandonedAttempt& attempt : abandoned_.attempts) drop(attempt);
+  abandoned_.drop_all();
   engine_.unlock();
   kernel_calls_.stop();
   engine_.lock();
@@ -171,9 +170,7 @@ Status VerbsAdapter::add_region(const Region& region, RegionKeys& keys) {
 void VerbsAdapter::remove_region(std::uint32_t key) {
   MemoryRegion memory = device_->take_region(key);
   if (!memory) return;
-  if (pending_binds_ > 0) {
-    for (VerbsWindow* const window : windows_) window->drop_pending_on(key);
-  }
+  windows_.region_goes(key);
   Reaper::Job job;
   job.memory = std::move(memory);
   try {
@@ -191,33 +188,13 @@ bool VerbsAdapter::quiesce(std::uint32_t key) {
   // segments under the locks of their queues, and what they gave the device is refused there.
   // Windows have shown parts of it under keys of their own.
   reaper_.call_done();
-  return !leaving_.contains(key) && !parts_leaving_.contains(key);
+  return !leaving_.contains(key) && !windows_.parts_are_leaving(key);
 }
 
 std::unique_ptr<PreparedBind> VerbsAdapter::prepare_bind(ZoneId zone, const Segment& part, std::uint32_t rights) {
   if (!descriptors_are_ours()) return nullptr;
   MemoryRegion memory = device_->register_memory(zone, part.address, part.length, rights);
   return memory ? std::make_unique<RegisteredPart>(std::move(memory)) : nullptr;
-}
-
-void VerbsAdapter::drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow& window) {
-  Reaper::Job job;
-  job.memory = std::move(memory);
-  try {
-    job.done = [this, key, &window] {
-      parts_leaving_.erase(parts_leaving_.find(key));
-      window.part_gone();
-    };
-    parts_leaving_.insert(key);
-  } catch (const std::bad_alloc&) {
-    job.memory = {};
-    return window.part_gone();
-  }
-  reaper_.give(std::move(job));
-}
-
-void VerbsAdapter::go_on(std::uint32_t tag) {
-  if (VerbsQueuePair* const queue_pair = completions_.queue_pairs().find(tag)) queue_pair->go_on();
 }
 
 void VerbsAdapter::await_quiet() {
@@ -228,7 +205,7 @@ void VerbsAdapter::await_quiet() {
 
 std::unique_ptr<Window> VerbsAdapter::create_window(ZoneId zone, WindowScope, WindowEvents& events) {
   auto window = std::make_unique<VerbsWindow>(*this, zone, events);
-  windows_.insert(window.get());
+  windows_.add(*window);
   return window;
 }
 
@@ -261,6 +238,31 @@ std::unique_ptr<Listener> VerbsAdapter::listen(ConnQual qual, ListenerEvents& ev
     status = Status::no_memory;
     return nullptr;
   }
+}
+
+// ---- ends
+
+void VerbsAdapter::device_gone() {
+  if (gone_) return;
+  base::log(base::LogLevel::error, "{}: the device has gone; its connections break", info_.name);
+  end_everything();
+  if (events_) events_->on_failure();
+}
+
+// What the kernel did for the descriptors it does no more, but for what the mappings of queues keep alive.
+void VerbsAdapter::descriptors_lost() {
+  base::Descriptors::note_loss();  // in the table of this library, which opened them
+  cm_channel_.note_loss();
+  device_->descriptors_lost();
+  completions_.queues().descriptors_lost();
+  if (!gone_) end_everything();
+}
+
+void VerbsAdapter::end_everything() {
+  gone_ = true;
+  // Identifiers go with the device, for which the kernel waits.
+  completions_.queue_pairs().for_each([](VerbsQueuePair& queue_pair) { queue_pair.connection().device_gone(); });
+  abandoned_.drop_all();
 }
 
 }  // namespace anydat::nic::verbs

@@ -1,47 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "nic/adapter.h"
 #include "nic/verbs/addresses.h"
+#include "nic/verbs/attempts.h"
 #include "nic/verbs/cm.h"
 #include "nic/verbs/completions.h"
 #include "nic/verbs/device.h"
+#include "nic/verbs/device_events.h"
 #include "nic/verbs/kernel_calls.h"
 #include "nic/verbs/listener.h"
 #include "nic/verbs/reaper.h"
+#include "nic/verbs/windows.h"
 
 namespace anydat::nic::verbs {
 
 class VerbsQueuePair;
-class VerbsWindow;
 class SharedQueue;
-
-// What belongs to an attempt to connect that nobody waits for any more, and that the other side has not answered.
-struct AbandonedAttempt {
-  CmIdPtr id;
-  QpPtr queue_pair;
-  PdPtr pd;
-  Cq* cq;  // null: none
-  std::uint32_t cq_room;
-  SharedQueue* shared;
-  bool counted = false;   // among those that receive from it
-  KernelCalls::Ref dial;  // a call that the identifier is still in, and must outlive; or null
-  bool unwanted = false;  // goes when that is over
-};
-
-class VerbsAdapter;
-
-// Asks for the route of an identifier whose address has been resolved. False: it does not lead over this device, or
-// cannot be asked for.
-bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id);
 
 // How a device treats a message that finds no buffer.
 struct RnrRetries {
@@ -87,63 +67,25 @@ class VerbsAdapter final : public Adapter, public PollSource {
   CompletionPoller& completions() { return completions_; }
   Reaper& reaper() { return reaper_; }
   KernelCalls& kernel_calls() { return kernel_calls_; }
-  // Calls rdma_connect() where it holds up nobody. `parameters` without private data; the handler of `id` hears of the
-  // end of the call. May throw std::bad_alloc.
-  KernelCalls::Ref dial(rdma_cm_id* id, rdma_conn_param parameters, std::span<const std::byte> private_data);
+  AbandonedAttempts& abandoned() { return abandoned_; }
   const std::vector<DeviceAddress>& addresses() const { return addresses_; }  // at least one
   rdma_event_channel* cm_channel() const { return cm_channel_.get(); }
-  // What the queue pair with this tag has finished is to be looked at, if it is still there.
-  void go_on(std::uint32_t tag);
-  // Of a window, which is told when the device has let go of it; of the region with this key.
-  void drop_part(MemoryRegion memory, std::uint32_t key, VerbsWindow& window);
-  void forget(VerbsWindow& window) { windows_.erase(&window); }
-  void note_pending_binds(int more) { pending_binds_ += more; }
+  Windows& windows() { return windows_; }
   std::map<ConnQual, VerbsListener*>& listeners() { return listeners_; }
   Parts& parts() { return parts_; }
   bool gone() const { return gone_; }
   void device_gone();
+  void report_fault() {
+    if (events_) events_->on_fault();
+  }
   // From any thread: false once the program has closed our descriptors, so that the device's may be its files.
   bool descriptors_are_ours() { return engine_.descriptor_loss().descriptors_are_ours(); }
-  // Keeps it until its answer has come.
-  void abandon(AbandonedAttempt attempt);
-  // Gives up everything of it, of which nobody waits for the end.
-  void drop(AbandonedAttempt& attempt);
-  // The same for those that have a queue pair on the shared queue.
-  void drop_abandoned(const SharedQueue* shared);
-  std::uint8_t rnr_retries() const { return rnr_.count; }
-  std::uint8_t rnr_timer() const { return rnr_.timer; }
+  const RnrRetries& rnr_retries() const { return rnr_; }
 
  private:
-  // One descriptor of the three.
-  struct Source final : FdHandler {
-    Source(VerbsAdapter& owner, void (VerbsAdapter::*what)()) : adapter(owner), handle(what) {}
-    void ready(std::uint32_t) override { (adapter.*handle)(); }
-    VerbsAdapter& adapter;
-    void (VerbsAdapter::*handle)();
-  };
-
-  struct Abandoned final : CmHandler {
-    explicit Abandoned(VerbsAdapter& owner) : adapter(owner) {}
-    void on_cm_event(const CmEvent& event) override;
-    void on_dialled(rdma_cm_id* id, int error) override;
-    void forget_dropped() {
-      std::erase_if(attempts, [](const AbandonedAttempt& attempt) { return !attempt.id; });
-    }
-    VerbsAdapter& adapter;
-    std::vector<AbandonedAttempt> attempts;
-  };
-
   VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, AdapterInfo info,
                std::vector<DeviceAddress> addresses);
   Status start();
-  void completion_notices() { completions_.queues().take_notices(); }
-  void cm_events();
-  void device_events();
-  void device_event(ibv_event_type type, void* context, int port);
-  void completion_queue_failed(Cq& cq);
-  void shared_queue_failed(SharedQueue& shared);
-  template <typename Concerned>
-  void lose_queue_pairs(Concerned concerned);
   void descriptors_lost();
   void end_everything();
 
@@ -157,18 +99,15 @@ class VerbsAdapter final : public Adapter, public PollSource {
   // With the engine held.
   Reaper reaper_{engine_};
   KernelCalls kernel_calls_{engine_};
-  std::unordered_set<std::uint32_t> leaving_;             // local keys of regions that the device still has
-  std::unordered_multiset<std::uint32_t> parts_leaving_;  // likewise, for each part of one that a window has shown
-  std::unordered_set<VerbsWindow*> windows_;
-  int pending_binds_ = 0;  // of all of them
+  std::unordered_set<std::uint32_t> leaving_;  // local keys of regions that the device still has
+  Windows windows_{reaper_};
   CompletionPoller completions_;
   std::map<ConnQual, VerbsListener*> listeners_;
   Parts parts_;
-  Abandoned abandoned_;
+  AbandonedAttempts abandoned_;
   bool gone_ = false;
-  Source completions_source_;
-  Source cm_source_;
-  Source device_source_;
+  CmEvents cm_events_;
+  DeviceEvents device_events_;
 };
 
 }  // namespace anydat::nic::verbs

@@ -91,4 +91,24 @@ bool is_loopback(const Address& address) {
   return ntohl(address.v4.sin_addr.s_addr) >> 24 == 127;
 }
 
+void CmEvents::ready(std::uint32_t) {
+  rdma_cm_event* event = nullptr;
+  while (get_event(channel_.get(), &event) == 0) {
+    const rdma_conn_param& parameters = event->param.conn;
+    CmEvent copy;
+    copy.type = event->event;
+    copy.status = event->status;
+    copy.id = event->id;
+    copy.responder_resources = parameters.responder_resources;
+    copy.initiator_depth = parameters.initiator_depth;
+    copy.length = parameters.private_data ? std::min<std::size_t>(parameters.private_data_len, copy.bytes.size()) : 0;
+    if (copy.length > 0) std::memcpy(copy.bytes.data(), parameters.private_data, copy.length);
+    rdma_cm_id* const to = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->listen_id : event->id;
+    auto* const handler = static_cast<CmHandler*>(to->context);
+    // Acknowledged first, since an identifier with events that are not cannot be destroyed.
+    rdma_ack_cm_event(event);
+    if (handler) handler->on_cm_event(copy);
+  }
+}
+
 }  // namespace anydat::nic::verbs

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "nic/adapter.h"
+#include "nic/loop.h"
 #include "nic/verbs/resources.h"
 
 namespace anydat::nic::verbs {
@@ -35,6 +36,16 @@ class CmHandler {
   virtual void on_cm_event(const CmEvent& event) = 0;
   // rdma_connect(), called in another thread (KernelCalls), has come back: the identifier may be destroyed from now on.
   virtual void on_dialled(rdma_cm_id*, int /*error*/) {}
+};
+
+// Takes the events of a channel and hands each to whom it concerns. With the engine held.
+class CmEvents final : public FdHandler {
+ public:
+  explicit CmEvents(const CmChannel& channel) : channel_(channel) {}
+  void ready(std::uint32_t events) override;
+
+ private:
+  const CmChannel& channel_;
 };
 
 // Messages of InfiniBand's connection manager have private data of a fixed size, padded with zeros, and of 56 bytes

@@ -72,7 +72,7 @@ void CompletionQueues::release_own(Cq* cq, SrqPtr shared, PdPtr pd) {
   std::erase_if(all_, [&](const auto& entry) { return entry.get() == cq; });
 }
 
-void CompletionQueues::take_notices() {
+void CompletionQueues::ready(std::uint32_t) {
   ibv_cq* cq = nullptr;
   void* context = nullptr;
   while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) {

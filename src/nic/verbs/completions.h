@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/loop.h"
 #include "nic/verbs/device.h"
 #include "nic/verbs/queue_pair_table.h"
 #include "nic/verbs/reaper.h"
@@ -52,7 +53,7 @@ class Cq {
 };
 
 // All completion queues of an adapter. Queue pairs share them: each takes as much room as it may have work under way.
-class CompletionQueues {
+class CompletionQueues final : public FdHandler {
  public:
   CompletionQueues(const Device& device, Reaper& reaper) : device_(device), reaper_(reaper) {}
   Status open();
@@ -66,8 +67,8 @@ class CompletionQueues {
   Cq* create_own(std::uint32_t room, SharedQueue& shared);
   void release_own(Cq* cq, SrqPtr shared, PdPtr pd);
 
-  // Takes what the channel has to say; what it is about is found by polling.
-  void take_notices();
+  // FdHandler: takes what the channel has to say; what it is about is found by polling.
+  void ready(std::uint32_t events) override;
   const std::vector<std::unique_ptr<Cq>>& all() const { return all_; }
 
  private:

@@ -8,7 +8,7 @@
 
 #include "nic/refusal.h"
 #include "nic/verbs/adapter.h"
-#include "nic/verbs/queue_pair.h"
+#include "nic/verbs/establishment.h"
 #include "nic/wanted.h"
 
 namespace anydat::nic::verbs {
@@ -21,8 +21,8 @@ constexpr std::uint32_t kRoom = 2;  // one request and one receive, which are ne
 
 }  // namespace
 
-Inquiry::Inquiry(VerbsAdapter& adapter, VerbsQueuePair& queue_pair, ConnQual qual, ZoneId zone)
-    : adapter_(adapter), queue_pair_(queue_pair), qual_(qual), zone_(zone), silence_([this] { give_up(); }) {
+Inquiry::Inquiry(VerbsAdapter& adapter, Establishment& establishment, ConnQual qual, ZoneId zone)
+    : adapter_(adapter), establishment_(establishment), qual_(qual), zone_(zone), silence_([this] { give_up(); }) {
   const std::array<std::uint16_t, kPortsOfQualifier> ports = derived_ports(qual_);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     questions_[i].inquiry = this;
@@ -87,7 +87,7 @@ void Inquiry::ask(Question& question) {
   if (adapter_.device().is_iwarp()) {
     const auto wanted = write_wanted({Wanted::Kind::whose, qual_, {}});
     try {
-      question.dial = adapter_.dial(question.id.get(), parameters, wanted);
+      question.dial = dial(adapter_.kernel_calls(), question.id.get(), parameters, wanted);
     } catch (const std::bad_alloc&) {
       return is_stranger(question, ConnectFailure::unreachable);
     }
@@ -185,9 +185,9 @@ void Inquiry::close(Question& question) {
   parts.dial = std::move(question.dial);
   // Over iWARP the kernel destroys what has not been answered when it is.
   if (parts.dial || (question.unanswered && adapter_.device().is_iwarp())) {
-    adapter_.abandon(std::move(parts));
+    adapter_.abandoned().keep(std::move(parts));
   } else {
-    adapter_.drop(parts);
+    adapter_.abandoned().drop(parts);
   }
   question.unanswered = false;
 }
@@ -201,7 +201,7 @@ void Inquiry::stop() {
 void Inquiry::report(std::uint16_t port) {
   if (over_) return;
   stop();
-  queue_pair_.inquired(port, why_);
+  establishment_.inquired(port, why_);
 }
 
 }  // namespace anydat::nic::verbs

@@ -13,14 +13,14 @@ namespace anydat::nic::verbs {
 
 class Cq;
 class VerbsAdapter;
-class VerbsQueuePair;
+class Establishment;
 
 // Asks at all ports of one qualifier at once, each by an attempt to connect with a queue pair of its own. The first
 // answer "here" ends it. A port is a stranger's if it answers anything else, or nothing for a second. The outcome goes
-// to VerbsQueuePair::inquired(), never from within begin(). With the engine held.
+// to Establishment::inquired(), never from within begin(). With the engine held.
 class Inquiry {
  public:
-  Inquiry(VerbsAdapter& adapter, VerbsQueuePair& queue_pair, ConnQual qual, ZoneId zone);
+  Inquiry(VerbsAdapter& adapter, Establishment& establishment, ConnQual qual, ZoneId zone);
   ~Inquiry() { stop(); }
   Inquiry(const Inquiry&) = delete;
   Inquiry& operator=(const Inquiry&) = delete;
@@ -58,7 +58,7 @@ class Inquiry {
   void report(std::uint16_t port);
 
   VerbsAdapter& adapter_;
-  VerbsQueuePair& queue_pair_;
+  Establishment& establishment_;
   const ConnQual qual_;
   const ZoneId zone_;
   Address local_{};

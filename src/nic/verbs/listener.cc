@@ -179,11 +179,11 @@ void VerbsRequest::on_cm_event(const CmEvent& event) {
 
 void VerbsRequest::accept(QueuePair& queue_pair, std::span<const std::byte> private_data) {
   const bool gone = gone_ || !id_;
-  VerbsQueuePair::Offer offer{std::move(id_),       qual_,           local_, remote_, remote_port_, has_head_,
-                              responder_resources_, initiator_depth_};
+  Establishment::Offer offer{std::move(id_),       qual_,           local_, remote_, remote_port_, has_head_,
+                             responder_resources_, initiator_depth_};
   auto& ours = static_cast<VerbsQueuePair&>(queue_pair);
   try {
-    ours.accept(offer, gone, private_data);
+    ours.connection().establishment().accept(offer, gone, private_data);
   } catch (const std::bad_alloc&) {
     id_ = std::move(offer.id);
     if (id_) id_->context = static_cast<CmHandler*>(this);

@@ -13,7 +13,7 @@ SharedQueue::SharedQueue(VerbsAdapter& adapter, ReceiveQueueEvents& events)
 
 SharedQueue::~SharedQueue() {
   failed_ = false;  // nothing takes its place
-  adapter_.drop_abandoned(this);
+  adapter_.abandoned().drop_on(this);
   adapter_.reaper().finish();  // of queue pairs on it
   remove_device_queue();
 }
@@ -51,7 +51,7 @@ void SharedQueue::failed() {
   // It gets no more; what it has comes back when nobody fills it any longer.
   pool_.close();
   failed_ = true;
-  adapter_.drop_abandoned(this);
+  adapter_.abandoned().drop_on(this);
   if (queue_pairs_ == 0) replace();
   events_.on_fault();
 }

@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "nic/verbs/adapter.h"
+#include "nic/verbs/queue_pair.h"
 
 namespace anydat::nic::verbs {
 
 VerbsWindow::~VerbsWindow() {
   while (!close()) adapter_.reaper().finish();  // whoever closes it has waited, as a rule
-  adapter_.forget(*this);
+  adapter_.windows().remove(*this);
 }
 
 bool VerbsWindow::close() {
@@ -25,12 +26,12 @@ bool VerbsWindow::close() {
 
 void VerbsWindow::expect(PendingBind& bind) {
   pending_.push_back(bind);
-  adapter_.note_pending_binds(1);
+  adapter_.windows().note_pending_binds(1);
 }
 
 void VerbsWindow::forget(PendingBind& bind) {
   pending_.remove(bind);
-  adapter_.note_pending_binds(-1);
+  adapter_.windows().note_pending_binds(-1);
 }
 
 void VerbsWindow::drop_pending_on(std::uint32_t key) {
@@ -82,12 +83,15 @@ void VerbsWindow::drop_shown() {
 void VerbsWindow::drop(MemoryRegion memory, std::uint32_t key) {
   if (!memory) return;
   ++leaving_;
-  adapter_.drop_part(std::move(memory), key, *this);
+  adapter_.windows().drop_part(std::move(memory), key, *this);
 }
 
 void VerbsWindow::part_gone() {
   if (--leaving_ > 0) return;
-  for (const std::uint32_t tag : std::exchange(waiting_, {})) adapter_.go_on(tag);
+  for (const std::uint32_t tag : std::exchange(waiting_, {})) {
+    if (VerbsQueuePair* const waits = adapter_.completions().queue_pairs().find(tag))
+      waits->connection().window_let_go();
+  }
 }
 
 }  // namespace anydat::nic::verbs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Setting connections up, from either side. With the engine held.
+#include "nic/verbs/establishment.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -42,9 +43,20 @@ bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id) {
          rdma_resolve_route(id, kResolveRouteMs) == 0;
 }
 
+Establishment::Establishment(VerbsQueuePair& queue_pair, VerbsAdapter& adapter, QueuePairEvents& events)
+    : queue_pair_(queue_pair),
+      adapter_(adapter),
+      events_(events),
+      deadline_timer_([this] {
+        if (queue_pair_.state() == ConnectionState::connecting) failed(ConnectFailure::timed_out);
+      }),
+      first_word_timer_([this] {
+        if (queue_pair_.state() == ConnectionState::accepting) done({});
+      }) {}
+
 // ---- active side
 
-Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
+Status Establishment::connect(const ConnectParameters& parameters) {
   const Address* const source = source_for(adapter_.addresses(), parameters.remote);
   if (!source) return Status::unreachable;
   names_.local = *source;
@@ -54,42 +66,39 @@ Status VerbsQueuePair::connect(const ConnectParameters& parameters) {
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
   private_data_sent_ = 0;
   attempt_ = random_number();
-  accepts_ = false;
+  settled_.reset();
   if (const Status status = look_for_service(); status != Status::ok) return status;
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::connecting);
-  }
+  queue_pair_.sends().enter(ConnectionState::connecting);
   if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
   return Status::ok;
 }
 
 // A port that a qualifier stands for may be anybody's, and is asked first whose it is.
-Status VerbsQueuePair::look_for_service() {
+Status Establishment::look_for_service() {
   if (is_port(service_)) {
     port_ = static_cast<std::uint16_t>(service_);
     return begin_attempt();
   }
   try {
-    inquiry_ = std::make_unique<Inquiry>(adapter_, *this, service_, zone_);
+    inquiry_ = std::make_unique<Inquiry>(adapter_, *this, service_, queue_pair_.zone());
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
   return inquiry_->begin(names_.local, names_.remote);
 }
 
-void VerbsQueuePair::inquired(std::uint16_t port, ConnectFailure why) {
-  if (state() != State::connecting) return;
+void Establishment::inquired(std::uint16_t port, ConnectFailure why) {
+  if (queue_pair_.state() != ConnectionState::connecting) return;
   port_ = port;
-  if (port == 0) return end_now({Ending::Report::connect_failed, why});
-  if (begin_attempt() != Status::ok) end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+  if (port == 0) return failed(why);
+  if (begin_attempt() != Status::ok) failed(ConnectFailure::unreachable);
 }
 
-std::size_t VerbsQueuePair::part_max() const {
+std::size_t Establishment::part_max() const {
   return is_port(service_) ? kPartMax : kPartMax - kQualBytes;
 }
 
-Status VerbsQueuePair::begin_attempt() {
+Status Establishment::begin_attempt() {
   rdma_cm_id* id = nullptr;
   if (create_id(adapter_.cm_channel(), &id, static_cast<CmHandler*>(this)) != 0) {
     return Status::no_memory;
@@ -107,49 +116,45 @@ Status VerbsQueuePair::begin_attempt() {
   return why;
 }
 
-void VerbsQueuePair::send_request(rdma_cm_id* id) {
-  if (!qp_ && make_queue_pair(id) != Made::ready) {
-    return end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+void Establishment::send_request(rdma_cm_id* id) {
+  if (!queue_pair_.device() && queue_pair_.device().make(id) != DeviceQueuePair::Made::ready) {
+    return failed(ConnectFailure::unreachable);
   }
   rdma_conn_param parameters{};
-  parameters.responder_resources = static_cast<std::uint8_t>(limits_.reads_in);
-  parameters.initiator_depth = static_cast<std::uint8_t>(limits_.reads_out);
+  parameters.responder_resources = static_cast<std::uint8_t>(queue_pair_.limits().reads_in);
+  parameters.initiator_depth = static_cast<std::uint8_t>(queue_pair_.limits().reads_out);
   parameters.retry_count = 7;
-  parameters.rnr_retry_count = adapter_.rnr_retries();
-  parameters.srq = shared_ ? 1 : 0;
-  parameters.qp_num = qp_->qp_num;
+  parameters.rnr_retry_count = adapter_.rnr_retries().count;
+  parameters.srq = queue_pair_.receives().shared() ? 1 : 0;
+  parameters.qp_num = queue_pair_.device().number();
   if (adapter_.device().is_iwarp()) return dial_plain(id, parameters);
-  if (!send_with_head(id, parameters)) return not_sent(errno);
+  if (!send_with_head(id, parameters)) return failed(failure_of(errno));
   unanswered_ = true;
 }
 
-void VerbsQueuePair::not_sent(int error) {
-  end_now({Ending::Report::connect_failed, failure_of(error)});
-}
-
-void VerbsQueuePair::on_dialled(rdma_cm_id* id, int error) {
+void Establishment::on_dialled(rdma_cm_id* id, int error) {
   if (id_.get() != id) return;
   dial_.reset();
-  if (error == 0 || state() != State::connecting) return;
+  if (error == 0 || queue_pair_.state() != ConnectionState::connecting) return;
   unanswered_ = false;  // and will not be
-  not_sent(error);
+  failed(failure_of(error));
 }
 
-void VerbsQueuePair::dial_plain(rdma_cm_id* id, const rdma_conn_param& parameters) {
+void Establishment::dial_plain(rdma_cm_id* id, const rdma_conn_param& parameters) {
   std::optional<WantedBytes> wanted;
   std::span<const std::byte> data = private_data_;
   if (!is_port(service_)) {
     data = wanted.emplace(write_wanted({Wanted::Kind::connection, service_, data}));
   }
   try {
-    dial_ = adapter_.dial(id, parameters, data);
+    dial_ = dial(adapter_.kernel_calls(), id, parameters, data);
     unanswered_ = true;
   } catch (const std::bad_alloc&) {
-    not_sent(ENOMEM);
+    failed(failure_of(ENOMEM));
   }
 }
 
-bool VerbsQueuePair::send_with_head(rdma_cm_id* id, rdma_conn_param& parameters) {
+bool Establishment::send_with_head(rdma_cm_id* id, rdma_conn_param& parameters) {
   const std::span<const std::byte> rest = std::span(private_data_).subspan(private_data_sent_);
   std::array<std::byte, kPartMax> body;
   std::size_t count = 0;
@@ -173,11 +178,11 @@ bool VerbsQueuePair::send_with_head(rdma_cm_id* id, rdma_conn_param& parameters)
 }
 
 // The other side's reject, or a word of its NIC.
-void VerbsQueuePair::rejected(const CmEvent& event) {
+void Establishment::rejected(const CmEvent& event) {
   if (adapter_.device().is_iwarp()) {
     const std::optional<Refusal> refusal = parse_refusal(event.private_data());
     if (refusal && refusal->why == Refusal::Why::elsewhere && refusal->qual != 0) return ask_again(refusal->qual);
-    if (refusal) return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+    if (refusal) return failed(ConnectFailure::refused);
     return rejected_with(parse_rejection(event.private_data()));
   }
   const std::optional<CmParsed> ours = parse(event.private_data());
@@ -187,7 +192,7 @@ void VerbsQueuePair::rejected(const CmEvent& event) {
     const auto data = event.private_data();
     const bool silent = std::all_of(data.begin(), data.end(), [](std::byte byte) { return byte == std::byte{}; });
     if (event.status == kByConsumer && !silent) return rejected_with({});
-    return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+    return failed(ConnectFailure::refused);
   }
   if (ours->head.kind == CmHead::Kind::redirect) return ask_again(ours->head.number);
   if (ours->head.kind == CmHead::Kind::proceed && private_data_sent_ + part_max() < private_data_.size()) {
@@ -195,131 +200,158 @@ void VerbsQueuePair::rejected(const CmEvent& event) {
     return attempt_again();
   }
   if (ours->head.kind == CmHead::Kind::rejected) return rejected_with(ours->data);
-  end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+  failed(ConnectFailure::refused);
 }
 
 // By the program at the other side. Private data that find no memory are lost.
-void VerbsQueuePair::rejected_with(std::span<const std::byte> private_data) {
+void Establishment::rejected_with(std::span<const std::byte> private_data) {
   try {
     rejection_.assign(private_data.begin(), private_data.end());
   } catch (const std::bad_alloc&) {
     rejection_.clear();
   }
-  end_now({Ending::Report::connect_failed, ConnectFailure::rejected_by_peer});
+  failed(ConnectFailure::rejected_by_peer);
 }
 
 // CR-HO-3: nobody above notices; the deadline keeps running.
-void VerbsQueuePair::ask_again(ConnQual qual) {
+void Establishment::ask_again(ConnQual qual) {
   service_ = qual;
   private_data_sent_ = 0;
   attempt_ = random_number();
   give_up_attempt();
   if (look_for_service() == Status::ok) return;
-  end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+  failed(ConnectFailure::unreachable);
 }
 
 // Being rejected has ended the device's idea of the connection as well. One that has not been answered is given up.
-void VerbsQueuePair::attempt_again() {
+void Establishment::attempt_again() {
   give_up_attempt();
   if (begin_attempt() == Status::ok) return;
-  end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+  failed(ConnectFailure::unreachable);
 }
 
-void VerbsQueuePair::give_up_attempt() {
-  if (std::exchange(unanswered_, false) && adapter_.device().is_iwarp()) {
-    abandon_attempt();
-  } else {
-    discard_queue_pair();
-  }
-  // What it gave back of receives of our own says nothing: they wait in their pool for the next one.
-  std::erase_if(early_, [](const Early& early) { return !early.done; });
+void Establishment::give_up_attempt() {
+  if (!abandon_unanswered()) queue_pair_.device().discard();
+  queue_pair_.receives().attempt_is_over();
   release_id();
 }
 
 // InfiniBand: the other side has accepted, and waits for us.
-void VerbsQueuePair::answered(const CmEvent& event) {
-  if (!qp_ || !change_state(id_.get(), IBV_QPS_RTR) || !change_state(id_.get(), IBV_QPS_RTS) ||
-      rdma_establish(id_.get()) != 0) {
-    return end_now({Ending::Report::connect_failed, ConnectFailure::refused});
+void Establishment::answered(const CmEvent& event) {
+  if (!queue_pair_.device() || !queue_pair_.device().connect(id_.get(), settled_) || rdma_establish(id_.get()) != 0) {
+    return failed(ConnectFailure::refused);
   }
   const std::optional<CmParsed> ours = parse(event.private_data());
-  reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
+  queue_pair_.sends().agree_on_reads(std::min<std::uint32_t>(queue_pair_.limits().reads_out, event.initiator_depth));
   // It may have been handed on from one service point to another.
   names_.reached = {ours && ours->head.number != 0 ? ours->head.number : service_, adapter_.info().name};
-  established(ours ? ours->data : event.private_data().first(std::min(event.length, kPrivateDataMax)));
-}
-
-void VerbsQueuePair::established(std::span<const std::byte> private_data) {
-  accept_is_done_ = false;
-  adapter_.engine().cancel_timer(first_word_timer_);
-  adapter_.engine().cancel_timer(deadline_timer_);
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::connected);
-  }
-  events_.on_established(private_data);
-  for (const Early& early : std::exchange(early_, {})) {
-    if (early.done) {
-      completed_shared(early.wc, *early.done);
-    } else {
-      completed(early.wc, early.id);
-    }
-  }
-  adapter_.completions().batch().flush();
+  done(ours ? ours->data : event.private_data().first(std::min(event.length, kPrivateDataMax)));
 }
 
 // ---- passive side
 
-void VerbsQueuePair::accept(Offer& offer, bool gone, std::span<const std::byte> private_data) {
+void Establishment::accept(Offer& offer, bool gone, std::span<const std::byte> private_data) {
   rdma_cm_id* const id = offer.id.get();
   names_.local = offer.local;
   names_.local_port = offer.qual;
   names_.remote = offer.remote;
   names_.remote_port = offer.remote_port;
-  accepts_ = true;
   accept_is_done_ = false;
-  reads_in_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_in, offer.responder_resources));
-  reads_out_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(limits_.reads_out, offer.initiator_depth));
-  reads_agreed_.store(reads_out_);
-  const Made made = gone ? Made::connection_over : make_queue_pair(id);
+  DeviceQueuePair::Reads& reads = settled_.emplace();
+  reads.in =
+      static_cast<std::uint8_t>(std::min<std::uint32_t>(queue_pair_.limits().reads_in, offer.responder_resources));
+  reads.out = static_cast<std::uint8_t>(std::min<std::uint32_t>(queue_pair_.limits().reads_out, offer.initiator_depth));
+  queue_pair_.sends().agree_on_reads(reads.out);
+  using Made = DeviceQueuePair::Made;
+  const Made made = gone ? Made::connection_over : queue_pair_.device().make(id);
   if (made == Made::no_memory) throw std::bad_alloc();
   id_ = std::move(offer.id);
   if (id_) id_->context = static_cast<CmHandler*>(this);
-  {
-    base::Guard guard(send_lock_);
-    state_.store(State::accepting);
-  }
+  queue_pair_.sends().enter(ConnectionState::accepting);
   const bool iwarp = adapter_.device().is_iwarp();
-  if (made != Made::ready || (!iwarp && (!change_state(id, IBV_QPS_RTR) || !change_state(id, IBV_QPS_RTS)))) {
-    return end_now({Ending::Report::accept_failed});  // CR-ACC-5
+  if (made != Made::ready || (!iwarp && !queue_pair_.device().connect(id, settled_))) {
+    return queue_pair_.connection().end_now({Ending::Report::accept_failed});  // CR-ACC-5
   }
   rdma_conn_param parameters{};
-  parameters.responder_resources = reads_in_;
-  parameters.initiator_depth = reads_out_;
-  parameters.rnr_retry_count = adapter_.rnr_retries();
-  parameters.srq = shared_ ? 1 : 0;
-  parameters.qp_num = qp_->qp_num;
+  parameters.responder_resources = reads.in;
+  parameters.initiator_depth = reads.out;
+  parameters.rnr_retry_count = adapter_.rnr_retries().count;
+  parameters.srq = queue_pair_.receives().shared() ? 1 : 0;
+  parameters.qp_num = queue_pair_.device().number();
   CmHead head;
   head.number = offer.qual;
   const CmMessage message(head, offer.has_head ? private_data : std::span<const std::byte>{});
   parameters.private_data = offer.has_head ? message.bytes.data() : static_cast<const void*>(private_data.data());
   parameters.private_data_len =
       static_cast<std::uint8_t>(offer.has_head ? message.length : std::min<std::size_t>(private_data.size(), 255));
-  if (rdma_accept(id, &parameters) != 0) end_now({Ending::Report::accept_failed});
+  if (rdma_accept(id, &parameters) != 0) queue_pair_.connection().end_now({Ending::Report::accept_failed});
+}
+
+// ---- either side
+
+void Establishment::done(std::span<const std::byte> private_data) {
+  accept_is_done_ = false;
+  adapter_.engine().cancel_timer(first_word_timer_);
+  adapter_.engine().cancel_timer(deadline_timer_);
+  queue_pair_.sends().enter(ConnectionState::connected);
+  events_.on_established(private_data);
+  for (const ReceiveSide::Early& early : queue_pair_.receives().take_early()) {
+    if (early.done) {
+      queue_pair_.completed_shared(early.wc, *early.done);
+    } else {
+      queue_pair_.completed(early.wc, early.id);
+    }
+  }
+  adapter_.completions().batch().flush();
+}
+
+void Establishment::stop() {
+  if (inquiry_) inquiry_->stop();
+  adapter_.engine().cancel_timer(first_word_timer_);
+  adapter_.engine().cancel_timer(deadline_timer_);
+}
+
+// Over iWARP the kernel destroys what belongs to an attempt only when the other side has answered, for which it may
+// wait for many seconds. So may not the adapter.
+bool Establishment::abandon_unanswered() {
+  if (!std::exchange(unanswered_, false) || !adapter_.device().is_iwarp()) return false;
+  AbandonedAttempt attempt = queue_pair_.device().take_apart();
+  attempt.id = std::move(id_);
+  attempt.dial = std::exchange(dial_, nullptr);
+  adapter_.abandoned().keep(std::move(attempt));
+  return true;
+}
+
+void Establishment::release_id() {
+  if (!dial_) return id_.reset();
+  AbandonedAttempt attempt{};
+  attempt.id = std::move(id_);
+  attempt.dial = std::exchange(dial_, nullptr);
+  attempt.unwanted = true;
+  adapter_.abandoned().keep(std::move(attempt));
+}
+
+void Establishment::reset() {
+  release_id();
+  names_.reached = {};
+}
+
+void Establishment::failed(ConnectFailure why) {
+  queue_pair_.connection().end_now({Ending::Report::connect_failed, why});
 }
 
 // ---- events
 
-void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
+void Establishment::on_cm_event(const CmEvent& event) try {
   if (id_.get() != event.id) return;
-  const bool connecting = state() == State::connecting;
+  const bool connecting = queue_pair_.state() == ConnectionState::connecting;
   const bool resolved = event.type == RDMA_CM_EVENT_ADDR_RESOLVED || event.type == RDMA_CM_EVENT_ROUTE_RESOLVED;
   if (!resolved) unanswered_ = false;
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (!connecting) break;
       if (!resolve_route(adapter_, event.id)) {
-        end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
+        failed(ConnectFailure::unreachable);
       }
       break;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
@@ -350,12 +382,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
       comes_to_nothing(failure_of(-event.status));
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
-      if (connecting || (state() == State::accepting && !accept_is_done_)) {
-        comes_to_nothing(ConnectFailure::refused);
-      } else {
-        if (state() == State::accepting) established({});
-        peer_closed();
-      }
+      disconnected();
       break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       adapter_.device_gone();
@@ -368,25 +395,34 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) try {
   comes_to_nothing(ConnectFailure::refused);
 }
 
-void VerbsQueuePair::established_by(const CmEvent& event) {
-  if (state() == State::connecting) {
+void Establishment::established_by(const CmEvent& event) {
+  if (queue_pair_.state() == ConnectionState::connecting) {
     names_.reached = {service_, adapter_.info().name};
-    reads_agreed_.store(std::min<std::uint32_t>(limits_.reads_out, event.initiator_depth));
-    established(event.private_data().first(std::min(event.length, kPrivateDataMax)));
-  } else if (state() == State::accepting && adapter_.device().is_iwarp()) {
+    queue_pair_.sends().agree_on_reads(std::min<std::uint32_t>(queue_pair_.limits().reads_out, event.initiator_depth));
+    done(event.private_data().first(std::min(event.length, kPrivateDataMax)));
+  } else if (queue_pair_.state() == ConnectionState::accepting && adapter_.device().is_iwarp()) {
     accept_is_done_ = true;
     adapter_.engine().set_timer(first_word_timer_, base::now_ns() + kFirstWord);
-  } else if (state() == State::accepting) {
-    established({});
+  } else if (queue_pair_.state() == ConnectionState::accepting) {
+    done({});
   }
 }
 
+void Establishment::disconnected() {
+  const bool accepting = queue_pair_.state() == ConnectionState::accepting;
+  if (queue_pair_.state() == ConnectionState::connecting || (accepting && !accept_is_done_)) {
+    return comes_to_nothing(ConnectFailure::refused);
+  }
+  if (accepting) done({});
+  queue_pair_.connection().peer_closed();
+}
+
 // Every attempt and every accept has its end.
-void VerbsQueuePair::comes_to_nothing(ConnectFailure why) {
-  if (state() == State::connecting) {
-    end_now({Ending::Report::connect_failed, why});
-  } else if (state() == State::accepting) {
-    end_now({Ending::Report::accept_failed});
+void Establishment::comes_to_nothing(ConnectFailure why) {
+  if (queue_pair_.state() == ConnectionState::connecting) {
+    failed(why);
+  } else if (queue_pair_.state() == ConnectionState::accepting) {
+    queue_pair_.connection().end_now({Ending::Report::accept_failed});
   }
 }
 

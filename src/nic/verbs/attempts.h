@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Attempts to connect apart from who makes them: the call of the kernel, and what is left of those that are given up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nic/verbs/cm.h"
+#include "nic/verbs/completions.h"
+#include "nic/verbs/kernel_calls.h"
+#include "nic/verbs/reaper.h"
+#include "nic/verbs/resources.h"
+
+namespace anydat::nic::verbs {
+
+class SharedQueue;
+
+// Calls rdma_connect() where it holds up nothing else. `parameters` without private data; the handler of `id` hears of
+// the end of the call. May throw std::bad_alloc.
+KernelCalls::Ref dial(KernelCalls& calls, rdma_cm_id* id, rdma_conn_param parameters,
+                      std::span<const std::byte> private_data);
+
+// What belongs to an attempt to connect that is not waited for any more, and that the other side has not answered.
+struct AbandonedAttempt {
+  CmIdPtr id;
+  QpPtr queue_pair;
+  PdPtr pd;
+  Cq* cq;  // null: none
+  std::uint32_t cq_room;
+  SharedQueue* shared;
+  bool counted = false;   // among those that receive from it
+  KernelCalls::Ref dial;  // a call that the identifier is still in, and must outlive; or null
+  bool unwanted = false;  // goes when that is over
+};
+
+// The abandoned attempts of an adapter, each of which is kept until its answer comes. With the engine held.
+class AbandonedAttempts final : public CmHandler {
+ public:
+  AbandonedAttempts(CompletionQueues& queues, Reaper& reaper, KernelCalls& calls)
+      : queues_(queues), reaper_(reaper), calls_(calls) {}
+
+  void keep(AbandonedAttempt attempt);
+  // Gives up everything of it, of which the end is not waited for.
+  void drop(AbandonedAttempt& attempt);
+  void drop_all();
+  void drop_on(const SharedQueue* shared);  // those that have a queue pair on it
+
+  // ---- CmHandler
+  void on_cm_event(const CmEvent& event) override;
+  void on_dialled(rdma_cm_id* id, int error) override;
+
+ private:
+  void forget_dropped() {
+    std::erase_if(attempts_, [](const AbandonedAttempt& attempt) { return !attempt.id; });
+  }
+
+  CompletionQueues& queues_;
+  Reaper& reaper_;
+  KernelCalls& calls_;
+  std::vector<AbandonedAttempt> attempts_;
+};
+
+}  // namespace anydat::nic::verbs
