@@ -58,7 +58,7 @@ void BufferWait::drop() {
 }
 
 void BufferWait::hold(std::span<const std::byte> bytes) {
-  if (held_.bytes.capacity() == 0) held_.bytes = stream_.fabric().take_spare();
+  if (held_.bytes.capacity() == 0) held_.bytes = stream_.fabric().staging().take_spare();
   held_.bytes.assign(bytes.begin(), bytes.end());
   held_.from = 0;
 }
@@ -69,7 +69,7 @@ void BufferWait::hold_on(Held held, std::size_t count) {
 }
 
 void BufferWait::let_go(Held held) {
-  stream_.fabric().give_spare(std::move(held.bytes));
+  stream_.fabric().staging().give_spare(std::move(held.bytes));
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -45,7 +45,7 @@ Caller::Caller(Fabric& fabric, base::UniqueFd socket, const Address& source, Con
       socket_(std::move(socket)),
       source_(source),
       qual_(qual),
-      patience_([this] { fabric_.finished(*this); }) {}
+      patience_([this] { fabric_.setups_and_ends().finished(*this); }) {}
 
 Caller::~Caller() {
   if (watched_ && socket_) fabric_.engine().unwatch(socket_.get(), *this);
@@ -66,11 +66,11 @@ void Caller::turn_out() {
   fabric_.engine().unwatch(socket_.get(), *this);
   watched_ = false;
   socket_.reset();
-  fabric_.finished(*this);
+  fabric_.setups_and_ends().finished(*this);
 }
 
 void Caller::ready(std::uint32_t) {
-  if (!hear()) fabric_.finished(*this);
+  if (!hear()) fabric_.setups_and_ends().finished(*this);
 }
 
 bool Caller::hear() {
@@ -127,7 +127,7 @@ void Caller::ask(const StartUp& said) {
   } else if (to && wanted.kind == Wanted::Kind::whose) {
     request->say_here();
   } else if (to) {
-    fabric_.deliver(std::move(request), *to);
+    TcpRequest::deliver(std::move(request), *to);
   }
 }
 
@@ -167,6 +167,11 @@ TcpRequest::TcpRequest(TcpRequest& handed_off, ConnQual to)
   if (!socket_) leave();
 }
 
+void TcpRequest::deliver(std::unique_ptr<TcpRequest> given, ListenerEvents& to) {
+  std::unique_ptr<ConnectionRequest> request = std::move(given);
+  if (!to.on_request(request) && request) static_cast<TcpRequest&>(*request).refuse();
+}
+
 TcpRequest::~TcpRequest() {
   if (socket_) refuse();
 }
@@ -179,7 +184,7 @@ void TcpRequest::turn_away(std::span<const std::byte> private_data) {
   if (!socket_) return;
   send_rejection(socket_.get(), asked_, private_data);
   leave();
-  fabric_.part(std::move(socket_), Transmitter(fabric_.chunks()), Stranger::Stage::leaving, remote_);
+  fabric_.setups_and_ends().part(std::move(socket_), Transmitter(fabric_.chunks()), Stranger::Stage::leaving, remote_);
 }
 
 // The program learns it when it accepts: the peer has gone (CR-ACC-5).
@@ -202,7 +207,7 @@ void TcpRequest::say_here() {
 
 Status TcpRequest::hand_off(ConnQual qual) {
   if (ListenerEvents* to = fabric_.listener(qual)) {
-    fabric_.deliver(std::make_unique<TcpRequest>(*this, qual), *to);
+    deliver(std::make_unique<TcpRequest>(*this, qual), *to);
     return Status::ok;
   }
   // Another process, or another instance of the adapter: the active side asks there itself, once it is known that

@@ -50,6 +50,8 @@ class TcpRequest final : public ConnectionRequest, public Stranger {
   TcpRequest(TcpRequest& handed_off, ConnQual to);  // takes its place
   ~TcpRequest() override;
   bool complete() const { return static_cast<bool>(socket_); }
+  // To the service point, which owns it from now on, or does not want it.
+  static void deliver(std::unique_ptr<TcpRequest> request, ListenerEvents& to);
 
   const Address& remote_address() const override { return remote_; }
   std::uint64_t remote_port() const override;

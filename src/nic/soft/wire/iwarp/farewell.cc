@@ -116,7 +116,7 @@ short Farewell::awaits() const {
 
 void Farewell::finish() {
   over_ = true;
-  fabric_.finished(*this);
+  fabric_.setups_and_ends().finished(*this);
 }
 
 }  // namespace anydat::nic::soft::iwarp

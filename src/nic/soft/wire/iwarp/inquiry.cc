@@ -67,7 +67,7 @@ Status Inquiry::begin(const Address& remote, Address& local) {
 
 void Inquiry::abandon() {
   stop();
-  fabric_.finished(*this);
+  fabric_.setups_and_ends().finished(*this);
 }
 
 void Inquiry::stop() {

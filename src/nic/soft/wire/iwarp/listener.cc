@@ -149,7 +149,7 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
 
   void called(base::UniqueFd caller, const Address& source) {
     try {
-      fabric_.called(std::move(caller), source, qual_);
+      fabric_.setups_and_ends().called(std::move(caller), source, qual_);
     } catch (const std::bad_alloc&) {
       base::log(base::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
     }

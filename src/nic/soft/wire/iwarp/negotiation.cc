@@ -84,7 +84,7 @@ Status Negotiation::look_for(ConnQual qual) {
   auto [reserved, socket] = reserve(stream_.fabric().adapter(), remote_);
   if (reserved != Status::ok) return reserved;
   phase_ = Phase::inquiring;
-  const auto [status, inquiry, local] = stream_.fabric().inquire(stream_, remote_, qual);
+  const auto [status, inquiry, local] = stream_.fabric().setups_and_ends().inquire(stream_, remote_, qual);
   if (status != Status::ok) return status;
   inquiry_ = inquiry;
   if (local.generic.sa_family != AF_UNSPEC) {

@@ -305,7 +305,8 @@ void TcpStream::hang_up() {
   if (!said_anything || (ended_ && rest.idle()) || !fabric_.engine().descriptor_loss().descriptors_are_ours()) {
     socket_.reset();
   } else {
-    fabric_.part(std::move(socket_), std::move(rest), Stranger::Stage::parting, negotiation_.remote());
+    fabric_.setups_and_ends().part(std::move(socket_), std::move(rest), Stranger::Stage::parting,
+                                   negotiation_.remote());
   }
 }
 

@@ -73,7 +73,7 @@ bool TcpStream::receive(bool told) {
 
 // What recv(2) says. `wanted`: how much there was room for.
 ssize_t TcpStream::read_some(std::size_t& wanted) {
-  const std::span<std::byte> staging = fabric_.staging();
+  const std::span<std::byte> staging = fabric_.staging().bytes();
   std::array<iovec, kSegmentsMax + 1> pieces;
   std::size_t used = 0;
   if (reader_.is_worth_reading_directly()) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/unique_fd.h"
+#include "nic/budget.h"
+
+namespace anydat::nic::soft::iwarp {
+
+class TcpStream;
+
+// One epoll for the sockets of all connections, and what it has said that the connections have not been told yet, in
+// the order in which it was said. With the engine held.
+class ReadySockets {
+ public:
+  bool open();
+  int fd() const { return epoll_fd_.get(); }
+  bool is_open() const { return static_cast<bool>(epoll_fd_); }
+
+  // Each event is told once (EPOLLET).
+  bool add(TcpStream& stream, int fd);
+  void remove(TcpStream& stream, int fd);
+  // Whether arrivals at this socket are told at all.
+  void tell_arrivals(TcpStream& stream, bool on);
+
+  // Asks epoll, once. What is new goes behind what has not been told yet. False if the descriptor is no longer ours.
+  bool fetch();
+  bool empty() const { return told_next_.empty(); }
+  struct Word {
+    TcpStream* stream;  // null if its connection has been removed since
+    std::uint32_t events;
+  };
+  Word take_first();
+
+  bool any_of_others(const TcpStream& than) const;
+  // Whether another had an event before this one had an arrival.
+  bool others_before(const TcpStream& its) const;
+
+ private:
+  base::UniqueFd epoll_fd_;
+  std::array<epoll_event, budget::kReadyPerPass> events_;
+  std::span<epoll_event> told_next_;  // of those
+};
+
+}  // namespace anydat::nic::soft::iwarp

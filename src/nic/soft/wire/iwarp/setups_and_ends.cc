@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/soft/wire/iwarp/setups_and_ends.h"
+
+#include <new>
+#include <utility>
+
+#include "nic/soft/adapter.h"
+#include "nic/soft/wire/iwarp/caller.h"
+#include "nic/soft/wire/iwarp/fabric.h"
+#include "nic/soft/wire/iwarp/inquiry.h"
+#include "nic/soft/wire/iwarp/transmitter.h"
+
+namespace anydat::nic::soft::iwarp {
+
+SetUpsAndEnds::SetUpsAndEnds(Fabric& fabric) : fabric_(fabric), sweep_timer_([this] { sweep(); }) {}
+SetUpsAndEnds::~SetUpsAndEnds() = default;
+
+void SetUpsAndEnds::shut_down() {
+  callers_.clear();
+  inquiries_.clear();
+  try {
+    partings_.wait();
+  } catch (const std::bad_alloc&) {
+    // Peers find their connections cut.
+  }
+  partings_.clear();
+  sweep();
+  fabric_.engine().cancel_timer(sweep_timer_);
+}
+
+void SetUpsAndEnds::descriptors_lost() {
+  callers_.clear();
+  partings_.clear();
+}
+
+void SetUpsAndEnds::called(base::UniqueFd socket, const Address& source, ConnQual qual) {
+  if (!callers_.add(std::make_unique<Caller>(fabric_, std::move(socket), source, qual)).begin()) callers_.drop_newest();
+}
+
+SetUpsAndEnds::Begun SetUpsAndEnds::inquire(TcpStream& stream, const Address& remote, ConnQual qual) {
+  Begun begun;
+  Inquiry& made = inquiries_.add(std::make_unique<Inquiry>(fabric_, stream, qual));
+  try {
+    begun.status = made.begin(remote, begun.local);
+  } catch (const std::bad_alloc&) {
+    inquiries_.drop_newest();
+    throw;
+  }
+  if (begun.status == Status::ok) {
+    begun.inquiry = &made;
+  } else {
+    inquiries_.drop_newest();
+  }
+  return begun;
+}
+
+void SetUpsAndEnds::part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source) {
+  try {
+    auto farewell = std::make_unique<Farewell>(fabric_, std::move(socket), std::move(rest), stage, source);
+    if (stage == Stranger::Stage::parting) fabric_.adapter().strangers().one_parts();
+    partings_.add(std::move(farewell));
+  } catch (const std::bad_alloc&) {
+    // The peer finds the connection cut.
+  }
+}
+
+void SetUpsAndEnds::sweep_soon(bool wanted) {
+  if (wanted) fabric_.engine().set_timer(sweep_timer_, base::now_ns());
+}
+
+void SetUpsAndEnds::sweep() {
+  callers_.sweep();
+  inquiries_.sweep();
+  partings_.sweep();
+}
+
+}  // namespace anydat::nic::soft::iwarp
