@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
-#include <system_error>
 
 #include "base/clock.h"
 #include "base/fork.h"
@@ -18,13 +17,10 @@ bool AgentThread::start() {
   if (thread_.joinable()) return true;
   const os::SignalsOfOurThreads mask;
   try {
-    thread_ = std::thread([self = shared_from_this()] { self->run(); });
-  } catch (const std::system_error&) {
-    return false;
+    return thread_.start_for_program([self = shared_from_this()] { self->run(); });
   } catch (const std::bad_alloc&) {
     return false;
   }
-  return true;
 }
 
 void AgentThread::submit(std::list<Call>& call) {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <thread>
 
 #include "base/lock.h"
 #include "dapl/types.h"
+#include "os/thread.h"
 
 namespace anydat::dapl {
 
@@ -47,7 +47,7 @@ class AgentThread : public std::enable_shared_from_this<AgentThread> {
   bool has_calls_locked(std::uint64_t cno) const ANYDAT_REQUIRES(lock_);
 
   base::Mutex start_lock_;
-  std::thread thread_;  // written under start_lock_, or by close()
+  os::Thread thread_;  // written under start_lock_, or by close()
 
   base::SpinLock lock_;
   std::list<Call> due_ ANYDAT_GUARDED_BY(lock_);

@@ -10,6 +10,8 @@ namespace anydat::nic::budget {
 
 // Those who call at a listening socket, of one socket in one turn.
 inline constexpr int kCallersPerTurn = 64;
+// What a device's connection manager tells, most of it by callers, in one turn of its descriptor.
+inline constexpr int kCmEventsPerTurn = 64;
 
 // One TCP connection, in one turn. It ends earlier where others wait: after the first message, or after so many bytes
 // of what is longer.

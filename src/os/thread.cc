@@ -96,11 +96,21 @@ bool Thread::create_on_own_stack(void* argument) {
   return created;
 }
 
+bool Thread::create_as_usual(void* argument) {
+  return pthread_create(&thread_, nullptr, call, argument) == 0;
+}
+
 bool Thread::start(Run run) {
   auto owned = std::make_unique<Run>(std::move(run));
   // A program may have more thread-local memory than fits into such stacks: then the system chooses one.
-  started_ = create(kStackBytes, owned.get()) || create_on_own_stack(owned.get()) ||
-             pthread_create(&thread_, nullptr, call, owned.get()) == 0;
+  started_ = create(kStackBytes, owned.get()) || create_on_own_stack(owned.get()) || create_as_usual(owned.get());
+  if (started_) (void)owned.release();
+  return started_;
+}
+
+bool Thread::start_for_program(Run run) {
+  auto owned = std::make_unique<Run>(std::move(run));
+  started_ = create_as_usual(owned.get()) || create(kStackBytes, owned.get()) || create_on_own_stack(owned.get());
   if (started_) (void)owned.release();
   return started_;
 }

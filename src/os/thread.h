@@ -19,6 +19,9 @@ class Thread {
 
   // False if the system has no room for another. May throw std::bad_alloc.
   bool start(std::function<void()> run);
+  // The same for a thread that runs code of the program, which may count on a stack as its own threads have; on a
+  // smaller one where the system has no room for that.
+  bool start_for_program(std::function<void()> run);
   bool joinable() const { return started_; }
   bool is_current() const { return started_ && pthread_equal(thread_, pthread_self()) != 0; }
   void join();
@@ -31,6 +34,7 @@ class Thread {
 
  private:
   bool create(std::size_t stack_bytes, void* argument);
+  bool create_as_usual(void* argument);
   bool create_on_own_stack(void* argument);
 
   pthread_t thread_{};

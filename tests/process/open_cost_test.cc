@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -18,6 +20,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "forked.h"
@@ -215,6 +218,33 @@ TEST(OpenCost, WithLittleLeaveToLockMemoryAdaptersCanBeOpened) {
     if (!lock_all_within_a_mebibyte()) return false;
     std::vector<std::unique_ptr<Ia>> adapters;
     for (int i = 0; i < 8; ++i) adapters.push_back(std::make_unique<Ia>(wire_of_choice("auto")));
+    return true;
+  }));
+}
+
+// The thread that calls agents has the stack of a program's thread where it can be had, and else one of the library's.
+TEST(OpenCost, WithLittleLeaveToLockMemoryAgentsAreCalled) {
+  if (built_with_sanitizer()) GTEST_SKIP() << "a sanitizer has its own memory";
+  if (!holds_in_child(lock_all_within_a_mebibyte)) GTEST_SKIP() << kNoLeaveToLock;
+  EXPECT_TRUE(holds_in_child([] {
+    if (!lock_all_within_a_mebibyte()) return false;
+    const Ia ia(wire_of_choice("auto"));
+    std::atomic<int> calls{0};
+    const DAT_OS_WAIT_PROXY_AGENT agent{
+        &calls, [](DAT_PVOID count, DAT_EVD_HANDLE) { ++*static_cast<std::atomic<int>*>(count); }};
+    DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+    require(dat_cno_create(ia.get(), agent, &cno), "dat_cno_create");
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    require(dat_evd_create(ia.get(), 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd), "dat_evd_create");
+    DAT_EVENT event{};
+    event.event_number = DAT_SOFTWARE_EVENT;
+    event.evd_handle = evd;
+    require(dat_evd_post_se(evd, &event), "dat_evd_post_se");
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (calls == 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_GT(calls, 0);
+    require(dat_evd_free(evd), "dat_evd_free");
+    require(dat_cno_free(cno), "dat_cno_free");
     return true;
   }));
 }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "nic/soft/queue_pair.h"
 
 namespace anydat::nic::soft {
@@ -42,6 +43,11 @@ void OrderlyEnd::look() {
   const Owed before = std::exchange(owed_, owed());
   if (owed_ != before) patience_.progress(now);
   if (patience_.over(now)) {
+    if (peer_closing_ && still_to_be_delivered()) {
+      base::log(base::LogLevel::warn,
+                "a connection that the peer has ended in order ends with messages that have not been delivered: no "
+                "receive buffer was posted for them in time");
+    }
     finish();
   } else {
     queue_pair_.connection().engine().set_timer(linger_timer_, patience_.next_look(now));

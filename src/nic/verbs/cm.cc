@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/big_endian.h"
+#include "nic/budget.h"
 
 namespace anydat::nic::verbs {
 
@@ -93,7 +94,8 @@ bool is_loopback(const Address& address) {
 
 void CmEvents::ready(std::uint32_t) {
   rdma_cm_event* event = nullptr;
-  while (get_event(channel_.get(), &event) == 0) {
+  // The descriptor stays readable while there are more.
+  for (int i = 0; i < budget::kCmEventsPerTurn && get_event(channel_.get(), &event) == 0; ++i) {
     const rdma_conn_param& parameters = event->param.conn;
     CmEvent copy;
     copy.type = event->event;

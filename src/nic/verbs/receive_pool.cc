@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "os/cancel.h"
+
 namespace anydat::nic::verbs {
 
 namespace {
@@ -90,6 +92,7 @@ bool ReceivePool::hand_over(std::uint32_t index) {
     request.num_sge = 1;
   }
   ibv_recv_wr* bad = nullptr;
+  const os::CancelOff off;  // as for ibv_post_send()
   const int error = srq_ ? ibv_post_srq_recv(srq_, &request, &bad) : ibv_post_recv(qp_, &request, &bad);
   if (error != 0) return false;
   ++at_device_;

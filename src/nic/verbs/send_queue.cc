@@ -9,6 +9,7 @@
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/window.h"
+#include "os/cancel.h"
 
 namespace anydat::nic::verbs {
 
@@ -104,6 +105,9 @@ inline Status SendQueue::hand_over(const SendRequest& request, std::uint64_t num
     first.send_flags |= IBV_SEND_INLINE;
   }
   ibv_send_wr* bad = nullptr;
+  // Software devices ring their doorbell by write(2), some with a lock of theirs held: a thread that ended in there
+  // would leave it locked.
+  const os::CancelOff off;
   return ibv_post_send(qp_, &first, &bad) == 0 ? Status::ok : Status::failed;
 }
 
