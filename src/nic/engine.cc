@@ -2,7 +2,6 @@
 #include "nic/engine.h"
 
 #include "base/biased_lock.h"
-#include "os/cancel.h"
 
 namespace anydat::nic {
 
@@ -74,9 +73,7 @@ void Engine::cancel_timer(Timer& timer) {
   loop_.timers().cancel(timer);
 }
 
-// What descriptors and timers lead to calls libraries of devices, whose system calls are cancellation points.
 [[gnu::noinline]] bool Engine::look_by_time(bool just_checked) {
-  const os::CancelOff off;
   const bool progress = loop_.poll_by_time(just_checked);
   clock_.looked();
   if (loop_.lost()) loss_.note();
