@@ -116,6 +116,17 @@ then_program() {
   fi
 }
 
+# stand_ins PROGRAM: a library with the calls that it names and COMMIT does not have, so that its tests of others run there.
+# A test that calls one of these ends in abort().
+stand_ins() {
+  local names="$old.stand-ins.${1##*/}"
+  LD_LIBRARY_PATH=$(realpath "$old/build/src") ldd -r "$1" 2>&1 |
+    sed -nE 's/^undefined symbol: ([A-Za-z0-9_]+),.*/void \1(void) { __builtin_abort(); }/p' >"$names.c"
+  [ -s "$names.c" ] || return 0
+  ${CC:-cc} -w -shared -fPIC -o "$names.so" "$names.c"
+  realpath "$names.so"
+}
+
 # The guest is given tools and a library from one folder, and the tests from another.
 guest=build/guest
 has_guest=false
@@ -136,7 +147,7 @@ in_guest() { # TEST BUILD
 }
 
 # What could not be built shows nothing.
-# once BINARY TEST PROGRAM BUILD: passed, FAILED, TIME OUT, SKIPPED, NOT BUILT or NO SUCH (test)
+# once BINARY TEST PROGRAM BUILD [PRELOADED]: passed, FAILED, TIME OUT, SKIPPED, NOT BUILT or NO SUCH (test)
 once() {
   local output code=0
   if [ "$1" = tools ]; then
@@ -149,7 +160,7 @@ once() {
   elif [ -z "$3" ]; then
     say "NOT BUILT" && return
   else
-    output=$(LD_LIBRARY_PATH=$(realpath "$4/src") ANYDAT_TEST_BIN=$(realpath "$4/bin") timeout --kill-after=5 "$seconds" "$3" \
+    output=$(LD_PRELOAD=${5:-} LD_LIBRARY_PATH=$(realpath "$4/src") ANYDAT_TEST_BIN=$(realpath "$4/bin") timeout --kill-after=5 "$seconds" "$3" \
       --gtest_filter="$2" --gtest_brief=1 2>&1) || code=$?
   fi
   case $code in
@@ -167,6 +178,11 @@ once() {
   fi
 }
 
+declare -A preloaded
+for binary in "${binaries[@]}"; do
+  holds_objects "$now/bin/tests/$binary" || preloaded[$binary]=$(stand_ins "$now/bin/tests/$binary")
+done
+
 shown=0
 {
   printf '%-10s %-10s %s\n' "$since" now test
@@ -180,7 +196,7 @@ shown=0
     before=''
     # What fails now and then is at fault, too.
     for _ in 1 2 3; do
-      before=$(once "$binary" "$name" "$program" "$old/build")
+      before=$(once "$binary" "$name" "$program" "$old/build" "${preloaded[$binary]:-}")
       [ "$before" = passed ] || break
     done
     after=$(once "$binary" "$name" "$now_program" "$now")
