@@ -2,6 +2,7 @@
 #include "nic/engine.h"
 
 #include "base/biased_lock.h"
+#include "os/cancel.h"
 
 namespace anydat::nic {
 
@@ -24,6 +25,7 @@ Status Engine::start() {
 }
 
 void Engine::unlock_after_work() ANYDAT_NO_ANALYSIS {
+  const os::CancelOff off;  // tasks may call what we have not written, as handlers and timers do
   do {
     tasks_.run();
     owner_.store(nullptr, std::memory_order_relaxed);

@@ -14,7 +14,7 @@ byte mem[4];
 typedef Buffer { byte word[CAP]; byte value[CAP]; byte count; bool asked };
 Buffer b[2];
 byte gate;       // counts by one; it and the next are changed by atomic instructions only
-bool at_gate;    // Link::somebody_at_gate_
+bool at_gate;    // Hazards::somebody_at_gate_
 bool connected0 = true;  // the state of connection 0's queue pair, under its lock
 bool told;       // `close` is in the ring
 bool wakes;      // come_back(), of connection 1

@@ -35,7 +35,8 @@ struct AbandonedAttempt {
   bool unwanted = false;  // goes when that is over
 };
 
-// The abandoned attempts of an adapter, each of which is kept until its answer comes. With the engine held.
+// The abandoned attempts of an adapter, each of which is kept until its answer comes, or, unwanted, until its call is
+// over. With the engine held.
 class AbandonedAttempts final : public CmHandler {
  public:
   AbandonedAttempts(CompletionQueues& queues, Reaper& reaper, KernelCalls& calls)

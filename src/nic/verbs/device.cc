@@ -12,6 +12,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "os/cancel.h"
 
 namespace anydat::nic::verbs {
 
@@ -164,6 +165,7 @@ MemoryRegion Device::register_memory(ZoneId zone, std::uint64_t address, std::ui
   if ((rights & access::kRemoteWrite) != 0) access |= IBV_ACCESS_REMOTE_WRITE;
   // What peers may write, the device wants to be written by us, too; posts are checked against what DAT was told.
   if ((rights & (access::kLocalWrite | access::kRemoteWrite)) != 0) access |= IBV_ACCESS_LOCAL_WRITE;
+  const os::CancelOff off;  // dat_rmr_bind comes here as well
   ibv_mr* mr = ibv_reg_mr(pd.get(), reinterpret_cast<void*>(address), length, access);
   if (!mr) return {};
   return {std::move(pd), mr};

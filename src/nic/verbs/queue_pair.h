@@ -70,8 +70,8 @@ class VerbsQueuePair final : public QueuePair {
   ReceiveSide receives_;
   DeviceQueuePair device_;
   Connection connection_;
-  ZoneId zone_ = kNoZone;  // with the engine held, as the next
-  QueuePairLimits limits_{};
+  ZoneId zone_ = kNoZone;     // with the engine held
+  QueuePairLimits limits_{};  // written with the engine and the send lock held, so that either is enough to read them
 };
 
 }  // namespace anydat::nic::verbs

@@ -55,7 +55,7 @@ class SendQueue {
   void move_to(Room room) ANYDAT_REQUIRES(lock_);
 
   // ---- the state of the connection, which is written with the engine and lock_ held, so that either is enough to read
-  // it; a post of a receive reads it bare
+  // it; a post of a receive and a query of the receives read it bare
   State state() const { return state_.load(std::memory_order_relaxed); }
   // In one order with what changes it, for a post that looks after it has posted.
   State state_now() const { return state_.load(); }
@@ -136,7 +136,7 @@ class SendQueue {
   WorkStatus first_flushed_ = WorkStatus::flushed;  // what the next one that is flushed comes to
   bool one_failed_ = false;                         // so that those after it do as well
   Task retire_task_;
-  QueuePair::Counters counters_;
+  QueuePair::Counters counters_;  // those of what is posted with lock_
 };
 
 }  // namespace anydat::nic::verbs

@@ -15,7 +15,7 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-// More than a peer sends before it asks again (pages_told()), with its messages.
+// More than a peer sends before it asks again (RdmaPages::told()), with its messages.
 constexpr std::size_t kHeldBytesMax = 2 * kFaultInBytesMax;
 constexpr std::size_t kHeldOverhead = 128;
 static_assert(kHeldOverhead + sizeof(PutBody) + 64 <= kPutOverhead);

@@ -108,7 +108,7 @@ class ShmStream final : public Stream {
   Negotiation negotiation_{*this};
   LocalPages pages_{*this};
 
-  // The sending side, written with the queue pair's send lock.
+  // The sending side: what posts write, with the queue pair's send lock; what the peer answers, with the engine.
   MessageSender sender_{*this};
   RdmaRequester rdma_{*this};
   RendezvousSender rendezvous_sender_{*this};
