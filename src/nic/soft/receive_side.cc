@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving side: how messages get to their receives, what completes them, and watermarks.
+// The receiving side: how messages get to their receives, and what completes them.
 #include "nic/soft/receive_side.h"
 
 #include <algorithm>

@@ -17,9 +17,9 @@ class TcpRequest;
 class TcpStream;
 class Transmitter;
 
-// The sockets of an adapter that belong to no connection: callers that have not said yet what they want, inquiries for
-// the port of a service point, farewells. An object that is over stays until no call of it is under way. With the
-// engine held.
+// The sockets of an adapter that belong neither to a connection nor to a service point: callers that have not said yet
+// what they want, inquiries for the port of a service point, farewells. An object that is over stays until no call of
+// it is under way. With the engine held.
 class SetUpsAndEnds {
  public:
   explicit SetUpsAndEnds(Fabric& fabric);
