@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "nic/adapter.h"
+#include "nic/connection_state.h"
 #include "nic/ending.h"
-#include "nic/soft/connection_state.h"
 #include "nic/soft/establishment.h"
 #include "nic/soft/orderly_end.h"
 #include "nic/soft/stream.h"

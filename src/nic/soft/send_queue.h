@@ -7,7 +7,7 @@
 
 #include "base/biased_lock.h"
 #include "nic/adapter.h"
-#include "nic/soft/connection_state.h"
+#include "nic/connection_state.h"
 #include "nic/soft/pending_requests.h"
 #include "nic/soft/send_lanes.h"
 #include "nic/soft/stream.h"

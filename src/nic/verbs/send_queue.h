@@ -9,8 +9,8 @@
 
 #include "base/lock.h"
 #include "nic/adapter.h"
+#include "nic/connection_state.h"
 #include "nic/run_queue.h"
-#include "nic/verbs/connection_state.h"
 #include "nic/verbs/resources.h"
 #include "nic/verbs/send_ring.h"
 
