@@ -17,7 +17,7 @@ bool AgentThread::start() {
   if (thread_.joinable()) return true;
   const os::SignalsOfOurThreads mask;
   try {
-    return thread_.start_for_program([self = shared_from_this()] { self->run(); });
+    return thread_.start([self = shared_from_this()] { self->run(); }, os::Thread::Stack::of_program);
   } catch (const std::bad_alloc&) {
     return false;
   }

@@ -100,17 +100,11 @@ bool Thread::create_as_usual(void* argument) {
   return pthread_create(&thread_, nullptr, call, argument) == 0;
 }
 
-bool Thread::start(Run run) {
+bool Thread::start(Run run, Stack stack) {
   auto owned = std::make_unique<Run>(std::move(run));
-  // A program may have more thread-local memory than fits into such stacks: then the system chooses one.
-  started_ = create(kStackBytes, owned.get()) || create_on_own_stack(owned.get()) || create_as_usual(owned.get());
-  if (started_) (void)owned.release();
-  return started_;
-}
-
-bool Thread::start_for_program(Run run) {
-  auto owned = std::make_unique<Run>(std::move(run));
-  started_ = create_as_usual(owned.get()) || create(kStackBytes, owned.get()) || create_on_own_stack(owned.get());
+  // A program may have more thread-local memory than fits into our stacks: then the system chooses one.
+  started_ = (stack == Stack::of_program && create_as_usual(owned.get())) || create(kStackBytes, owned.get()) ||
+             create_on_own_stack(owned.get()) || create_as_usual(owned.get());
   if (started_) (void)owned.release();
   return started_;
 }

@@ -12,16 +12,17 @@ namespace anydat::os {
 
 class Thread {
  public:
+  // of_program: for a thread that runs the program's code, which may count on a stack as its own threads have. It gets
+  // a smaller one where the system has no room for that.
+  enum class Stack : bool { ours, of_program };
+
   Thread() = default;
   ~Thread() = default;  // Requires: joined, detached, or never started.
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
   // False if the system has no room for another. May throw std::bad_alloc.
-  bool start(std::function<void()> run);
-  // The same for a thread that runs code of the program, which may count on a stack as its own threads have; on a
-  // smaller one where the system has no room for that.
-  bool start_for_program(std::function<void()> run);
+  bool start(std::function<void()> run, Stack stack = Stack::ours);
   bool joinable() const { return started_; }
   bool is_current() const { return started_ && pthread_equal(thread_, pthread_self()) != 0; }
   void join();
