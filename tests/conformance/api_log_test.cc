@@ -2,9 +2,7 @@
 // What a refused call says of itself: with DAT_LOG=warn one sentence on standard error that names both sides of the
 // mismatch, and the same to anydat_last_error(); nothing by default.
 #include <anydat/anydat.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -13,6 +11,7 @@
 
 #include "evd_fixture.h"
 #include "handles_fixture.h"
+#include "support/captured_errors.h"
 #include "support/peer_process.h"
 
 namespace anydat::test {
@@ -69,29 +68,6 @@ const std::vector<Refusal>& refusals() {
   };
   return all;
 }
-
-// Standard error of this process as text.
-class CapturedErrors {
- public:
-  CapturedErrors() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0 || ::fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0 || ::dup2(ends[1], 2) != 2) {
-      throw std::runtime_error("standard error cannot be captured");
-    }
-    read_end_ = ends[0];
-  }
-  std::string take() const {
-    std::string text;
-    char buffer[4096];
-    for (ssize_t got = 0; (got = ::read(read_end_, buffer, sizeof buffer)) > 0;) {
-      text.append(buffer, static_cast<std::size_t>(got));
-    }
-    return text;
-  }
-
- private:
-  int read_end_ = -1;
-};
 
 // Makes every refused call and tells what it printed, in one line: line ends as '|'. Then its sentence as the extension
 // reports it.

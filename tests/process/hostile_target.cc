@@ -283,8 +283,9 @@ int HostileTarget::warnings() {
   std::istringstream in(printed());
   int count = 0;
   for (std::string line; std::getline(in, line);) {
-    // A message that waits for a buffer, because this machine is busy, is no peer's doing.
-    count += line.find("] warn: ") != std::string::npos && line.find(" has waited ") == std::string::npos ? 1 : 0;
+    // A message that waits for a buffer, in vain perhaps, because this machine is busy, is no peer's doing.
+    const bool waits = line.find(" has waited ") != std::string::npos || line.find(" loses ") != std::string::npos;
+    count += line.find("] warn: ") != std::string::npos && !waits ? 1 : 0;
   }
   return count;
 }

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +19,6 @@
 #include <memory>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "forked.h"
@@ -240,9 +238,7 @@ TEST(OpenCost, WithLittleLeaveToLockMemoryAgentsAreCalled) {
     event.event_number = DAT_SOFTWARE_EVENT;
     event.evd_handle = evd;
     require(dat_evd_post_se(evd, &event), "dat_evd_post_se");
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (calls == 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    EXPECT_GT(calls, 0);
+    EXPECT_TRUE(eventually([&] { return calls > 0; }));
     require(dat_evd_free(evd), "dat_evd_free");
     require(dat_cno_free(cno), "dat_cno_free");
     return true;

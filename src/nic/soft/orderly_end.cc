@@ -45,8 +45,8 @@ void OrderlyEnd::look() {
   if (patience_.over(now)) {
     if (peer_closing_ && still_to_be_delivered()) {
       base::log(base::LogLevel::warn,
-                "a connection that the peer has ended in order ends with messages that have not been delivered: no "
-                "receive buffer was posted for them in time");
+                "a connection that the peer has ended in order loses messages that have arrived: no receive buffer was "
+                "there for them in time");
     }
     finish();
   } else {
