@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer that is stopped in the middle of writing into a receive buffer, as any debugger may stop it. The program does
-// not get the memory back before the writing is over, and nobody else waits for that.
+// not get the memory back before the writing is over, or the peer has had half a second; nobody else waits for that.
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "hostile_attacks.h"
+#include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/transfer.h"
 #include "support/dat_fixture.h"
 
@@ -19,23 +22,32 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBytes = 20'000;
 constexpr std::chrono::milliseconds kInTime{400};
+// A sanitizer may take longer, as all that waits does.
+std::chrono::milliseconds a_second() {
+  return patience() / 5;
+}
 
 class BusyWriter : public testing::Test {
  protected:
   void SetUp() override {
-    post_buffer();
-    const DAT_CONN_QUAL qualifier = server_.listen();
-    auto writer = std::async(std::launch::async,
-                             [&] { return begin_writing_into(raw_service_name(qualifier), qualifier, name_); });
-    const auto request = wait_event(server_.requests.get());
-    ASSERT_TRUE(request);
-    ASSERT_THAT(dat_cr_accept(request->event_data.cr_arrival_event_data.cr_handle, ep_.get(), 0, nullptr), Succeeds());
-    expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
-    writer_ = writer.get();
+    qualifier_ = server_.listen();
+    writer_ = writer_into(ep_);
     if (!writer_) {
       GTEST_SKIP() << "this wire has no peers that write into memory";
     }
     others_.emplace(connect_pair(server_, client_));
+  }
+
+  // A peer of the endpoint that is in the middle of pushing into its receive buffer.
+  std::optional<RawPeer> writer_into(Ep& ep) {
+    post_buffer(ep);
+    auto writer = std::async(std::launch::async,
+                             [&] { return begin_writing_into(raw_service_name(qualifier_), qualifier_, name_); });
+    const auto request = wait_event(server_.requests.get());
+    require(request ? DAT_SUCCESS : DAT_TIMEOUT_EXPIRED, "a request");
+    require(dat_cr_accept(request->event_data.cr_arrival_event_data.cr_handle, ep.get(), 0, nullptr), "dat_cr_accept");
+    expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
+    return writer.get();
   }
 
   // The call, in a thread of its own, lasts until the writing is over; other connections go on meanwhile.
@@ -49,6 +61,34 @@ class BusyWriter : public testing::Test {
     end_writing();
     ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
     EXPECT_THAT(result.get(), Succeeds());
+  }
+
+  // The peer never goes on: the call comes back by itself, within the second, and others go on meanwhile.
+  void expect_to_wait_for_half_a_second(const std::function<DAT_RETURN()>& call) {
+    const auto begun = Clock::now();
+    auto result = std::async(std::launch::async, call);
+    while (result.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout) {
+      ASSERT_LT(Clock::now() - begun, patience());
+      expect_a_message_in_time();
+    }
+    EXPECT_THAT(result.get(), Succeeds());
+    EXPECT_GT(Clock::now() - begun, kInTime);
+    EXPECT_LT(Clock::now() - begun, a_second());
+  }
+
+  // The link is given half a second, in which nothing is said of the connection.
+  void expect_the_end_of_its_link_to_be_held_up() {
+    writer_->put({.kind = static_cast<shm::CellKind>(200)});
+    writer_->ring();
+    const auto begun = Clock::now();
+    while (Clock::now() - begun < std::chrono::milliseconds(300)) {
+      expect_a_message_in_time();
+      EXPECT_FALSE(poll_event(server_.connect.get()));
+      EXPECT_FALSE(poll_event(server_.recv.get()));
+    }
+    expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+    expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+    EXPECT_LT(Clock::now() - begun, a_second());
   }
 
   // In less than the half second that a stopped peer is given.
@@ -67,6 +107,20 @@ class BusyWriter : public testing::Test {
     expect_completion(client_.request.get());
   }
 
+  // The instance has been closed, so nothing of it is to be freed.
+  void nothing_is_left() {
+    for (Owner<dat_evd_free>* evd :
+         {static_cast<Owner<dat_evd_free>*>(&server_.recv), static_cast<Owner<dat_evd_free>*>(&server_.request),
+          static_cast<Owner<dat_evd_free>*>(&server_.connect), static_cast<Owner<dat_evd_free>*>(&server_.requests)}) {
+      evd->release();
+    }
+    server_.pz.release();
+    server_.psp->release();
+    memory_.release();
+    other_memory_.release();
+    ep_.release();
+  }
+
   void end_writing() {
     for (auto& leaf : writer_->outbound().header().leaves) {
       const std::uint64_t word = leaf.load();
@@ -76,9 +130,9 @@ class BusyWriter : public testing::Test {
     }
   }
 
-  void post_buffer() {
+  void post_buffer(Ep& ep) {
     DAT_LMR_TRIPLET segment = memory_.triplet();
-    require(dat_ep_post_recv(ep_.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+    require(dat_ep_post_recv(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
   }
 
   Side server_{wire_by_name("shm")};
@@ -89,6 +143,7 @@ class BusyWriter : public testing::Test {
   Ep ep_{server_};
   std::optional<Connection> others_;
   std::optional<RawPeer> writer_;
+  DAT_CONN_QUAL qualifier_ = 0;
   std::uint32_t name_ = 0;  // of the connection, as the server has it
 };
 
@@ -111,14 +166,56 @@ TEST_F(BusyWriter, HoldsUpTheFreeOfARegionThatItUsesByRdma) {
 
 // Its link is given half a second to come out of the RDMA that it is in the middle of; others do not wait for that.
 TEST_F(BusyWriter, HoldsUpTheEndOfItsLinkOnly) {
+  end_writing();
   writer_->outbound().header().rdma_uses[0].store(1);
-  writer_->put({.kind = static_cast<shm::CellKind>(200)});
+  expect_the_end_of_its_link_to_be_held_up();
+}
+
+// What it pushes, too.
+TEST_F(BusyWriter, HoldsUpTheEndOfItsLinkWhileItPushes) {
+  expect_the_end_of_its_link_to_be_held_up();
+}
+
+// LMR-FREE-8
+TEST_F(BusyWriter, HoldsUpTheFreeOfItsRegionForHalfASecondAtMost) {
+  expect_to_wait_for_half_a_second([this] { return memory_.free(); });
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_LOCAL_PROTECTION);
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
+// EP-FREE-5
+TEST_F(BusyWriter, HoldsUpTheFreeOfItsEndpointForHalfASecondAtMost) {
+  expect_to_wait_for_half_a_second([this] { return ep_.free(); });
+}
+
+TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionForHalfASecondAtMost) {
   const auto begun = Clock::now();
+  ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   while (Clock::now() - begun < std::chrono::milliseconds(300)) {
     expect_a_message_in_time();
+    EXPECT_FALSE(poll_event(server_.connect.get()));
+    EXPECT_FALSE(poll_event(server_.recv.get()));
   }
-  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
   expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  EXPECT_LT(Clock::now() - begun, a_second());
+  pass_message();
+}
+
+// Those who end it themselves, in the middle of their writing, as well.
+TEST_F(BusyWriter, HoldsUpTheEndThatItHasAskedForForHalfASecondAtMost) {
+  const auto begun = Clock::now();
+  writer_->put({.kind = shm::CellKind::close,
+                .connection = name_,
+                .aux = static_cast<std::uint32_t>(nic::soft::CloseReason::abrupt)});
+  writer_->ring();
+  while (Clock::now() - begun < std::chrono::milliseconds(300)) {
+    expect_a_message_in_time();
+    EXPECT_FALSE(poll_event(server_.connect.get()));
+  }
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+  EXPECT_TRUE(wait_event(server_.connect.get()));
+  EXPECT_LT(Clock::now() - begun, a_second());
 }
 
 // RMR-BIND-6, RMR-FREE: what a window has shown is taken away before the bind completes.
@@ -218,7 +315,7 @@ TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionOnly) {
   }
   expect_no_event(server_.connect.get());
   expect_no_event(server_.recv.get());
-  post_buffer();
+  post_buffer(ep_);
   end_writing();
   expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
   expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
@@ -239,17 +336,26 @@ TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstance) {
   end_writing();
   ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
   EXPECT_THAT(result.get(), Succeeds());
-  // Nothing of it is left to be freed.
-  for (Owner<dat_evd_free>* evd :
-       {static_cast<Owner<dat_evd_free>*>(&server_.recv), static_cast<Owner<dat_evd_free>*>(&server_.request),
-        static_cast<Owner<dat_evd_free>*>(&server_.connect), static_cast<Owner<dat_evd_free>*>(&server_.requests)}) {
-    evd->release();
+  nothing_is_left();
+}
+
+// IA-CLOSE-4. However many there are, they have the half second together.
+TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstanceForHalfASecondAtMost) {
+  others_.reset();
+  std::vector<RawPeer> others;
+  std::vector<std::unique_ptr<Ep>> endpoints;
+  for (int i = 0; i < 8; ++i) {
+    endpoints.push_back(std::make_unique<Ep>(server_));
+    others.push_back(*writer_into(*endpoints.back()));
   }
-  server_.pz.release();
-  server_.psp->release();
-  memory_.release();
-  other_memory_.release();
-  ep_.release();
+  const auto begun = Clock::now();
+  EXPECT_THAT(server_.ia.close(DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  EXPECT_GT(Clock::now() - begun, kInTime);
+  EXPECT_LT(Clock::now() - begun, a_second());
+  for (const auto& ep : endpoints) {
+    ep->release();
+  }
+  nothing_is_left();
 }
 
 }  // namespace

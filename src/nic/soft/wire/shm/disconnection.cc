@@ -45,7 +45,6 @@ void Disconnection::close(CloseReason reason) {
     stream_.link()->send_control(CellKind::close, stream_.remote(), static_cast<std::uint32_t>(told),
                                  std::as_bytes(std::span(&refused_, bodies)));
     gate_ = stream_.link()->hazards().fence_at_gate();
-    gate_patience_ = base::now_ns() + Hazards::kPatience;
   }
   drop_undelivered();
 }
@@ -87,8 +86,10 @@ bool Disconnection::let_go() {
   stream_.responder().drop();
   if (stream_.rendezvous_receiver().take_back() && past_gate()) return true;
   // A stopped peer may stay stopped for long, and others must not wait for it with us.
+  const base::Nanoseconds now = base::now_ns();
+  if (let_go_patience_ == 0) let_go_patience_ = now + Hazards::kPatience;
   let_go_delay_ = std::clamp(2 * let_go_delay_, kLetGoDelayMin, kLetGoDelayMax);
-  stream_.fabric().engine().set_timer(let_go_timer_, base::now_ns() + let_go_delay_);
+  stream_.fabric().engine().set_timer(let_go_timer_, now + let_go_delay_);
   return false;
 }
 
@@ -96,10 +97,11 @@ bool Disconnection::past_gate() {
   return !gate_ || stream_.link()->hazards().past_gate(*gate_, stream_);
 }
 
-// A peer that is stopped in the middle of RDMA has half a second to let go, as where a window is taken back.
+// A peer that is stopped in the middle of RDMA, or of a message that it pushes, has half a second to let go, as where a
+// window is taken back.
 void Disconnection::let_go_again() {
   if (!let_go()) {
-    if (!past_gate() && base::now_ns() >= gate_patience_) stream_.link()->hazards().never_lets_go();
+    if (base::now_ns() >= let_go_patience_) stream_.link()->hazards().never_lets_go();
     return;
   }
   stream_.fabric().engine().cancel_timer(let_go_timer_);

@@ -55,8 +55,8 @@ class Disconnection {
 
   ShmStream& stream_;
   CloseBody refused_{};
-  std::optional<std::uint32_t> gate_;    // of the end of this connection; RDMA of the peer may not be past it
-  base::Nanoseconds gate_patience_ = 0;  // until then
+  std::optional<std::uint32_t> gate_;      // of the end of this connection; RDMA of the peer may not be past it
+  base::Nanoseconds let_go_patience_ = 0;  // until then the peer may use memory; 0: it does not, as far as is known
   Timer let_go_timer_;
   base::Nanoseconds let_go_delay_ = 0;
 };

@@ -32,6 +32,10 @@ bool Hazards::uses(std::uint32_t key) const {
   return persists([&] { return in_rdma_use(link_.inbound(), key); });
 }
 
+bool Hazards::uses_any() const {
+  return persists([&] { return in_rdma_use(link_.inbound(), 0) || leaves_in_use(link_.inbound_header()); });
+}
+
 void Hazards::shut_gate() {
   link_.inbound_header().rdma_gate.fetch_add(kGateStep);
   ++gates_shut_;

@@ -13,8 +13,9 @@ namespace anydat::nic::soft::shm {
 class Link;
 class ShmStream;
 
-// The hazards of a link: what the peer is using of this side's memory by RDMA (transfer.h), how it is pressed to let go
-// of that, and the gates of both sides, at which RDMA waits while the end of a connection is on its way.
+// The hazards of a link: what the peer is using of this side's memory by RDMA, or is writing of a message that it
+// pushes (transfer.h), how it is pressed to let go of that, and the gates of both sides, at which RDMA waits while the
+// end of a connection is on its way.
 //
 // Each `close` that is sent shuts the gate: the peer begins no RDMA on this link, of any connection, until it has dealt
 // with that. tests/models/rdma_gate.pml is its model.
@@ -39,8 +40,10 @@ class Hazards {
   bool press(std::uint32_t key);
   // Both in one, for what nothing else can be using.
   bool lets_go_of(std::uint32_t key);
-  // Of one or, with 0, of any, for longer than a look takes.
+  // For longer than a look takes.
   bool uses(std::uint32_t key) const;
+  // Any region, or any buffer that it has leave to write, for longer than a look takes.
+  bool uses_any() const;
 
   // ---- this side's gate
   void shut_gate();

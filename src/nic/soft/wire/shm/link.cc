@@ -466,6 +466,7 @@ void Link::fail(const char* why) {
 void Link::finish() {
   const std::shared_ptr<Link> keep = shared_from_this();
   fabric_.engine().cancel_timer(end_timer_);
+  if (peer_gone()) end_at_ = base::now_ns();  // once the socket has been given up, it cannot be asked any more
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
   outbound_.header().rdma_gate.fetch_or(kGateLinkOver);
   for (ShmStream* stream : streams_) stream->queue_pair().connection().let_posts_end();

@@ -73,9 +73,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   }
   bool initiated() const { return initiated_; }
   bool dead() const { return dead_; }
-  base::Nanoseconds end_at() const {
-    return end_at_;
-  }  // of one that is dead: until then the peer may use memory of ours
+  // Of one that is dead: until then the peer may use memory of ours.
+  base::Nanoseconds end_at() const { return end_at_; }
   bool unused() const { return streams_.empty(); }
 
   void add(ShmStream& stream);

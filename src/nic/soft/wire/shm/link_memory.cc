@@ -19,7 +19,7 @@ std::uint32_t Link::take_rdma_lane() {
 }
 
 bool Link::let_go() const {
-  return !hazards_.uses(0) || base::now_ns() >= end_at_;
+  return !hazards_.uses_any() || base::now_ns() >= end_at_;
 }
 
 // The peer may have been stopped in the middle of a stretch. Nobody else waits for it with its connections.

@@ -284,11 +284,13 @@ void RendezvousReceiver::finish() {
 // Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in
 // the middle has written all it ever will; and no peer writes on a link that it has given up, for it has one lock for
 // both. Both show as the end of the link, also where the peer's process has no number here (another PID namespace).
+// On a link that this side has given up the peer may be writing, until the link has had its time.
 bool RendezvousReceiver::withdraw(const Arriving& large) {
   if (large.way != Arriving::Way::push || large.done) return true;
-  for (unsigned tries = 0; !stream_.link()->try_withdraw_leave(large.memory.leaf, large.memory.leave); ++tries) {
-    if (stream_.link()->dead() || stream_.link()->peer_gone()) return true;
-    if (tries == 20) return false;
+  Link& link = *stream_.link();
+  for (unsigned tries = 0; !link.try_withdraw_leave(large.memory.leaf, large.memory.leave); ++tries) {
+    if (link.peer_gone()) return true;
+    if (tries == 20) return link.dead() && base::now_ns() >= link.end_at();
     base::cpu_relax();
   }
   return true;

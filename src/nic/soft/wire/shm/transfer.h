@@ -75,6 +75,12 @@ inline void end_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64_t
   header.leaves[leaf].store(word);
 }
 
+// The owner's side. Whether the peer is writing by any leave.
+inline bool leaves_in_use(const SegmentHeader& header) {
+  return std::any_of(std::begin(header.leaves), std::end(header.leaves),
+                     [](const std::atomic<std::uint64_t>& leaf) { return (leaf.load() & kLeaveBusy) != 0; });
+}
+
 // Slots that belong to one connection each. Not thread safe.
 class RdmaLanes {
  public:
