@@ -249,57 +249,65 @@ silent_receiver() { # the other way round: who sends to a host that is gone lear
 decode() {
   tshark -2 --disable-protocol rpcordma --disable-protocol smb_direct -r "$work/capture" "$@" 2>/dev/null
 }
+take_capture() { # of every operation, and of an end with a Terminate
+  local size op tries
+  start capturer b dumpcap -q -i eth0 -f tcp -B 64 -w "$work/capture"
+  for ((tries = 0; tries < 200; ++tries)); do
+    [ -s "$work/capture" ] && break
+    kill -0 "${started[capturer]}" 2>/dev/null || skip "nothing can be captured: $(tail -n 1 "$work/capturer")"
+    sleep 0.05
+  done
+  start server a "$bin/datperf" serve --ia soft-eth0 --qual 21122
+  await server 'serving'
+  for op in send write read; do
+    for size in 1 100 4096 70000; do
+      run_on b env DAT_CRC=on "$bin/datperf" bw --ia soft-eth0 --op $op --size $size --iters 20 --to 10.77.0.1:21122 --json
+    done
+  done
+  kill -INT "${started[server]}"
+  ended server
+  receive_on a
+  DAT_CRC=on send_from b sender 10.77.0.1 --count 10 --trespass
+  ended sender BROKEN
+  ended receiver BROKEN
+  # What it has not written when it is stopped is lost.
+  for ((tries = 0; tries < 100; ++tries)); do
+    decode -Y 'iwarp_rdma.opcode == 7' | grep -q . && break
+    sleep 0.1
+  done
+  kill -INT "${started[capturer]}"
+  ended capturer
+}
+sent_anew='tcp.analysis.retransmission || tcp.analysis.out_of_order' # what has been judged when it was sent first
+judge_capture() { # says what is wrong with it, and nothing if that is nothing
+  local found filter opcode
+  for filter in '_ws.malformed' 'tcp.len > 0 && !iwarp_mpa && !tcp.reassembled_in' 'iwarp_mpa.bad_length'; do
+    found=$(decode -Y "$filter && !($sent_anew)" | head -n 3)
+    [ -z "$found" ] || echo "$filter: $found"
+  done
+  found=$(decode -V -Y iwarp_mpa.crc_check | sed -n 's/.*CRC check: .*(\(Good\|Bad\) CRC32.*/\1/p' | sort | uniq -c)
+  [ "$(awk '{print $2}' <<<"$found")" = Good ] || echo "the CRCs are: $found"
+  found=$(decode -Y iwarp_rdma -T fields -e iwarp_rdma.opcode | tr ',' '\n' | sort | uniq -c)
+  for opcode in 0x00 0x01 0x02 0x03 0x07; do # Write, Read Request, Read Response, Send, Terminate
+    grep -q "$opcode" <<<"$found" || echo "no message of kind $opcode among $found"
+  done
+}
 capture() { # what a packet analyser makes of it: MPA, DDP and RDMAP, every frame whole, every CRC good
-  local size op opcode try
+  local wrong disturbed
   if ! command -v tshark >/dev/null || ! command -v dumpcap >/dev/null; then
     skip "there is no tshark here"
   fi
-  for try in 1 2 3; do
-    start capturer b dumpcap -q -i eth0 -f tcp -B 64 -w "$work/capture"
-    local tries
-    for ((tries = 0; tries < 200; ++tries)); do
-      [ -s "$work/capture" ] && break
-      kill -0 "${started[capturer]}" 2>/dev/null || skip "nothing can be captured: $(tail -n 1 "$work/capturer")"
-      sleep 0.05
-    done
-    start server a "$bin/datperf" serve --ia soft-eth0 --qual 21122
-    await server 'serving'
-    for op in send write read; do
-      for size in 1 100 4096 70000; do
-        run_on b env DAT_CRC=on "$bin/datperf" bw --ia soft-eth0 --op $op --size $size --iters 20 --to 10.77.0.1:21122 --json
-      done
-    done
-    kill -INT "${started[server]}"
-    ended server
-    receive_on a
-    DAT_CRC=on send_from b sender 10.77.0.1 --count 10 --trespass
-    ended sender BROKEN
-    ended receiver BROKEN
-    # What it has not written when it is stopped is lost.
-    for ((tries = 0; tries < 100; ++tries)); do
-      decode -Y 'iwarp_rdma.opcode == 7' | grep -q . && break
-      sleep 0.1
-    done
-    kill -INT "${started[capturer]}"
-    ended capturer
-    grep -q 'received/dropped on interface .*: [0-9]*/0 ' "$work/capturer" && break
-    [ "$try" -lt 3 ] || skip "this machine is too slow to capture everything: $(tail -n 1 "$work/capturer")"
+  for _ in 1 2 3 4 5; do
+    take_capture
+    wrong=$(judge_capture)
+    [ -n "$wrong" ] || return 0
+    # An analyser understands a stream that it has seen whole and in order. On a busy host frames are missing in the capture, and
+    # TCP sends anew what was not acknowledged in time. Only what is wrong without that is a fault.
+    disturbed=$(grep 'received/dropped' "$work/capturer" | grep -v ': [0-9]*/0 ' || true)
+    disturbed+=$(decode -Y "$sent_anew || tcp.analysis.lost_segment" | head -n 1)
+    [ -n "$disturbed" ] || die "$wrong"
   done
-
-  none() { # none FILTER WHAT: no packet is such a one
-    local found
-    found=$(decode -Y "$1" | head -n 3)
-    [ -z "$found" ] || die "$2: $found"
-  }
-  none '_ws.malformed' 'malformed'
-  none 'tcp.len > 0 && !iwarp_mpa && !tcp.reassembled_in && !tcp.analysis.retransmission' 'no iWARP'
-  none 'iwarp_mpa.bad_length' 'a length that cannot be'
-  decode -V -Y iwarp_mpa.crc_check | sed -n 's/.*CRC check: .*(\(Good\|Bad\) CRC32.*/\1/p' | sort | uniq -c >"$work/crcs"
-  [ "$(awk '{print $2}' "$work/crcs")" = Good ] || die "the CRCs are: $(cat "$work/crcs")"
-  decode -Y iwarp_rdma -T fields -e iwarp_rdma.opcode | tr ',' '\n' | sort | uniq -c >"$work/opcodes"
-  for opcode in 0x00 0x01 0x02 0x03 0x07; do # Write, Read Request, Read Response, Send, Terminate
-    grep -q "$opcode" "$work/opcodes" || die "no message of kind $opcode among $(cat "$work/opcodes")"
-  done
+  skip "this machine is too slow ($disturbed): $wrong"
 }
 
 plug_in a 1
