@@ -96,6 +96,25 @@ bool write_each(std::uint64_t first, std::uint64_t end) {
   return true;
 }
 
+// It tells of mapped memory alone, all or nothing: where there is a hole, of fewer pages at once.
+std::uint64_t resident_by_mincore(std::uint64_t first, std::uint64_t end) {
+  std::array<unsigned char, 256> pages;
+  std::uint64_t most = pages.size();
+  while (first < end) {
+    const std::uint64_t count = std::min(most, (end - first) / kPageBytes);
+    if (mincore(reinterpret_cast<void*>(first), count * kPageBytes, pages.data()) != 0) {
+      if (errno == EAGAIN) continue;
+      if (count == 1) return first;
+      most = count / 2;
+      continue;
+    }
+    for (std::size_t i = 0; i < count; ++i, first += kPageBytes) {
+      if ((pages[i] & 1) == 0) return first;
+    }
+  }
+  return first;
+}
+
 }  // namespace
 
 int PageMap::open(pid_t thread) {
@@ -111,14 +130,17 @@ int PageMap::open(pid_t thread) {
     if (file < 0) error = errno;
     return file;
   });
-  return error;
+  if (thread != 0 || (error != EACCES && error != EPERM && error != ENOENT)) return error;
+  look_by_residency();
+  return 0;
 }
 
 std::optional<std::uint64_t> PageMap::resident_until(std::uint64_t address, std::uint64_t length, bool to_write) const {
-  if (!file_ || length > ~address) return std::nullopt;
+  if ((!file_ && !by_residency_) || length > ~address) return std::nullopt;
   const std::uint64_t first = address & ~(kPageBytes - 1);
   if (length == 0) return first;
   const std::uint64_t end = ((address + length - 1) | (kPageBytes - 1)) + 1;
+  if (by_residency_) return resident_by_mincore(first, end);
   if (scans_.load(std::memory_order_relaxed)) {
     if (const auto until = scan(first, end, to_write)) return until;
     scans_.store(false, std::memory_order_relaxed);

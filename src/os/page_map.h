@@ -19,7 +19,9 @@ namespace anydat::os {
 class PageMap {
  public:
   // Of the process that has this thread; 0: of the calling one. 0, or the error: EACCES, EPERM and ENOENT if the kernel
-  // does not tell.
+  // does not tell. Of the calling one it always does, if only by mincore(2) where /proc is not there, or hides a
+  // process that has dropped privileges from itself; then a page that its file has in memory is there, though it may
+  // not be mapped yet, and nothing is said of what userfaultfd keeps from being written.
   int open(pid_t thread);
 
   // Addresses of that process: of the pages that the range touches, how far they are in memory, from the first on and
@@ -29,12 +31,18 @@ class PageMap {
   std::optional<std::uint64_t> resident_until(std::uint64_t address, std::uint64_t length, bool to_write) const;
   // From now on by the older and slower way, which kernels before 6.7 have alone. They are found out without this.
   void look_by_entries() { scans_.store(false); }
+  // From now on by mincore(2). Of the calling process alone.
+  void look_by_residency() {
+    by_residency_ = true;
+    file_.reset();
+  }
 
  private:
   std::optional<std::uint64_t> scan(std::uint64_t first, std::uint64_t end, bool to_write) const;
   std::optional<std::uint64_t> read_entries(std::uint64_t first, std::uint64_t end, bool to_write) const;
 
   base::UniqueFd file_;
+  bool by_residency_ = false;
   mutable std::atomic<bool> scans_{true};  // until the kernel turns out to be too old
 };
 

@@ -40,11 +40,14 @@ class Memory {
   std::byte* pages_;
 };
 
-class PageMapTest : public testing::TestWithParam<bool> {
+enum class Way : std::uint8_t { scan, entries, residency };
+
+class PageMapTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
     if (map_.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
-    if (GetParam()) map_.look_by_entries();
+    if (GetParam() == Way::entries) map_.look_by_entries();
+    if (GetParam() == Way::residency) map_.look_by_residency();
   }
   // The pages from the one with that number on that are told to be there.
   std::optional<std::uint64_t> there(std::size_t page, std::uint64_t length, bool to_write = false,
@@ -131,8 +134,18 @@ TEST_P(PageMapTest, AccessesBringPagesAndChangeNothing) {
   EXPECT_FALSE(os::fault_in_by_access(memory_.address(2), 1, true));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, PageMapTest, testing::Bool(),
-                         [](const auto& at) { return at.param ? "ByEntries" : "ByScan"; });
+INSTANTIATE_TEST_SUITE_P(Ways, PageMapTest, testing::Values(Way::scan, Way::entries, Way::residency),
+                         [](const auto& at) {
+                           switch (at.param) {
+                             case Way::scan:
+                               return "ByScan";
+                             case Way::entries:
+                               return "ByEntries";
+                             case Way::residency:
+                               return "ByResidency";
+                           }
+                           return "";
+                         });
 
 class ResidentPagesTest : public testing::Test {
  protected:
