@@ -17,6 +17,8 @@ every test failed then and passes now.
   --filter PATTERN  only the tests whose line matches this regular expression
   --seconds N       each test may take so long (default 60; a test that hangs has failed)
   --table FILE      write the table there, too
+Tests that speak the format of shared memory themselves (tests/process/raw_peer.h) are not for the list: with another
+version of it they fail before they come to what they show.
 Lines of the list are 'BINARY  TEST.NAME'; a # starts a comment. BINARY is a test program, or 'tools': then TEST.NAME is
 a script of tests/tools without its .sh. Test programs that hold objects of the library (unit_tests, wire_tests) are built
 once more for COMMIT, from its library and this tree's tests without the files that do not compile there. Those of
