@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "circumstances.h"
 #include "raw_peer.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
@@ -22,6 +23,7 @@ namespace {
 
 const char* const kFirst = "127.0.0.1";
 const char* const kSecond = "10.77.0.1";
+const char* const kThird = "10.77.1.1";
 
 sockaddr_in address_of(const std::string& text) {
   sockaddr_in address{};
@@ -85,6 +87,17 @@ void play_moving_host(RoleContext& context) {
   // Of the addresses of its device, the one that the other end is nearest to.
   EXPECT_EQ(seen, kSecond);
   EXPECT_EQ(caller_seen_at(kFirst), kFirst);
+  // One that comes while its device is down, as containers get them: of an IPv4 address nothing is told when that goes
+  // up. The first has gone meanwhile.
+  if (give_up_ipv6()) {
+    set_device_up(false);
+    configure("lo:2", SIOCSIFADDR, address_of(kThird));
+    EXPECT_FALSE(wait_event(server.requests.get(), quiet_time()));  // in which it looks, and does not find the address
+    set_device_up(true);
+    EXPECT_TRUE(eventually([&] { return caller_seen_at(kThird) != "nobody"; }))
+        << "the address whose device has come up is not served";
+    EXPECT_TRUE(eventually([&] { return caller_seen_at(kFirst) == kFirst; }));
+  }
   context.parent.say("done");
 }
 

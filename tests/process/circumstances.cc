@@ -30,6 +30,14 @@ void write_file(const char* path, const std::string& text) {
   if (!written) throw std::runtime_error(fmt::format("cannot write {}", path));
 }
 
+void configure(const std::string& label, unsigned long what, ifreq request) {
+  label.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool done = ::ioctl(socket, what, &request) == 0;
+  ::close(socket);
+  if (!done) throw std::runtime_error(fmt::format("{} cannot be configured", label));
+}
+
 }  // namespace
 
 void give_up_looking_into_others() {
@@ -59,19 +67,32 @@ void enter_namespaces(int kinds, std::optional<unsigned> number) {
   ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-void take_address(const std::string& text) {
-  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
-  const bool up = ::ioctl(socket, SIOCSIFFLAGS, &request) == 0;
-  auto& address = reinterpret_cast<sockaddr_in&>(request.ifr_addr);
-  address = {};
+void take_address(const std::string& text, const std::string& label) {
+  if (label == "lo") set_device_up(true);
+  sockaddr_in address{};
   address.sin_family = AF_INET;
   ::inet_pton(AF_INET, text.c_str(), &address.sin_addr);
-  const bool taken = up && ::ioctl(socket, SIOCSIFADDR, &request) == 0;
-  ::close(socket);
-  if (!taken) throw std::runtime_error("no address of its own");
+  ifreq request{};
+  std::memcpy(&request.ifr_addr, &address, sizeof address);
+  configure(label, SIOCSIFADDR, request);
+}
+
+void lose_address(const std::string& label) {
+  configure(label, SIOCSIFFLAGS, {});
+}
+
+void set_device_up(bool up) {
+  ifreq request{};
+  request.ifr_flags = static_cast<short>(IFF_LOOPBACK | (up ? IFF_UP | IFF_RUNNING : 0));
+  configure("lo", SIOCSIFFLAGS, request);
+}
+
+bool give_up_ipv6() try {
+  constexpr const char* kSetting = "/proc/sys/net/ipv6/conf/lo/disable_ipv6";
+  if (::access(kSetting, F_OK) == 0) write_file(kSetting, "1");
+  return true;
+} catch (const std::exception&) {
+  return false;
 }
 
 }  // namespace anydat::test

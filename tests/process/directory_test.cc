@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAddress = "10.177.3.9";
+constexpr const char* kLater = "10.177.3.12";
 
 class SharedDirectory : public testing::Test {
  protected:
@@ -69,6 +70,16 @@ class SharedDirectory : public testing::Test {
     if (!fs::exists(folder)) return 0;
     for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++count;
     return count;
+  }
+
+  bool is_named(const char* address, const std::string& qualifier) const {
+    return fs::is_socket(directory_ / address / qualifier);
+  }
+  bool gets_named(const char* address, const std::string& qualifier) const {
+    return eventually([&] { return is_named(address, qualifier); });
+  }
+  bool loses_name(const char* address, const std::string& qualifier) const {
+    return eventually([&] { return !is_named(address, qualifier); });
   }
 
   const Wire& wire_ = wire_by_name("shm");
@@ -178,6 +189,82 @@ TEST_F(SharedDirectory, KeepsNoNameOfAServicePointThatIsFreed) {
   EXPECT_EQ(names(), 1);
   server.tell("listen-no-more");
   EXPECT_EQ(names(), 0);
+}
+
+TEST_F(SharedDirectory, FollowsAnAddressThatComesLater) {
+  const std::string other = "4711";
+  Neighbour server(wire_, {kAddress});
+  const std::string qualifier = server.tell("listen");
+  server.tell("listen " + other);
+  server.tell(fmt::format("take-address {} lo:1", kLater));
+  ASSERT_TRUE(gets_named(kLater, qualifier)) << "the address that has come is not published";
+  EXPECT_TRUE(gets_named(kLater, other)) << "it is not for every service point";
+  EXPECT_TRUE(is_named(kAddress, qualifier));
+  Neighbour client(wire_, {"10.177.3.10"});
+  client.connect_to(server, kLater, qualifier);
+  exchange(client, server);
+
+  server.tell("listen-no-more");
+  EXPECT_FALSE(is_named(kLater, qualifier)) << "the name does not go with its service point";
+  EXPECT_TRUE(is_named(kLater, other));
+}
+
+TEST_F(SharedDirectory, KeepsNoNameOfAnAddressThatHasGone) {
+  const std::string other = "4711";
+  Neighbour server(wire_, {kAddress});
+  server.tell(fmt::format("take-address {} lo:1", kLater));
+  const std::string qualifier = server.tell("listen");
+  server.tell("listen " + other);
+  ASSERT_TRUE(is_named(kLater, qualifier));
+  Neighbour client(wire_, {"10.177.3.10"});
+  client.connect_to(server, kLater, qualifier);
+
+  // What is no name of ours stays. The second service point is told after the first.
+  const fs::path foreign = directory_ / kLater / qualifier;
+  fs::remove(foreign);
+  fs::create_directory(foreign);
+  server.tell("lose-address lo:1");
+  ASSERT_TRUE(loses_name(kLater, other)) << "the address that has gone is still published";
+  EXPECT_TRUE(fs::is_directory(foreign));
+  EXPECT_TRUE(is_named(kAddress, qualifier));
+  exchange(client, server);  // a connection does not mind
+
+  // Who has the address now is met there.
+  fs::remove(foreign);
+  Neighbour heir(wire_, {kLater});
+  heir.tell("listen " + other);
+  Neighbour next(wire_, {"10.177.3.11"});
+  next.connect_to(heir, kLater, other);
+  exchange(next, heir);
+}
+
+// An IPv4 address stays while its device is down, so nothing but the device is told of.
+TEST_F(SharedDirectory, FollowsADeviceThatGoesDownAndUp) {
+  Neighbour server(wire_, {kAddress});
+  if (server.tell("without-ipv6") == "no") GTEST_SKIP() << "IPv6 cannot be switched off here";
+  const std::string qualifier = server.tell("listen");
+  ASSERT_TRUE(is_named(kAddress, qualifier));
+  server.tell("device-down");
+  EXPECT_TRUE(loses_name(kAddress, qualifier));
+  server.tell("device-up");
+  EXPECT_TRUE(gets_named(kAddress, qualifier));
+  Neighbour client(wire_, {"10.177.3.10"});
+  client.connect_to(server, kAddress, qualifier);
+  exchange(client, server);
+}
+
+TEST_F(SharedDirectory, IsFollowedByOneSocketWhileThereAreServicePoints) {
+  Neighbour server(wire_, {kAddress});
+  EXPECT_EQ(server.tell("count-news"), "0");
+  server.tell("listen");
+  EXPECT_EQ(server.tell("count-news"), "1");
+  server.tell("listen 4711");
+  EXPECT_EQ(server.tell("count-news"), "1");
+
+  env_.reset();
+  Neighbour without(wire_, {kAddress});
+  without.tell("listen");
+  EXPECT_EQ(without.tell("count-news"), "0") << "nobody is to be told of addresses without a directory";
 }
 
 }  // namespace

@@ -36,7 +36,10 @@ std::string Neighbour::tell(const std::string& command) {
 }
 
 void Neighbour::connect_to(Neighbour& other, const std::string& address) {
-  const std::string qualifier = other.tell("listen");
+  connect_to(other, address, other.tell("listen"));
+}
+
+void Neighbour::connect_to(Neighbour& other, const std::string& address, const std::string& qualifier) {
   tell(fmt::format("connect {} {}", qualifier, address));
   other.tell("accept");
   const std::string ours = tell("offer");

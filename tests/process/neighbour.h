@@ -27,6 +27,7 @@ class Neighbour {
 
   // Connects it to the other one. Each offers its memory, and aims at the other's.
   void connect_to(Neighbour& other, const std::string& address = "127.0.0.1");
+  void connect_to(Neighbour& other, const std::string& address, const std::string& qualifier);  // that it listens at
 
   void send(int seed);     // and waits until it has been sent
   void receive(int seed);  // throws unless it is that message

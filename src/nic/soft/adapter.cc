@@ -293,11 +293,7 @@ Status SoftAdapter::probe_service_point(ConnQual qual) const {
 }
 
 std::vector<Address> SoftAdapter::own_addresses() const {
-  std::vector<Address> addresses;
-  for (const HostAddress& entry : host_addresses()) {
-    if (entry.device == scope_) addresses.push_back(entry.address);
-  }
-  return addresses;
+  return addresses_of(scope_).value_or(std::vector<Address>());
 }
 
 Status SoftAdapter::open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/soft/address_watch.h"
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/memory_users.h"
 #include "nic/soft/moments.h"
@@ -94,8 +95,8 @@ class SoftAdapter final : public Adapter {
   // Whether it is the host's addresses, whatever they are, that it listens at and comes from; else they are those of
   // one device.
   bool has_all_addresses() const { return scope_ == "*"; }
-  // The device's at this moment, which may be none. Requires: not all.
-  std::vector<Address> own_addresses() const;
+  std::vector<Address> own_addresses() const;  // at this moment, which may be none
+  AddressWatch& address_watch() { return address_watch_; }
   MemoryUsers& memory_users() { return memory_users_; }
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
   void let_posts_end();
@@ -116,7 +117,8 @@ class SoftAdapter final : public Adapter {
   RegionTable regions_;
   MemoryUsers memory_users_;
   Scopes scopes_;
-  Strangers strangers_;  // with the engine held
+  Strangers strangers_;                          // with the engine held
+  AddressWatch address_watch_{engine_, scope_};  // likewise
   bool shares_memory_ = true;
   std::atomic<bool> windows_read_into_{false};  // by this side's own Reads
   std::unique_ptr<shm::Fabric> shm_;

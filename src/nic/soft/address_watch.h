@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/list.h"
 #include "base/unique_fd.h"
 #include "nic/engine.h"
+#include "nic/types.h"
 
 namespace anydat::nic::soft {
 
-// Tells those who listen at addresses of this host when addresses come or go. It costs a descriptor while there is
-// somebody to be told. With the engine held.
+// Tells those who listen at an adapter's addresses, of either wire, when addresses come or go. It costs a descriptor
+// while there is somebody to be told. With the engine held.
 class AddressWatch final : public FdHandler {
  public:
   class Follower {
    public:
     virtual ~Follower() = default;
-    virtual void addresses_changed() = 0;
+    // `now`: all that the adapter has. No follower comes or goes because of it.
+    virtual void addresses_changed(const std::vector<Address>& now) = 0;
 
    private:
     friend class AddressWatch;
     base::ListLinks<Follower> place_;
   };
 
-  explicit AddressWatch(Engine& engine) : engine_(engine) {}
+  // The scope: "*", or the device whose addresses are meant.
+  AddressWatch(Engine& engine, std::string scope) : engine_(engine), scope_(std::move(scope)) {}
   ~AddressWatch() override = default;  // Requires: nobody follows.
 
-  // Where the kernel does not tell, or no descriptor is left, that is logged, and nothing follows.
+  // Where the kernel does not tell, or no descriptor is left, that is logged once, and nothing follows.
   void add(Follower& follower);
   void remove(Follower& follower);
 
@@ -32,7 +39,9 @@ class AddressWatch final : public FdHandler {
 
  private:
   Engine& engine_;
+  const std::string scope_;
   base::UniqueFd news_;
+  bool warned_ = false;
   base::List<Follower, &Follower::place_> followers_;
 };
 

@@ -12,10 +12,12 @@
 
 namespace anydat::nic::soft {
 
-std::vector<HostAddress> host_addresses() {
+namespace {
+
+std::optional<std::vector<HostAddress>> ask_for_addresses() {
   std::vector<HostAddress> result;
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return result;
+  if (getifaddrs(&list) != 0) return std::nullopt;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
   for (const int family : {AF_INET, AF_INET6}) {
     for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
@@ -28,6 +30,22 @@ std::vector<HostAddress> host_addresses() {
     }
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<HostAddress> host_addresses() {
+  return ask_for_addresses().value_or(std::vector<HostAddress>());
+}
+
+std::optional<std::vector<Address>> addresses_of(const std::string& scope) {
+  const std::optional<std::vector<HostAddress>> all = ask_for_addresses();
+  if (!all) return std::nullopt;
+  std::vector<Address> addresses;
+  for (const HostAddress& entry : *all) {
+    if (scope == "*" || entry.device == scope) addresses.push_back(entry.address);
+  }
+  return addresses;
 }
 
 std::vector<std::string> host_devices() {

@@ -15,8 +15,10 @@ struct HostAddress {
   Address address;
 };
 
-// Addresses of devices that are up; IPv4 before IPv6.
+// Addresses of devices that are up; IPv4 before IPv6. None, too, if there is no descriptor to ask for them with.
 std::vector<HostAddress> host_addresses();
+// Those of a scope, "*" or a device. Nothing if there is no descriptor to ask for them with, and errno says so.
+std::optional<std::vector<Address>> addresses_of(const std::string& scope);
 std::vector<std::string> host_devices();
 bool same_host(const Address& a, const Address& b);
 // The device an address belongs to; 127/8 and ::1 are those of "lo". Nothing if it is not of this host.

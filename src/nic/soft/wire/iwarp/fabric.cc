@@ -25,7 +25,6 @@ constexpr unsigned kLooksPerLookAtOthers = 64;
 Fabric::Fabric(SoftAdapter& adapter)
     : adapter_(adapter),
       parked_([this] { engine().nudge(); }),
-      address_watch_(adapter.engine()),
       setups_and_ends_(*this),
       silence_timer_([this] { look_for_silence(); }) {}
 

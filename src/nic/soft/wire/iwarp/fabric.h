@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "nic/adapter.h"
-#include "nic/soft/address_watch.h"
 #include "nic/soft/wire/iwarp/busy_socket.h"
 #include "nic/soft/wire/iwarp/chunk.h"
 #include "nic/soft/wire/iwarp/parked.h"
@@ -47,7 +46,6 @@ class Fabric final : public PollSource, public FdHandler {
 
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
   ListenerEvents* listener(ConnQual qual) const;
-  AddressWatch& address_watch() { return address_watch_; }
   void add_listener(ConnQual qual, ListenerEvents& events) { listeners_[qual] = &events; }
   void remove_listener(ConnQual qual) { listeners_.erase(qual); }
 
@@ -100,7 +98,6 @@ class Fabric final : public PollSource, public FdHandler {
   bool line_is_next_ = false;  // in this round: the others have had their turns
   bool stopped_ = false;       // the round, for those that have had word
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
-  AddressWatch address_watch_;
   SetUpsAndEnds setups_and_ends_;
   std::atomic<std::uint64_t> passes_{0};
   Timer silence_timer_;

@@ -72,20 +72,19 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
     const Status status = all ? listen_at_all() : listen_at_each(fabric_.adapter().own_addresses());
     if (status != Status::ok) return status;
     fabric_.add_listener(qual_, events);
-    if (!all) fabric_.address_watch().add(*this);
+    if (!all) fabric_.adapter().address_watch().add(*this);
     listens_ = true;
     return Status::ok;
   }
   void stop() override {
     if (!listens_) return;
     listens_ = false;
-    fabric_.address_watch().remove(*this);
+    fabric_.adapter().address_watch().remove(*this);
     fabric_.remove_listener(qual_);
     for (const Port& port : ports_) port.acceptor->stop();
   }
 
-  void addresses_changed() override {
-    const std::vector<Address> now = fabric_.adapter().own_addresses();
+  void addresses_changed(const std::vector<Address>& now) override {
     const auto is_there = [&](const Port& port) {
       return std::any_of(now.begin(), now.end(), [&](const Address& one) { return same_host(one, port.address); });
     };

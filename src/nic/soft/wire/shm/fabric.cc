@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/address_watch.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/meeting.h"
@@ -28,7 +29,7 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-class ShmListener final : public Listener {
+class ShmListener final : public Listener, public AddressWatch::Follower {
  public:
   ShmListener(Fabric& fabric, ConnQual qual, base::UniqueFd socket)
       : fabric_(fabric),
@@ -39,27 +40,23 @@ class ShmListener final : public Listener {
     fabric_.add_listener(qual_, events);
     return acceptor_.begin();
   }
-  // Gives it a name in the directory for each address that others may know it by. Who does not find one goes by TCP.
+  // Gives it a name in the directory for each address that others may know it by, also those that come later. Who does
+  // not find one goes by TCP.
   void publish() {
-    const std::string& directory = fabric_.adapter().config().shm_directory;
-    for (const HostAddress& entry : host_addresses()) {
-      const std::string& scope = fabric_.adapter().scope();
-      if ((scope != "*" && scope != entry.device) || !can_be_published(entry.address)) continue;
-      const std::string folder = folder_name(directory, entry.address);
-      os::DirectoryName name;
-      int error = 0;
-      base::UniqueFd socket = os::listen_in_directory(folder, std::to_string(qual_), name, error);
-      if (socket) {
-        Engine& engine = fabric_.engine();
-        auto acceptor = std::make_unique<Acceptor>(engine, fabric_.adapter().strangers(), std::move(socket), taker());
-        if (acceptor->begin()) {
-          published_.push_back({std::move(acceptor), std::move(name)});
-          continue;
-        }
-        error = EMFILE;
-      }
-      base::log(base::LogLevel::warn, "{}/{} is not published: {}", folder, qual_, std::strerror(error));
-    }
+    AddressWatch& watch = fabric_.adapter().address_watch();
+    watch.add(*this);  // before the look, so that no address comes between
+    publish_at(fabric_.adapter().own_addresses());
+  }
+  // An address that has gone may be another host's by now, whose service points want these names: as long as we listen
+  // there they do not get them, and their callers would reach us.
+  void addresses_changed(const std::vector<Address>& now) override {
+    published_.remove_if([&](Published& entry) {
+      const auto is_it = [&](const Address& one) { return same_host(one, entry.address); };
+      if (std::any_of(now.begin(), now.end(), is_it)) return false;
+      entry.withdraw();
+      return true;
+    });
+    publish_at(now);
   }
 
   ConnQual qual() const override { return qual_; }
@@ -67,10 +64,7 @@ class ShmListener final : public Listener {
     // Who called before this is answered by the attempts' next step: nobody listens. Later ones find a dead socket, but
     // the name is still taken.
     acceptor_.take_all_and_stop();
-    for (Published& entry : published_) {
-      entry.name.remove();  // while the socket listens: until then no other process takes the name
-      entry.acceptor->take_all_and_stop();
-    }
+    for (Published& entry : published_) entry.withdraw();
     leave();
   }
 
@@ -91,6 +85,7 @@ class ShmListener final : public Listener {
   void leave() {
     if (stopped_) return;
     stopped_ = true;
+    fabric_.adapter().address_watch().remove(*this);
     fabric_.remove_listener(qual_);
     acceptor_.stop();
     published_.clear();
@@ -99,15 +94,49 @@ class ShmListener final : public Listener {
     return [this](base::UniqueFd caller, const Address&) { called(os::LocalSocket(std::move(caller))); };
   }
 
+  // What has once been said of an address holds as long as the host has it, also that it could not be published: each
+  // try may have to wait for the lock of a folder, and would say so again.
   struct Published {
-    std::unique_ptr<Acceptor> acceptor;
-    os::DirectoryName name;  // goes before the socket that listens at it
+    // Those who have called before this are answered.
+    void withdraw() {
+      name.remove();  // while the socket listens: until then no other process takes the name
+      if (acceptor) acceptor->take_all_and_stop();
+    }
+
+    Address address{};
+    std::unique_ptr<Acceptor> acceptor;  // null: it could not be
+    os::DirectoryName name;              // goes before the socket that listens at it
   };
+
+  void publish_at(const std::vector<Address>& addresses) {
+    for (const Address& address : addresses) {
+      const auto is_it = [&](const Published& entry) { return same_host(entry.address, address); };
+      if (!can_be_published(address) || std::any_of(published_.begin(), published_.end(), is_it)) continue;
+      Published& entry = published_.emplace_back();
+      entry.address = address;
+      const std::string folder = folder_name(fabric_.adapter().config().shm_directory, address);
+      if (const int error = publish_one(entry, folder); error != 0)
+        base::log(base::LogLevel::warn, "{}/{} is not published: {}", folder, qual_, std::strerror(error));
+    }
+  }
+  int publish_one(Published& entry, const std::string& folder) {  // 0, or what errno says
+    int error = 0;
+    base::UniqueFd socket = os::listen_in_directory(folder, std::to_string(qual_), entry.name, error);
+    if (!socket) return error;
+    auto acceptor =
+        std::make_unique<Acceptor>(fabric_.engine(), fabric_.adapter().strangers(), std::move(socket), taker());
+    if (!acceptor->begin()) {
+      entry.name.remove();
+      return EMFILE;
+    }
+    entry.acceptor = std::move(acceptor);
+    return 0;
+  }
 
   Fabric& fabric_;
   const ConnQual qual_;
   Acceptor acceptor_;
-  std::vector<Published> published_;
+  std::list<Published> published_;  // one for each address
   bool stopped_ = false;
 };
 
