@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <list>
 #include <memory>
@@ -44,7 +45,12 @@ class CancelledThread {
       CancelledThread* thread;
       ~Frame() { thread->unwound_ = true; }
     } frame{own};
-    own->body_();
+    try {
+      own->body_();
+    } catch (const std::exception& error) {
+      pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // saying so is a cancellation point
+      ADD_FAILURE() << error.what();
+    }
     return nullptr;
   }
 
@@ -52,6 +58,13 @@ class CancelledThread {
   std::atomic<bool> unwound_ = false;
   pthread_t thread_{};
 };
+
+// What a process holds between two instances: what it keeps from the first on, as the module for devices does its
+// descriptors, is not counted.
+Footprint footprint_between_instances(const Wire& wire) {
+  { const Ia first(wire); }
+  return Footprint::here();
+}
 
 DAT_EVENT software_event() {
   DAT_EVENT event{};
@@ -75,7 +88,7 @@ bool has_waiter(DAT_EVD_HANDLE evd) {
 // if they had never been: the EVDs can be waited on, others were not disturbed, the instance closes.
 void play_cancelled_waiters(RoleContext& context) {
   constexpr int kThreads = 4;
-  const Footprint before = Footprint::here();
+  const Footprint before = footprint_between_instances(context.wire);
   {
     Side server(context.wire), client(context.wire);
     const Lmr sink(server.ia, server.pz, 64), source(client.ia, client.pz, 64);
@@ -146,7 +159,7 @@ const Role kCancelledCnoWaiters("cancelled-cno-waiters", play_cancelled_cno_wait
 
 // A thread that has been cancelled makes other calls: none of them is where it ends.
 void play_cancelled_worker(RoleContext& context) {
-  const Footprint before = Footprint::here();
+  const Footprint before = footprint_between_instances(context.wire);
   std::atomic<int> steps = 0;
   std::atomic<bool> cancelled = false;
   CancelledThread worker([&] {
@@ -174,7 +187,10 @@ void play_cancelled_worker(RoleContext& context) {
         DAT_LMR_TRIPLET to = sink.triplet(), from = source.triplet();
         require(dat_ep_post_recv(passive.get(), 1, &to, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
         require(dat_ep_post_send(active.get(), 1, &from, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
-        while (dat_evd_dequeue(server.recv.get(), &event) != DAT_SUCCESS) dat_evd_dequeue(client.request.get(), &event);
+        for (bool sent = false, received = false; !sent || !received;) {
+          received |= dat_evd_dequeue(server.recv.get(), &event) == DAT_SUCCESS;
+          sent |= dat_evd_dequeue(client.request.get(), &event) == DAT_SUCCESS;
+        }
       }
       ++steps;
       require(dat_ep_disconnect(active.get(), DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
