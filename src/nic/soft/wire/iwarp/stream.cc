@@ -49,7 +49,7 @@ void TcpStream::ready(std::uint32_t events) {
   if ((events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && !hung_up_) {
     hung_up_ = true;
     if (awaits_memory_) limit_wait_for_memory();
-    look_past();
+    waiting_.look_past();
   }
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_) told();
 }
@@ -102,7 +102,7 @@ bool TcpStream::turn(bool told) {
     out_of_memory();
     return true;
   }
-  if (owes_word_) confirm();
+  messages_.confirm_delivered();
   or_break([&] { moved |= responder_.serve(); });
   if (pump && !closed_) moved |= queue_pair_.sends().pump();
   if (turn_.wanted() && !closed_) moved |= receive(told);
@@ -156,7 +156,7 @@ void TcpStream::prepare_last_words_on_message(TerminateCode code) {
     return;
   }
   const std::uint32_t invalidates = waiting_.parked().empty() ? 0 : waiting_.parked().oldest().invalidates;
-  last_words_.blame_send(code, sends_delivered_ + 1, invalidates);
+  last_words_.blame_send(code, messages_.delivered() + 1, invalidates);
 }
 
 void TcpStream::refuse_parked(TerminateCode code, CloseReason reason) {
@@ -256,7 +256,7 @@ void TcpStream::end_of_stream() {
   }
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = !reader_.between_frames();
-  const bool in_message = current_ || (!waiting_.parked().empty() && !waiting_.parked().newest().whole);
+  const bool in_message = messages_.current() || (!waiting_.parked().empty() && !waiting_.parked().newest().whole);
   if (!peer_is_ours() && !in_frame && !in_message && !discards_) {
     queue_pair_.connection().peer_closed(CloseReason::graceful);
   } else {
@@ -320,7 +320,7 @@ void TcpStream::close(CloseReason reason) {
       fabric_.engine().descriptor_loss().descriptors_are_ours()) {
     base::Guard guard(outgoing_.lock());
     outgoing_.let_send(false);  // nothing follows the last words
-    if (std::exchange(owes_word_, false)) outgoing_.say(Signal::delivered, sends_delivered_);
+    messages_.say_last(outgoing_);
     if (in_order) {
       outgoing_.say(Signal::goodbye, static_cast<std::uint32_t>(reason));
     } else {
@@ -334,7 +334,7 @@ void TcpStream::close(CloseReason reason) {
 bool TcpStream::let_go() {
   closed_ = true;
   waiting_.drop();
-  current_ = nullptr;
+  messages_.forget_current();
   hang_up();
   return true;
 }
@@ -342,16 +342,6 @@ bool TcpStream::let_go() {
 std::size_t TcpStream::untaken() {
   base::Guard guard(outgoing_.lock());
   return outgoing_.line().waiting() + (socket_ ? unacknowledged(socket_.get()) : 0);
-}
-
-// A region went away: what is arriving in it can go no further (LMR-FREE-8).
-bool TcpStream::memory_changed() {
-  if (current_ && !closed_) {
-    if (const WorkStatus status = queue_pair_.receives().check(*current_); status != WorkStatus::success) {
-      queue_pair_.receives().fail(*current_, status);
-    }
-  }
-  return true;
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -17,6 +17,7 @@
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
 #include "nic/soft/wire/iwarp/last_words.h"
+#include "nic/soft/wire/iwarp/message_receiver.h"
 #include "nic/soft/wire/iwarp/negotiation.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
 #include "nic/soft/wire/iwarp/read_responder.h"
@@ -52,12 +53,17 @@ class TcpStream final : public Stream, private OwnPages::User {
   }
   bool send_again(const SingleSend& send) override { return requester_.send_again(send); }
   std::size_t send_row(const SendRow& row) override { return requester_.send_row(row); }
-  void resume_receiving() override;
+  void resume_receiving() override { waiting_.resume(); }
   const char* wire() const override { return "tcp"; }
   bool holds_messages() const override { return waiting_.any(); }
-  bool awaits_memory_for_parked() const override { return awaits_memory_ && !current_ && !waiting_.parked().empty(); }
+  bool awaits_memory_for_parked() const override {
+    return awaits_memory_ && !messages_.current() && !waiting_.parked().empty();
+  }
   std::size_t untaken() override;
-  bool memory_changed() override;
+  bool memory_changed() override {
+    if (!closed_) messages_.memory_changed();
+    return true;
+  }
   bool let_go() override;
   void close(CloseReason reason) override;
 
@@ -84,6 +90,9 @@ class TcpStream final : public Stream, private OwnPages::User {
   Requester& requester() { return requester_; }
   ReadResponder& responder() { return responder_; }
   SegmentReader& reader() { return reader_; }
+  Negotiation& negotiation() { return negotiation_; }
+  MessageReceiver& messages() { return messages_; }
+  BufferWait& waiting() { return waiting_; }
   bool peer_is_ours() const { return negotiation_.peer() == Negotiation::Peer::ours; }
 
   // ---- for its parts
@@ -96,7 +105,24 @@ class TcpStream final : public Stream, private OwnPages::User {
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
   void out_of_memory();  // what takes memory and finds none ends this connection and no other
   void hang_up();
-  void look_past();  // of the message without a buffer; what is behind it may pass
+  void refuse_parked(TerminateCode code, CloseReason reason);
+  template <typename Action>
+  void or_break(Action&& action) {
+    try {
+      action();
+    } catch (const std::bad_alloc&) {
+      out_of_memory();
+    }
+  }
+  bool hung_up() const { return hung_up_; }
+  bool discards() const { return discards_; }
+  bool awaits_memory() const { return awaits_memory_; }
+  void set_read_at(std::uint64_t ticks) { read_at_ = ticks; }
+  bool can_be_written(std::span<const iovec> pieces);
+  bool next_buffer_surely_there(std::size_t bytes);
+  bool next_buffer_there(std::size_t bytes);
+  void enter_segment();
+  std::span<const std::byte> consume(std::span<const std::byte> bytes);
 
  private:
   using Into = SegmentReader::Into;
@@ -111,44 +137,24 @@ class TcpStream final : public Stream, private OwnPages::User {
   int loss_told_to_sender();
   Transmitter take_line();
   void terminated(std::span<const std::byte> payload);
-  void refuse_parked(TerminateCode code, CloseReason reason);
   void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
   // On the message that would be delivered next: all before it have been.
   void prepare_last_words_on_message(TerminateCode code);
   void prepare_last_words_for(CloseReason reason);
-  template <typename Action>
-  void or_break(Action&& action) {
-    try {
-      action();
-    } catch (const std::bad_alloc&) {
-      out_of_memory();
-    }
-  }
 
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
   void told();
-  std::span<const std::byte> consume(std::span<const std::byte> bytes);
-  std::size_t deliver_whole(std::span<const std::byte> bytes);
   std::span<const std::byte> take_front(std::span<const std::byte> bytes);
   std::span<const std::byte> take_payload(std::span<const std::byte> bytes);
   std::span<const std::byte> take_trailer(std::span<const std::byte> bytes);
 
   // ---- segments (stream_segments.cc)
   void begin_segment();
-  void enter_segment();
-  void begin_send();
-  void begin_immediate();
   void begin_atomic_response();
   void begin_write();
   void begin_read_response();
   void end_segment();
-  void message_delivered(std::uint64_t length);
-  void confirm();
-  void message_ended();
-  bool finish_message(Incoming& message);
-  std::uint32_t arriving_invalidates();
-  void immediate_ended();
   std::size_t aim(std::span<iovec> pieces, std::size_t count);
   std::size_t find_target(std::span<iovec> pieces, std::size_t count);
   void landed(std::size_t count);
@@ -156,25 +162,12 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where);  // as the segment does
 
   // ---- memory that is not there (stream_pages.cc)
-  bool can_be_written(std::span<const iovec> pieces);
-  bool next_buffer_surely_there(std::size_t bytes);
-  bool next_buffer_there(std::size_t bytes);
   bool result_there();
   void wants_pages() override;
   void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
   void limit_wait_for_memory();
   void give_memory_up();
   void end_discarded();
-
-  // ---- waiting for buffers (stream_waiting.cc)
-  bool reads_no_more();
-  void wait_for_buffer(bool solicited);
-  void go_on();
-  void take_held();
-  void deliver_parked();
-  bool has_buffer(bool taken);
-  bool begin_parked(Parked::Message& message);
-  bool place_parked(const Parked::Message& message, Incoming& incoming);
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
@@ -189,7 +182,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile
   bool discards_ = false;       // which never came: what arrives is heard for how the peer ends
   bool ended_ = false;          // and there is not
-  bool owes_word_ = false;      // of what has been delivered
   base::HiddenOrder order_;     // of what goes through the socket
   LastWords last_words_;
 
@@ -200,10 +192,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   // The incoming half, with the engine.
   SegmentReader reader_;
 
-  std::uint32_t sends_expected_ = kFirstSequence;
-  std::uint32_t sends_delivered_ = 0;  // sequence number of the last
-  std::uint64_t message_bytes_ = 0;    // whole segments of the message that is arriving
-  Incoming* current_ = nullptr;
+  MessageReceiver messages_{*this};
   BufferWait waiting_{*this};
   ReadResponder responder_{*this};
   OwnPages targets_;           // of what arrives; with the engine

@@ -76,8 +76,8 @@ void TcpStream::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
     requester_.atomic_failed();
     if (closed_) return;
     read_on();
-  } else if (current_) {
-    queue_pair_.receives().fail(*current_, WorkStatus::local_protection);
+  } else if (messages_.current()) {
+    queue_pair_.receives().fail(*messages_.current(), WorkStatus::local_protection);
   } else {
     // It is that of the receive for the next message, which is flushed with the others.
     prepare_last_words_on_message(rdmap_error::kStreamCatastrophic);

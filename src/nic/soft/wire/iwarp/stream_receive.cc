@@ -17,10 +17,10 @@ bool TcpStream::receive(bool told) {
   bool any = false;
   turn_.begin();
   read_at_ = fabric_.engine().ticks();
-  if (waiting_.holds_bytes() && !closed_ && !reads_no_more()) {
+  if (waiting_.holds_bytes() && !closed_ && !waiting_.reads_no_more()) {
     any = true;
-    or_break([this] { take_held(); });
-    if (owes_word_) confirm();
+    or_break([this] { waiting_.take_in_held(); });
+    messages_.confirm_delivered();
     if (turn_.over() && !closed_) {
       turn_.want_behind_others();
       return any;
@@ -30,7 +30,7 @@ bool TcpStream::receive(bool told) {
   for (int i = 0; i < budget::kReadsPerTurn && total < budget::kReadPerTurn; ++i) {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
     if (closed_ || ended_ || !socket_ || negotiation_.phase() == Phase::connecting) return any;
-    if (reads_no_more()) return any;
+    if (waiting_.reads_no_more()) return any;
     // What had been read is used up, and ended with a message.
     if (any && turn_.ends_with_message()) break;
     std::size_t wanted = 0;
@@ -55,7 +55,7 @@ bool TcpStream::receive(bool told) {
       return any;
     }
     fabric_.adapter().batch().flush();
-    if (owes_word_) confirm();
+    messages_.confirm_delivered();
     total += static_cast<std::size_t>(count);
     if (turn_.over() || (total >= budget::kReadWhileOthersWait && turn_.others_wait())) {
       if (!closed_) turn_.want_behind_others();
@@ -121,7 +121,7 @@ std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) 
     switch (reader_.step()) {
       case Step::front:
         if (reader_.between_frames()) {
-          if (const std::size_t taken = deliver_whole(bytes); taken > 0) {
+          if (const std::size_t taken = messages_.deliver_whole(bytes); taken > 0) {
             bytes = bytes.subspan(taken);
             turn_.message_over();
             continue;
@@ -139,30 +139,6 @@ std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) 
     }
   }
   return bytes;
-}
-
-// The straight path: a small Send that is wholly there and can be delivered at once. 0: it is none.
-std::size_t TcpStream::deliver_whole(std::span<const std::byte> bytes) {
-  if (bytes.size() < kFrameLengthBytes + kUntaggedHeaderBytes || !negotiation_.first_frame_seen()) return 0;
-  const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
-  const std::size_t whole = frame_bytes(segment_bytes);
-  if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!waiting_.parked().empty() || current_ || message_bytes_ != 0 || discards_ ||
-      negotiation_.peer() == Peer::unknown)
-    return 0;
-  bool solicited = false;
-  if (!is_whole_send(bytes.data() + kFrameLengthBytes, sends_expected_, solicited)) return 0;
-  const std::size_t summed = whole - kCrcBytes;
-  if (reader_.crc() && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
-  if (!next_buffer_there(segment_bytes - kUntaggedHeaderBytes)) return 0;  // it is awaited as those of others are
-  reader_.goes_straight(bytes.data());
-  const bool taken = queue_pair_.receives().deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
-                                                    segment_bytes - kUntaggedHeaderBytes, solicited);
-  reader_.goes_straight(nullptr);
-  if (!taken) return 0;
-  ++sends_expected_;
-  message_delivered(segment_bytes - kUntaggedHeaderBytes);
-  return whole;
 }
 
 // ---- frames
@@ -197,7 +173,7 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
       reader_.keep(part);
       break;
     case Into::message:
-      if (!current_) {
+      if (!messages_.current()) {
         waiting_.parked().append(part);
         break;
       }

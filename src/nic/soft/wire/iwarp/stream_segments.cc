@@ -38,7 +38,7 @@ void TcpStream::begin_segment() {
       return;
     case Opcode::immediate:
     case Opcode::immediate_solicited:
-      begin_immediate();
+      messages_.begin_immediate();
       return;
     case Opcode::atomic_response:
       begin_atomic_response();
@@ -74,94 +74,14 @@ void TcpStream::begin_segment() {
       }
       return;
     default:
-      begin_send();
+      messages_.begin_send();
   }
-}
-
-// A message of its own among the Sends.
-void TcpStream::begin_immediate() {
-  if ((queue_pair_.takes() & ability::kImmediate) == 0) {
-    refuse(rdmap_error::kUnexpectedOpcode);
-  } else if (reader_.header().sequence != sends_expected_ || message_bytes_ != 0 || current_ ||
-             (!waiting_.parked().empty() && !waiting_.parked().newest().whole)) {
-    refuse(ddp_error::kSequenceRange);
-  } else if (reader_.header().offset != 0) {
-    refuse(ddp_error::kInvalidOffset);
-  } else if (!reader_.header().last || reader_.payload_bytes() > kImmediateBytes) {
-    refuse(ddp_error::kMessageTooLong);
-  } else if (reader_.payload_bytes() < kImmediateBytes) {
-    refuse(rdmap_error::kOperationUnspecified);
-  } else {
-    reader_.go_into(Into::control);
-  }
-}
-
-void TcpStream::immediate_ended() {
-  ++sends_expected_;
-  const std::span<const std::byte> payload = reader_.control().first(kImmediateBytes);
-  const ImmediateData data = parse_immediate(payload);
-  const bool solicited = is_solicited(reader_.header().opcode);
-  if (waiting_.parked().empty()) {
-    if (queue_pair_.receives().deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
-    if (closed_) return;
-    if (!waiting_.looks_past() && !hung_up_) waiting_.be_patient();
-    queue_pair_.receives().not_ready().wait_for_buffer();
-    if (closed_) return;
-  }
-  waiting_.parked().add(solicited);
-  waiting_.parked().append(payload);
-  waiting_.parked().newest().whole = waiting_.parked().newest().immediate = true;
 }
 
 void TcpStream::begin_atomic_response() {
   if (const auto wrong = requester_.begin_atomic_response(reader_.header(), reader_.payload_bytes()))
     return refuse(*wrong);
   reader_.go_into(Into::control);
-}
-
-void TcpStream::begin_send() {
-  if (reader_.header().sequence != sends_expected_) {
-    refuse(ddp_error::kSequenceRange);
-    return;
-  }
-  if (reader_.header().offset != message_bytes_) {
-    refuse(ddp_error::kInvalidOffset);
-    return;
-  }
-  // All segments of a message name the same (RFC 5040, section 4.4).
-  const bool begins =
-      message_bytes_ == 0 && !current_ && (waiting_.parked().empty() || waiting_.parked().newest().whole);
-  if (begins ? invalidates(reader_.header().opcode) &&
-                   !queue_pair_.connection().windows().may_invalidate(reader_.header().stag)
-             : reader_.header().stag != arriving_invalidates() ||
-                   invalidates(reader_.header().opcode) != (arriving_invalidates() != 0)) {
-    refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
-    return;
-  }
-  if (negotiation_.phase() == Phase::greeting) {
-    negotiation_.greeted_by_send();
-    if (closed_) return;
-  }
-  reader_.go_into(Into::message);
-  const std::uint64_t length = message_bytes_ + reader_.payload_bytes();
-  const bool solicited = is_solicited(reader_.header().opcode);
-  if (current_) {
-    if (!queue_pair_.receives().extend(*current_, length)) return;
-  } else if (waiting_.parked().empty()) {
-    current_ = queue_pair_.receives().begin(length, solicited);
-    if (!current_ && !closed_) {
-      wait_for_buffer(solicited);
-    }
-    if (current_ && reader_.header().stag != 0) current_->invalidate(reader_.header().stag);
-  } else if (waiting_.parked().newest().whole) {
-    waiting_.parked().add(solicited, reader_.header().stag);
-  }
-}
-
-// What the message that is arriving is to invalidate, or 0.
-std::uint32_t TcpStream::arriving_invalidates() {
-  if (!current_) return waiting_.parked().newest().invalidates;
-  return current_->kind == WorkKind::recv_invalidate ? current_->value : 0;
 }
 
 bool TcpStream::may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where) {
@@ -201,7 +121,7 @@ std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
   const std::size_t skipped = reader_.payload_bytes() - reader_.payload_left();
   switch (reader_.into()) {
     case Into::message:
-      return current_ ? queue_pair_.receives().aim(*current_, count, pieces) : 0;
+      return messages_.current() ? queue_pair_.receives().aim(*messages_.current(), count, pieces) : 0;
     case Into::read: {
       const std::optional<std::size_t> used = requester_.aim(skipped, count, pieces);
       if (!used) {
@@ -224,7 +144,7 @@ std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
 }
 
 void TcpStream::landed(std::size_t count) {
-  if (reader_.into() == Into::message) current_->placed += count;
+  if (reader_.into() == Into::message) messages_.current()->placed += count;
   reader_.go_past(count);
 }
 
@@ -243,7 +163,7 @@ bool TcpStream::place(std::span<const std::byte> bytes) {
     }
     bytes = bytes.subspan(part);
   }
-  if (reader_.into() == Into::message && current_) current_->placed += count;
+  if (reader_.into() == Into::message && messages_.current()) messages_.current()->placed += count;
   return true;
 }
 
@@ -269,53 +189,14 @@ void TcpStream::end_segment() {
       return;
     case Opcode::immediate:
     case Opcode::immediate_solicited:
-      immediate_ended();
+      messages_.immediate_ended();
       return;
     case Opcode::terminate:
       terminated(reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
       return;
     default:
-      message_bytes_ += reader_.payload_bytes();
-      if (reader_.header().last) message_ended();
+      messages_.send_ended();
   }
-}
-
-void TcpStream::message_ended() {
-  ++sends_expected_;
-  message_bytes_ = 0;
-  if (!current_) {
-    waiting_.parked().newest().whole = true;
-    return;
-  }
-  Incoming* const message = std::exchange(current_, nullptr);
-  const std::uint64_t length = message->length;
-  if (finish_message(*message)) message_delivered(length);
-}
-
-// False: the connection has ended. Nothing that a window shows to the peer alone can be in use: this side does all that
-// the peer asks for, and nothing of it is under way now.
-bool TcpStream::finish_message(Incoming& message) {
-  if (queue_pair_.connection().windows().make_ready(message) == WindowOperations::Readiness::yes) {
-    return queue_pair_.receives().finish(message);
-  }
-  refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
-  return false;
-}
-
-void TcpStream::message_delivered(std::uint64_t length) {
-  ++sends_delivered_;
-  owes_word_ |= length > kConfirmedAbove && peer_is_ours();
-}
-
-// One word tells of all messages up to its own. While the socket takes nothing it would wait in line in vain, and a
-// peer that does not listen is owed one word, however much it sends: turn() has it said when there is room.
-void TcpStream::confirm() {
-  if (closed_) return;
-  base::Guard guard(outgoing_.lock());
-  if (outgoing_.line().blocked()) return;
-  owes_word_ = false;
-  outgoing_.say(Signal::delivered, sends_delivered_);
-  outgoing_.push_out();
 }
 
 }  // namespace anydat::nic::soft::iwarp
