@@ -24,7 +24,7 @@ BufferWait::BufferWait(TcpStream& stream) : stream_(stream), parked_(stream.fabr
 
 // Whatever it is for, its end has the reading go on.
 bool BufferWait::reads_no_more() {
-  if (stream_.awaits_memory() || stuck_) return true;
+  if (stream_.placement().awaits_memory() || stuck_) return true;
   if (parked_.empty()) return false;
   if (stream_.hung_up()) return parked_.cost() >= kParkedAtEndMax;
   if (!looks_past_ || parked_.cost() >= kParkedMax) return true;
@@ -88,7 +88,7 @@ void BufferWait::go_on() {
 
 void BufferWait::resume() {
   looks_past_ = false;
-  stream_.set_read_at(stream_.fabric().engine().ticks());
+  stream_.placement().set_read_at(stream_.fabric().engine().ticks());
   stream_.or_break([this] {
     stream_.messages().deliver_parked();
     if (!stream_.over() && parked_.empty() && stuck_) go_on();
@@ -129,7 +129,7 @@ void BufferWait::take_in_held() {
   Held held = take_held();
   const std::size_t rest = stream_.consume(held.rest()).size();
   stream_.fabric().adapter().batch().flush();
-  if (rest > 0 && (stuck_ || stream_.reading_turn().over() || stream_.awaits_memory()) && !stream_.over()) {
+  if (rest > 0 && (stuck_ || stream_.reading_turn().over() || stream_.placement().awaits_memory()) && !stream_.over()) {
     hold_on(std::move(held), rest);
   } else {
     let_go(std::move(held));

@@ -35,7 +35,7 @@ std::size_t MessageReceiver::deliver_whole(std::span<const std::byte> bytes) {
   if (!is_whole_send(bytes.data() + kFrameLengthBytes, sends_expected_, solicited)) return 0;
   const std::size_t summed = whole - kCrcBytes;
   if (reader.crc() && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
-  if (!stream_.next_buffer_there(segment_bytes - kUntaggedHeaderBytes))
+  if (!stream_.placement().next_buffer_there(segment_bytes - kUntaggedHeaderBytes))
     return 0;  // it is awaited as those of others are
   reader.goes_straight(bytes.data());
   const bool taken = receives().deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
@@ -163,7 +163,7 @@ void MessageReceiver::memory_changed() {
 // ---- what has waited for buffers
 
 void MessageReceiver::deliver_parked() {
-  while (!stream_.over() && !parked().empty() && !current_ && !stream_.awaits_memory()) {
+  while (!stream_.over() && !parked().empty() && !current_ && !stream_.placement().awaits_memory()) {
     Parked::Message& message = parked().oldest();
     const std::size_t bytes = message.bytes.size();
     if (message.immediate) {
@@ -171,14 +171,14 @@ void MessageReceiver::deliver_parked() {
       if (!has_buffer(receives().deliver_immediate(data.length, data.value, message.solicited))) return;
       message_delivered(0);
     } else if (message.whole && message.invalidates == 0 && !stream_.waiting().begun() &&
-               stream_.next_buffer_surely_there(bytes)) {
+               stream_.placement().next_buffer_surely_there(bytes)) {
       if (!has_buffer(receives().deliver(message.bytes.data(), bytes, message.solicited))) return;
       message_delivered(bytes);
     } else {
       if (!begin_parked(message)) return;
       Incoming& incoming = *stream_.waiting().begun();
       std::array<iovec, kSegmentsMax> pieces;
-      if (!stream_.can_be_written(std::span(pieces).first(receives().aim(incoming, bytes, pieces)))) return;
+      if (!stream_.placement().can_be_written(std::span(pieces).first(receives().aim(incoming, bytes, pieces)))) return;
       stream_.waiting().set_begun(nullptr);
       if (!place_parked(message, incoming)) return;
     }

@@ -13,12 +13,10 @@
 
 namespace anydat::nic::soft::iwarp {
 
-TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), targets_(fabric.adapter(), *this) {}
+TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair) : fabric_(fabric), queue_pair_(queue_pair) {}
 
 TcpStream::~TcpStream() {
   waiting_.drop();
-  fabric_.engine().cancel_timer(memory_patience_);
   hang_up();
   fabric_.forget(turn_);
 }
@@ -48,7 +46,7 @@ void TcpStream::ready(std::uint32_t events) {
   }
   if ((events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && !hung_up_) {
     hung_up_ = true;
-    if (awaits_memory_) limit_wait_for_memory();
+    placement_.limit_wait();
     waiting_.look_past();
   }
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_) told();
@@ -76,7 +74,7 @@ bool TcpStream::turn(bool told) {
   or_break([this] {
     requester_.bring();
     responder_.bring();
-    targets_.bring();
+    placement_.bring();
   });
   if (closed_) return true;
   bool moved = false;

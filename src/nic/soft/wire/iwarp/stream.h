@@ -9,7 +9,6 @@
 
 #include "base/lock.h"
 #include "base/unique_fd.h"
-#include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/buffer_wait.h"
@@ -20,6 +19,7 @@
 #include "nic/soft/wire/iwarp/message_receiver.h"
 #include "nic/soft/wire/iwarp/negotiation.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
+#include "nic/soft/wire/iwarp/placement.h"
 #include "nic/soft/wire/iwarp/read_responder.h"
 #include "nic/soft/wire/iwarp/reading_turn.h"
 #include "nic/soft/wire/iwarp/requester.h"
@@ -34,7 +34,7 @@ namespace anydat::nic::soft::iwarp {
 //
 // A message that finds no receive buffer stops the reading. If that lasts, messages are taken in and kept up to a
 // bound, so that Writes and answers to Reads behind them pass.
-class TcpStream final : public Stream, private OwnPages::User {
+class TcpStream final : public Stream {
  public:
   TcpStream(Fabric& fabric, SoftQueuePair& queue_pair);
   ~TcpStream() override;
@@ -57,7 +57,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   const char* wire() const override { return "tcp"; }
   bool holds_messages() const override { return waiting_.any(); }
   bool awaits_memory_for_parked() const override {
-    return awaits_memory_ && !messages_.current() && !waiting_.parked().empty();
+    return placement_.awaits_memory() && !messages_.current() && !waiting_.parked().empty();
   }
   std::size_t untaken() override;
   bool memory_changed() override {
@@ -93,6 +93,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   Negotiation& negotiation() { return negotiation_; }
   MessageReceiver& messages() { return messages_; }
   BufferWait& waiting() { return waiting_; }
+  Placement& placement() { return placement_; }
   bool peer_is_ours() const { return negotiation_.peer() == Negotiation::Peer::ours; }
 
   // ---- for its parts
@@ -116,11 +117,8 @@ class TcpStream final : public Stream, private OwnPages::User {
   }
   bool hung_up() const { return hung_up_; }
   bool discards() const { return discards_; }
-  bool awaits_memory() const { return awaits_memory_; }
-  void set_read_at(std::uint64_t ticks) { read_at_ = ticks; }
-  bool can_be_written(std::span<const iovec> pieces);
-  bool next_buffer_surely_there(std::size_t bytes);
-  bool next_buffer_there(std::size_t bytes);
+  void discard() { discards_ = true; }
+  void prepare_last_words_on_message(TerminateCode code);
   void enter_segment();
   std::span<const std::byte> consume(std::span<const std::byte> bytes);
 
@@ -138,8 +136,6 @@ class TcpStream final : public Stream, private OwnPages::User {
   Transmitter take_line();
   void terminated(std::span<const std::byte> payload);
   void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
-  // On the message that would be delivered next: all before it have been.
-  void prepare_last_words_on_message(TerminateCode code);
   void prepare_last_words_for(CloseReason reason);
 
   // ---- receiving (stream_receive.cc)
@@ -152,21 +148,8 @@ class TcpStream final : public Stream, private OwnPages::User {
   // ---- segments (stream_segments.cc)
   void begin_segment();
   void begin_atomic_response();
-  void begin_write();
   void begin_read_response();
   void end_segment();
-  std::size_t aim(std::span<iovec> pieces, std::size_t count);
-  std::size_t find_target(std::span<iovec> pieces, std::size_t count);
-  void landed(std::size_t count);
-  bool place(std::span<const std::byte> bytes);
-  bool may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where);  // as the segment does
-
-  // ---- memory that is not there (stream_pages.cc)
-  bool result_there();
-  void wants_pages() override;
-  void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
-  void limit_wait_for_memory();
-  void give_memory_up();
   void end_discarded();
 
   Fabric& fabric_;
@@ -176,13 +159,12 @@ class TcpStream final : public Stream, private OwnPages::User {
   base::UniqueFd socket_;
 
   // With the engine held.
-  bool closed_ = false;         // nothing that arrives counts any more
-  bool said_goodbye_ = false;   // the peer
-  bool hung_up_ = false;        // the peer has, but there may be more to read
-  bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile
-  bool discards_ = false;       // which never came: what arrives is heard for how the peer ends
-  bool ended_ = false;          // and there is not
-  base::HiddenOrder order_;     // of what goes through the socket
+  bool closed_ = false;        // nothing that arrives counts any more
+  bool said_goodbye_ = false;  // the peer
+  bool hung_up_ = false;       // the peer has, but there may be more to read
+  bool discards_ = false;      // memory for it never came: what arrives is heard for how the peer ends
+  bool ended_ = false;         // and there is not
+  base::HiddenOrder order_;    // of what goes through the socket
   LastWords last_words_;
 
   // The outgoing half.
@@ -195,9 +177,7 @@ class TcpStream final : public Stream, private OwnPages::User {
   MessageReceiver messages_{*this};
   BufferWait waiting_{*this};
   ReadResponder responder_{*this};
-  OwnPages targets_;           // of what arrives; with the engine
-  std::uint64_t read_at_ = 0;  // Engine::ticks()
-  Timer memory_patience_{[this] { give_memory_up(); }};
+  Placement placement_{*this};
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -16,7 +16,7 @@ namespace anydat::nic::soft::iwarp {
 bool TcpStream::receive(bool told) {
   bool any = false;
   turn_.begin();
-  read_at_ = fabric_.engine().ticks();
+  placement_.set_read_at(fabric_.engine().ticks());
   if (waiting_.holds_bytes() && !closed_ && !waiting_.reads_no_more()) {
     any = true;
     or_break([this] { waiting_.take_in_held(); });
@@ -77,8 +77,8 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   std::array<iovec, kSegmentsMax + 1> pieces;
   std::size_t used = 0;
   if (reader_.is_worth_reading_directly()) {
-    used = aim(std::span(pieces).first(kSegmentsMax), reader_.payload_left());
-    if (closed_ || awaits_memory_) {
+    used = placement_.aim(std::span(pieces).first(kSegmentsMax), reader_.payload_left());
+    if (closed_ || placement_.awaits_memory()) {
       errno = EAGAIN;
       return -1;
     }
@@ -92,7 +92,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
                                   : receive_now(socket_.get(), std::span(pieces).first(used + 1));
   if (count <= 0) return count;
   order_.seen();
-  read_at_ = fabric_.engine().ticks();
+  placement_.set_read_at(fabric_.engine().ticks());
   const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));
   if (placed > 0) {
     if (reader_.crc()) {
@@ -103,12 +103,12 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
         left -= part;
       }
     }
-    landed(placed);
+    placement_.landed(placed);
   }
   turn_.has_read();
   or_break([&] {
     const std::span<const std::byte> rest = consume(staging.first(static_cast<std::size_t>(count) - placed));
-    if ((waiting_.stuck() || turn_.over() || awaits_memory_) && !closed_) waiting_.hold(rest);
+    if ((waiting_.stuck() || turn_.over() || placement_.awaits_memory()) && !closed_) waiting_.hold(rest);
   });
   return count;
 }
@@ -116,7 +116,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
 // Answers what it could not take yet, which is nothing unless a segment waits or the turn is over.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
   if (negotiation_.phase() == Phase::asking) bytes = negotiation_.answer_arrived(bytes);
-  while (!bytes.empty() && !closed_ && !waiting_.stuck() && !awaits_memory_) {
+  while (!bytes.empty() && !closed_ && !waiting_.stuck() && !placement_.awaits_memory()) {
     if (turn_.others_come_first()) break;
     switch (reader_.step()) {
       case Step::front:
@@ -169,7 +169,8 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
   const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), reader_.payload_left()));
   switch (reader_.into()) {
     case Into::control:
-      if (reader_.header().opcode == Opcode::atomic_response && requester_.wanted() && !result_there()) return bytes;
+      if (reader_.header().opcode == Opcode::atomic_response && requester_.wanted() && !placement_.result_there())
+        return bytes;
       reader_.keep(part);
       break;
     case Into::message:
@@ -180,7 +181,7 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
       [[fallthrough]];
     case Into::read:
     case Into::memory:
-      if (!place(part)) return closed_ ? std::span<const std::byte>{} : bytes;
+      if (!placement_.place(part)) return closed_ ? std::span<const std::byte>{} : bytes;
       break;
     case Into::nothing:
       break;

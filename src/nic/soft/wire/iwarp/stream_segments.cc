@@ -31,7 +31,7 @@ void TcpStream::begin_segment() {
   }
   switch (reader_.header().opcode) {
     case Opcode::write:
-      begin_write();
+      placement_.begin_write();
       return;
     case Opcode::read_response:
       begin_read_response();
@@ -84,87 +84,11 @@ void TcpStream::begin_atomic_response() {
   reader_.go_into(Into::control);
 }
 
-bool TcpStream::may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where) {
-  const RegionCheck check = fabric_.adapter().regions().resolve(
-      reader_.header().stag, at, length, queue_pair_.memory().user(), access::kRemoteWrite, where);
-  if (check != RegionCheck::ok) refuse(refusal_of(check, false), CloseReason::remote_access);
-  return check == RegionCheck::ok;
-}
-
-void TcpStream::begin_write() {
-  // Of length 0 it may name any memory (RFC 5040, section 5.1).
-  if (reader_.payload_bytes() == 0) return;
-  if (reader_.header().tagged_offset + reader_.payload_bytes() < reader_.header().tagged_offset) {
-    refuse(ddp_error::kOffsetWraps, CloseReason::remote_access);
-    return;
-  }
-  std::uint64_t where = 0;
-  if (!may_write(reader_.header().tagged_offset, reader_.payload_bytes(), where)) return;
-  reader_.go_into(Into::memory);
-}
-
 void TcpStream::begin_read_response() {
   bool wanted = false;
   if (const auto wrong = requester_.begin_read_response(reader_.header(), reader_.payload_bytes(), wanted))
     return refuse(*wrong);
   reader_.go_into(wanted ? Into::read : Into::nothing);
-}
-
-// Where the rest of the segment goes, or its next bytes. None: it goes nowhere, and perhaps the connection has broken;
-// or it waits for memory.
-std::size_t TcpStream::aim(std::span<iovec> pieces, std::size_t count) {
-  const std::size_t used = find_target(pieces, count);
-  return used == 0 || can_be_written(pieces.first(used)) ? used : 0;
-}
-
-std::size_t TcpStream::find_target(std::span<iovec> pieces, std::size_t count) {
-  const std::size_t skipped = reader_.payload_bytes() - reader_.payload_left();
-  switch (reader_.into()) {
-    case Into::message:
-      return messages_.current() ? queue_pair_.receives().aim(*messages_.current(), count, pieces) : 0;
-    case Into::read: {
-      const std::optional<std::size_t> used = requester_.aim(skipped, count, pieces);
-      if (!used) {
-        reader_.go_into(Into::nothing);  // the rest of it is heard, and forgotten
-        return 0;
-      }
-      if (*used == 0) refuse(rdmap_error::kStreamCatastrophic);
-      return *used;
-    }
-    case Into::memory: {
-      // It may have been withdrawn since the segment began.
-      std::uint64_t where = 0;
-      if (!may_write(reader_.header().tagged_offset + skipped, reader_.payload_left(), where)) return 0;
-      pieces[0] = {reinterpret_cast<void*>(where), count};
-      return 1;
-    }
-    default:
-      return 0;
-  }
-}
-
-void TcpStream::landed(std::size_t count) {
-  if (reader_.into() == Into::message) messages_.current()->placed += count;
-  reader_.go_past(count);
-}
-
-// False: it waits for memory, or the connection has ended.
-bool TcpStream::place(std::span<const std::byte> bytes) {
-  std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = aim(pieces, bytes.size());
-  if (awaits_memory_ || closed_) return false;
-  const std::size_t count = bytes.size();
-  for (const iovec& piece : std::span(pieces).first(used)) {
-    const std::size_t part = std::min(bytes.size(), piece.iov_len);
-    if (reader_.into() == Into::memory) {
-      copy_ascending(static_cast<std::byte*>(piece.iov_base), bytes.data(), part);  // RDW-11
-    } else {
-      std::memcpy(piece.iov_base, bytes.data(), part);
-    }
-    bytes = bytes.subspan(part);
-  }
-  if (reader_.into() == Into::message && messages_.current()) messages_.current()->placed += count;
-  return true;
 }
 
 void TcpStream::end_segment() {
@@ -196,6 +120,23 @@ void TcpStream::end_segment() {
       return;
     default:
       messages_.send_ended();
+  }
+}
+
+void TcpStream::end_discarded() {
+  if (reader_.header().opcode == Opcode::terminate) {
+    terminated(reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
+  } else if (reader_.header().opcode == Opcode::write && reader_.payload_bytes() == 0 &&
+             reader_.header().stag == kSignalStag) {
+    const bool graceful = reader_.header().tagged_offset == (static_cast<std::uint64_t>(Signal::goodbye) << 32 |
+                                                             static_cast<std::uint32_t>(CloseReason::graceful));
+    if (graceful) {
+      // It left in order, but not all of what it sent has been delivered.
+      closed_ = true;
+      queue_pair_.connection().peer_lost(WorkStatus::transport);
+    } else {
+      signalled(reader_.header().tagged_offset);
+    }
   }
 }
 
