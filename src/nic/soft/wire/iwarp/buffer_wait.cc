@@ -26,7 +26,7 @@ BufferWait::BufferWait(TcpStream& stream) : stream_(stream), parked_(stream.fabr
 bool BufferWait::reads_no_more() {
   if (stream_.placement().awaits_memory() || stuck_) return true;
   if (parked_.empty()) return false;
-  if (stream_.hung_up()) return parked_.cost() >= kParkedAtEndMax;
+  if (stream_.disconnection().hung_up()) return parked_.cost() >= kParkedAtEndMax;
   if (!looks_past_ || parked_.cost() >= kParkedMax) return true;
   ParkedTogether& all = stream_.fabric().parked();
   if (parked_.cost() < kParkedByManyMax || !all.full()) return false;
@@ -50,7 +50,7 @@ void BufferWait::patience_ended() {
 }
 
 void BufferWait::wait_for_buffer(bool solicited) {
-  if (looks_past_ || stream_.hung_up()) {
+  if (looks_past_ || stream_.disconnection().hung_up()) {
     parked_.add(solicited, stream_.reader().header().stag);
   } else {
     stuck_ = true;
@@ -71,7 +71,7 @@ void BufferWait::drop() {
 void BufferWait::look_past() {
   if (stream_.over() || !any()) return;
   looks_past_ = true;
-  if (stuck_) stream_.or_break([this] { go_on(); });
+  if (stuck_) stream_.disconnection().or_break([this] { go_on(); });
   if (stream_.over()) return;
   looks_past_ = any();
   // There may have been buffers by now, of which the peer has to have word, though nothing may come any more.
@@ -89,7 +89,7 @@ void BufferWait::go_on() {
 void BufferWait::resume() {
   looks_past_ = false;
   stream_.placement().set_read_at(stream_.fabric().engine().ticks());
-  stream_.or_break([this] {
+  stream_.disconnection().or_break([this] {
     stream_.messages().deliver_parked();
     if (!stream_.over() && parked_.empty() && stuck_) go_on();
   });

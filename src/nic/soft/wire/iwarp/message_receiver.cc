@@ -28,7 +28,7 @@ std::size_t MessageReceiver::deliver_whole(std::span<const std::byte> bytes) {
   const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!parked().empty() || current_ || message_bytes_ != 0 || stream_.discards() ||
+  if (!parked().empty() || current_ || message_bytes_ != 0 || stream_.disconnection().discards() ||
       stream_.negotiation().peer() == Negotiation::Peer::unknown)
     return 0;
   bool solicited = false;
@@ -50,11 +50,11 @@ std::size_t MessageReceiver::deliver_whole(std::span<const std::byte> bytes) {
 void MessageReceiver::begin_send() {
   SegmentReader& reader = stream_.reader();
   if (reader.header().sequence != sends_expected_) {
-    stream_.refuse(ddp_error::kSequenceRange);
+    stream_.disconnection().refuse(ddp_error::kSequenceRange);
     return;
   }
   if (reader.header().offset != message_bytes_) {
-    stream_.refuse(ddp_error::kInvalidOffset);
+    stream_.disconnection().refuse(ddp_error::kInvalidOffset);
     return;
   }
   // All segments of a message name the same (RFC 5040, section 4.4).
@@ -63,7 +63,7 @@ void MessageReceiver::begin_send() {
                    !stream_.queue_pair().connection().windows().may_invalidate(reader.header().stag)
              : reader.header().stag != arriving_invalidates() ||
                    invalidates(reader.header().opcode) != (arriving_invalidates() != 0)) {
-    stream_.refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
+    stream_.disconnection().refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
     return;
   }
   if (stream_.negotiation().phase() == Negotiation::Phase::greeting) {
@@ -112,7 +112,7 @@ bool MessageReceiver::finish_message(Incoming& message) {
   if (stream_.queue_pair().connection().windows().make_ready(message) == WindowOperations::Readiness::yes) {
     return receives().finish(message);
   }
-  stream_.refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
+  stream_.disconnection().refuse(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
   return false;
 }
 
@@ -120,16 +120,16 @@ bool MessageReceiver::finish_message(Incoming& message) {
 void MessageReceiver::begin_immediate() {
   SegmentReader& reader = stream_.reader();
   if ((stream_.queue_pair().takes() & ability::kImmediate) == 0) {
-    stream_.refuse(rdmap_error::kUnexpectedOpcode);
+    stream_.disconnection().refuse(rdmap_error::kUnexpectedOpcode);
   } else if (reader.header().sequence != sends_expected_ || message_bytes_ != 0 || current_ ||
              (!parked().empty() && !parked().newest().whole)) {
-    stream_.refuse(ddp_error::kSequenceRange);
+    stream_.disconnection().refuse(ddp_error::kSequenceRange);
   } else if (reader.header().offset != 0) {
-    stream_.refuse(ddp_error::kInvalidOffset);
+    stream_.disconnection().refuse(ddp_error::kInvalidOffset);
   } else if (!reader.header().last || reader.payload_bytes() > kImmediateBytes) {
-    stream_.refuse(ddp_error::kMessageTooLong);
+    stream_.disconnection().refuse(ddp_error::kMessageTooLong);
   } else if (reader.payload_bytes() < kImmediateBytes) {
-    stream_.refuse(rdmap_error::kOperationUnspecified);
+    stream_.disconnection().refuse(rdmap_error::kOperationUnspecified);
   } else {
     reader.go_into(SegmentReader::Into::control);
   }
@@ -143,7 +143,7 @@ void MessageReceiver::immediate_ended() {
   if (parked().empty()) {
     if (receives().deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
     if (stream_.over()) return;
-    if (!stream_.waiting().looks_past() && !stream_.hung_up()) stream_.waiting().be_patient();
+    if (!stream_.waiting().looks_past() && !stream_.disconnection().hung_up()) stream_.waiting().be_patient();
     receives().not_ready().wait_for_buffer();
     if (stream_.over()) return;
   }
@@ -223,7 +223,7 @@ bool MessageReceiver::place_parked(const Parked::Message& message, Incoming& inc
     return true;
   }
   if (stream_.queue_pair().connection().windows().make_ready(incoming) != WindowOperations::Readiness::yes) {
-    stream_.refuse_parked(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
+    stream_.disconnection().refuse_message(rdmap_error::kCannotInvalidate, CloseReason::remote_access);
     return false;
   }
   const bool stands = receives().finish(incoming);

@@ -35,7 +35,7 @@ void Placement::begin_write() {
   // Of length 0 it may name any memory (RFC 5040, section 5.1).
   if (reader.payload_bytes() == 0) return;
   if (reader.header().tagged_offset + reader.payload_bytes() < reader.header().tagged_offset) {
-    stream_.refuse(ddp_error::kOffsetWraps, CloseReason::remote_access);
+    stream_.disconnection().refuse(ddp_error::kOffsetWraps, CloseReason::remote_access);
     return;
   }
   std::uint64_t where = 0;
@@ -46,7 +46,7 @@ void Placement::begin_write() {
 bool Placement::may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where) {
   const RegionCheck check = stream_.fabric().adapter().regions().resolve(
       stream_.reader().header().stag, at, length, stream_.queue_pair().memory().user(), access::kRemoteWrite, where);
-  if (check != RegionCheck::ok) stream_.refuse(refusal_of(check, false), CloseReason::remote_access);
+  if (check != RegionCheck::ok) stream_.disconnection().refuse(refusal_of(check, false), CloseReason::remote_access);
   return check == RegionCheck::ok;
 }
 
@@ -69,7 +69,7 @@ std::size_t Placement::find_target(std::span<iovec> pieces, std::size_t count) {
         reader.go_into(Into::nothing);  // the rest of it is heard, and forgotten
         return 0;
       }
-      if (*used == 0) stream_.refuse(rdmap_error::kStreamCatastrophic);
+      if (*used == 0) stream_.disconnection().refuse(rdmap_error::kStreamCatastrophic);
       return *used;
     }
     case Into::memory: {
@@ -114,7 +114,7 @@ bool Placement::can_be_written(std::span<const iovec> pieces) {
   if (targets_.there(pieces, read_at_)) [[likely]]
     return true;
   awaits_memory_ = true;
-  if (stream_.hung_up()) limit_wait();
+  if (stream_.disconnection().hung_up()) limit_wait();
   return false;
 }
 
@@ -157,7 +157,7 @@ void Placement::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
     stream_.waiting().set_begun(nullptr);
     stream_.queue_pair().receives().fail(*begun, WorkStatus::local_protection);
   } else if (in_payload && reader.into() == Into::memory) {
-    stream_.refuse(ddp_error::kBaseOrBounds, CloseReason::remote_access);
+    stream_.disconnection().refuse(ddp_error::kBaseOrBounds, CloseReason::remote_access);
   } else if (in_payload && reader.into() == Into::read) {
     reader.go_into(Into::nothing);
     stream_.requester().read_failed();
@@ -171,7 +171,7 @@ void Placement::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
     stream_.queue_pair().receives().fail(*stream_.messages().current(), WorkStatus::local_protection);
   } else {
     // It is that of the receive for the next message, which is flushed with the others.
-    stream_.prepare_last_words_on_message(rdmap_error::kStreamCatastrophic);
+    stream_.disconnection().prepare_last_words_on_message(rdmap_error::kStreamCatastrophic);
     stream_.queue_pair().connection().break_off(WorkStatus::flushed, CloseReason::local_error);
   }
 }
@@ -187,7 +187,7 @@ void Placement::give_up() {
   if (stream_.over() || !std::exchange(awaits_memory_, false)) return;
   base::log(base::LogLevel::warn,
             "the peer of a connection over TCP has gone, and memory for what it sent has not come in time");
-  stream_.discard();
+  stream_.disconnection().discard();
   stream_.reader().go_into(Into::nothing);
   stream_.waiting().set_begun(nullptr);
   stream_.waiting().parked().clear();

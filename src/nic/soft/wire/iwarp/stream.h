@@ -12,10 +12,10 @@
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/buffer_wait.h"
+#include "nic/soft/wire/iwarp/disconnection.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
-#include "nic/soft/wire/iwarp/last_words.h"
 #include "nic/soft/wire/iwarp/message_receiver.h"
 #include "nic/soft/wire/iwarp/negotiation.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
@@ -61,11 +61,11 @@ class TcpStream final : public Stream {
   }
   std::size_t untaken() override;
   bool memory_changed() override {
-    if (!closed_) messages_.memory_changed();
+    if (!over()) messages_.memory_changed();
     return true;
   }
-  bool let_go() override;
-  void close(CloseReason reason) override;
+  bool let_go() override { return disconnection_.let_go(); }
+  void close(CloseReason reason) override { disconnection_.close(reason); }
 
   // For the inquiry: it is over. The port of the service point, or 0 and why there is none.
   void inquired(std::uint16_t port, ConnectFailure why) { negotiation_.inquired(port, why); }
@@ -86,7 +86,6 @@ class TcpStream final : public Stream {
   SoftQueuePair& queue_pair() { return queue_pair_; }
   ReadingTurn& reading_turn() { return turn_; }
   OutgoingHalf& outgoing() { return outgoing_; }
-  LastWords& last_words() { return last_words_; }
   Requester& requester() { return requester_; }
   ReadResponder& responder() { return responder_; }
   SegmentReader& reader() { return reader_; }
@@ -94,31 +93,16 @@ class TcpStream final : public Stream {
   MessageReceiver& messages() { return messages_; }
   BufferWait& waiting() { return waiting_; }
   Placement& placement() { return placement_; }
+  Disconnection& disconnection() { return disconnection_; }
   bool peer_is_ours() const { return negotiation_.peer() == Negotiation::Peer::ours; }
 
   // ---- for its parts
   // False: there is none, or it cannot be watched, but is still there.
   bool take_socket(base::UniqueFd socket);
   void drop_socket() { socket_.reset(); }
+  base::UniqueFd leave_socket() { return std::move(socket_); }
   void set_order(base::HiddenOrder order) { order_ = order; }
-  bool over() const { return closed_; }  // nothing that arrives counts any more
-  void set_over() { closed_ = true; }
-  void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
-  void out_of_memory();  // what takes memory and finds none ends this connection and no other
-  void hang_up();
-  void refuse_parked(TerminateCode code, CloseReason reason);
-  template <typename Action>
-  void or_break(Action&& action) {
-    try {
-      action();
-    } catch (const std::bad_alloc&) {
-      out_of_memory();
-    }
-  }
-  bool hung_up() const { return hung_up_; }
-  bool discards() const { return discards_; }
-  void discard() { discards_ = true; }
-  void prepare_last_words_on_message(TerminateCode code);
+  bool over() const { return disconnection_.over(); }  // nothing that arrives counts any more
   void enter_segment();
   std::span<const std::byte> consume(std::span<const std::byte> bytes);
 
@@ -127,16 +111,6 @@ class TcpStream final : public Stream {
   using Step = SegmentReader::Step;
   using Phase = Negotiation::Phase;
   using Peer = Negotiation::Peer;
-
-  // ---- the end (stream.cc)
-  void signalled(std::uint64_t offset);
-  void end_of_stream();
-  void lost(int error);
-  int loss_told_to_sender();
-  Transmitter take_line();
-  void terminated(std::span<const std::byte> payload);
-  void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
-  void prepare_last_words_for(CloseReason reason);
 
   // ---- receiving (stream_receive.cc)
   ssize_t read_some(std::size_t& wanted);
@@ -151,6 +125,7 @@ class TcpStream final : public Stream {
   void begin_read_response();
   void end_segment();
   void end_discarded();
+  void signalled(std::uint64_t offset);
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
@@ -158,14 +133,7 @@ class TcpStream final : public Stream {
   ReadingTurn turn_{fabric_, *this};
   base::UniqueFd socket_;
 
-  // With the engine held.
-  bool closed_ = false;        // nothing that arrives counts any more
-  bool said_goodbye_ = false;  // the peer
-  bool hung_up_ = false;       // the peer has, but there may be more to read
-  bool discards_ = false;      // memory for it never came: what arrives is heard for how the peer ends
-  bool ended_ = false;         // and there is not
-  base::HiddenOrder order_;    // of what goes through the socket
-  LastWords last_words_;
+  [[no_unique_address]] base::HiddenOrder order_;  // of what goes through the socket
 
   // The outgoing half.
   OutgoingHalf outgoing_{fabric_, turn_};
@@ -178,6 +146,7 @@ class TcpStream final : public Stream {
   BufferWait waiting_{*this};
   ReadResponder responder_{*this};
   Placement placement_{*this};
+  Disconnection disconnection_{*this};
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -17,11 +17,11 @@ bool TcpStream::receive(bool told) {
   bool any = false;
   turn_.begin();
   placement_.set_read_at(fabric_.engine().ticks());
-  if (waiting_.holds_bytes() && !closed_ && !waiting_.reads_no_more()) {
+  if (waiting_.holds_bytes() && !over() && !waiting_.reads_no_more()) {
     any = true;
-    or_break([this] { waiting_.take_in_held(); });
+    disconnection_.or_break([this] { waiting_.take_in_held(); });
     messages_.confirm_delivered();
-    if (turn_.over() && !closed_) {
+    if (turn_.over() && !over()) {
       turn_.want_behind_others();
       return any;
     }
@@ -29,7 +29,7 @@ bool TcpStream::receive(bool told) {
   std::size_t total = 0;
   for (int i = 0; i < budget::kReadsPerTurn && total < budget::kReadPerTurn; ++i) {
     // Set-up reads what is there, once; whatever follows belongs to what comes of it.
-    if (closed_ || ended_ || !socket_ || negotiation_.phase() == Phase::connecting) return any;
+    if (over() || disconnection_.input_has_ended() || !socket_ || negotiation_.phase() == Phase::connecting) return any;
     if (waiting_.reads_no_more()) return any;
     // What had been read is used up, and ended with a message.
     if (any && turn_.ends_with_message()) break;
@@ -43,26 +43,22 @@ bool TcpStream::receive(bool told) {
     }
     any = true;
     if (count < 0) {
-      lost(errno);
+      disconnection_.lost(errno);
       return any;
     }
     if (count == 0) {
-      if (const int error = loss_told_to_sender(); error != 0) {
-        lost(error);
-      } else {
-        end_of_stream();
-      }
+      disconnection_.end_of_input();
       return any;
     }
     fabric_.adapter().batch().flush();
     messages_.confirm_delivered();
     total += static_cast<std::size_t>(count);
     if (turn_.over() || (total >= budget::kReadWhileOthersWait && turn_.others_wait())) {
-      if (!closed_) turn_.want_behind_others();
+      if (!over()) turn_.want_behind_others();
       return any;
     }
     // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
-    if (static_cast<std::size_t>(count) < wanted && !hung_up_) {
+    if (static_cast<std::size_t>(count) < wanted && !disconnection_.hung_up()) {
       turn_.end_early();
       return any;
     }
@@ -78,7 +74,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   std::size_t used = 0;
   if (reader_.is_worth_reading_directly()) {
     used = placement_.aim(std::span(pieces).first(kSegmentsMax), reader_.payload_left());
-    if (closed_ || placement_.awaits_memory()) {
+    if (over() || placement_.awaits_memory()) {
       errno = EAGAIN;
       return -1;
     }
@@ -106,9 +102,9 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
     placement_.landed(placed);
   }
   turn_.has_read();
-  or_break([&] {
+  disconnection_.or_break([&] {
     const std::span<const std::byte> rest = consume(staging.first(static_cast<std::size_t>(count) - placed));
-    if ((waiting_.stuck() || turn_.over() || placement_.awaits_memory()) && !closed_) waiting_.hold(rest);
+    if ((waiting_.stuck() || turn_.over() || placement_.awaits_memory()) && !over()) waiting_.hold(rest);
   });
   return count;
 }
@@ -116,7 +112,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
 // Answers what it could not take yet, which is nothing unless a segment waits or the turn is over.
 std::span<const std::byte> TcpStream::consume(std::span<const std::byte> bytes) {
   if (negotiation_.phase() == Phase::asking) bytes = negotiation_.answer_arrived(bytes);
-  while (!bytes.empty() && !closed_ && !waiting_.stuck() && !placement_.awaits_memory()) {
+  while (!bytes.empty() && !over() && !waiting_.stuck() && !placement_.awaits_memory()) {
     if (turn_.others_come_first()) break;
     switch (reader_.step()) {
       case Step::front:
@@ -151,12 +147,12 @@ std::span<const std::byte> TcpStream::take_front(std::span<const std::byte> byte
     case SegmentReader::Front::empty_frame:
       // A frame without a segment: the first of a connecting side that has agreed to begin so.
       if (negotiation_.first_frame_seen()) {
-        refuse(rdmap_error::kUnexpectedOpcode);
+        disconnection_.refuse(rdmap_error::kUnexpectedOpcode);
         return {};
       }
       return bytes;
     case SegmentReader::Front::malformed:
-      refuse(wrong);
+      disconnection_.refuse(wrong);
       return {};
     case SegmentReader::Front::segment:
       break;
@@ -181,12 +177,12 @@ std::span<const std::byte> TcpStream::take_payload(std::span<const std::byte> by
       [[fallthrough]];
     case Into::read:
     case Into::memory:
-      if (!placement_.place(part)) return closed_ ? std::span<const std::byte>{} : bytes;
+      if (!placement_.place(part)) return over() ? std::span<const std::byte>{} : bytes;
       break;
     case Into::nothing:
       break;
   }
-  if (closed_) return {};
+  if (over()) return {};
   reader_.sum(part);
   reader_.go_past(part.size());
   return bytes.subspan(part.size());
@@ -197,7 +193,7 @@ std::span<const std::byte> TcpStream::take_trailer(std::span<const std::byte> by
     case SegmentReader::Trailer::incomplete:
       return {};
     case SegmentReader::Trailer::damaged:
-      refuse(mpa_error::kCrc);
+      disconnection_.refuse(mpa_error::kCrc);
       return {};
     case SegmentReader::Trailer::empty_frame:
       reader_.end_frame();

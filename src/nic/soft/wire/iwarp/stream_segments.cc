@@ -17,16 +17,16 @@ void TcpStream::enter_segment() {
 }
 
 void TcpStream::begin_segment() {
-  if (discards_ && reader_.header().opcode != Opcode::terminate) {
+  if (disconnection_.discards() && reader_.header().opcode != Opcode::terminate) {
     reader_.go_into(Into::nothing);
     return;
   }
   if (!negotiation_.first_frame_seen()) {
     negotiation_.first_segment_begins(reader_.header(), reader_.payload_bytes());
   }
-  if (closed_) return;
+  if (over()) return;
   if (is_extension(reader_.header().opcode) && !negotiation_.peer_takes_extensions()) {
-    refuse(rdmap_error::kUnexpectedOpcode);
+    disconnection_.refuse(rdmap_error::kUnexpectedOpcode);
     return;
   }
   switch (reader_.header().opcode) {
@@ -49,13 +49,13 @@ void TcpStream::begin_segment() {
           reader_.header().opcode == Opcode::read_request ? kReadRequestBytes : kAtomicRequestBytes;
       // One segment, and each in its turn.
       if (reader_.header().sequence != responder_.expected()) {
-        refuse(ddp_error::kSequenceRange);
+        disconnection_.refuse(ddp_error::kSequenceRange);
       } else if (reader_.header().offset != 0) {
-        refuse(ddp_error::kInvalidOffset);
+        disconnection_.refuse(ddp_error::kInvalidOffset);
       } else if (!reader_.header().last || reader_.payload_bytes() > bytes) {
-        refuse(ddp_error::kMessageTooLong);
+        disconnection_.refuse(ddp_error::kMessageTooLong);
       } else if (reader_.payload_bytes() < bytes) {
-        refuse(rdmap_error::kOperationUnspecified);
+        disconnection_.refuse(rdmap_error::kOperationUnspecified);
       } else {
         reader_.go_into(Into::control);
       }
@@ -64,11 +64,11 @@ void TcpStream::begin_segment() {
     case Opcode::terminate:
       // The first and only message of its queue, in one segment (RFC 5040, section 4.8).
       if (reader_.header().sequence != kFirstSequence) {
-        refuse(ddp_error::kSequenceRange);
+        disconnection_.refuse(ddp_error::kSequenceRange);
       } else if (reader_.header().offset != 0) {
-        refuse(ddp_error::kInvalidOffset);
+        disconnection_.refuse(ddp_error::kInvalidOffset);
       } else if (!reader_.header().last) {
-        refuse(ddp_error::kMessageTooLong);
+        disconnection_.refuse(ddp_error::kMessageTooLong);
       } else {
         reader_.go_into(Into::control);
       }
@@ -80,19 +80,19 @@ void TcpStream::begin_segment() {
 
 void TcpStream::begin_atomic_response() {
   if (const auto wrong = requester_.begin_atomic_response(reader_.header(), reader_.payload_bytes()))
-    return refuse(*wrong);
+    return disconnection_.refuse(*wrong);
   reader_.go_into(Into::control);
 }
 
 void TcpStream::begin_read_response() {
   bool wanted = false;
   if (const auto wrong = requester_.begin_read_response(reader_.header(), reader_.payload_bytes(), wanted))
-    return refuse(*wrong);
+    return disconnection_.refuse(*wrong);
   reader_.go_into(wanted ? Into::read : Into::nothing);
 }
 
 void TcpStream::end_segment() {
-  if (discards_) return end_discarded();
+  if (disconnection_.discards()) return end_discarded();
   if (negotiation_.peer() == Peer::unknown && negotiation_.hear(reader_.header(), reader_.payload_bytes())) return;
   switch (reader_.header().opcode) {
     case Opcode::write:
@@ -103,20 +103,20 @@ void TcpStream::end_segment() {
       requester_.read_response_ended(reader_.payload_bytes(), reader_.header().last);
       return;
     case Opcode::read_request:
-      if (const auto wrong = responder_.read_asked(reader_.control())) refuse(*wrong);
+      if (const auto wrong = responder_.read_asked(reader_.control())) disconnection_.refuse(*wrong);
       return;
     case Opcode::atomic_request:
-      if (const auto wrong = responder_.atomic_asked(reader_.control())) refuse(*wrong);
+      if (const auto wrong = responder_.atomic_asked(reader_.control())) disconnection_.refuse(*wrong);
       return;
     case Opcode::atomic_response:
-      if (const auto wrong = requester_.atomic_response_ended(reader_.control())) refuse(*wrong);
+      if (const auto wrong = requester_.atomic_response_ended(reader_.control())) disconnection_.refuse(*wrong);
       return;
     case Opcode::immediate:
     case Opcode::immediate_solicited:
       messages_.immediate_ended();
       return;
     case Opcode::terminate:
-      terminated(reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
+      disconnection_.terminated(reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
       return;
     default:
       messages_.send_ended();
@@ -125,18 +125,32 @@ void TcpStream::end_segment() {
 
 void TcpStream::end_discarded() {
   if (reader_.header().opcode == Opcode::terminate) {
-    terminated(reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
+    disconnection_.terminated(reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
   } else if (reader_.header().opcode == Opcode::write && reader_.payload_bytes() == 0 &&
              reader_.header().stag == kSignalStag) {
     const bool graceful = reader_.header().tagged_offset == (static_cast<std::uint64_t>(Signal::goodbye) << 32 |
                                                              static_cast<std::uint32_t>(CloseReason::graceful));
     if (graceful) {
       // It left in order, but not all of what it sent has been delivered.
-      closed_ = true;
+      disconnection_.set_over();
       queue_pair_.connection().peer_lost(WorkStatus::transport);
     } else {
       signalled(reader_.header().tagged_offset);
     }
+  }
+}
+
+void TcpStream::signalled(std::uint64_t offset) {
+  switch (static_cast<Signal>(offset >> 32)) {
+    case Signal::hello:
+    case Signal::takes:
+      return;  // has been noticed
+    case Signal::delivered:
+      requester_.delivered_up_to(static_cast<std::uint32_t>(offset));
+      return;
+    case Signal::goodbye:
+      disconnection_.peer_said_goodbye(static_cast<std::uint32_t>(offset));
+      return;
   }
 }
 
