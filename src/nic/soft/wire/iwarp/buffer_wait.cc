@@ -81,7 +81,7 @@ void BufferWait::look_past() {
 // The segment that was stuck has another chance, and what is held behind it.
 void BufferWait::go_on() {
   stuck_ = false;
-  stream_.enter_segment();
+  stream_.segments().enter();
   if (stream_.messages().current()) stream_.queue_pair().receives().not_ready().stop_waiting();
   if (!stuck_ && !stream_.over()) take_in_held();
 }
@@ -127,7 +127,7 @@ void BufferWait::take_in_held() {
   stream_.reading_turn().begin_held();
   // The end of the connection drops what is held, and may come while it is being read.
   Held held = take_held();
-  const std::size_t rest = stream_.consume(held.rest()).size();
+  const std::size_t rest = stream_.segments().consume(held.rest()).size();
   stream_.fabric().adapter().batch().flush();
   if (rest > 0 && (stuck_ || stream_.reading_turn().over() || stream_.placement().awaits_memory()) && !stream_.over()) {
     hold_on(std::move(held), rest);

@@ -230,7 +230,7 @@ void Disconnection::end_of_stream() {
   const bool in_frame = !stream_.reader().between_frames();
   Parked& parked = stream_.waiting().parked();
   const bool in_message = stream_.messages().current() || (!parked.empty() && !parked.newest().whole);
-  if (!stream_.peer_is_ours() && !in_frame && !in_message && !discards_) {
+  if (!negotiation().peer_is_ours() && !in_frame && !in_message && !discards_) {
     connection().peer_closed(CloseReason::graceful);
   } else {
     closed_ = true;

@@ -23,23 +23,24 @@ inline Parked& MessageReceiver::parked() {
 
 // The straight path: a small Send that is wholly there and can be delivered at once. 0: it is none.
 std::size_t MessageReceiver::deliver_whole(std::span<const std::byte> bytes) {
-  SegmentReader& reader = stream_.reader();
-  if (bytes.size() < kFrameLengthBytes + kUntaggedHeaderBytes || !stream_.negotiation().first_frame_seen()) return 0;
+  TcpStream& stream = stream_;  // looked up once
+  SegmentReader& reader = stream.reader();
+  if (bytes.size() < kFrameLengthBytes + kUntaggedHeaderBytes || !stream.negotiation().first_frame_seen()) return 0;
   const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!parked().empty() || current_ || message_bytes_ != 0 || stream_.disconnection().discards() ||
-      stream_.negotiation().peer() == Negotiation::Peer::unknown)
+  if (!stream.waiting().parked().empty() || current_ || message_bytes_ != 0 || stream.disconnection().discards() ||
+      stream.negotiation().peer() == Negotiation::Peer::unknown)
     return 0;
   bool solicited = false;
   if (!is_whole_send(bytes.data() + kFrameLengthBytes, sends_expected_, solicited)) return 0;
   const std::size_t summed = whole - kCrcBytes;
   if (reader.crc() && crc32c(0, bytes.first(summed)) != load_crc(bytes.data() + summed)) return 0;
-  if (!stream_.placement().next_buffer_there(segment_bytes - kUntaggedHeaderBytes))
+  if (!stream.placement().next_buffer_there(segment_bytes - kUntaggedHeaderBytes))
     return 0;  // it is awaited as those of others are
   reader.goes_straight(bytes.data());
-  const bool taken = receives().deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
-                                        segment_bytes - kUntaggedHeaderBytes, solicited);
+  const bool taken = stream.queue_pair().receives().deliver(bytes.data() + kFrameLengthBytes + kUntaggedHeaderBytes,
+                                                            segment_bytes - kUntaggedHeaderBytes, solicited);
   reader.goes_straight(nullptr);
   if (!taken) return 0;
   ++sends_expected_;
@@ -235,7 +236,7 @@ bool MessageReceiver::place_parked(const Parked::Message& message, Incoming& inc
 
 void MessageReceiver::message_delivered(std::uint64_t length) {
   ++sends_delivered_;
-  owes_word_ |= length > kConfirmedAbove && stream_.peer_is_ours();
+  owes_word_ |= length > kConfirmedAbove && stream_.negotiation().peer_is_ours();
 }
 
 // One word tells of all messages up to its own. While the socket takes nothing it would wait in line in vain, and a

@@ -3,10 +3,13 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include "base/log.h"
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 
@@ -101,6 +104,107 @@ bool TcpStream::turn(bool told) {
   if (turn_.wanted() && !over()) moved |= receive(told);
   return moved;
 }
+
+// ---- receiving
+
+// `told`: epoll has just named it, and those that it names have had word in that order.
+bool TcpStream::receive(bool told) {
+  bool any = false;
+  turn_.begin();
+  placement_.set_read_at(fabric_.engine().ticks());
+  if (waiting_.holds_bytes() && !over() && !waiting_.reads_no_more()) {
+    any = true;
+    disconnection_.or_break([this] { waiting_.take_in_held(); });
+    messages_.confirm_delivered();
+    if (turn_.over() && !over()) {
+      turn_.want_behind_others();
+      return any;
+    }
+  }
+  std::size_t total = 0;
+  for (int i = 0; i < budget::kReadsPerTurn && total < budget::kReadPerTurn; ++i) {
+    // Set-up reads what is there, once; whatever follows belongs to what comes of it.
+    if (over() || disconnection_.input_has_ended() || !socket_ || negotiation_.phase() == Phase::connecting) return any;
+    if (waiting_.reads_no_more()) return any;
+    // What had been read is used up, and ended with a message.
+    if (any && turn_.ends_with_message()) break;
+    std::size_t wanted = 0;
+    turn_.reads(std::exchange(told, false));
+    const ssize_t count = read_some(wanted);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      turn_.end_early();
+      return any;
+    }
+    any = true;
+    if (count < 0) {
+      disconnection_.lost(errno);
+      return any;
+    }
+    if (count == 0) {
+      disconnection_.end_of_input();
+      return any;
+    }
+    fabric_.adapter().batch().flush();
+    messages_.confirm_delivered();
+    total += static_cast<std::size_t>(count);
+    if (turn_.over() || (total >= budget::kReadWhileOthersWait && turn_.others_wait())) {
+      if (!over()) turn_.want_behind_others();
+      return any;
+    }
+    // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
+    if (static_cast<std::size_t>(count) < wanted && !disconnection_.hung_up()) {
+      turn_.end_early();
+      return any;
+    }
+  }
+  turn_.want_behind_others();
+  return any;
+}
+
+// What recv(2) says. `wanted`: how much there was room for.
+ssize_t TcpStream::read_some(std::size_t& wanted) {
+  const std::span<std::byte> staging = fabric_.staging().bytes();
+  std::array<iovec, kSegmentsMax + 1> pieces;
+  std::size_t used = 0;
+  if (reader().is_worth_reading_directly()) {
+    used = placement_.aim(std::span(pieces).first(kSegmentsMax), reader().payload_left());
+    if (over() || placement_.awaits_memory()) {
+      errno = EAGAIN;
+      return -1;
+    }
+  }
+  std::size_t direct = 0;
+  for (const iovec& piece : std::span(pieces).first(used)) direct += piece.iov_len;
+  const std::size_t room = std::min(staging.size(), reader().staged_bytes(used > 0));
+  pieces[used] = {staging.data(), room};
+  wanted = direct + room;
+  const ssize_t count = used == 0 ? receive_now(socket_.get(), staging.first(room))
+                                  : receive_now(socket_.get(), std::span(pieces).first(used + 1));
+  if (count <= 0) return count;
+  order_.seen();
+  placement_.set_read_at(fabric_.engine().ticks());
+  const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));
+  if (placed > 0) {
+    if (reader().crc()) {
+      std::size_t left = placed;
+      for (const iovec& piece : std::span(pieces).first(used)) {
+        const std::size_t part = std::min(left, piece.iov_len);
+        reader().sum({static_cast<const std::byte*>(piece.iov_base), part});
+        left -= part;
+      }
+    }
+    placement_.landed(placed);
+  }
+  turn_.has_read();
+  disconnection_.or_break([&] {
+    const std::span<const std::byte> rest = segments_.consume(staging.first(static_cast<std::size_t>(count) - placed));
+    if ((waiting_.stuck() || turn_.over() || placement_.awaits_memory()) && !over()) waiting_.hold(rest);
+  });
+  return count;
+}
+
+// ---- what the fabric has noticed
 
 void TcpStream::look_for_silence(base::Nanoseconds limit) {
   if (!socket_ || over() || negotiation_.phase() == Phase::connecting || !silent_for(socket_.get(), limit)) return;
