@@ -314,7 +314,7 @@ Status SoftAdapter::open_tcp_stream(SoftQueuePair& queue_pair, const ConnectPara
                                     std::unique_ptr<Stream>& stream) {
   if (!iwarp_) return Status::unreachable;
   auto made = std::make_unique<iwarp::TcpStream>(*iwarp_, queue_pair);
-  const Status status = made->connect(parameters);
+  const Status status = made->negotiation().connect(parameters);
   if (status == Status::ok) stream = std::move(made);
   return status;
 }

@@ -15,13 +15,13 @@ constexpr std::uint64_t kBroughtAtOnce = 4 << 20;
 
 OwnPages::OwnPages(SoftAdapter& adapter, User& user)
     : adapter_(adapter), user_(user), request_([this](bool there, std::span<const PageFaulter::Pages> untold) {
-        const Brought news{there, wanted_.address, wanted_.to_write};
+        const Brought news{there, wanted_.address, wanted_to_write_};
         ResidentPages& pages = adapter_.resident_pages();
-        if (there) pages.note({wanted_.address, wanted_.length}, wanted_.to_write, wanted_.asked_at);
+        if (there) pages.note({wanted_.address, wanted_.length}, wanted_to_write_, wanted_.asked_at);
         // If a region has gone meanwhile, other memory may be there by now.
         if (there && wanted_.generation == pages.untold_generation()) {
           for (const PageFaulter::Pages& part : untold) {
-            pages.note_untold({part.begin, part.end - part.begin}, wanted_.to_write);
+            pages.note_untold({part.begin, part.end - part.begin}, wanted_to_write_);
           }
         }
         lacked_.store(0, std::memory_order_relaxed);
@@ -45,7 +45,8 @@ bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t 
   lacked_.store(known_word(absent, to_write, now), std::memory_order_relaxed);
   State free = State::nothing;
   if (state_.compare_exchange_strong(free, State::being_written)) {
-    wanted_ = {address, std::min(left, std::max(length, kBroughtAtOnce)), to_write, 0};
+    wanted_to_write_ = to_write;
+    wanted_ = {address, std::min(left, std::max(length, kBroughtAtOnce)), 0, 0};
     state_.store(State::wanted, std::memory_order_release);
     user_.wants_pages();
   }
@@ -95,7 +96,7 @@ void OwnPages::bring() {
   state_.store(State::asked, std::memory_order_relaxed);
   wanted_.generation = adapter_.resident_pages().untold_generation();
   wanted_.asked_at = static_cast<std::uint32_t>(moment_of(adapter_.engine().ticks()));
-  adapter_.page_faulter().ask(request_, wanted_.address, wanted_.length, wanted_.to_write);
+  adapter_.page_faulter().ask(request_, wanted_.address, wanted_.length, wanted_to_write_);
 }
 
 }  // namespace anydat::nic::soft

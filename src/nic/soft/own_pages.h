@@ -109,10 +109,10 @@ class OwnPages {
   std::atomic<std::uint64_t> known_{0};
   std::atomic<std::uint64_t> lacked_{0};  // and the last that was not
   std::atomic<State> state_{State::nothing};
+  bool wanted_to_write_ = false;  // apart from the rest of what is wanted, where it would cost a word
   struct {
     std::uint64_t address = 0;
     std::uint64_t length = 0;
-    bool to_write = false;
     std::uint32_t asked_at = 0;    // a moment
     std::uint32_t generation = 0;  // ResidentPages::untold_generation() by then
   } wanted_;

@@ -22,10 +22,11 @@ constexpr std::size_t kParkedAtEndMax = 16 << 20;
 
 BufferWait::BufferWait(TcpStream& stream) : stream_(stream), parked_(stream.fabric().parked()) {}
 
-bool BufferWait::reads_no_more(bool hung_up) {
-  if (stuck_) return true;
+// Whatever it is for, its end has the reading go on.
+bool BufferWait::reads_no_more() {
+  if (stream_.placement().awaits_memory() || stuck_) return true;
   if (parked_.empty()) return false;
-  if (hung_up) return parked_.cost() >= kParkedAtEndMax;
+  if (stream_.disconnection().hung_up()) return parked_.cost() >= kParkedAtEndMax;
   if (!looks_past_ || parked_.cost() >= kParkedMax) return true;
   ParkedTogether& all = stream_.fabric().parked();
   if (parked_.cost() < kParkedByManyMax || !all.full()) return false;
@@ -44,8 +45,18 @@ void BufferWait::patience_ended() {
   if (base::now_ns() - since_ < kPatience) {
     stream_.fabric().engine().set_timer(patience_, since_ + kPatience);
   } else {
-    stream_.look_past();
+    look_past();
   }
+}
+
+void BufferWait::wait_for_buffer(bool solicited) {
+  if (looks_past_ || stream_.disconnection().hung_up()) {
+    parked_.add(solicited, stream_.reader().header().stag);
+  } else {
+    stuck_ = true;
+    be_patient();
+  }
+  stream_.queue_pair().receives().not_ready().wait_for_buffer();
 }
 
 void BufferWait::drop() {
@@ -56,6 +67,45 @@ void BufferWait::drop() {
   stream_.fabric().parked().forget(stream_.reading_turn());
   parked_.clear();
 }
+
+void BufferWait::look_past() {
+  if (stream_.over() || !any()) return;
+  looks_past_ = true;
+  if (stuck_) stream_.disconnection().or_break([this] { go_on(); });
+  if (stream_.over()) return;
+  looks_past_ = any();
+  // There may have been buffers by now, of which the peer has to have word, though nothing may come any more.
+  stream_.reading_turn().want();
+}
+
+// The segment that was stuck has another chance, and what is held behind it.
+void BufferWait::go_on() {
+  stuck_ = false;
+  stream_.segments().enter();
+  if (stream_.messages().current()) stream_.queue_pair().receives().not_ready().stop_waiting();
+  if (!stuck_ && !stream_.over()) take_in_held();
+}
+
+void BufferWait::resume() {
+  looks_past_ = false;
+  stream_.placement().set_read_at(stream_.fabric().engine().ticks());
+  stream_.disconnection().or_break([this] {
+    stream_.messages().deliver_parked();
+    if (!stream_.over() && parked_.empty() && stuck_) go_on();
+  });
+  if (stream_.over()) return;
+  stream_.messages().confirm_delivered();
+  if (!any()) {
+    stream_.queue_pair().connection().orderly_end().delivered_everything();
+  } else if (!stuck_) {
+    be_patient();
+  }
+  if (stream_.over()) return;
+  stream_.queue_pair().connection().orderly_end().message_finished();  // not only by ReceiveSide::finish()
+  if (!stream_.over() && !reads_no_more()) stream_.reading_turn().want();
+}
+
+// ---- what was read behind
 
 void BufferWait::hold(std::span<const std::byte> bytes) {
   if (held_.bytes.capacity() == 0) held_.bytes = stream_.fabric().staging().take_spare();
@@ -70,6 +120,20 @@ void BufferWait::hold_on(Held held, std::size_t count) {
 
 void BufferWait::let_go(Held held) {
   stream_.fabric().staging().give_spare(std::move(held.bytes));
+}
+
+// What was read before and could not be delivered then.
+void BufferWait::take_in_held() {
+  stream_.reading_turn().begin_held();
+  // The end of the connection drops what is held, and may come while it is being read.
+  Held held = take_held();
+  const std::size_t rest = stream_.segments().consume(held.rest()).size();
+  stream_.fabric().adapter().batch().flush();
+  if (rest > 0 && (stuck_ || stream_.reading_turn().over() || stream_.placement().awaits_memory()) && !stream_.over()) {
+    hold_on(std::move(held), rest);
+  } else {
+    let_go(std::move(held));
+  }
 }
 
 }  // namespace anydat::nic::soft::iwarp

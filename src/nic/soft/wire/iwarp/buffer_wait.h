@@ -18,7 +18,8 @@ class TcpStream;
 //
 // While the first of them has waited for less than a moment, nothing behind it is looked at: the buffer is most likely
 // about to be posted, and all that has been read behind it is held. After that, what is behind it is taken in as far as
-// the bounds allow, so that Writes and answers to Reads pass; until there are buffers again.
+// the bounds allow, so that Writes and answers to Reads pass; until there are buffers again, and MessageReceiver
+// delivers what has been taken in.
 //
 // With the engine held. Lives and dies with its stream.
 class BufferWait {
@@ -35,29 +36,32 @@ class BufferWait {
   void set_begun(Incoming* begun) { begun_ = begun; }
   // The segment that is arriving begins a message without a buffer, and waits for one with all that was read behind it.
   bool stuck() const { return stuck_; }
-  void set_stuck(bool stuck) { stuck_ = stuck; }
   bool looks_past() const { return looks_past_; }  // messages without buffers are taken in
-  void set_looks_past(bool looks) { looks_past_ = looks; }
-  // Nothing more is read because of them. `hung_up`: the peer.
-  bool reads_no_more(bool hung_up);
-  void be_patient();  // from now on for a moment; then TcpStream::look_past() comes
+  bool reads_no_more();                            // for now: because of them, or of memory that is awaited
+  void wait_for_buffer(bool solicited);            // by the message that the segment that is arriving begins
+  void be_patient();                               // from now on for a moment; then it looks past
+  void look_past();                                // of the message without a buffer; what is behind it may pass
+  void resume();                                   // there are buffers again
   void drop();
 
   // ---- what was read behind a segment that is stuck, or behind the last message of a turn
+  bool holds_bytes() const { return !held_.bytes.empty(); }
+  void hold(std::span<const std::byte> bytes);
+  void take_in_held();  // as far as can be
+
+ private:
   struct Held {
     std::vector<std::byte> bytes;
     std::size_t from = 0;
     std::span<const std::byte> rest() const { return std::span(bytes).subspan(from); }
   };
-  bool holds_bytes() const { return !held_.bytes.empty(); }
-  void hold(std::span<const std::byte> bytes);
+
+  void patience_ended();
+  void go_on();
   Held take_held() { return std::exchange(held_, {}); }
   // Of what has been taken, so much at the end is held on; or nothing.
   void hold_on(Held held, std::size_t count);
   void let_go(Held held);
-
- private:
-  void patience_ended();
 
   TcpStream& stream_;
   Incoming* begun_ = nullptr;

@@ -221,7 +221,7 @@ void TcpRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   auto& soft = static_cast<SoftQueuePair&>(queue_pair);
   if (!soft.sends().make_room()) throw std::bad_alloc();
   auto stream = std::make_unique<TcpStream>(fabric_, soft);
-  TcpStream& its = *stream;
+  Negotiation& its = stream->negotiation();
   its.prepare_to_accept(asked_, remote_, private_data);
   soft.connection().establishment().accept(std::move(stream), {local_, remote_, qual_, port_of(remote_), {}});
   leave();

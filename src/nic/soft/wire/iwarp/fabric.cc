@@ -131,7 +131,7 @@ bool Fabric::poll() {
   if (streams_.empty() && !somebody_waits_.load(std::memory_order_relaxed)) return false;
   if (!engine().descriptor_loss().descriptors_are_ours()) return false;
   if (Turn* const next = parked_.next_for_room()) [[unlikely]]
-    next->stream.read_on();
+    next->stream.reading_turn().want();
   // A round: those that have had word since the last, in the order in which they had it, and then those in line; none
   // of them twice. So what a peer sends by several connections one after the other is delivered in that order, as
   // programs know it from devices (dapltest).
@@ -163,7 +163,7 @@ bool Fabric::look(bool has_asked) {
   // That is done with the next look, while an answer to what has come is perhaps under way already.
   const bool others_first = std::exchange(owes_others_, false);
   if (others_first) progress = look_at_all();
-  if (TcpStream* const busy = busy_.stream(); busy && !busy->wants_turn() && busy->receive()) {
+  if (TcpStream* const busy = busy_.stream(); busy && !busy->reading_turn().wanted() && busy->receive()) {
     progress = true;
     owes_others_ = streams_.size() == 1;
     busy_.read_directly();

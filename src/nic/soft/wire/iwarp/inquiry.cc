@@ -170,7 +170,7 @@ void Inquiry::is_stranger(Asked& asked, ConnectFailure why) {
 void Inquiry::report() {
   TcpStream* const stream = stream_;
   abandon();
-  stream->inquired(found_, why_);
+  stream->negotiation().inquired(found_, why_);
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -19,7 +19,7 @@ class TcpStream;
 
 // Asks at all ports of one qualifier at once. The first answer "here" ends it. A port is a stranger's if it answers
 // anything else, says nothing for a second, or has not let the question in three seconds after another port has refused
-// or let in; a stranger has learnt the qualifier and nothing more. The outcome goes to TcpStream::inquired(), never
+// or let in; a stranger has learnt the qualifier and nothing more. The outcome goes to Negotiation::inquired(), never
 // from within begin(). With the engine held.
 class Inquiry {
  public:

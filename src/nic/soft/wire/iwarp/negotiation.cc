@@ -141,8 +141,8 @@ bool Negotiation::dial_again(std::uint64_t port) {
 }
 
 void Negotiation::fail(ConnectFailure why, std::span<const std::byte> private_data) {
-  stream_.set_over();
-  stream_.hang_up();
+  stream_.disconnection().set_over();
+  stream_.disconnection().hang_up();
   stream_.queue_pair().connection().establishment().failed(why, private_data);
 }
 
@@ -180,7 +180,7 @@ void Negotiation::ask() {
     outgoing.line().open(stream_.socket(), order);
     asked = outgoing.line().send_at_once(std::span(bytes).first(count));
   }
-  if (!asked) stream_.out_of_memory();
+  if (!asked) stream_.disconnection().out_of_memory();
 }
 
 std::span<const std::byte> Negotiation::answer_arrived(std::span<const std::byte> bytes) {
@@ -219,7 +219,7 @@ void Negotiation::rejected(const StartUp& answer) {
     return;
   }
   // CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
-  stream_.hang_up();
+  stream_.disconnection().hang_up();
   set_up_->count = 0;
   if (!look_again_for(refusal->qual)) fail(ConnectFailure::unreachable);
 }
@@ -250,7 +250,7 @@ void Negotiation::answered(const StartUp& answer) {
     settle(terms, outgoing.line());
   }
   if (too_much) {
-    stream_.refuse(mpa_error::kInsufficientIrd);
+    stream_.disconnection().refuse(mpa_error::kInsufficientIrd);
     return;
   }
   {
@@ -318,7 +318,7 @@ void Negotiation::accept(base::UniqueFd socket) {
       send_rejection(stream_.socket(), set_up_->frame, write_refusal({Refusal::Why::nobody_listens, 0}));
     }
     stream_.drop_socket();
-    stream_.set_over();
+    stream_.disconnection().set_over();
     stream_.queue_pair().connection().establishment().accept_failed();  // CR-ACC-5
     return;
   }
@@ -338,7 +338,7 @@ void Negotiation::accept(base::UniqueFd socket) {
     answered = outgoing.line().send_at_once(std::span(bytes).first(count));
   }
   if (!answered) {
-    stream_.out_of_memory();
+    stream_.disconnection().out_of_memory();
     return;
   }
   set_up_.reset();
@@ -357,7 +357,7 @@ void Negotiation::hung_up_on() {
   // for whom it turns away.
   if (revision_ > 1 && set_up_->count == 0 && is_port(service_)) {
     revision_ = 1;
-    stream_.hang_up();
+    stream_.disconnection().hang_up();
     if (dial_again(port_of(remote_))) return;
   }
   fail(ConnectFailure::refused);

@@ -32,8 +32,10 @@ class Negotiation {
   Negotiation(const Negotiation&) = delete;
   Negotiation& operator=(const Negotiation&) = delete;
 
-  // ---- active side; the first two as TcpStream has them
+  // ---- active side
+  // unreachable: there is no way to that address. The outcome is the queue pair's to be told.
   Status connect(const ConnectParameters& parameters);
+  // By the inquiry, which is over: the port of the service point, or 0 and why there is none.
   void inquired(std::uint16_t port, ConnectFailure why);
   void dialled();  // or not: the socket has word of it
   // What is behind the answer.
@@ -41,7 +43,7 @@ class Negotiation {
   void hung_up_on();  // instead of an answer
   void fail(ConnectFailure why, std::span<const std::byte> private_data = {});
 
-  // ---- passive side, as TcpStream has them
+  // ---- passive side, the second once the queue pair has the stream; the first may throw std::bad_alloc
   void prepare_to_accept(const StartUp& asked, const Address& remote, std::span<const std::byte> private_data);
   void accept(base::UniqueFd socket);
 
@@ -57,7 +59,8 @@ class Negotiation {
   // ---- how far it has come
   Phase phase() const { return phase_; }
   Peer peer() const { return peer_; }
-  bool peer_takes_extensions() const { return peer_ == Peer::ours && peer_takes_ != 0; }
+  bool peer_is_ours() const { return peer_ == Peer::ours; }
+  bool peer_takes_extensions() const { return peer_is_ours() && peer_takes_ != 0; }
   const Address& remote() const { return remote_; }
   void abandon();  // what has been begun and has no socket of its connection
   void end() { phase_ = Phase::over; }

@@ -41,7 +41,7 @@ std::optional<TerminateCode> ReadResponder::atomic_asked(std::span<const std::by
 // were offered for Reads of length 0, and has as many as the endpoint takes (RDR-11). Any other may use all of them for
 // what it likes, unless the endpoint takes none (RDR-12).
 bool ReadResponder::serves_more() const {
-  if (!stream_.peer_is_ours()) return stream_.queue_pair().reads_in() > 0;
+  if (!stream_.negotiation().peer_is_ours()) return stream_.queue_pair().reads_in() > 0;
   const auto consumers =
       std::count_if(served_.begin(), served_.end(), [](const Served& read) { return read.is_consumers(); });
   return static_cast<std::size_t>(consumers) < stream_.queue_pair().reads_in();
@@ -167,7 +167,7 @@ void ReadResponder::refuse(const Served& read, RegionCheck check) {
   const std::span<const std::byte> segment = std::span(bytes).first(count);
   const bool wraps = read.request.source_offset + read.request.bytes < read.request.source_offset;
   const TerminateCode code = wraps ? rdmap_error::kOffsetWraps : refusal_of(check, true);
-  stream_.last_words().blame(code, segment, segment.size());
+  stream_.disconnection().last_words().blame(code, segment, segment.size());
   stream_.queue_pair().connection().break_off(WorkStatus::flushed, CloseReason::remote_access);
 }
 

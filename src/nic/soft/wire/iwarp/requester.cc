@@ -31,7 +31,6 @@ SendOutcome never(Progress& progress, WorkStatus status) {
 
 Requester::Requester(TcpStream& stream)
     : stream_(stream),
-      queue_pair_(stream.queue_pair()),
       outgoing_(stream.outgoing()),
       sources_(stream.fabric().adapter(), *this),
       sinks_(unpredictable()) {}
@@ -44,7 +43,7 @@ void Requester::reserve(std::size_t reads) {
 SendOutcome Requester::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
   const bool rdma = message.kind == WorkKind::rdma_write || message.kind == WorkKind::rdma_read;
   if (rdma && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
-  if (!queue_pair_.sends().usable(message)) return never(progress, WorkStatus::local_protection);
+  if (!stream_.queue_pair().sends().usable(message)) return never(progress, WorkStatus::local_protection);
   base::Guard guard(outgoing_.lock());
   if (!outgoing_.may_send() || outgoing_.line().blocked()) {
     outgoing_.let_wait();
@@ -63,7 +62,7 @@ SendOutcome Requester::send(std::uint64_t number, const SendRequest& message, Pr
       const SendOutcome outcome = send_message(number, message, progress);
       if (outcome == SendOutcome::done && message.kind == WorkKind::send &&
           message.length <= outgoing_.whole_max(kUntaggedHeaderBytes)) {
-        queue_pair_.sends().lanes().open_send(message, queue_pair_.memory().zone());
+        stream_.queue_pair().sends().lanes().open_send(message, stream_.queue_pair().memory().zone());
       }
       return outcome;
     }
@@ -91,7 +90,7 @@ bool Requester::send_again(const SingleSend& send) {
 
 // Those that go into the line whole, and out of it together.
 std::size_t Requester::send_row(const SendRow& row) {
-  if (!queue_pair_.sends().surely_usable(row)) [[unlikely]]
+  if (!stream_.queue_pair().sends().surely_usable(row)) [[unlikely]]
     return 0;
   base::Guard guard(outgoing_.lock());
   if (!outgoing_.may_send()) return 0;
@@ -188,7 +187,7 @@ bool Requester::make_room() {
 
 void Requester::delivered_up_to(std::uint32_t sequence) {
   // None of the requests behind them may have been able to go on before.
-  while (!stream_.over() && one_delivered(sequence)) queue_pair_.sends().pump();
+  while (!stream_.over() && one_delivered(sequence)) stream_.queue_pair().sends().pump();
 }
 
 bool Requester::one_delivered(std::uint32_t sequence) {
@@ -201,7 +200,7 @@ bool Requester::one_delivered(std::uint32_t sequence) {
     number = oldest.number;
     unconfirmed_.erase(unconfirmed_.begin());
   }
-  queue_pair_.initiator().finished(number, WorkStatus::success);
+  stream_.queue_pair().initiator().finished(number, WorkStatus::success);
   return true;
 }
 
@@ -346,19 +345,20 @@ std::optional<TerminateCode> Requester::begin_atomic_response(const SegmentHeade
 }
 
 std::optional<std::size_t> Requester::aim(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
-  const std::optional<std::size_t> used = queue_pair_.initiator().aim_read(answer_bytes_ + skipped, count, pieces);
+  const std::optional<std::size_t> used =
+      stream_.queue_pair().initiator().aim_read(answer_bytes_ + skipped, count, pieces);
   if (!used) read_failed();
   return used;
 }
 
 void Requester::read_failed() {
   answer_unwanted_ = true;
-  queue_pair_.initiator().read_failed(WorkStatus::local_protection);
+  stream_.queue_pair().initiator().read_failed(WorkStatus::local_protection);
 }
 
 void Requester::atomic_failed() {
   answer_unwanted_ = true;
-  queue_pair_.initiator().atomic_failed(WorkStatus::local_protection);
+  stream_.queue_pair().initiator().atomic_failed(WorkStatus::local_protection);
 }
 
 void Requester::read_response_ended(std::size_t payload_bytes, bool last) {
@@ -373,7 +373,7 @@ std::optional<TerminateCode> Requester::atomic_response_ended(std::span<const st
 
 // The oldest Read, or atomic operation, has been answered in full, and with it the Writes before it.
 std::optional<TerminateCode> Requester::answer_completed(std::span<const std::byte> payload) {
-  RdmaInitiator& initiator = queue_pair_.initiator();
+  RdmaInitiator& initiator = stream_.queue_pair().initiator();
   Asked asked;
   bool pump = false;
   {
@@ -397,12 +397,12 @@ std::optional<TerminateCode> Requester::answer_completed(std::span<const std::by
   if (!asked.ours && !asked.atomic && !answer_unwanted_ && !stream_.over()) initiator.read_placed(answer_bytes_);
   answer_bytes_ = 0;
   answer_unwanted_ = false;
-  if (pump && !wrong && !stream_.over()) queue_pair_.sends().pump();
+  if (pump && !wrong && !stream_.over()) stream_.queue_pair().sends().pump();
   return wrong;
 }
 
 bool Requester::refused(const SegmentHeader& offender, CloseReason reason) {
-  RdmaInitiator& initiator = queue_pair_.initiator();
+  RdmaInitiator& initiator = stream_.queue_pair().initiator();
   if (offender.opcode == Opcode::write) {
     const bool known = initiator.write_refused(offender.stag, offender.tagged_offset, Connection::status_of(reason));
     return known || writes_complete_early();
@@ -444,7 +444,7 @@ void Requester::wants_pages() {
 
 void Requester::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
   if (stream_.over()) return;
-  if (news.there || !queue_pair_.sends().fail_blocked(news.address, false, WorkStatus::local_protection)) {
+  if (news.there || !stream_.queue_pair().sends().fail_blocked(news.address, false, WorkStatus::local_protection)) {
     wants_pages();  // if it is not there, who wanted it is no more, or asks again
   }
 }

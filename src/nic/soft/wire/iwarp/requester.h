@@ -124,9 +124,14 @@ class Requester final : private OwnPages::User {
   void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
 
   TcpStream& stream_;
-  SoftQueuePair& queue_pair_;
   OutgoingHalf& outgoing_;
   OwnPages sources_;  // of what is sent; looked for with the lock of the outgoing half
+
+  // With the engine.
+  std::uint64_t answer_bytes_ = 0;                     // whole segments of the Read Response that is arriving
+  std::uint32_t responses_expected_ = kFirstSequence;  // of atomic operations
+  bool answer_unwanted_ = false;                       // the request has failed meanwhile
+
   Terms terms_ ANYDAT_GUARDED_BY(outgoing_.lock());
   bool peer_is_ours_ ANYDAT_GUARDED_BY(outgoing_.lock()) = false;
   bool asked_for_answer_ ANYDAT_GUARDED_BY(outgoing_.lock()) = false;
@@ -136,11 +141,6 @@ class Requester final : private OwnPages::User {
   SinkKeys sinks_ ANYDAT_GUARDED_BY(outgoing_.lock());
   std::vector<Unconfirmed> unconfirmed_ ANYDAT_GUARDED_BY(outgoing_.lock());
   std::vector<Asked> asked_ ANYDAT_GUARDED_BY(outgoing_.lock());
-
-  // With the engine.
-  bool answer_unwanted_ = false;                       // the request has failed meanwhile
-  std::uint32_t responses_expected_ = kFirstSequence;  // of atomic operations
-  std::uint64_t answer_bytes_ = 0;                     // whole segments of the Read Response that is arriving
 };
 
 }  // namespace anydat::nic::soft::iwarp

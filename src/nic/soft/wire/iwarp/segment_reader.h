@@ -90,10 +90,10 @@ class SegmentReader {
   std::array<std::byte, kFrameLengthBytes + kSegmentHeaderBytesMax> front_;
   std::array<std::byte, kFrameTrailerBytesMax> trailer_;
   std::array<std::byte, kTerminateBytesMax> control_;
+  std::uint16_t segment_bytes_ = 0;
   std::uint32_t sum_ = 0;
   const std::byte* whole_ = nullptr;
   SegmentHeader header_;
-  std::size_t segment_bytes_ = 0;
   std::size_t payload_bytes_ = 0;
   std::size_t payload_left_ = 0;
 };

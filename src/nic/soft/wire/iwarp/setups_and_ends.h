@@ -30,8 +30,8 @@ class SetUpsAndEnds {
   void descriptors_lost();
 
   void called(base::UniqueFd socket, const Address& source, ConnQual qual);
-  // Asks for the stream which port is that service point's; it is told by TcpStream::inquired(), unless it abandons the
-  // inquiry before. May throw std::bad_alloc.
+  // Asks for the stream which port is that service point's; it is told by Negotiation::inquired(), unless it abandons
+  // the inquiry before. May throw std::bad_alloc.
   struct Begun {
     Status status = Status::no_memory;
     Inquiry* inquiry = nullptr;  // if the status is ok

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connection over TCP: its turns, and how it ends.
 #include "nic/soft/wire/iwarp/stream.h"
 
 #include <sys/epoll.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include "base/log.h"
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 
 namespace anydat::nic::soft::iwarp {
 
-TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair)
-    : fabric_(fabric), queue_pair_(queue_pair), targets_(fabric.adapter(), *this) {}
+TcpStream::TcpStream(Fabric& fabric, SoftQueuePair& queue_pair) : fabric_(fabric), queue_pair_(queue_pair) {}
 
 TcpStream::~TcpStream() {
   waiting_.drop();
-  fabric_.engine().cancel_timer(memory_patience_);
-  hang_up();
+  disconnection_.hang_up();
   fabric_.forget(turn_);
 }
 
 bool TcpStream::take_socket(base::UniqueFd socket) {
-  ended_ = hung_up_ = false;
+  disconnection_.has_socket();
   socket_ = std::move(socket);
   return socket_ && fabric_.watch(*this, socket_.get());
 }
@@ -46,11 +46,7 @@ void TcpStream::ready(std::uint32_t events) {
     }
     if (waits) turn();
   }
-  if ((events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && !hung_up_) {
-    hung_up_ = true;
-    if (awaits_memory_) limit_wait_for_memory();
-    look_past();
-  }
+  if ((events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0) disconnection_.peer_hung_up();
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0 && socket_) told();
 }
 
@@ -67,18 +63,18 @@ void TcpStream::told() {
 }
 
 bool TcpStream::turn(bool told) {
-  if (closed_) return false;
+  if (over()) return false;
   if (negotiation_.phase() == Phase::connecting && !socket_) {
     negotiation_.fail(ConnectFailure::refused);
     return true;
   }
   if (!socket_) return false;
-  or_break([this] {
+  disconnection_.or_break([this] {
     requester_.bring();
     responder_.bring();
-    targets_.bring();
+    placement_.bring();
   });
-  if (closed_) return true;
+  if (over()) return true;
   bool moved = false;
   bool pump = false;
   bool broken = false;
@@ -99,259 +95,134 @@ bool TcpStream::turn(bool told) {
     return true;
   }
   if (broken) {
-    out_of_memory();
+    disconnection_.out_of_memory();
     return true;
   }
-  if (owes_word_) confirm();
-  or_break([&] { moved |= responder_.serve(); });
-  if (pump && !closed_) moved |= queue_pair_.sends().pump();
-  if (turn_.wanted() && !closed_) moved |= receive(told);
+  messages_.confirm_delivered();
+  disconnection_.or_break([&] { moved |= responder_.serve(); });
+  if (pump && !over()) moved |= queue_pair_.sends().pump();
+  if (turn_.wanted() && !over()) moved |= receive(told);
   return moved;
 }
 
+// ---- receiving
+
+// `told`: epoll has just named it, and those that it names have had word in that order.
+bool TcpStream::receive(bool told) {
+  bool any = false;
+  turn_.begin();
+  placement_.set_read_at(fabric_.engine().ticks());
+  if (waiting_.holds_bytes() && !over() && !waiting_.reads_no_more()) {
+    any = true;
+    disconnection_.or_break([this] { waiting_.take_in_held(); });
+    messages_.confirm_delivered();
+    if (turn_.over() && !over()) {
+      turn_.want_behind_others();
+      return any;
+    }
+  }
+  std::size_t total = 0;
+  for (int i = 0; i < budget::kReadsPerTurn && total < budget::kReadPerTurn; ++i) {
+    // Set-up reads what is there, once; whatever follows belongs to what comes of it.
+    if (over() || disconnection_.input_has_ended() || !socket_ || negotiation_.phase() == Phase::connecting) return any;
+    if (waiting_.reads_no_more()) return any;
+    // What had been read is used up, and ended with a message.
+    if (any && turn_.ends_with_message()) break;
+    std::size_t wanted = 0;
+    turn_.reads(std::exchange(told, false));
+    const ssize_t count = read_some(wanted);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      turn_.end_early();
+      return any;
+    }
+    any = true;
+    if (count < 0) {
+      disconnection_.lost(errno);
+      return any;
+    }
+    if (count == 0) {
+      disconnection_.end_of_input();
+      return any;
+    }
+    fabric_.adapter().batch().flush();
+    messages_.confirm_delivered();
+    total += static_cast<std::size_t>(count);
+    if (turn_.over() || (total >= budget::kReadWhileOthersWait && turn_.others_wait())) {
+      if (!over()) turn_.want_behind_others();
+      return any;
+    }
+    // Less than was asked for: that was all, but for an end of the stream, of which there has been word.
+    if (static_cast<std::size_t>(count) < wanted && !disconnection_.hung_up()) {
+      turn_.end_early();
+      return any;
+    }
+  }
+  turn_.want_behind_others();
+  return any;
+}
+
+// What recv(2) says. `wanted`: how much there was room for.
+ssize_t TcpStream::read_some(std::size_t& wanted) {
+  const std::span<std::byte> staging = fabric_.staging().bytes();
+  std::array<iovec, kSegmentsMax + 1> pieces;
+  std::size_t used = 0;
+  if (reader().is_worth_reading_directly()) {
+    used = placement_.aim(std::span(pieces).first(kSegmentsMax), reader().payload_left());
+    if (over() || placement_.awaits_memory()) {
+      errno = EAGAIN;
+      return -1;
+    }
+  }
+  std::size_t direct = 0;
+  for (const iovec& piece : std::span(pieces).first(used)) direct += piece.iov_len;
+  const std::size_t room = std::min(staging.size(), reader().staged_bytes(used > 0));
+  pieces[used] = {staging.data(), room};
+  wanted = direct + room;
+  const ssize_t count = used == 0 ? receive_now(socket_.get(), staging.first(room))
+                                  : receive_now(socket_.get(), std::span(pieces).first(used + 1));
+  if (count <= 0) return count;
+  order_.seen();
+  placement_.set_read_at(fabric_.engine().ticks());
+  const std::size_t placed = std::min(direct, static_cast<std::size_t>(count));
+  if (placed > 0) {
+    if (reader().crc()) {
+      std::size_t left = placed;
+      for (const iovec& piece : std::span(pieces).first(used)) {
+        const std::size_t part = std::min(left, piece.iov_len);
+        reader().sum({static_cast<const std::byte*>(piece.iov_base), part});
+        left -= part;
+      }
+    }
+    placement_.landed(placed);
+  }
+  turn_.has_read();
+  disconnection_.or_break([&] {
+    const std::span<const std::byte> rest = segments_.consume(staging.first(static_cast<std::size_t>(count) - placed));
+    if ((waiting_.stuck() || turn_.over() || placement_.awaits_memory()) && !over()) waiting_.hold(rest);
+  });
+  return count;
+}
+
+// ---- what the fabric has noticed
+
 void TcpStream::look_for_silence(base::Nanoseconds limit) {
-  if (!socket_ || closed_ || negotiation_.phase() == Phase::connecting || !silent_for(socket_.get(), limit)) return;
+  if (!socket_ || over() || negotiation_.phase() == Phase::connecting || !silent_for(socket_.get(), limit)) return;
   base::log(base::LogLevel::warn, "the host at the other end of a connection over TCP does not answer any more");
-  lost(ETIMEDOUT);
+  disconnection_.lost(ETIMEDOUT);
 }
 
 void TcpStream::descriptors_lost() {
   if (negotiation_.phase() == Phase::connecting) {
     negotiation_.fail(ConnectFailure::refused);
   } else {
-    lost(EBADF);
+    disconnection_.lost(EBADF);
   }
-}
-
-// ---- the end
-
-void TcpStream::out_of_memory() {
-  fabric_.adapter().batch().flush();
-  base::log(base::LogLevel::warn, "a connection over TCP is cut: no memory");
-  switch (negotiation_.phase()) {
-    case Phase::inquiring:
-    case Phase::connecting:
-    case Phase::asking:
-    case Phase::greeting:
-      negotiation_.fail(ConnectFailure::refused);
-      return;
-    case Phase::accepting:
-      close(CloseReason::local_error);
-      queue_pair_.connection().establishment().accept_failed();
-      return;
-    default:
-      queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::local_error);
-  }
-}
-
-void TcpStream::refuse(TerminateCode code, CloseReason reason) {
-  reader_.blame(code, last_words_);
-  refuse_in_words(code, reason);
-}
-
-// The segments of that message may have gone by; what is known of them makes a header.
-void TcpStream::prepare_last_words_on_message(TerminateCode code) {
-  if (waiting_.parked().empty() && (reader_.straight() || reader_.amid_message())) {
-    reader_.blame(code, last_words_);
-    return;
-  }
-  const std::uint32_t invalidates = waiting_.parked().empty() ? 0 : waiting_.parked().oldest().invalidates;
-  last_words_.blame_send(code, sends_delivered_ + 1, invalidates);
-}
-
-void TcpStream::refuse_parked(TerminateCode code, CloseReason reason) {
-  prepare_last_words_on_message(code);
-  refuse_in_words(code, reason);
-}
-
-// Which of the peer's requests is at fault, if that is known.
-void TcpStream::prepare_last_words_for(CloseReason reason) {
-  const WorkStatus failure = queue_pair_.receives().failure();
-  if (failure == WorkStatus::local_length) {
-    prepare_last_words_on_message(ddp_error::kMessageTooLong);
-  } else if (failure != WorkStatus::success || reason == CloseReason::receiver_not_ready) {
-    prepare_last_words_on_message(code_of(reason));
-  } else {
-    last_words_.blame_nobody(code_of(reason));
-  }
-}
-
-void TcpStream::refuse_in_words(TerminateCode code, CloseReason reason) {
-  base::log(base::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
-  if (negotiation_.phase() == Phase::accepting) {
-    close(reason);
-    queue_pair_.connection().establishment().accept_failed();
-    return;
-  }
-  if (negotiation_.phase() == Phase::greeting) {
-    close(reason);
-    queue_pair_.connection().establishment().failed(ConnectFailure::refused);
-    return;
-  }
-  queue_pair_.connection().break_off(WorkStatus::flushed, reason);
-}
-
-// The peer has ended the stream and says why.
-void TcpStream::terminated(std::span<const std::byte> payload) {
-  closed_ = true;
-  Terminate message;
-  if (!parse_terminate(payload, message)) {
-    queue_pair_.connection().peer_lost(WorkStatus::bad_response);
-    return;
-  }
-  base::log(base::LogLevel::warn, "the peer has ended a connection over TCP: {}", describe(message.code));
-  // Requests before the one at fault have been done: the peer takes them in order.
-  SegmentHeader offender;
-  CloseReason reason = reason_of(message.code);
-  if (!message.segment_header.empty() && !parse_segment_header(message.segment_header, offender)) {
-    // What it has no buffer for is the request of a Read, beyond those it takes at once (RDR-12).
-    const bool of_read = offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request;
-    if (of_read && reason == CloseReason::receiver_not_ready) reason = CloseReason::local_error;
-    if (requester_.refused(offender, reason)) reason = CloseReason::request_failed;
-  }
-  if (message.code.layer == kMpaLayer) {
-    queue_pair_.connection().peer_lost(WorkStatus::transport);
-  } else {
-    queue_pair_.connection().peer_closed(reason);
-  }
-}
-
-void TcpStream::signalled(std::uint64_t offset) {
-  switch (static_cast<Signal>(offset >> 32)) {
-    case Signal::hello:
-    case Signal::takes:
-      return;  // has been noticed
-    case Signal::delivered:
-      requester_.delivered_up_to(static_cast<std::uint32_t>(offset));
-      return;
-    case Signal::goodbye: {
-      if (said_goodbye_) return;
-      said_goodbye_ = true;
-      const bool graceful = static_cast<std::uint32_t>(offset) == static_cast<std::uint32_t>(CloseReason::graceful);
-      if (!graceful) {
-        closed_ = true;
-        waiting_.drop();
-      }
-      queue_pair_.connection().peer_closed(graceful ? CloseReason::graceful : CloseReason::abrupt);
-      return;
-    }
-  }
-}
-
-void TcpStream::end_of_stream() {
-  ended_ = true;
-  if (negotiation_.phase() == Phase::asking) {
-    negotiation_.hung_up_on();
-    return;
-  }
-  if (negotiation_.phase() == Phase::greeting) {
-    negotiation_.fail(ConnectFailure::refused);
-    return;
-  }
-  if (said_goodbye_) return;  // and its connection ends when what it sent has been delivered
-  if (negotiation_.phase() == Phase::accepting) {
-    closed_ = true;
-    queue_pair_.connection().establishment().accept_failed();
-    return;
-  }
-  // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
-  const bool in_frame = !reader_.between_frames();
-  const bool in_message = current_ || (!waiting_.parked().empty() && !waiting_.parked().newest().whole);
-  if (!peer_is_ours() && !in_frame && !in_message && !discards_) {
-    queue_pair_.connection().peer_closed(CloseReason::graceful);
-  } else {
-    closed_ = true;
-    queue_pair_.connection().peer_lost(WorkStatus::transport);
-  }
-}
-
-// A reset is told once, to whichever of the two halves asks the socket first.
-int TcpStream::loss_told_to_sender() {
-  base::Guard guard(outgoing_.lock());
-  return outgoing_.line().loss();
-}
-
-void TcpStream::lost(int error) {
-  ended_ = true;
-  if (negotiation_.phase() == Phase::asking) {
-    // Many reset a connection rather than hang up.
-    if (error == ECONNRESET) {
-      end_of_stream();
-    } else {
-      negotiation_.fail(failure_of(error));
-    }
-    return;
-  }
-  if (said_goodbye_) return;
-  closed_ = true;  // also of a connection that is still being set up
-  queue_pair_.connection().peer_lost(WorkStatus::transport);
-}
-
-Transmitter TcpStream::take_line() {
-  base::Guard guard(outgoing_.lock());
-  outgoing_.let_send(false);
-  return std::move(outgoing_.line());
-}
-
-// The socket goes its own way from here; what is in line is still sent.
-void TcpStream::hang_up() {
-  negotiation_.abandon();
-  if (!socket_) return;
-  fabric_.unwatch(*this, socket_.get());
-  // What has only been asked for needs no end in order.
-  const bool said_anything = negotiation_.phase() != Phase::connecting && negotiation_.phase() != Phase::asking;
-  negotiation_.end();
-  Transmitter rest = take_line();
-  if (!said_anything || (ended_ && rest.idle()) || !fabric_.engine().descriptor_loss().descriptors_are_ours()) {
-    socket_.reset();
-  } else {
-    fabric_.setups_and_ends().part(std::move(socket_), std::move(rest), Stranger::Stage::parting,
-                                   negotiation_.remote());
-  }
-}
-
-void TcpStream::close(CloseReason reason) {
-  if (closed_ && !socket_) return;
-  closed_ = true;
-  const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
-  if (!in_order && !last_words_.prepared()) prepare_last_words_for(reason);
-  waiting_.drop();
-  if (socket_ && (negotiation_.phase() == Phase::open || negotiation_.phase() == Phase::greeting) &&
-      fabric_.engine().descriptor_loss().descriptors_are_ours()) {
-    base::Guard guard(outgoing_.lock());
-    outgoing_.let_send(false);  // nothing follows the last words
-    if (std::exchange(owes_word_, false)) outgoing_.say(Signal::delivered, sends_delivered_);
-    if (in_order) {
-      outgoing_.say(Signal::goodbye, static_cast<std::uint32_t>(reason));
-    } else {
-      last_words_.say(outgoing_.line());
-    }
-    outgoing_.line().flush();
-  }
-  hang_up();
-}
-
-bool TcpStream::let_go() {
-  closed_ = true;
-  waiting_.drop();
-  current_ = nullptr;
-  hang_up();
-  return true;
 }
 
 std::size_t TcpStream::untaken() {
   base::Guard guard(outgoing_.lock());
   return outgoing_.line().waiting() + (socket_ ? unacknowledged(socket_.get()) : 0);
-}
-
-// A region went away: what is arriving in it can go no further (LMR-FREE-8).
-bool TcpStream::memory_changed() {
-  if (current_ && !closed_) {
-    if (const WorkStatus status = queue_pair_.receives().check(*current_); status != WorkStatus::success) {
-      queue_pair_.receives().fail(*current_, status);
-    }
-  }
-  return true;
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -1,50 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
-#include <memory>
-#include <new>
-#include <optional>
-#include <vector>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
-#include "base/lock.h"
+#include "base/hidden_order.h"
 #include "base/unique_fd.h"
-#include "nic/soft/own_pages.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/buffer_wait.h"
+#include "nic/soft/wire/iwarp/disconnection.h"
 #include "nic/soft/wire/iwarp/fabric.h"
-#include "nic/soft/wire/iwarp/format/ddp.h"
-#include "nic/soft/wire/iwarp/format/rdmap.h"
-#include "nic/soft/wire/iwarp/last_words.h"
+#include "nic/soft/wire/iwarp/message_receiver.h"
 #include "nic/soft/wire/iwarp/negotiation.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
+#include "nic/soft/wire/iwarp/placement.h"
 #include "nic/soft/wire/iwarp/read_responder.h"
 #include "nic/soft/wire/iwarp/reading_turn.h"
 #include "nic/soft/wire/iwarp/requester.h"
-#include "nic/soft/wire/iwarp/segment_reader.h"
-#include "nic/soft/wire/iwarp/terms.h"
+#include "nic/soft/wire/iwarp/segment_receiver.h"
 
 namespace anydat::nic::soft::iwarp {
 
-// One connection over TCP: its socket, its turns, where what arrives goes, and how it ends. How it comes about is in
-// Negotiation; requests and their answers are in Requester, what the peer asks for is in ReadResponder, and both share
-// OutgoingHalf; SegmentReader makes segments of what is read, and BufferWait keeps those that have no buffer yet.
+// One connection over TCP: its socket, what is read from it, and its turns. How it comes about is in Negotiation, how
+// it ends in Disconnection. Requests and their answers are in Requester, what the peer asks for is in ReadResponder,
+// and both share OutgoingHalf. SegmentReceiver makes segments of what is read and gives each to whom it is for;
+// Placement has their payload, and MessageReceiver the messages, of which BufferWait keeps those that have no buffer
+// yet.
 //
 // A message that finds no receive buffer stops the reading. If that lasts, messages are taken in and kept up to a
 // bound, so that Writes and answers to Reads behind them pass.
-class TcpStream final : public Stream, private OwnPages::User {
+class TcpStream final : public Stream {
  public:
   TcpStream(Fabric& fabric, SoftQueuePair& queue_pair);
   ~TcpStream() override;
-
-  // Active side. unreachable: there is no way to that address. The outcome is the queue pair's to be told.
-  Status connect(const ConnectParameters& parameters) { return negotiation_.connect(parameters); }
-  // Passive side, the second once the queue pair has the stream. The first may throw std::bad_alloc.
-  void prepare_to_accept(const StartUp& asked, const Address& remote, std::span<const std::byte> private_data) {
-    negotiation_.prepare_to_accept(asked, remote, private_data);
-  }
-  void accept(base::UniqueFd socket) { negotiation_.accept(std::move(socket)); }
 
   // Stream
   SendOutcome send(std::uint64_t number, const SendRequest& message, Progress& progress) override {
@@ -52,17 +42,19 @@ class TcpStream final : public Stream, private OwnPages::User {
   }
   bool send_again(const SingleSend& send) override { return requester_.send_again(send); }
   std::size_t send_row(const SendRow& row) override { return requester_.send_row(row); }
-  void resume_receiving() override;
+  void resume_receiving() override { waiting_.resume(); }
   const char* wire() const override { return "tcp"; }
   bool holds_messages() const override { return waiting_.any(); }
-  bool awaits_memory_for_parked() const override { return awaits_memory_ && !current_ && !waiting_.parked().empty(); }
+  bool awaits_memory_for_parked() const override {
+    return placement_.awaits_memory() && !messages_.current() && !waiting_.parked().empty();
+  }
   std::size_t untaken() override;
-  bool memory_changed() override;
-  bool let_go() override;
-  void close(CloseReason reason) override;
-
-  // For the inquiry: it is over. The port of the service point, or 0 and why there is none.
-  void inquired(std::uint16_t port, ConnectFailure why) { negotiation_.inquired(port, why); }
+  bool memory_changed() override {
+    if (!over()) messages_.memory_changed();
+    return true;
+  }
+  bool let_go() override { return disconnection_.let_go(); }
+  void close(CloseReason reason) override { disconnection_.close(reason); }
 
   // For the fabric.
   int socket() const { return socket_.get(); }
@@ -70,145 +62,56 @@ class TcpStream final : public Stream, private OwnPages::User {
   // Goes on with what waited for its turn; true if anything moved.
   bool turn(bool told = false);
   bool receive(bool told = false);  // true if anything came
-  bool wants_turn() const { return turn_.wanted(); }
-  void read_on() { turn_.want(); }  // with its next turn
   void look_for_silence(base::Nanoseconds limit);
   void descriptors_lost();
 
-  // ---- its parts, for each other
-  Fabric& fabric() { return fabric_; }
-  SoftQueuePair& queue_pair() { return queue_pair_; }
+  // ---- its parts
+  Negotiation& negotiation() { return negotiation_; }
   ReadingTurn& reading_turn() { return turn_; }
   OutgoingHalf& outgoing() { return outgoing_; }
-  LastWords& last_words() { return last_words_; }
   Requester& requester() { return requester_; }
+  SegmentReceiver& segments() { return segments_; }
+  SegmentReader& reader() { return segments_.reader(); }
+  Placement& placement() { return placement_; }
+  MessageReceiver& messages() { return messages_; }
+  BufferWait& waiting() { return waiting_; }
   ReadResponder& responder() { return responder_; }
-  SegmentReader& reader() { return reader_; }
-  bool peer_is_ours() const { return negotiation_.peer() == Negotiation::Peer::ours; }
+  Disconnection& disconnection() { return disconnection_; }
 
   // ---- for its parts
+  Fabric& fabric() { return fabric_; }
+  SoftQueuePair& queue_pair() { return queue_pair_; }
   // False: there is none, or it cannot be watched, but is still there.
   bool take_socket(base::UniqueFd socket);
   void drop_socket() { socket_.reset(); }
+  base::UniqueFd leave_socket() { return std::move(socket_); }
   void set_order(base::HiddenOrder order) { order_ = order; }
-  bool over() const { return closed_; }  // nothing that arrives counts any more
-  void set_over() { closed_ = true; }
-  void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
-  void out_of_memory();  // what takes memory and finds none ends this connection and no other
-  void hang_up();
-  void look_past();  // of the message without a buffer; what is behind it may pass
+  bool over() const { return disconnection_.over(); }  // nothing that arrives counts any more
 
  private:
-  using Into = SegmentReader::Into;
-  using Step = SegmentReader::Step;
   using Phase = Negotiation::Phase;
-  using Peer = Negotiation::Peer;
 
-  // ---- the end (stream.cc)
-  void signalled(std::uint64_t offset);
-  void end_of_stream();
-  void lost(int error);
-  int loss_told_to_sender();
-  Transmitter take_line();
-  void terminated(std::span<const std::byte> payload);
-  void refuse_parked(TerminateCode code, CloseReason reason);
-  void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
-  // On the message that would be delivered next: all before it have been.
-  void prepare_last_words_on_message(TerminateCode code);
-  void prepare_last_words_for(CloseReason reason);
-  template <typename Action>
-  void or_break(Action&& action) {
-    try {
-      action();
-    } catch (const std::bad_alloc&) {
-      out_of_memory();
-    }
-  }
-
-  // ---- receiving (stream_receive.cc)
-  ssize_t read_some(std::size_t& wanted);
   void told();
-  std::span<const std::byte> consume(std::span<const std::byte> bytes);
-  std::size_t deliver_whole(std::span<const std::byte> bytes);
-  std::span<const std::byte> take_front(std::span<const std::byte> bytes);
-  std::span<const std::byte> take_payload(std::span<const std::byte> bytes);
-  std::span<const std::byte> take_trailer(std::span<const std::byte> bytes);
-
-  // ---- segments (stream_segments.cc)
-  void begin_segment();
-  void enter_segment();
-  void begin_send();
-  void begin_immediate();
-  void begin_atomic_response();
-  void begin_write();
-  void begin_read_response();
-  void end_segment();
-  void message_delivered(std::uint64_t length);
-  void confirm();
-  void message_ended();
-  bool finish_message(Incoming& message);
-  std::uint32_t arriving_invalidates();
-  void immediate_ended();
-  std::size_t aim(std::span<iovec> pieces, std::size_t count);
-  std::size_t find_target(std::span<iovec> pieces, std::size_t count);
-  void landed(std::size_t count);
-  bool place(std::span<const std::byte> bytes);
-  bool may_write(std::uint64_t at, std::uint64_t length, std::uint64_t& where);  // as the segment does
-
-  // ---- memory that is not there (stream_pages.cc)
-  bool can_be_written(std::span<const iovec> pieces);
-  bool next_buffer_surely_there(std::size_t bytes);
-  bool next_buffer_there(std::size_t bytes);
-  bool result_there();
-  void wants_pages() override;
-  void pages_brought(const OwnPages& pages, const OwnPages::Brought& news) override;
-  void limit_wait_for_memory();
-  void give_memory_up();
-  void end_discarded();
-
-  // ---- waiting for buffers (stream_waiting.cc)
-  bool reads_no_more();
-  void wait_for_buffer(bool solicited);
-  void go_on();
-  void take_held();
-  void deliver_parked();
-  bool has_buffer(bool taken);
-  bool begin_parked(Parked::Message& message);
-  bool place_parked(const Parked::Message& message, Incoming& incoming);
+  ssize_t read_some(std::size_t& wanted);
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  Negotiation negotiation_{*this};
-  ReadingTurn turn_{fabric_, *this};
   base::UniqueFd socket_;
-
-  // With the engine held.
-  bool closed_ = false;         // nothing that arrives counts any more
-  bool said_goodbye_ = false;   // the peer
-  bool hung_up_ = false;        // the peer has, but there may be more to read
-  bool awaits_memory_ = false;  // what is arriving goes where nothing can be written yet; nothing is read meanwhile
-  bool discards_ = false;       // which never came: what arrives is heard for how the peer ends
-  bool ended_ = false;          // and there is not
-  bool owes_word_ = false;      // of what has been delivered
-  base::HiddenOrder order_;     // of what goes through the socket
-  LastWords last_words_;
+  [[no_unique_address]] base::HiddenOrder order_;  // of what goes through it
+  ReadingTurn turn_{fabric_, *this};
+  Negotiation negotiation_{*this};
 
   // The outgoing half.
   OutgoingHalf outgoing_{fabric_, turn_};
   Requester requester_{*this};
 
   // The incoming half, with the engine.
-  SegmentReader reader_;
-
-  std::uint32_t sends_expected_ = kFirstSequence;
-  std::uint32_t sends_delivered_ = 0;  // sequence number of the last
-  std::uint64_t message_bytes_ = 0;    // whole segments of the message that is arriving
-  Incoming* current_ = nullptr;
+  SegmentReceiver segments_{*this};
+  Placement placement_{*this};
+  MessageReceiver messages_{*this};
   BufferWait waiting_{*this};
   ReadResponder responder_{*this};
-  OwnPages targets_;           // of what arrives; with the engine
-  std::uint64_t read_at_ = 0;  // Engine::ticks()
-  Timer memory_patience_{[this] { give_memory_up(); }};
+  Disconnection disconnection_{*this};
 };
 
 }  // namespace anydat::nic::soft::iwarp
