@@ -37,11 +37,17 @@ TEST(EngineMoment, IsNoneOnceNobodyPolls) {
 TEST(EngineMoment, IsKeptForWhoAsksForItOften) {
   Engine engine;
   ASSERT_EQ(engine.start(), Status::ok);
+  // Nobody else is asked for a few looks. The progress thread may still be making its first pass, which tells a moment.
+  EXPECT_TRUE(before_long([&] {
+    soft::Moments few(engine);
+    if (engine.moment() != kNoMoment) return false;
+    for (int i = 0; i < 10; ++i) EXPECT_NE(few.now(), kNoMoment);
+    const bool none = engine.moment() == kNoMoment;
+    base::Guard guard(engine);
+    few.stop();
+    return none;
+  }));
   soft::Moments moments(engine);
-  EXPECT_TRUE(before_long([&] { return engine.moment() == kNoMoment; }));
-  // Nobody else is asked until then.
-  for (int i = 0; i < 10; ++i) EXPECT_NE(moments.now(), kNoMoment);
-  EXPECT_EQ(engine.moment(), kNoMoment);
   EXPECT_TRUE(before_long([&] {
     EXPECT_NE(moments.now(), kNoMoment);
     return engine.moment() != kNoMoment;
