@@ -25,31 +25,12 @@ ReceivePool::~ReceivePool() {
   engine_.cancel_task(serve_);
 }
 
-ReapCount& ReceivePool::reap_count(const CompletionQueue* queue) {
-  for (std::size_t i = 0; queue && i < kReapCounts; ++i) {
-    if (!reapers_[i]) {
-      reapers_[i] = queue;
-      reap_counts_[i].belong_to_one();
-    }
-    // The address of a queue that has gone may be another's: what has gone reaps no more.
-    if (reapers_[i] == queue) return reap_counts_[i];
-  }
-  return any_reaper_;
-}
-
-// Acquire: what the reaper of a receive did with its buffer comes before the buffer's next use.
-std::uint64_t ReceivePool::all_reaped() const {
-  std::uint64_t all = reaped_.load(std::memory_order_acquire) + reaped_by_taker_.seen();
-  for (const ReapCount& count : reap_counts_) all += count.get();
-  return all;
-}
-
 // For how many of so many there is room behind those posted.
 inline std::uint64_t ReceivePool::room_locked(std::uint64_t posted, std::uint64_t wanted) {
   // What has been seen reaped may be less than what the pool was made smaller for.
   if (posted - reaped_seen_ + wanted <= depth_) [[likely]]
     return wanted;
-  reaped_seen_ = all_reaped();
+  reaped_seen_ = outstanding_.all_reaped();
   return std::min<std::uint64_t>(wanted, depth_ - std::min<std::uint64_t>(depth_, posted - reaped_seen_));
 }
 
@@ -170,7 +151,7 @@ ReceiveQueue::Counts ReceivePool::counts() const {
   base::Guard guard(lock_);
   // In this order: whatever has been reaped has been taken, and both may go on meanwhile.
   const std::uint64_t posted = counters_.posted.get();
-  const std::uint64_t reaped = all_reaped();
+  const std::uint64_t reaped = outstanding_.all_reaped();
   const std::uint64_t taken = counters_.taken.seen();
   return {depth_, static_cast<std::uint32_t>(posted - taken), static_cast<std::uint32_t>(posted - reaped)};
 }
@@ -200,7 +181,7 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   if (!ring) return Status::no_memory;
   base::Guard guard(lock_);
   // SRQ-RESIZE-14: the comparison and the change are one step.
-  if (counters_.posted.get() - all_reaped() > depth) return Status::queue_full;
+  if (counters_.posted.get() - outstanding_.all_reaped() > depth) return Status::queue_full;
   for (std::uint64_t n = counters_.taken.get(); n != counters_.posted.get(); ++n) {
     const Slot& from = slot(n);
     if (from.segment_count > segments) return Status::queue_full;

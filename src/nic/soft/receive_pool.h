@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <memory>
 #include <new>
@@ -11,6 +10,7 @@
 #include "base/biased_lock.h"
 #include "base/list.h"
 #include "nic/adapter.h"
+#include "nic/soft/outstanding_receives.h"
 #include "nic/soft/resident_pages.h"
 
 namespace anydat::nic::soft {
@@ -57,11 +57,9 @@ class ReceivePool final : public ReceiveQueue {
   Status resize(std::uint32_t depth) override;
   void arm(std::uint32_t watermark) override;
   Counts counts() const override;
-  void reaped() override { reaped_.fetch_add(1, std::memory_order_release); }
-  // By whoever takes, who needs no locked operation for it.
-  void reaped_by_taker() { reaped_by_taker_.publish(reaped_by_taker_.get() + 1); }
-  // One for each of the first few queues that completions go to, and for all others one that costs a locked operation.
-  ReapCount& reap_count(const CompletionQueue* queue) override;
+  void reaped() override { outstanding_.reaped(); }
+  void reaped_by_taker() { outstanding_.reaped_by_taker(); }
+  ReapCount& reap_count(const CompletionQueue* queue) override { return outstanding_.reap_count(queue); }
   const Counters& counters() const override { return counters_; }
 
   // A receive in its pool.
@@ -112,8 +110,6 @@ class ReceivePool final : public ReceiveQueue {
   }
 
  private:
-  static constexpr std::size_t kReapCounts = 4;
-
   ReceivePool(Engine& engine, ZoneId zone, ReceiveQueueEvents* events);
   // With room for one segment at least: a post of one is not held against the limit again (put_one_locked()).
   static std::size_t stride_of(std::uint32_t segments) {
@@ -124,7 +120,6 @@ class ReceivePool final : public ReceiveQueue {
   }
   void take_notable(std::uint64_t taken, std::uint64_t available);
   void note_watermark();
-  std::uint64_t all_reaped() const;
   std::uint64_t room_locked(std::uint64_t posted, std::uint64_t wanted) ANYDAT_REQUIRES(lock_);
   std::uint64_t put_one_locked(std::uint64_t number, const RecvRequest& request) ANYDAT_REQUIRES(lock_);
   std::uint64_t put_any_locked(std::uint64_t number, const RecvRequest& request) ANYDAT_REQUIRES(lock_);
@@ -153,13 +148,7 @@ class ReceivePool final : public ReceiveQueue {
   // When a take last left nothing, written before that one counts.
   std::atomic<base::Nanoseconds> empty_since_{0};
 
-  // What has been reaped, ever, is the sum of these: apart, so that reaping changes nothing else.
-  std::atomic<std::uint64_t> reaped_{0};
-  base::Counter reaped_by_taker_;
-  std::array<ReapCount, kReapCounts> reap_counts_{
-      {ReapCount{*this}, ReapCount{*this}, ReapCount{*this}, ReapCount{*this}}};
-  std::array<const CompletionQueue*, kReapCounts> reapers_{};  // whose they are, from the first on; with the engine
-  ReapCount any_reaper_{*this};
+  OutstandingReceives outstanding_{*this};
 
   ResidentPages::Stretch seen_;
   base::List<Asker, &Asker::place> waiting_;  // held with the engine
