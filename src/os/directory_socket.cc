@@ -73,13 +73,12 @@ Parts parts_of(const std::string& path) {
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-bool lock(int folder) {
-  for (int tries = 0; tries < kLockTries; ++tries) {
+bool lock(int folder, bool waits) {
+  for (int tries = 0;; ++tries) {
     if (::flock(folder, LOCK_EX | LOCK_NB) == 0) return true;
-    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    if ((errno != EWOULDBLOCK && errno != EINTR) || !waits || tries == kLockTries) return false;
     uncancelled::nanosleep(&kBetweenTries);
   }
-  return false;
 }
 
 // Removes what somebody has left behind. 0 if the name is free now. Requires: the folder's lock.
@@ -105,7 +104,7 @@ void DirectoryName::remove() {
   path_.clear();
 }
 
-base::UniqueFd listen_in_directory(const std::string& folder, const std::string& name, DirectoryName& owner,
+base::UniqueFd listen_in_directory(const std::string& folder, const std::string& name, bool waits, DirectoryName& owner,
                                    int& error) {
   ::mkdir(folder.c_str(), 0700);  // it may be there
   const base::UniqueFd directory = open_folder(folder);
@@ -115,7 +114,7 @@ base::UniqueFd listen_in_directory(const std::string& folder, const std::string&
   const SocketAddress address(folder, directory.get(), name);
   struct stat made {};
   error = 0;
-  if (!socket || !lock(directory.get())) {
+  if (!socket || !lock(directory.get(), waits)) {
     error = errno;
   } else if ((error = make_free(directory.get(), name, address)) == 0) {
     if (address.bind(socket.get()) != 0 || ::listen(socket.get(), SOMAXCONN) != 0 ||

@@ -26,7 +26,7 @@ class DirectoryName {
   void remove();  // Requires: the socket listens still.
 
  private:
-  friend base::UniqueFd listen_in_directory(const std::string&, const std::string&, DirectoryName&, int&);
+  friend base::UniqueFd listen_in_directory(const std::string&, const std::string&, bool, DirectoryName&, int&);
   std::string path_;
   dev_t device_ = 0;
   ino_t number_ = 0;
@@ -38,8 +38,8 @@ class DirectoryName {
 // A socket (SOCK_SEQPACKET, not blocking) that listens at `folder`/`name`. The folder is made if its parent is there. A
 // name that somebody has left behind who does not listen any more is replaced; two who find the same one take turns by
 // a lock on the folder. Empty, and the reason in `error`: EADDRINUSE if somebody listens there, EACCES if the folder is
-// another user's.
-base::UniqueFd listen_in_directory(const std::string& folder, const std::string& name, DirectoryName& owner,
+// another user's, EWOULDBLOCK if somebody has the lock; `waits`: has it for 50 ms.
+base::UniqueFd listen_in_directory(const std::string& folder, const std::string& name, bool waits, DirectoryName& owner,
                                    int& error);
 
 // A socket that is connected to the one that listens at `path`. Empty, and the reason in `error`: EAGAIN if too many

@@ -20,8 +20,9 @@ class PageMap {
  public:
   // Of the process that has this thread; 0: of the calling one. 0, or the error: EACCES, EPERM and ENOENT if the kernel
   // does not tell. Of the calling one it always does, if only by mincore(2) where /proc is not there, or hides a
-  // process that has dropped privileges from itself; then a page that its file has in memory is there, though it may
-  // not be mapped yet, and nothing is said of what userfaultfd keeps from being written.
+  // process that has dropped privileges from itself. Then a page that its file has in memory is there, though it may
+  // not be mapped yet, and so is any page of a file that the process neither owns nor may write; and nothing is said of
+  // what userfaultfd keeps from being written.
   int open(pid_t thread);
 
   // Addresses of that process: of the pages that the range touches, how far they are in memory, from the first on and

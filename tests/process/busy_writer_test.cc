@@ -358,5 +358,18 @@ TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstanceForHalfASecondAtMost) {
   nothing_is_left();
 }
 
+// What it says that it uses when no connection is left is not waited for as long again.
+TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstanceNoLongerByWhatNobodyGaveIt) {
+  others_.reset();
+  Ep other(server_);
+  const std::optional<RawPeer> second = writer_into(other);
+  for (auto& leaf : second->outbound().header().leaves) leaf.store(shm::kLeaveBusy);
+  const auto begun = Clock::now();
+  EXPECT_THAT(server_.ia.close(DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  EXPECT_LT(Clock::now() - begun, a_second());
+  other.release();
+  nothing_is_left();
+}
+
 }  // namespace
 }  // namespace anydat::test

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shared memory between network namespaces: processes that share a directory (DAT_SHM_DIR) meet in it.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "neighbour.h"
 #include "support/dat_events.h"
 #include "support/dat_fixture.h"
@@ -207,6 +211,29 @@ TEST_F(SharedDirectory, FollowsAnAddressThatComesLater) {
   server.tell("listen-no-more");
   EXPECT_FALSE(is_named(kLater, qualifier)) << "the name does not go with its service point";
   EXPECT_TRUE(is_named(kLater, other));
+}
+
+// Whoever has the lock of a folder may be stopped: connections do not wait for it, and nor do names that can be had
+// later.
+TEST_F(SharedDirectory, IsNotWaitedForByConnectionsWhenAnAddressComes) {
+  constexpr int kFirst = 4711, kMany = 40;
+  Neighbour server(wire_, {kAddress});
+  const std::string qualifier = server.tell("listen");
+  for (int other = kFirst; other < kFirst + kMany; ++other) server.tell(fmt::format("listen {}", other));
+  Neighbour client(wire_, {"10.177.3.10"});
+  client.connect_to(server, kAddress, qualifier);
+  ASSERT_TRUE(fs::create_directory(directory_ / kLater));
+  base::UniqueFd lock(::open((directory_ / kLater).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
+
+  server.tell(fmt::format("take-address {} lo:1", kLater));
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) exchange(client, server);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, patience() / 5);
+  EXPECT_FALSE(is_named(kLater, qualifier));
+  lock.reset();
+  EXPECT_TRUE(gets_named(kLater, qualifier));
+  EXPECT_TRUE(gets_named(kLater, std::to_string(kFirst + kMany - 1)));
 }
 
 TEST_F(SharedDirectory, KeepsNoNameOfAnAddressThatHasGone) {

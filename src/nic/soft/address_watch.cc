@@ -6,13 +6,22 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "nic/run_safely.h"
 #include "nic/soft/addresses.h"
 #include "os/address_news.h"
 
 namespace anydat::nic::soft {
+
+namespace {
+
+// Until what could not be done is tried again: a lock that somebody has, or a descriptor that is not to be had.
+constexpr base::Nanoseconds kAgain = 50'000'000;
+
+}  // namespace
 
 void AddressWatch::add(Follower& follower) {
   followers_.push_back(follower);
@@ -26,20 +35,35 @@ void AddressWatch::add(Follower& follower) {
 
 void AddressWatch::remove(Follower& follower) {
   followers_.remove(follower);
-  if (!followers_.empty() || !news_) return;
+  if (!followers_.empty()) return;
+  engine_.cancel_timer(again_timer_);
+  if (!news_) return;
   engine_.unwatch(news_.get(), *this);
   news_.reset();
 }
 
+void AddressWatch::look_again(Follower& follower) {
+  follower.wants_another_look_ = true;
+  engine_.set_timer(again_timer_, base::now_ns() + kAgain);
+}
+
 void AddressWatch::ready(std::uint32_t) {
   os::drain_address_news(news_.get());
+  for (Follower* one = followers_.front(); one; one = followers_.after(*one)) one->wants_another_look_ = true;
+  tell();
+}
+
+void AddressWatch::tell() {
   const std::optional<std::vector<Address>> now = addresses_of(scope_);
   if (!now) {  // which does not mean that all have gone
-    base::log(base::LogLevel::warn, "addresses have changed, and cannot be looked up: {}", std::strerror(errno));
+    if (!blind_) base::log(base::LogLevel::warn, "the addresses cannot be looked up for now: {}", std::strerror(errno));
+    blind_ = true;
+    engine_.set_timer(again_timer_, base::now_ns() + kAgain);
     return;
   }
+  blind_ = false;
   for (Follower* one = followers_.front(); one; one = followers_.after(*one)) {
-    run_safely([&] { one->addresses_changed(*now); });
+    if (std::exchange(one->wants_another_look_, false)) run_safely([&] { one->addresses_changed(*now); });
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/unique_fd.h"
 #include "nic/engine.h"
+#include "nic/timer.h"
 #include "nic/types.h"
 
 namespace anydat::nic::soft {
@@ -25,23 +26,31 @@ class AddressWatch final : public FdHandler {
    private:
     friend class AddressWatch;
     base::ListLinks<Follower> place_;
+    bool wants_another_look_ = false;
   };
 
   // The scope: "*", or the device whose addresses are meant.
-  AddressWatch(Engine& engine, std::string scope) : engine_(engine), scope_(std::move(scope)) {}
+  AddressWatch(Engine& engine, std::string scope)
+      : engine_(engine), scope_(std::move(scope)), again_timer_([this] { tell(); }) {}
   ~AddressWatch() override = default;  // Requires: nobody follows.
 
   // Where the kernel does not tell, or no descriptor is left, that is logged once, and nothing follows.
   void add(Follower& follower);
   void remove(Follower& follower);
+  // It could not do what it wants to, and is told again in a moment of what the adapter has then.
+  void look_again(Follower& follower);
 
   void ready(std::uint32_t events) override;
 
  private:
+  void tell();  // those who want it
+
   Engine& engine_;
   const std::string scope_;
   base::UniqueFd news_;
   bool warned_ = false;
+  bool blind_ = false;  // addresses cannot be looked up
+  Timer again_timer_;
   base::List<Follower, &Follower::place_> followers_;
 };
 

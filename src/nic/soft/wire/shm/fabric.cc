@@ -29,6 +29,8 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
+constexpr base::Nanoseconds kLastPatience = base::kNsPerSecond / 10;
+
 class ShmListener final : public Listener, public AddressWatch::Follower {
  public:
   ShmListener(Fabric& fabric, ConnQual qual, base::UniqueFd socket)
@@ -45,7 +47,7 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
   void publish() {
     AddressWatch& watch = fabric_.adapter().address_watch();
     watch.add(*this);  // before the look, so that no address comes between
-    publish_at(fabric_.adapter().own_addresses());
+    publish_at(fabric_.adapter().own_addresses(), true);
   }
   // An address that has gone may be another host's by now, whose service points want these names: as long as we listen
   // there they do not get them, and their callers would reach us.
@@ -56,7 +58,7 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
       entry.withdraw();
       return true;
     });
-    publish_at(now);
+    publish_at(now, false);
   }
 
   ConnQual qual() const override { return qual_; }
@@ -94,8 +96,9 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
     return [this](base::UniqueFd caller, const Address&) { called(os::LocalSocket(std::move(caller))); };
   }
 
-  // What has once been said of an address holds as long as the host has it, also that it could not be published: each
-  // try may have to wait for the lock of a folder, and would say so again.
+  // What has once been said of an address holds as long as the host has it, also that it could not be published: the
+  // next try would say so again. A folder whose lock somebody has is another matter.
+  static constexpr int kTries = 40;  // in two seconds
   struct Published {
     // Those who have called before this are answered.
     void withdraw() {
@@ -104,24 +107,43 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
     }
 
     Address address{};
-    std::unique_ptr<Acceptor> acceptor;  // null: it could not be
+    int tries_left = kTries;             // 0: it has been published, or could not be
+    std::unique_ptr<Acceptor> acceptor;  // null: not yet, or it could not be
     os::DirectoryName name;              // goes before the socket that listens at it
   };
 
-  void publish_at(const std::vector<Address>& addresses) {
+  Published& entry_of(const Address& address) {
+    const auto is_it = [&](const Published& entry) { return same_host(entry.address, address); };
+    const auto found = std::find_if(published_.begin(), published_.end(), is_it);
+    if (found != published_.end()) return *found;
+    Published& fresh = published_.emplace_back();
+    fresh.address = address;
+    return fresh;
+  }
+  // `waits`: for the lock of a folder, though the engine is held meanwhile, so that the service point can be found when
+  // the call that makes it returns; once for all of them. Whoever has a lock for longer is stopped: that one is tried
+  // again by time.
+  void publish_at(const std::vector<Address>& addresses, bool waits) {
+    bool locked = false;
     for (const Address& address : addresses) {
-      const auto is_it = [&](const Published& entry) { return same_host(entry.address, address); };
-      if (!can_be_published(address) || std::any_of(published_.begin(), published_.end(), is_it)) continue;
-      Published& entry = published_.emplace_back();
-      entry.address = address;
+      if (!can_be_published(address)) continue;
+      Published& entry = entry_of(address);
+      if (entry.tries_left == 0) continue;
       const std::string folder = folder_name(fabric_.adapter().config().shm_directory, address);
-      if (const int error = publish_one(entry, folder); error != 0)
+      const int error = publish_one(entry, folder, waits && !locked);
+      if (error == EWOULDBLOCK && --entry.tries_left > 0) {
+        locked = true;
+        continue;
+      }
+      entry.tries_left = 0;
+      if (error != 0)
         base::log(base::LogLevel::warn, "{}/{} is not published: {}", folder, qual_, std::strerror(error));
     }
+    if (locked) fabric_.adapter().address_watch().look_again(*this);
   }
-  int publish_one(Published& entry, const std::string& folder) {  // 0, or what errno says
+  int publish_one(Published& entry, const std::string& folder, bool waits) {  // 0, or what errno says
     int error = 0;
-    base::UniqueFd socket = os::listen_in_directory(folder, std::to_string(qual_), entry.name, error);
+    base::UniqueFd socket = os::listen_in_directory(folder, std::to_string(qual_), waits, entry.name, error);
     if (!socket) return error;
     auto acceptor =
         std::make_unique<Acceptor>(fabric_.engine(), fabric_.adapter().strangers(), std::move(socket), taker());
@@ -153,11 +175,13 @@ void Fabric::shut_down() {
   files_.close();
   attempts_.clear();
   welcomes_.clear();
-  // Peers that are in the middle of using memory have the same time, all together; nobody else needs the engine now.
+  // All connections have ended, and each has waited for what its peer was in the middle of. A peer that still says that
+  // it uses memory has a moment, all of them together; nobody else needs the engine now.
   for (auto link = links_.begin(); link != links_.end();) (*link++)->cut();
+  const base::Nanoseconds patience = base::now_ns() + kLastPatience;
   while (!links_.empty()) {
     const auto using_memory = [](const auto& link) { return !link->let_go(); };
-    if (std::none_of(links_.begin(), links_.end(), using_memory)) {
+    if (std::none_of(links_.begin(), links_.end(), using_memory) || base::now_ns() >= patience) {
       while (!links_.empty()) links_.back()->finish();
     } else {
       os::sleep_for(20'000);
