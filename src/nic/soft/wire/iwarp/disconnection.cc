@@ -28,12 +28,12 @@ inline Negotiation& Disconnection::negotiation() {
 // ---- ends by this side
 
 void Disconnection::close(CloseReason reason) {
-  if (closed_ && stream_.socket() < 0) return;
+  if (closed_ && !stream_.has_socket()) return;
   closed_ = true;
   const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
   if (!in_order && !last_words_.prepared()) prepare_last_words_for(reason);
   stream_.waiting().drop();
-  if (stream_.socket() >= 0 && (negotiation().phase() == Phase::open || negotiation().phase() == Phase::greeting) &&
+  if (stream_.has_socket() && (negotiation().phase() == Phase::open || negotiation().phase() == Phase::greeting) &&
       stream_.fabric().engine().descriptor_loss().descriptors_are_ours()) {
     OutgoingHalf& outgoing = stream_.outgoing();
     base::Guard guard(outgoing.lock());
@@ -60,7 +60,7 @@ bool Disconnection::let_go() {
 // The socket goes its own way from here.
 void Disconnection::hang_up() {
   negotiation().abandon();
-  if (stream_.socket() < 0) return;
+  if (!stream_.has_socket()) return;
   stream_.fabric().unwatch(stream_, stream_.socket());
   // What has only been asked for needs no end in order.
   const bool said_anything = negotiation().phase() != Phase::connecting && negotiation().phase() != Phase::asking;

@@ -53,7 +53,7 @@ class Disconnection {
   // ---- ends by the peer
   bool hung_up() const { return hung_up_; }
   bool input_has_ended() const { return input_ended_; }
-  void has_socket() { input_ended_ = hung_up_ = false; }
+  void takes_socket() { input_ended_ = hung_up_ = false; }
   void peer_hung_up();
   void peer_said_goodbye(std::uint32_t reason);
   void terminated(std::span<const std::byte> payload);

@@ -24,7 +24,7 @@ TcpStream::~TcpStream() {
 }
 
 bool TcpStream::take_socket(base::UniqueFd socket) {
-  disconnection_.has_socket();
+  disconnection_.takes_socket();
   socket_ = std::move(socket);
   return socket_ && fabric_.watch(*this, socket_.get());
 }

@@ -58,6 +58,8 @@ class TcpStream final : public Stream {
 
   // For the fabric.
   int socket() const { return socket_.get(); }
+  // Also one whose number is another descriptor's by now, since the program has closed it.
+  bool has_socket() const { return static_cast<bool>(socket_); }
   void ready(std::uint32_t events);
   // Goes on with what waited for its turn; true if anything moved.
   bool turn(bool told = false);
