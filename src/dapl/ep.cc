@@ -174,7 +174,7 @@ Ep* Ep::create_tentative(Ia& ia) {
   }
   ep->queue_pair_->take_immediates((ia.description().abilities() & nic::ability::kImmediate) != 0);
   ep->take_parts({}, attr);
-  ep->apply(EpStep::make_tentative);
+  ep->state_machine_.apply(EpStep::make_tentative);
   return ep;
 }
 
@@ -311,9 +311,10 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
   if (fields == 0) return kSuccess;
   // EP-MODIFY-2
   const EpState now = state();
-  if (!allows(EpStep::modify_parts) || ((fields & ep_field::kPz) != 0 && !allows(EpStep::modify_zone)) ||
-      ((fields & kNamedFields) != 0 && !allows(EpStep::modify_named))) {
-    return wrong_state(call);
+  if (!state_machine_.allows(EpStep::modify_parts) ||
+      ((fields & ep_field::kPz) != 0 && !state_machine_.allows(EpStep::modify_zone)) ||
+      ((fields & kNamedFields) != 0 && !state_machine_.allows(EpStep::modify_named))) {
+    return state_machine_.wrong_state(call);
   }
 
   Parts parts = parts_;

@@ -108,7 +108,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
   ReceiveCounts recv_query() const;
   // Whether its receives notify only of messages that were sent so (EVM-31).
   bool receives_solicited() const;
-  EpState state() const { return state_.load(std::memory_order_acquire); }
+  EpState state() const { return state_machine_.state(); }
+  EpStateMachine& state_machine() { return state_machine_; }
+  const EpStateMachine& state_machine() const { return state_machine_; }
   nic::QueuePair& queue_pair() const { return *queue_pair_; }
   // Whether all receives or requests have completed, which is to say that their events are queued. Without the engine.
   bool receives_idle() const;
@@ -133,20 +135,14 @@ class Ep final : public Object, public nic::QueuePairEvents {
   Error set_watermark(Count soft, Count hard);
   // Whether requests may be posted. If only the peer's word that the connection stands is missing, looks for it, so not
   // to be asked with the engine held.
-  bool takes_requests() { return open_to_requests(state()) || takes_requests_after_all(); }
+  bool takes_requests() { return state_machine_.open_to_requests() || takes_requests_after_all(); }
   // Of an RMR of the zone `pz`, which has checked all that is its own. Fills in the flags; `key` is 0 if it was
   // flushed.
   Error post_bind(nic::BindRequest request, CompletionFlags flags, const Pz& pz, std::uint32_t& key);
   void shut_down();
 
   // For service points and requests.
-  Error wrong_state(const char* call) const;
   bool ready_to_connect() const { return parts_.pz && parts_.connect; }
-  bool allows(EpStep step) const { return dapl::allows(state(), step); }
-  // Takes the step, before its event can be reaped (EP-SM-24). False: the state does not allow it, and stays.
-  bool apply(EpStep step);
-  // Back to the state before a step that turned out to be impossible.
-  void undo(EpState before) { state_.store(before, std::memory_order_release); }
   // Notes who asks, for queries until the request is answered (EP-QUERY-7).
   void offer(const nic::ConnectionRequest& request, nic::ConnQual local_port);
   // How the connection that is being made was agreed upon, for queries until the endpoint is reset (D2-CONN-4).
@@ -220,10 +216,6 @@ class Ep final : public Object, public nic::QueuePairEvents {
   template <nic::WorkKind kind, typename AnySegment>
   Error post_any_rdma(Count max_segments, Count num_segments, const AnySegment* iov, std::uint64_t cookie,
                       const AnySegment* remote, CompletionFlags flags);
-  static bool open_to_requests(EpState now) {
-    constexpr EpStates kOpen = states_that_allow(EpStep::post_request);
-    return kOpen.contain(now);
-  }
   bool takes_requests_after_all();
   Error check_extended(const char* call, std::uint32_t needed, CompletionFlags flags);
   Error check_extended(const char* call, std::uint32_t needed, const PackedSegment* remote, CompletionFlags flags);
@@ -237,7 +229,7 @@ class Ep final : public Object, public nic::QueuePairEvents {
   const nic::RegionTable& regions_;  // the adapter's
   const bool local_length_counts_;   // by habit: of an RDMA whose remote segment is shorter
   std::unique_ptr<nic::QueuePair> queue_pair_;
-  std::atomic<EpState> state_{EpState::unconnected};
+  EpStateMachine state_machine_;
 
   // With the engine held.
   Parts parts_;

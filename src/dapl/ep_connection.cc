@@ -124,7 +124,7 @@ Error Ep::dup_connect(const Ep& dup, Microseconds timeout, Count private_data_si
   if (const Error error =
           read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
     return error;
-  if (!dup.allows(EpStep::duplicate)) return dup.wrong_state(call);
+  if (!dup.state_machine().allows(EpStep::duplicate)) return dup.state_machine().wrong_state(call);
   const nic::ServicePointName& reached = dup.queue_pair().names().reached;
   if (reached.qual == 0) {
     return fail(Code::invalid_state, Detail::ep_connected,
@@ -141,7 +141,7 @@ Error Ep::connect(const Request& request) {
     return fail(Code::model_not_supported, Detail::none, "{}: QoS {:#x} is not within the supported {:#x}", call,
                 request.qos, supported);
   }
-  if (!allows(EpStep::connect)) return wrong_state(call);
+  if (!state_machine_.allows(EpStep::connect)) return state_machine_.wrong_state(call);
   if (!parts_.connect) {
     return fail(Code::invalid_handle, Detail::handle_evd_conn, "{}: the endpoint has no connect EVD", call);
   }
@@ -168,7 +168,7 @@ Error Ep::connect(const Request& request) {
     default:
       return fail(Code::insufficient_resources, Detail::memory, "{}: no memory or no port for the attempt", call);
   }
-  apply(EpStep::connect);
+  state_machine_.apply(EpStep::connect);
   connects_.add();
   ia().counters().requests_sent.add();
   return kSuccess;
@@ -181,7 +181,7 @@ Error Ep::disconnect(CloseFlags flags) {
                 static_cast<unsigned>(flags));
   }
   const bool was_connected = state() == EpState::connected;
-  if (!apply(EpStep::disconnect)) return wrong_state(call);
+  if (!state_machine_.apply(EpStep::disconnect)) return state_machine_.wrong_state(call);
   if (state() == EpState::disconnected) return kSuccess;
   disconnects_.add();
   if (was_connected) ia().counters().disconnects_sent.add();
@@ -190,17 +190,17 @@ Error Ep::disconnect(CloseFlags flags) {
 }
 
 Error Ep::reset() {
-  if (!allows(EpStep::reset)) return wrong_state("dat_ep_reset");
+  if (!state_machine_.allows(EpStep::reset)) return state_machine_.wrong_state("dat_ep_reset");
   if (state() == EpState::unconnected) return kSuccess;
   queue_pair_->reset();
   private_data_.clear();
   comm_ = {};
-  apply(EpStep::reset);
+  state_machine_.apply(EpStep::reset);
   return kSuccess;
 }
 
 std::optional<Error> Ep::free() {
-  if (!allows(EpStep::free)) return wrong_state("dat_ep_free");
+  if (!state_machine_.allows(EpStep::free)) return state_machine_.wrong_state("dat_ep_free");
   if (!cut()) return std::nullopt;
   ia().retire(*this);
   return kSuccess;
@@ -230,7 +230,7 @@ bool Ep::report(EventKind kind) {
 
 void Ep::on_established(std::span<const std::byte> private_data) {
   const bool active = state() == EpState::active_connection_pending;
-  if (!apply(EpStep::established)) return;
+  if (!state_machine_.apply(EpStep::established)) return;
   (active ? ia().counters().connected : ia().counters().accepted_connected).add();
   // They stay until the endpoint is reset or freed (PD-6).
   private_data_.assign(private_data.begin(), private_data.end());
@@ -238,14 +238,14 @@ void Ep::on_established(std::span<const std::byte> private_data) {
 }
 
 void Ep::on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> private_data) {
-  if (!apply(EpStep::connect_failed)) return;
+  if (!state_machine_.apply(EpStep::connect_failed)) return;
   counter_of(why, ia().counters()).add();
   private_data_.assign(private_data.begin(), private_data.end());  // as those of an acceptance
   report(event_of(why));
 }
 
 void Ep::on_accept_failed() {
-  if (!apply(EpStep::accept_failed)) return;
+  if (!state_machine_.apply(EpStep::accept_failed)) return;
   ia().counters().accepts_failed.add();
   report(EventKind::accept_completion_error);
 }
@@ -254,7 +254,7 @@ void Ep::on_closed(bool broken) {
   // Ruling R40: once a disconnect was asked for, its event is DISCONNECTED whatever happened meanwhile.
   const bool asked = state() == EpState::disconnect_pending;
   const bool was_connected = state() == EpState::connected;
-  if (!apply(EpStep::closed)) return;
+  if (!state_machine_.apply(EpStep::closed)) return;
   if (was_connected) (broken ? ia().counters().broken : ia().counters().disconnects_received).add();
   report(broken && !asked ? EventKind::broken : EventKind::disconnected);
   // All that it took from the SRQ has completed or been flushed, and with the engine held the two events of all

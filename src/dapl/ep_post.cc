@@ -49,7 +49,7 @@ bool Ep::takes_requests_after_all() {
   // One look takes so much from each peer; others may have sent more before.
   for (int i = 0; i < kLooksForTheWord && state() == EpState::completion_pending && ia().engine().look(); ++i) {
   }
-  return open_to_requests(state());
+  return state_machine_.open_to_requests();
 }
 
 Error Ep::post_outcome(const char* call, nic::Status status) const {
@@ -64,14 +64,14 @@ Error Ep::post_outcome(const char* call, nic::Status status) const {
     case nic::Status::no_memory:
       return fail(Code::insufficient_resources, Detail::memory_region, "{}: no memory region is left", call);
     default:
-      return wrong_state(call);
+      return state_machine_.wrong_state(call);
   }
 }
 
 // And nothing about the endpoint either that needs a closer look.
 template <typename AnySegment>
 inline bool Ep::is_plain(Count num_segments, const AnySegment* iov, CompletionFlags flags, std::uint32_t rights) const {
-  return (flags & kUnusualFlags) == 0 && open_to_requests(state()) &&
+  return (flags & kUnusualFlags) == 0 && state_machine_.open_to_requests() &&
          dapl::is_plain(regions_, num_segments, iov, zone_.load(std::memory_order_relaxed), rights);
 }
 
@@ -95,8 +95,8 @@ inline bool Ep::is_plain_send(Count num_segments, const AnySegment* iov, Complet
 
 template <typename AnySegment>
 Error Ep::post_send(Count num_segments, const AnySegment* iov, std::uint64_t cookie, CompletionFlags flags) {
-  if (num_segments == 1 && iov && (flags & kUnusualFlags) == 0 && iov->length != 0 && open_to_requests(state()) &&
-      iov->length <= max_message_size_.load(std::memory_order_relaxed) &&
+  if (num_segments == 1 && iov && (flags & kUnusualFlags) == 0 && iov->length != 0 &&
+      state_machine_.open_to_requests() && iov->length <= max_message_size_.load(std::memory_order_relaxed) &&
       queue_pair_->send_again({cookie, whole(*iov), to_nic(flags)})) [[likely]] {
     return kSuccess;
   }
@@ -168,7 +168,7 @@ Error Ep::post_any_send(Count num_segments, const AnySegment* iov, std::uint64_t
     if (const Error error = check_post_flags(call, flags, rules)) return error;
   }
   if (!takes_requests()) [[unlikely]]
-    return wrong_state(call);
+    return state_machine_.wrong_state(call);
   CheckedSegments segments;
   if (const Error error = check_message(call, num_segments, iov, segments)) return error;
   const nic::Status status = queue_pair_->post_send(
@@ -253,7 +253,7 @@ Error Ep::post_any_rdma(Count max_segments, Count num_segments, const AnySegment
     if (const Error error = check_post_flags(call, flags, rules)) return error;
   }
   if (!takes_requests()) [[unlikely]]
-    return wrong_state(call);
+    return state_machine_.wrong_state(call);
   CheckedSegments segments;
   const SegmentRules rules{call,
                            max_segments,
@@ -315,7 +315,7 @@ inline Error Ep::post_rdma(Count max_segments, Count num_segments, const AnySegm
     const std::uint64_t from = reads ? remote->length : iov->length;
     const std::uint64_t to = reads ? iov->length : remote->length;
     if (from != 0 && fits<kind>(from, to) && from <= max_rdma_size_.load(std::memory_order_relaxed) &&
-        open_to_requests(state())) [[likely]] {
+        state_machine_.open_to_requests()) [[likely]] {
       const nic::SingleRdma request{cookie, whole(*iov), from, to_nic(flags), {remote->address, remote->key}};
       if (reads ? queue_pair_->read_again(request) : queue_pair_->write_again(request)) [[likely]]
         return kSuccess;
@@ -356,7 +356,7 @@ Error Ep::post_bind(nic::BindRequest request, CompletionFlags flags, const Pz& p
   if (&pz != parts_.pz) {
     return fail(Code::protection_violation, Detail::none, "{}: the endpoint is not of the RMR's protection zone", call);
   }
-  if (!open_to_requests(state())) return wrong_state(call);
+  if (!state_machine_.open_to_requests()) return state_machine_.wrong_state(call);
   request.flags = to_nic(flags);
   return post_outcome(call, queue_pair_->post_bind(request, key));
 }

@@ -24,7 +24,7 @@ Error Ep::check_extended(const char* call, std::uint32_t needed, CompletionFlags
   }
   const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
   if (const Error error = check_post_flags(call, flags, rules)) return error;
-  if (!takes_requests()) return wrong_state(call);
+  if (!takes_requests()) return state_machine_.wrong_state(call);
   return kSuccess;
 }
 
@@ -145,7 +145,7 @@ Error Ep::post_rdma_read_to_rmr(const PackedSegment* local, std::uint64_t cookie
   if (!remote) return fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
   const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
   if (const Error error = check_post_flags(call, flags, rules)) return error;
-  if (!takes_requests()) return wrong_state(call);
+  if (!takes_requests()) return state_machine_.wrong_state(call);
   ia().nic().expect_reads_into_windows();
   const std::uint64_t regions_seen = regions_.removals();
   Segment sink = whole(*local);
