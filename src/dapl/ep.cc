@@ -110,11 +110,7 @@ void leave_out_depths(EpFields fields, const Ep::Parts& parts, const Limits& lim
 
 }  // namespace
 
-Ep::Ep(Ia& ia, Srq* srq)
-    : Object(ia, kType),
-      srq_(srq),
-      regions_(ia.nic().regions()),
-      local_length_counts_(ia.habits().short_remote_segment) {}
+Ep::Ep(Ia& ia, Srq* srq) : Object(ia, kType), srq_(srq), posts_(*this, srq != nullptr) {}
 
 Ep::~Ep() = default;
 
@@ -142,21 +138,17 @@ Error Ep::create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* given
 
   Ep* ep = ia.adopt(std::move(made));
   if (!ep) return ia.out_of(call, "endpoints", Detail::endpoint);
-  ep->owner = ep->handle();
-  ep->queue_pair_ =
-      ia.nic().create_queue_pair(queue_pair_limits(attr, srq != nullptr), srq ? &srq->queue() : nullptr, *ep);
-  if (!ep->queue_pair_) {
+  if (!ep->open_queue_pair(attr)) {
     ia.abandon(*ep);
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the endpoint", call);
   }
-  ep->queue_pair_->take_immediates((ia.description().abilities() & nic::ability::kImmediate) != 0);
   if (srq) {
     srq->attach();
   } else {
     attr.srq_soft_hw = kNoWatermark;  // EP-CREATE-26
   }
   ep->take_parts(parts, attr);
-  if (srq) ep->queue_pair_->set_watermarks(attr.srq_soft_hw, hard);
+  if (srq) ep->queue_pair().set_watermarks(attr.srq_soft_hw, hard);
   *handle = ep->handle();
   return kSuccess;
 }
@@ -164,18 +156,24 @@ Error Ep::create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* given
 Ep* Ep::create_tentative(Ia& ia) {
   Ep* ep = ia.adopt(std::make_unique<Ep>(ia, nullptr));
   if (!ep) return nullptr;
-  ep->owner = ep->handle();
   // Its EVDs come later; the queues are there for when they do.
   EpAttributes attr = default_attributes(ia.limits(), true, true);
-  ep->queue_pair_ = ia.nic().create_queue_pair(queue_pair_limits(attr, false), nullptr, *ep);
-  if (!ep->queue_pair_) {
+  if (!ep->open_queue_pair(attr)) {
     ia.abandon(*ep);
     return nullptr;
   }
-  ep->queue_pair_->take_immediates((ia.description().abilities() & nic::ability::kImmediate) != 0);
   ep->take_parts({}, attr);
-  ep->state_machine_.apply(EpStep::make_tentative);
+  ep->state_machine().apply(EpStep::make_tentative);
   return ep;
+}
+
+bool Ep::open_queue_pair(const EpAttributes& attr) {
+  owner = handle();
+  posts_.set_queue_pair(
+      ia().nic().create_queue_pair(queue_pair_limits(attr, srq_ != nullptr), srq_ ? &srq_->queue() : nullptr, *this));
+  if (!posts_.queue_pair()) return false;
+  queue_pair().take_immediates((ia().description().abilities() & nic::ability::kImmediate) != 0);
+  return true;
 }
 
 // EP-CSRQ-9, EP-CSRQ-27
@@ -238,27 +236,12 @@ void Ep::take_parts(const Parts& parts, const EpAttributes& attr) {
                     });
   parts_ = parts;
   parts_taken_ = true;
-  set_attributes(attr);
-  zone_.store(parts.pz ? parts.pz->zone() : nic::kNoZone);
-  queue_pair_->set_zone(zone_.load());
-  queue_pair_->set_completion_queues(parts.recv, parts.request);
-}
-
-void Ep::set_attributes(const EpAttributes& attr) {
   attr_ = attr;
-  max_recv_iov_.store(attr.max_recv_iov);
-  max_request_iov_.store(attr.max_request_iov);
-  // DTO-5: 0 means the limit of the other requests.
-  max_rdma_read_iov_.store(attr.max_rdma_read_iov > 0 ? attr.max_rdma_read_iov : attr.max_request_iov);
-  max_rdma_write_iov_.store(attr.max_rdma_write_iov > 0 ? attr.max_rdma_write_iov : attr.max_request_iov);
-  // DTO-8, R61: the established DAT test programs leave these 0 and send all the same; only the IA's limit holds then,
-  // as it does by habit whatever they say.
-  const bool only_ia = static_cast<bool>(ia().habits().any_transfer_size);
-  const auto bound = [only_ia](std::uint64_t own, std::uint64_t of_ia) { return only_ia || own == 0 ? of_ia : own; };
-  max_message_size_.store(bound(attr.max_message_size, ia().limits().max_message_size));
-  max_rdma_size_.store(bound(attr.max_rdma_size, ia().limits().max_rdma_size));
-  recv_model_.store(recv_model(attr.recv_completion_flags));
-  request_model_.store(request_model(attr.request_completion_flags));
+  posts_.set_attributes(attr);
+  const nic::ZoneId zone = parts.pz ? parts.pz->zone() : nic::kNoZone;
+  posts_.set_zone(zone);
+  queue_pair().set_zone(zone);
+  queue_pair().set_completion_queues(parts.recv, parts.request);
 }
 
 EpParameters Ep::query() const {
@@ -267,7 +250,7 @@ EpParameters Ep::query() const {
   answer.ia_handle = ia().handle();
   answer.ep_state = state();
   // EP-QUERY-5: the memory is the queue pair's, or ours.
-  const nic::ConnectionNames& names = queue_pair_->names();
+  const nic::ConnectionNames& names = queue_pair().names();
   answer.local_ia_address_ptr = &names.local.generic;
   answer.local_port_qual = names.local_port;
   answer.remote_ia_address_ptr = &names.remote.generic;
@@ -311,10 +294,10 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
   if (fields == 0) return kSuccess;
   // EP-MODIFY-2
   const EpState now = state();
-  if (!state_machine_.allows(EpStep::modify_parts) ||
-      ((fields & ep_field::kPz) != 0 && !state_machine_.allows(EpStep::modify_zone)) ||
-      ((fields & kNamedFields) != 0 && !state_machine_.allows(EpStep::modify_named))) {
-    return state_machine_.wrong_state(call);
+  if (!state_machine().allows(EpStep::modify_parts) ||
+      ((fields & ep_field::kPz) != 0 && !state_machine().allows(EpStep::modify_zone)) ||
+      ((fields & kNamedFields) != 0 && !state_machine().allows(EpStep::modify_named))) {
+    return state_machine().wrong_state(call);
   }
 
   Parts parts = parts_;
@@ -332,16 +315,16 @@ Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds
     return fail(Code::invalid_state, detail_of(now),
                 "dat_ep_modify: {} receives are posted, which the change does not fit", posted);
   };
-  const std::uint32_t posted = srq_ ? 0 : queue_pair_->recv_info().allocated;
+  const std::uint32_t posted = srq_ ? 0 : queue_pair().recv_info().allocated;
   if (posted > 0) {  // EP-MODIFY-8
     if (recv_model(attr.recv_completion_flags) != recv_model(attr_.recv_completion_flags) ||
         attr.max_recv_dtos < static_cast<Count>(posted) ||
-        attr.max_recv_iov < static_cast<Count>(queue_pair_->largest_posted_recv_segments())) {
+        attr.max_recv_iov < static_cast<Count>(queue_pair().largest_posted_recv_segments())) {
       return does_not_fit(posted);
     }
   }
-  const nic::Status status = queue_pair_->set_limits(queue_pair_limits(attr, srq_ != nullptr));
-  if (status == nic::Status::queue_full) return does_not_fit(queue_pair_->recv_info().allocated);  // since we looked
+  const nic::Status status = queue_pair().set_limits(queue_pair_limits(attr, srq_ != nullptr));
+  if (status == nic::Status::queue_full) return does_not_fit(queue_pair().recv_info().allocated);  // since we looked
   if (status != nic::Status::ok) {
     return fail(Code::insufficient_resources, Detail::memory, "dat_ep_modify: no memory for the new queue sizes");
   }
@@ -359,35 +342,31 @@ Error Ep::set_watermark(Count soft, Count hard) {
   }
   attr_.srq_soft_hw = soft;
   if (srq_) attr_.max_recv_dtos = hard;  // EP-WM-17
-  queue_pair_->set_watermarks(soft, hard);
+  queue_pair().set_watermarks(soft, hard);
   return kSuccess;
-}
-
-bool Ep::receives_solicited() const {
-  return recv_model_.load(std::memory_order_relaxed) == StreamCounts::kSolicited;
 }
 
 // EP-STATUS-2, EP-STATUS-3. A completion frees its place before its event is queued, since a program that sees the
 // event may post again at once (DTO-14). Between the two the engine is held, so who gets it finds the events there.
 bool Ep::receives_idle() const {
-  if (!queue_pair_->recv_idle()) return false;
+  if (!queue_pair().recv_idle()) return false;
   base::Guard events_are_queued(ia().engine());
-  return queue_pair_->recv_idle();
+  return queue_pair().recv_idle();
 }
 
 bool Ep::requests_idle() const {
-  if (!queue_pair_->send_idle()) return false;
+  if (!queue_pair().send_idle()) return false;
   base::Guard events_are_queued(ia().engine());
-  return queue_pair_->send_idle();
+  return queue_pair().send_idle();
 }
 
 const char* Ep::wire() const {
   base::Guard guard(ia().engine());
-  return state() == EpState::connected ? queue_pair_->wire() : nullptr;
+  return state() == EpState::connected ? queue_pair().wire() : nullptr;
 }
 
 Ep::ReceiveCounts Ep::recv_query() const {
-  const nic::QueuePair::RecvInfo info = queue_pair_->recv_info();
+  const nic::QueuePair::RecvInfo info = queue_pair().recv_info();
   const auto known = [](std::uint32_t count) {  // EP-RQ-13
     return count == nic::QueuePair::RecvInfo::kUnknown ? kUnknownCount : static_cast<Count>(count);
   };

@@ -141,7 +141,7 @@ Error Ep::connect(const Request& request) {
     return fail(Code::model_not_supported, Detail::none, "{}: QoS {:#x} is not within the supported {:#x}", call,
                 request.qos, supported);
   }
-  if (!state_machine_.allows(EpStep::connect)) return state_machine_.wrong_state(call);
+  if (!state_machine().allows(EpStep::connect)) return state_machine().wrong_state(call);
   if (!parts_.connect) {
     return fail(Code::invalid_handle, Detail::handle_evd_conn, "{}: the endpoint has no connect EVD", call);
   }
@@ -159,7 +159,7 @@ Error Ep::connect(const Request& request) {
                                           request.qos,
                                           request.adapter,
                                           ia().habits().early_connects ? kPatience : 0};
-  switch (queue_pair_->connect(parameters)) {
+  switch (queue_pair().connect(parameters)) {
     case nic::Status::ok:
       break;
     case nic::Status::unreachable:
@@ -168,7 +168,7 @@ Error Ep::connect(const Request& request) {
     default:
       return fail(Code::insufficient_resources, Detail::memory, "{}: no memory or no port for the attempt", call);
   }
-  state_machine_.apply(EpStep::connect);
+  state_machine().apply(EpStep::connect);
   connects_.add();
   ia().counters().requests_sent.add();
   return kSuccess;
@@ -181,33 +181,33 @@ Error Ep::disconnect(CloseFlags flags) {
                 static_cast<unsigned>(flags));
   }
   const bool was_connected = state() == EpState::connected;
-  if (!state_machine_.apply(EpStep::disconnect)) return state_machine_.wrong_state(call);
+  if (!state_machine().apply(EpStep::disconnect)) return state_machine().wrong_state(call);
   if (state() == EpState::disconnected) return kSuccess;
   disconnects_.add();
   if (was_connected) ia().counters().disconnects_sent.add();
-  queue_pair_->disconnect(flags == CloseFlags::graceful);
+  queue_pair().disconnect(flags == CloseFlags::graceful);
   return kSuccess;
 }
 
 Error Ep::reset() {
-  if (!state_machine_.allows(EpStep::reset)) return state_machine_.wrong_state("dat_ep_reset");
+  if (!state_machine().allows(EpStep::reset)) return state_machine().wrong_state("dat_ep_reset");
   if (state() == EpState::unconnected) return kSuccess;
-  queue_pair_->reset();
+  queue_pair().reset();
   private_data_.clear();
   comm_ = {};
-  state_machine_.apply(EpStep::reset);
+  state_machine().apply(EpStep::reset);
   return kSuccess;
 }
 
 std::optional<Error> Ep::free() {
-  if (!state_machine_.allows(EpStep::free)) return state_machine_.wrong_state("dat_ep_free");
+  if (!state_machine().allows(EpStep::free)) return state_machine().wrong_state("dat_ep_free");
   if (!cut()) return std::nullopt;
   ia().retire(*this);
   return kSuccess;
 }
 
 void Ep::shut_down() {
-  if (queue_pair_) queue_pair_->destroy();
+  if (posts_.queue_pair()) queue_pair().destroy();
   if (!parts_taken_) return;
   // Frees the PZ, the EVDs and the SRQ for others (EP-FREE-6).
   take_parts({}, attr_);
@@ -230,22 +230,22 @@ bool Ep::report(EventKind kind) {
 
 void Ep::on_established(std::span<const std::byte> private_data) {
   const bool active = state() == EpState::active_connection_pending;
-  if (!state_machine_.apply(EpStep::established)) return;
+  if (!state_machine().apply(EpStep::established)) return;
   (active ? ia().counters().connected : ia().counters().accepted_connected).add();
   // They stay until the endpoint is reset or freed (PD-6).
   private_data_.assign(private_data.begin(), private_data.end());
-  if (!report(EventKind::established)) queue_pair_->disconnect(false);  // EP-SM-26
+  if (!report(EventKind::established)) queue_pair().disconnect(false);  // EP-SM-26
 }
 
 void Ep::on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> private_data) {
-  if (!state_machine_.apply(EpStep::connect_failed)) return;
+  if (!state_machine().apply(EpStep::connect_failed)) return;
   counter_of(why, ia().counters()).add();
   private_data_.assign(private_data.begin(), private_data.end());  // as those of an acceptance
   report(event_of(why));
 }
 
 void Ep::on_accept_failed() {
-  if (!state_machine_.apply(EpStep::accept_failed)) return;
+  if (!state_machine().apply(EpStep::accept_failed)) return;
   ia().counters().accepts_failed.add();
   report(EventKind::accept_completion_error);
 }
@@ -254,7 +254,7 @@ void Ep::on_closed(bool broken) {
   // Ruling R40: once a disconnect was asked for, its event is DISCONNECTED whatever happened meanwhile.
   const bool asked = state() == EpState::disconnect_pending;
   const bool was_connected = state() == EpState::connected;
-  if (!state_machine_.apply(EpStep::closed)) return;
+  if (!state_machine().apply(EpStep::closed)) return;
   if (was_connected) (broken ? ia().counters().broken : ia().counters().disconnects_received).add();
   report(broken && !asked ? EventKind::broken : EventKind::disconnected);
   // All that it took from the SRQ has completed or been flushed, and with the engine held the two events of all
