@@ -47,9 +47,9 @@ Error Cr::accept(Handle given, Count private_data_size, const void* private_data
   }
   const EpState before = ep->state();
   if (!ep_ && before != EpState::unconnected) return ep->state_machine().wrong_state(call);
-  if (!ep->ready_to_connect()) {
+  if (!ep->configuration().ready_to_connect()) {
     return fail(Code::invalid_handle, Detail::handle_ep, "{}: the endpoint lacks a {}", call,
-                ep->parts().pz ? "connect EVD" : "protection zone");
+                ep->configuration().parts().pz ? "connect EVD" : "protection zone");
   }
   if (!ep->state_machine().apply(EpStep::accept)) return ep->state_machine().wrong_state(call);
   try {

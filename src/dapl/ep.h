@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dapl/attributes.h"
+#include "dapl/ep_configuration.h"
 #include "dapl/ep_posts.h"
 #include "dapl/error.h"
 #include "dapl/event.h"
@@ -14,9 +15,6 @@
 
 namespace anydat::dapl {
 
-class Evd;
-class EvdsOfCall;
-class Pz;
 class Srq;
 
 // An endpoint: the DAT state machine and rules around a queue pair.
@@ -27,23 +25,18 @@ class Ep final : public Object, public nic::QueuePairEvents {
  public:
   static constexpr HandleType kType = HandleType::ep;
 
-  struct Parts {
-    Pz* pz = nullptr;
-    Evd* recv = nullptr;
-    Evd* request = nullptr;
-    Evd* connect = nullptr;
-  };
-
   Ep(Ia& ia, Srq* srq);
   ~Ep() override;
 
   // `attr` may be null for the defaults, unless there is an SRQ.
-  static Error create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* attr, Handle* handle);
+  static Error create(Ia& ia, const EpParts& parts, Srq* srq, const EpAttributes* attr, Handle* handle);
   // A provider-made endpoint for a connection request (PSP-CREATE-6): no parts, TENTATIVE.
   static Ep* create_tentative(Ia& ia);
 
   EpPosts& posts() { return posts_; }
   const EpPosts& posts() const { return posts_; }
+  EpConfiguration& configuration() { return configuration_; }
+  Srq* srq() const { return srq_; }  // null: its buffers are its own
 
   // From any thread.
   const char* wire() const;  // of its connection; null if there is none
@@ -62,10 +55,6 @@ class Ep final : public Object, public nic::QueuePairEvents {
 
   // With the engine held.
   EpParameters query() const;
-  // The members of `to` that `fields` names, or nothing.
-  Error modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds);
-  // Goes on without the EVD, whose instance closes: what would be queued there is lost.
-  void give_back(const Evd& evd);
   Error connect(const sockaddr* remote, nic::ConnQual qual, Microseconds timeout, Count private_data_size,
                 const void* private_data, Qos qos, ConnectFlags flags);
   // To the qualifier that is the address's port, without a wish for quality or paths (D2-CSP-7).
@@ -76,16 +65,13 @@ class Ep final : public Object, public nic::QueuePairEvents {
   // Nothing: a peer is in the middle of writing into a buffer; ask again, with the engine released in between.
   std::optional<Error> free();
   bool cut() { return !posts_.queue_pair() || queue_pair().cut(); }
-  Error set_watermark(Count soft, Count hard);
   void shut_down();
 
   // For service points and requests.
-  bool ready_to_connect() const { return parts_.pz && parts_.connect; }
   // Notes who asks, for queries until the request is answered (EP-QUERY-7).
   void offer(const nic::ConnectionRequest& request, nic::ConnQual local_port);
   // How the connection that is being made was agreed upon, for queries until the endpoint is reset (D2-CONN-4).
   void note_comm(const Comm& comm) { comm_ = comm; }
-  const Parts& parts() const { return parts_; }
   // With the engine held: what it was made to do, whatever came of it.
   std::uint64_t connects() const { return connects_.get(); }
   std::uint64_t disconnects() const { return disconnects_.get(); }
@@ -109,10 +95,6 @@ class Ep final : public Object, public nic::QueuePairEvents {
     std::string_view adapter;  // of nic::ServicePointName
   };
   Error connect(const Request& request);
-  // `argument`: by which the call is given the attributes.
-  Error check_parts(const char* call, Argument argument, const Parts& parts, const EpAttributes& attr) const;
-  Error check_zone_of_srq(const char* call, Argument argument, const Parts& parts) const;
-  void take_parts(const Parts& parts, const EpAttributes& attr);
   bool report(EventKind kind);
   // False: there is no memory for it.
   bool open_queue_pair(const EpAttributes& attr);
@@ -120,10 +102,9 @@ class Ep final : public Object, public nic::QueuePairEvents {
   Srq* const srq_;
   EpPosts posts_;
 
+  EpConfiguration configuration_;
+
   // With the engine held.
-  Parts parts_;
-  EpAttributes attr_{};
-  bool parts_taken_ = false;
   Comm comm_;
   std::vector<std::byte> private_data_;  // of the last ESTABLISHED (PD-6) or PEER_REJECTED (D2-CR-2)
   struct Ends {

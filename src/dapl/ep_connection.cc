@@ -142,10 +142,10 @@ Error Ep::connect(const Request& request) {
                 request.qos, supported);
   }
   if (!state_machine().allows(EpStep::connect)) return state_machine().wrong_state(call);
-  if (!parts_.connect) {
+  if (!configuration_.parts().connect) {
     return fail(Code::invalid_handle, Detail::handle_evd_conn, "{}: the endpoint has no connect EVD", call);
   }
-  if (!parts_.pz) {
+  if (!configuration_.parts().pz) {
     return fail(Code::invalid_state, Detail::ep_not_ready, "{}: the endpoint has no protection zone", call);
   }
   const base::Nanoseconds deadline = request.timeout == kInfinite
@@ -207,17 +207,17 @@ std::optional<Error> Ep::free() {
 }
 
 void Ep::shut_down() {
-  if (posts_.queue_pair()) queue_pair().destroy();
-  if (!parts_taken_) return;
+  if (!posts_.queue_pair()) return;  // nor has it got its parts
+  queue_pair().destroy();
   // Frees the PZ, the EVDs and the SRQ for others (EP-FREE-6).
-  take_parts({}, attr_);
+  configuration_.release();
   if (srq_) srq_->detach();
 }
 
 // ---- reports of the queue pair; one that the state does not expect changes nothing (EP-SM-23)
 
 bool Ep::report(EventKind kind) {
-  if (!parts_.connect) return true;  // EVM-5
+  if (!configuration_.parts().connect) return true;  // EVM-5
   Event event{};
   event.kind = kind;
   event.object = handle();
@@ -225,7 +225,7 @@ bool Ep::report(EventKind kind) {
     event.detail = static_cast<std::uint32_t>(private_data_.size());
     event.pointer = private_data_.empty() ? nullptr : private_data_.data();
   }
-  return parts_.connect->push(event);
+  return configuration_.parts().connect->push(event);
 }
 
 void Ep::on_established(std::span<const std::byte> private_data) {

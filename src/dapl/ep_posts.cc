@@ -386,7 +386,7 @@ Error EpPosts::post_bind(nic::BindRequest request, CompletionFlags flags, const 
   const char* call = "dat_rmr_bind";
   const FlagRules rules{kRequestFlags, request_model_.load(std::memory_order_relaxed)};
   if (const Error error = check_post_flags(call, flags, rules)) return error;
-  if (&pz != ep_.parts().pz) {
+  if (&pz != ep_.configuration().parts().pz) {
     return fail(Code::protection_violation, Detail::none, "{}: the endpoint is not of the RMR's protection zone", call);
   }
   if (!state_machine_.open_to_requests()) return state_machine_.wrong_state(call);

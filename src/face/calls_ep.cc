@@ -13,7 +13,7 @@ namespace anydat::face {
 
 namespace {
 
-dapl::Error create_ep(const char* call, dapl::Ia& ia, const dapl::Ep::Parts& parts, dapl::Srq* srq,
+dapl::Error create_ep(const char* call, dapl::Ia& ia, const dapl::EpParts& parts, dapl::Srq* srq,
                       const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
   if (!is_aligned(attr)) {
     return dapl::fail(dapl::Argument::ep_attributes, "{}: ep_attributes is not aligned", call);
@@ -67,7 +67,7 @@ dapl::Error ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, const DAT
   const dapl::EpParameters to = from_dat(*param);
   const dapl::EvdsOfCall evds(ep->ia(), {to.recv_evd_handle, to.request_evd_handle, to.connect_evd_handle});
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_modify", handle_ep);
-  return ep->modify(fields_of(mask), to, evds);
+  return ep->configuration().modify(fields_of(mask), to, evds);
 }
 
 dapl::Error ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
@@ -124,7 +124,7 @@ dapl::Error ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* allocated, DAT_COU
 dapl::Error ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft, DAT_COUNT hard) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_set_watermark", handle_ep);
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_set_watermark", handle_ep);
-  return ep->set_watermark(soft, hard);
+  return ep->configuration().set_watermark(soft, hard);
 }
 
 }  // namespace anydat::face
