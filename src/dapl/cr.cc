@@ -59,7 +59,7 @@ Error Cr::accept(Handle given, Count private_data_size, const void* private_data
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the connection", call);
   }
   ia().counters().accepted.add();
-  ep->note_comm(comm_);
+  ep->connection().note_comm(comm_);
   ep_ = nullptr;
   ia().retire(*this);
   return kSuccess;

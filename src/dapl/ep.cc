@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints: creation and queries.
+// Endpoints: creation, queries, and their end.
 #include "dapl/ep.h"
 
 #include "dapl/ep_attr.h"
@@ -10,7 +10,8 @@
 
 namespace anydat::dapl {
 
-Ep::Ep(Ia& ia, Srq* srq) : Object(ia, kType), srq_(srq), posts_(*this, srq != nullptr), configuration_(*this) {}
+Ep::Ep(Ia& ia, Srq* srq)
+    : Object(ia, kType), srq_(srq), posts_(*this, srq != nullptr), configuration_(*this), connection_(*this) {}
 
 Ep::~Ep() = default;
 
@@ -65,9 +66,9 @@ Ep* Ep::create_tentative(Ia& ia) {
 }
 
 bool Ep::open_queue_pair(const EpAttributes& attr) {
-  owner = handle();
-  posts_.set_queue_pair(
-      ia().nic().create_queue_pair(queue_pair_limits(attr, srq_ != nullptr), srq_ ? &srq_->queue() : nullptr, *this));
+  connection_.owner = handle();
+  posts_.set_queue_pair(ia().nic().create_queue_pair(queue_pair_limits(attr, srq_ != nullptr),
+                                                     srq_ ? &srq_->queue() : nullptr, connection_));
   if (!posts_.queue_pair()) return false;
   queue_pair().take_immediates((ia().description().abilities() & nic::ability::kImmediate) != 0);
   return true;
@@ -78,20 +79,7 @@ EpParameters Ep::query() const {
   EpParameters answer;
   answer.ia_handle = ia().handle();
   answer.ep_state = state();
-  // EP-QUERY-5: the memory is the queue pair's, or ours.
-  const nic::ConnectionNames& names = queue_pair().names();
-  answer.local_ia_address_ptr = &names.local.generic;
-  answer.local_port_qual = names.local_port;
-  answer.remote_ia_address_ptr = &names.remote.generic;
-  answer.remote_port_qual = names.remote_port;
-  if (answer.ep_state == EpState::passive_connection_pending ||
-      answer.ep_state == EpState::tentative_connection_pending) {
-    // EP-QUERY-3, EP-QUERY-4: the queue pair knows nothing of the request yet.
-    answer.local_ia_address_ptr = &offered_.local.generic;
-    answer.local_port_qual = offered_.local_port;
-    answer.remote_ia_address_ptr = &offered_.remote.generic;
-    answer.remote_port_qual = offered_.remote_port;
-  }
+  connection_.name_ends(answer);
   const EpParts& parts = configuration_.parts();
   answer.pz_handle = handle_of(parts.pz);
   answer.recv_evd_handle = handle_of(parts.recv);
@@ -99,12 +87,23 @@ EpParameters Ep::query() const {
   answer.connect_evd_handle = handle_of(parts.connect);
   answer.srq_handle = handle_of(srq_);
   answer.ep_attr = configuration_.attributes();
-  answer.comm = comm_;
+  answer.comm = connection_.comm();
   return answer;
 }
 
-void Ep::offer(const nic::ConnectionRequest& request, nic::ConnQual local_port) {
-  offered_ = {request.local_address(), request.remote_address(), local_port, request.remote_port()};
+std::optional<Error> Ep::free() {
+  if (!state_machine().allows(EpStep::free)) return state_machine().wrong_state("dat_ep_free");
+  if (!cut()) return std::nullopt;
+  ia().retire(*this);
+  return kSuccess;
+}
+
+void Ep::shut_down() {
+  if (!posts_.queue_pair()) return;  // nor has it got its parts
+  queue_pair().destroy();
+  // Frees the PZ, the EVDs and the SRQ for others (EP-FREE-6).
+  configuration_.release();
+  if (srq_) srq_->detach();
 }
 
 // EP-STATUS-2, EP-STATUS-3. A completion frees its place before its event is queued, since a program that sees the

@@ -88,7 +88,7 @@ void ServicePoint::take_back(Ep& ep) {
 }
 
 bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep) {
-  if (ep) ep->offer(*request, qual_);
+  if (ep) ep->connection().offer(*request, qual_);
   Cr* cr = ia().adopt(std::make_unique<Cr>(ia(), std::move(request), ep, comm()));
   if (cr) {
     Event event{};

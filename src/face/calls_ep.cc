@@ -76,7 +76,7 @@ dapl::Error ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_C
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_connect", handle_ep);
   if (const dapl::Error error = check_connect_flags(flags)) return error;
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_connect", handle_ep);
-  return ep->connect(remote, qual, timeout, private_data_size, private_data, qos, flags);
+  return ep->connection().connect(remote, qual, timeout, private_data_size, private_data, qos, flags);
 }
 
 dapl::Error ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TIMEOUT timeout,
@@ -85,13 +85,13 @@ dapl::Error ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
   ANYDAT_OBJECT_OF(&ep->ia(), Ep, dup, ep_dup_handle, call, handle_ep);
   ANYDAT_HOLD(ep, ep_handle, call, handle_ep);
-  return ep->dup_connect(*dup, timeout, private_data_size, private_data, qos);
+  return ep->connection().dup_connect(*dup, timeout, private_data_size, private_data, qos);
 }
 
 dapl::Error ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_disconnect", handle_ep);
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_disconnect", handle_ep);
-  return ep->disconnect(static_cast<dapl::CloseFlags>(flags));
+  return ep->connection().disconnect(static_cast<dapl::CloseFlags>(flags));
 }
 
 dapl::Error ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle,
@@ -110,7 +110,7 @@ dapl::Error ep_free(DAT_EP_HANDLE ep_handle) {
 dapl::Error ep_reset(DAT_EP_HANDLE ep_handle) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_reset", handle_ep);
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_reset", handle_ep);
-  return ep->reset();
+  return ep->connection().reset();
 }
 
 dapl::Error ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* allocated, DAT_COUNT* span) {
