@@ -46,20 +46,20 @@ Error Cr::accept(Handle given, Count private_data_size, const void* private_data
                 given);
   }
   const EpState before = ep->state();
-  if (!ep_ && before != EpState::unconnected) return ep->wrong_state(call);
-  if (!ep->ready_to_connect()) {
+  if (!ep_ && before != EpState::unconnected) return ep->state_machine().wrong_state(call);
+  if (!ep->configuration().ready_to_connect()) {
     return fail(Code::invalid_handle, Detail::handle_ep, "{}: the endpoint lacks a {}", call,
-                ep->parts().pz ? "connect EVD" : "protection zone");
+                ep->configuration().parts().pz ? "connect EVD" : "protection zone");
   }
-  if (!ep->apply(EpStep::accept)) return ep->wrong_state(call);
+  if (!ep->state_machine().apply(EpStep::accept)) return ep->state_machine().wrong_state(call);
   try {
     request_->accept(ep->queue_pair(), data);
   } catch (const std::bad_alloc&) {
-    ep->undo(before);
+    ep->state_machine().undo(before);
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the connection", call);
   }
   ia().counters().accepted.add();
-  ep->note_comm(comm_);
+  ep->connection().note_comm(comm_);
   ep_ = nullptr;
   ia().retire(*this);
   return kSuccess;
@@ -103,7 +103,7 @@ void Cr::release_endpoint() {
   if (ep_->state() == EpState::tentative_connection_pending) {
     ia().retire(*ep_);
   } else {
-    ep_->apply(EpStep::reject);
+    ep_->state_machine().apply(EpStep::reject);
   }
   ep_ = nullptr;
 }

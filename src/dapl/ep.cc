@@ -1,124 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints: creation, configuration and queries.
+// Endpoints: creation, queries, and their end.
 #include "dapl/ep.h"
-
-#include <algorithm>
-#include <initializer_list>
-#include <type_traits>
 
 #include "dapl/ep_attr.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
-#include "dapl/instances.h"
 #include "dapl/pz.h"
 #include "dapl/srq.h"
 
 namespace anydat::dapl {
 
-namespace {
-
-constexpr EpFields kFixedFields = ep_field::kUnchangeable | ep_field::kSrqSoftHw;
-constexpr EpFields kNamedFields = ep_field::kTransportAttributeCount | ep_field::kTransportAttributes |
-                                  ep_field::kProviderAttributeCount | ep_field::kProviderAttributes;
-
-// How one endpoint's streams add to its EVDs. An EVD may have several of the parts.
-void add_streams(StreamCounts& counts, const Evd* evd, const Ep::Parts& parts, const EpAttributes& attr, int sign) {
-  const auto add = [sign](std::uint32_t& count) { count += static_cast<std::uint32_t>(sign); };
-  if (parts.recv == evd) add(counts.receives[recv_model(attr.recv_completion_flags)]);
-  if (parts.request == evd) add(counts.requests[request_model(attr.request_completion_flags)]);
-  if (parts.connect == evd) add(counts.others);
-}
-
-// Calls f(Evd&) once for each.
-template <typename F>
-void for_each_distinct(std::initializer_list<Evd*> evds, F&& f) {
-  for (const auto* evd = evds.begin(); evd != evds.end(); ++evd) {
-    if (*evd && std::find(evds.begin(), evd, *evd) == evd) f(**evd);
-  }
-}
-
-// Copies the attributes that the mask names.
-void merge(EpAttributes& to, const EpAttributes& from, EpFields mask) {
-  const auto copy = [&](EpFields bit, auto EpAttributes::*member) {
-    if ((mask & bit) != 0) to.*member = from.*member;
-  };
-  copy(ep_field::kServiceType, &EpAttributes::service_type);
-  copy(ep_field::kMaxMessageSize, &EpAttributes::max_message_size);
-  copy(ep_field::kMaxRdmaSize, &EpAttributes::max_rdma_size);
-  copy(ep_field::kQos, &EpAttributes::qos);
-  copy(ep_field::kRecvCompletionFlags, &EpAttributes::recv_completion_flags);
-  copy(ep_field::kRequestCompletionFlags, &EpAttributes::request_completion_flags);
-  copy(ep_field::kMaxRecvDtos, &EpAttributes::max_recv_dtos);
-  copy(ep_field::kMaxRequestDtos, &EpAttributes::max_request_dtos);
-  copy(ep_field::kMaxRecvIov, &EpAttributes::max_recv_iov);
-  copy(ep_field::kMaxRequestIov, &EpAttributes::max_request_iov);
-  copy(ep_field::kMaxRdmaReadIn, &EpAttributes::max_rdma_read_in);
-  copy(ep_field::kMaxRdmaReadOut, &EpAttributes::max_rdma_read_out);
-  copy(ep_field::kMaxRdmaReadIov, &EpAttributes::max_rdma_read_iov);
-  copy(ep_field::kMaxRdmaWriteIov, &EpAttributes::max_rdma_write_iov);
-  copy(ep_field::kTransportAttributeCount, &EpAttributes::ep_transport_specific_count);
-  copy(ep_field::kProviderAttributeCount, &EpAttributes::ep_provider_specific_count);
-}
-
-// EP-WM-14
-Error no_watermarks(const char* call, Count soft, Count hard) {
-  return fail(Code::model_not_supported, Detail::none,
-              "{}: srq_watermarks_supported has no high watermarks, and soft {} and hard {} are not both infinite",
-              call, soft, hard);
-}
-
-// For dat_ep_modify: the objects that `to` names take the places of those in `parts`.
-Error find_parts(const Ia& ia, EpFields fields, const EpParameters& to, const EvdsOfCall& evds, Ep::Parts& parts) {
-  const auto replace = [&]<typename T>(EpFields bit, Handle given, T*& part) {
-    if ((fields & bit) == 0) return true;
-    part = given ? lookup<T>(given) : nullptr;
-    if constexpr (std::is_same_v<T, Evd>) return given == nullptr || (part && evds.allows(*part));
-    return given == nullptr || (part && &part->ia() == &ia);
-  };
-  const struct {
-    bool good;
-    Detail detail;
-    const char* what;
-    const Evd* evd;
-  } found[] = {
-      {replace(ep_field::kPz, to.pz_handle, parts.pz), Detail::handle_pz, "pz_handle", nullptr},
-      {replace(ep_field::kRecvEvd, to.recv_evd_handle, parts.recv), Detail::handle_evd_recv, "recv_evd_handle",
-       parts.recv},
-      {replace(ep_field::kRequestEvd, to.request_evd_handle, parts.request), Detail::handle_evd_request,
-       "request_evd_handle", parts.request},
-      {replace(ep_field::kConnectEvd, to.connect_evd_handle, parts.connect), Detail::handle_evd_conn,
-       "connect_evd_handle", parts.connect},
-  };
-  for (const auto& entry : found) {
-    if (entry.good) continue;
-    if (entry.evd) return evds.refuse(*entry.evd, "dat_ep_modify", entry.what, entry.detail);
-    return fail(Code::invalid_handle, entry.detail, "dat_ep_modify: {} is no live object of this IA", entry.what);
-  }
-  return kSuccess;
-}
-
-// A provider-made endpoint gets its parts one call after another; a direction without an EVD has no depth to contradict
-// it until the request is accepted, unless the call names that alone.
-void leave_out_depths(EpFields fields, const Ep::Parts& parts, const Limits& limits, EpAttributes& attr) {
-  const auto leave_out = [&](EpFields field, Count& depth) {
-    const bool possible = depth >= 0 && depth <= limits.max_dto_per_ep;
-    if (possible && ((fields & ep_field::kParts) != 0 || (fields & field) == 0)) depth = 0;
-  };
-  if (!parts.recv) leave_out(ep_field::kMaxRecvDtos, attr.max_recv_dtos);
-  if (!parts.request) leave_out(ep_field::kMaxRequestDtos, attr.max_request_dtos);
-}
-
-}  // namespace
-
 Ep::Ep(Ia& ia, Srq* srq)
-    : Object(ia, kType),
-      srq_(srq),
-      regions_(ia.nic().regions()),
-      local_length_counts_(ia.habits().short_remote_segment) {}
+    : Object(ia, kType), srq_(srq), posts_(*this, srq != nullptr), configuration_(*this), connection_(*this) {}
 
 Ep::~Ep() = default;
 
-Error Ep::create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* given, Handle* handle) {
+Error Ep::create(Ia& ia, const EpParts& parts, Srq* srq, const EpAttributes* given, Handle* handle) {
   const char* call = srq ? "dat_ep_create_with_srq" : "dat_ep_create";
   if (!handle) return fail(Argument::ep_handle, "{}: ep_handle is NULL", call);
   if (srq && !given) return fail(Argument::ep_attributes, "{}: ep_attributes is NULL", call);
@@ -128,35 +25,28 @@ Error Ep::create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* given
   if (parts.pz && !parts.pz->alive()) return freed_meanwhile(call, "protection zone", Detail::handle_pz);
   if (srq && !srq->alive()) return freed_meanwhile(call, "SRQ", Detail::handle_srq);
   auto made = std::make_unique<Ep>(ia, srq);
-  if (const Error error = made->check_parts(call, Argument::ep_attributes, parts, attr)) return error;
+  if (const Error error = made->configuration_.check(call, Argument::ep_attributes, parts, attr)) return error;
   const Count hard = ia.habits().srq_ep_without_watermark ? kNoWatermark : attr.max_recv_dtos;
   if (srq) {
-    const nic::AdapterInfo& info = ia.nic().info();
-    if (const Error error = made->check_zone_of_srq(call, Argument::pz_handle, parts)) return error;
-    if ((attr.srq_soft_hw != kNoWatermark || hard != kNoWatermark) && !info.has_watermarks) {
-      return no_watermarks(call, attr.srq_soft_hw, hard);
-    }
+    if (const Error error = made->configuration_.check_zone_of_srq(call, Argument::pz_handle, parts)) return error;
+    if (const Error error = made->configuration_.check_watermarks(call, attr.srq_soft_hw, hard)) return error;
   }
   if (srq && srq->endpoints() >= ia.limits().max_ep_per_srq)
     return ia.out_of(call, "endpoints of one SRQ", Detail::endpoint);
 
   Ep* ep = ia.adopt(std::move(made));
   if (!ep) return ia.out_of(call, "endpoints", Detail::endpoint);
-  ep->owner = ep->handle();
-  ep->queue_pair_ =
-      ia.nic().create_queue_pair(queue_pair_limits(attr, srq != nullptr), srq ? &srq->queue() : nullptr, *ep);
-  if (!ep->queue_pair_) {
+  if (!ep->open_queue_pair(attr)) {
     ia.abandon(*ep);
     return fail(Code::insufficient_resources, Detail::memory, "{}: no memory for the endpoint", call);
   }
-  ep->queue_pair_->take_immediates((ia.description().abilities() & nic::ability::kImmediate) != 0);
   if (srq) {
     srq->attach();
   } else {
     attr.srq_soft_hw = kNoWatermark;  // EP-CREATE-26
   }
-  ep->take_parts(parts, attr);
-  if (srq) ep->queue_pair_->set_watermarks(attr.srq_soft_hw, hard);
+  ep->configuration_.take(parts, attr);
+  if (srq) ep->queue_pair().set_watermarks(attr.srq_soft_hw, hard);
   *handle = ep->handle();
   return kSuccess;
 }
@@ -164,101 +54,24 @@ Error Ep::create(Ia& ia, const Parts& parts, Srq* srq, const EpAttributes* given
 Ep* Ep::create_tentative(Ia& ia) {
   Ep* ep = ia.adopt(std::make_unique<Ep>(ia, nullptr));
   if (!ep) return nullptr;
-  ep->owner = ep->handle();
   // Its EVDs come later; the queues are there for when they do.
   EpAttributes attr = default_attributes(ia.limits(), true, true);
-  ep->queue_pair_ = ia.nic().create_queue_pair(queue_pair_limits(attr, false), nullptr, *ep);
-  if (!ep->queue_pair_) {
+  if (!ep->open_queue_pair(attr)) {
     ia.abandon(*ep);
     return nullptr;
   }
-  ep->queue_pair_->take_immediates((ia.description().abilities() & nic::ability::kImmediate) != 0);
-  ep->take_parts({}, attr);
-  ep->apply(EpStep::make_tentative);
+  ep->configuration_.take({}, attr);
+  ep->state_machine().apply(EpStep::make_tentative);
   return ep;
 }
 
-// EP-CSRQ-9, EP-CSRQ-27
-Error Ep::check_zone_of_srq(const char* call, Argument argument, const Parts& parts) const {
-  if (!srq_ || &srq_->pz() == parts.pz || ia().nic().info().shared_queue_of_any_zone) return kSuccess;
-  return fail(argument, "{}: the SRQ is of another protection zone, and srq_ep_pz_difference_supported is FALSE", call);
-}
-
-// Everything that creation and modification demand of the configuration that would result.
-Error Ep::check_parts(const char* call, Argument argument, const Parts& parts, const EpAttributes& attr) const {
-  const struct {
-    Evd* evd;
-    EvdFlags flag;
-    Detail detail;
-    const char* what;
-  } roles[] = {
-      {parts.recv, evd_flag::kDto, Detail::handle_evd_recv, "recv EVD"},
-      {parts.request, evd_flag::kDto, Detail::handle_evd_request, "request EVD"},
-      {parts.connect, evd_flag::kConnection, Detail::handle_evd_conn, "connect EVD"},
-  };
-  for (const auto& role : roles) {
-    if (role.evd && !role.evd->alive()) return freed_meanwhile(call, role.what, role.detail);
-    if (role.evd && !role.evd->carries(role.flag)) {
-      return fail(Code::invalid_handle, role.detail, "{}: the {} lacks flag {:#x}", call, role.what, role.flag);
-    }
-  }
-  const AttributeContext context{call,
-                                 argument,
-                                 ia().limits(),
-                                 ia().nic().info().qos_supported,
-                                 parts.recv != nullptr,
-                                 parts.request != nullptr,
-                                 srq_ != nullptr,
-                                 ia().habits().srq_ep_without_watermark};
-  if (const Error error = check_attributes(context, attr)) return error;
-
-  bool permitted = true;
-  for_each_distinct({parts.recv, parts.request, parts.connect}, [&](Evd& evd) {
-    StreamCounts counts = evd.streams();
-    if (parts_taken_) add_streams(counts, &evd, parts_, attr_, -1);
-    add_streams(counts, &evd, parts, attr, +1);
-    permitted &= evd.permits(counts);
-  });
-  if (permitted) return kSuccess;
-  return fail(argument, "{}: completion flags (recv {:#x}, request {:#x}) do not go with the other streams of an EVD{}",
-              call, attr.recv_completion_flags, attr.request_completion_flags,
-              ia().habits().mixed_completion_flags.hint);
-}
-
-// Moves the use counts and streams from the old parts to the new ones.
-void Ep::take_parts(const Parts& parts, const EpAttributes& attr) {
-  if (parts.pz) parts.pz->use();
-  if (parts_.pz) parts_.pz->release();
-  for_each_distinct({parts_.recv, parts_.request, parts_.connect, parts.recv, parts.request, parts.connect},
-                    [&](Evd& evd) {
-                      evd.change_streams([&](StreamCounts& counts) {
-                        if (parts_taken_) add_streams(counts, &evd, parts_, attr_, -1);
-                        add_streams(counts, &evd, parts, attr, +1);
-                      });
-                    });
-  parts_ = parts;
-  parts_taken_ = true;
-  set_attributes(attr);
-  zone_.store(parts.pz ? parts.pz->zone() : nic::kNoZone);
-  queue_pair_->set_zone(zone_.load());
-  queue_pair_->set_completion_queues(parts.recv, parts.request);
-}
-
-void Ep::set_attributes(const EpAttributes& attr) {
-  attr_ = attr;
-  max_recv_iov_.store(attr.max_recv_iov);
-  max_request_iov_.store(attr.max_request_iov);
-  // DTO-5: 0 means the limit of the other requests.
-  max_rdma_read_iov_.store(attr.max_rdma_read_iov > 0 ? attr.max_rdma_read_iov : attr.max_request_iov);
-  max_rdma_write_iov_.store(attr.max_rdma_write_iov > 0 ? attr.max_rdma_write_iov : attr.max_request_iov);
-  // DTO-8, R61: the established DAT test programs leave these 0 and send all the same; only the IA's limit holds then,
-  // as it does by habit whatever they say.
-  const bool only_ia = static_cast<bool>(ia().habits().any_transfer_size);
-  const auto bound = [only_ia](std::uint64_t own, std::uint64_t of_ia) { return only_ia || own == 0 ? of_ia : own; };
-  max_message_size_.store(bound(attr.max_message_size, ia().limits().max_message_size));
-  max_rdma_size_.store(bound(attr.max_rdma_size, ia().limits().max_rdma_size));
-  recv_model_.store(recv_model(attr.recv_completion_flags));
-  request_model_.store(request_model(attr.request_completion_flags));
+bool Ep::open_queue_pair(const EpAttributes& attr) {
+  connection_.owner = handle();
+  posts_.set_queue_pair(ia().nic().create_queue_pair(queue_pair_limits(attr, srq_ != nullptr),
+                                                     srq_ ? &srq_->queue() : nullptr, connection_));
+  if (!posts_.queue_pair()) return false;
+  queue_pair().take_immediates((ia().description().abilities() & nic::ability::kImmediate) != 0);
+  return true;
 }
 
 EpParameters Ep::query() const {
@@ -266,127 +79,54 @@ EpParameters Ep::query() const {
   EpParameters answer;
   answer.ia_handle = ia().handle();
   answer.ep_state = state();
-  // EP-QUERY-5: the memory is the queue pair's, or ours.
-  const nic::ConnectionNames& names = queue_pair_->names();
-  answer.local_ia_address_ptr = &names.local.generic;
-  answer.local_port_qual = names.local_port;
-  answer.remote_ia_address_ptr = &names.remote.generic;
-  answer.remote_port_qual = names.remote_port;
-  if (answer.ep_state == EpState::passive_connection_pending ||
-      answer.ep_state == EpState::tentative_connection_pending) {
-    // EP-QUERY-3, EP-QUERY-4: the queue pair knows nothing of the request yet.
-    answer.local_ia_address_ptr = &offered_.local.generic;
-    answer.local_port_qual = offered_.local_port;
-    answer.remote_ia_address_ptr = &offered_.remote.generic;
-    answer.remote_port_qual = offered_.remote_port;
-  }
-  answer.pz_handle = handle_of(parts_.pz);
-  answer.recv_evd_handle = handle_of(parts_.recv);
-  answer.request_evd_handle = handle_of(parts_.request);
-  answer.connect_evd_handle = handle_of(parts_.connect);
+  connection_.name_ends(answer);
+  const EpParts& parts = configuration_.parts();
+  answer.pz_handle = handle_of(parts.pz);
+  answer.recv_evd_handle = handle_of(parts.recv);
+  answer.request_evd_handle = handle_of(parts.request);
+  answer.connect_evd_handle = handle_of(parts.connect);
   answer.srq_handle = handle_of(srq_);
-  answer.ep_attr = attr_;
-  answer.comm = comm_;
+  answer.ep_attr = configuration_.attributes();
+  answer.comm = connection_.comm();
   return answer;
 }
 
-void Ep::offer(const nic::ConnectionRequest& request, nic::ConnQual local_port) {
-  offered_ = {request.local_address(), request.remote_address(), local_port, request.remote_port()};
-}
-
-void Ep::give_back(const Evd& evd) {
-  if (parts_.recv != &evd && parts_.request != &evd && parts_.connect != &evd) return;
-  Parts parts = parts_;
-  for (Evd** part : {&parts.recv, &parts.request, &parts.connect}) {
-    if (*part == &evd) *part = nullptr;
-  }
-  take_parts(parts, attr_);
-}
-
-Error Ep::modify(EpFields fields, const EpParameters& to, const EvdsOfCall& evds) {
-  const char* call = "dat_ep_modify";
-  if ((fields & kFixedFields) != 0 || (srq_ && (fields & ep_field::kMaxRecvDtos) != 0)) {
-    return fail(Argument::ep_param_mask, "dat_ep_modify: the mask names fields that cannot be changed");
-  }
-  if (fields == 0) return kSuccess;
-  // EP-MODIFY-2
-  const EpState now = state();
-  if (!allows(EpStep::modify_parts) || ((fields & ep_field::kPz) != 0 && !allows(EpStep::modify_zone)) ||
-      ((fields & kNamedFields) != 0 && !allows(EpStep::modify_named))) {
-    return wrong_state(call);
-  }
-
-  Parts parts = parts_;
-  if (const Error error = find_parts(ia(), fields, to, evds, parts)) return error;
-  EpAttributes attr = attr_;
-  merge(attr, to.ep_attr, fields);
-  EpAttributes checked = attr;
-  if (now == EpState::tentative_connection_pending) leave_out_depths(fields, parts, ia().limits(), checked);
-  // Its watermarks are no attributes to be judged again: dat_ep_set_watermark may have set what creation does not take.
-  if (srq_) checked.max_recv_dtos = checked.srq_soft_hw = kNoWatermark;
-  if (const Error error = check_parts(call, Argument::ep_param, parts, checked)) return error;
-  if (const Error error = check_zone_of_srq(call, Argument::ep_param, parts)) return error;
-
-  const auto does_not_fit = [&](std::uint32_t posted) {
-    return fail(Code::invalid_state, detail_of(now),
-                "dat_ep_modify: {} receives are posted, which the change does not fit", posted);
-  };
-  const std::uint32_t posted = srq_ ? 0 : queue_pair_->recv_info().allocated;
-  if (posted > 0) {  // EP-MODIFY-8
-    if (recv_model(attr.recv_completion_flags) != recv_model(attr_.recv_completion_flags) ||
-        attr.max_recv_dtos < static_cast<Count>(posted) ||
-        attr.max_recv_iov < static_cast<Count>(queue_pair_->largest_posted_recv_segments())) {
-      return does_not_fit(posted);
-    }
-  }
-  const nic::Status status = queue_pair_->set_limits(queue_pair_limits(attr, srq_ != nullptr));
-  if (status == nic::Status::queue_full) return does_not_fit(queue_pair_->recv_info().allocated);  // since we looked
-  if (status != nic::Status::ok) {
-    return fail(Code::insufficient_resources, Detail::memory, "dat_ep_modify: no memory for the new queue sizes");
-  }
-  take_parts(parts, attr);
+std::optional<Error> Ep::free() {
+  if (!state_machine().allows(EpStep::free)) return state_machine().wrong_state("dat_ep_free");
+  if (!cut()) return std::nullopt;
+  ia().retire(*this);
   return kSuccess;
 }
 
-Error Ep::set_watermark(Count soft, Count hard) {
-  if (soft < kNoWatermark || hard < kNoWatermark) {
-    return fail(soft < kNoWatermark ? Argument::soft_high_watermark : Argument::hard_high_watermark,
-                "dat_ep_set_watermark: soft {} and hard {} must be 0 or more, or DAT_WATERMARK_INFINITE", soft, hard);
-  }
-  if ((soft != kNoWatermark || hard != kNoWatermark) && !ia().nic().info().has_watermarks) {
-    return no_watermarks("dat_ep_set_watermark", soft, hard);
-  }
-  attr_.srq_soft_hw = soft;
-  if (srq_) attr_.max_recv_dtos = hard;  // EP-WM-17
-  queue_pair_->set_watermarks(soft, hard);
-  return kSuccess;
-}
-
-bool Ep::receives_solicited() const {
-  return recv_model_.load(std::memory_order_relaxed) == StreamCounts::kSolicited;
+void Ep::shut_down() {
+  if (!posts_.queue_pair()) return;  // nor has it got its parts
+  queue_pair().destroy();
+  // Frees the PZ, the EVDs and the SRQ for others (EP-FREE-6).
+  configuration_.release();
+  if (srq_) srq_->detach();
 }
 
 // EP-STATUS-2, EP-STATUS-3. A completion frees its place before its event is queued, since a program that sees the
 // event may post again at once (DTO-14). Between the two the engine is held, so who gets it finds the events there.
 bool Ep::receives_idle() const {
-  if (!queue_pair_->recv_idle()) return false;
+  if (!queue_pair().recv_idle()) return false;
   base::Guard events_are_queued(ia().engine());
-  return queue_pair_->recv_idle();
+  return queue_pair().recv_idle();
 }
 
 bool Ep::requests_idle() const {
-  if (!queue_pair_->send_idle()) return false;
+  if (!queue_pair().send_idle()) return false;
   base::Guard events_are_queued(ia().engine());
-  return queue_pair_->send_idle();
+  return queue_pair().send_idle();
 }
 
 const char* Ep::wire() const {
   base::Guard guard(ia().engine());
-  return state() == EpState::connected ? queue_pair_->wire() : nullptr;
+  return state() == EpState::connected ? queue_pair().wire() : nullptr;
 }
 
 Ep::ReceiveCounts Ep::recv_query() const {
-  const nic::QueuePair::RecvInfo info = queue_pair_->recv_info();
+  const nic::QueuePair::RecvInfo info = queue_pair().recv_info();
   const auto known = [](std::uint32_t count) {  // EP-RQ-13
     return count == nic::QueuePair::RecvInfo::kUnknown ? kUnknownCount : static_cast<Count>(count);
   };

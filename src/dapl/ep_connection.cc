@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints: connecting, disconnecting, and what the queue pair reports of it. With the engine held.
+#include "dapl/ep_connection.h"
+
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -9,9 +10,7 @@
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/private_data.h"
-#include "dapl/pz.h"
 #include "dapl/qualifier.h"
-#include "dapl/srq.h"
 
 namespace anydat::dapl {
 
@@ -81,15 +80,15 @@ EventKind event_of(nic::ConnectFailure why) {
 
 }  // namespace
 
-Error Ep::connect(const sockaddr* remote, nic::ConnQual qual, Microseconds timeout, Count private_data_size,
-                  const void* private_data, Qos qos, ConnectFlags flags) {
+Error EpConnection::connect(const sockaddr* remote, nic::ConnQual qual, Microseconds timeout, Count private_data_size,
+                            const void* private_data, Qos qos, ConnectFlags flags) {
   const char* call = "dat_ep_connect";
   nic::Address address;
   if (const Error error = read_address(call, remote, address)) return error;
   if (const Error error = check_qualifier(call, qual, Argument::remote_conn_qual)) return error;
   std::span<const std::byte> data;
   if (const Error error =
-          read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
+          read_private_data(call, ep_.ia().nic().info().private_data_max, private_data_size, private_data, data))
     return error;
   if ((flags & ~kMultipath) != 0) {
     return fail(Argument::connect_flags, "{}: connect flags {:#x} have undefined bits", call, flags);
@@ -100,8 +99,8 @@ Error Ep::connect(const sockaddr* remote, nic::ConnQual qual, Microseconds timeo
   return connect({call, address, qual, timeout, data, qos, {}});
 }
 
-Error Ep::common_connect(const sockaddr* remote, Microseconds timeout, Count private_data_size,
-                         const void* private_data) {
+Error EpConnection::common_connect(const sockaddr* remote, Microseconds timeout, Count private_data_size,
+                                   const void* private_data) {
   const char* call = "dat_ep_common_connect";
   nic::Address address;
   if (const Error error = read_address(call, remote, address)) return error;
@@ -110,21 +109,22 @@ Error Ep::common_connect(const sockaddr* remote, Microseconds timeout, Count pri
     return fail(Code::invalid_address, Detail::address_malformed, "{}: the remote address has no port", call);
   std::span<const std::byte> data;
   if (const Error error =
-          read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
+          read_private_data(call, ep_.ia().nic().info().private_data_max, private_data_size, private_data, data))
     return error;
   if (const Error error = connect({call, address, port, timeout, data, kBestEffort, {}})) return error;
   note_comm({address.generic.sa_family, SOCK_STREAM, IPPROTO_TCP});
   return kSuccess;
 }
 
-Error Ep::dup_connect(const Ep& dup, Microseconds timeout, Count private_data_size, const void* private_data, Qos qos) {
+Error EpConnection::dup_connect(const Ep& dup, Microseconds timeout, Count private_data_size, const void* private_data,
+                                Qos qos) {
   const char* call = "dat_ep_dup_connect";
   if (!dup.alive()) return freed_meanwhile(call, "endpoint to be duplicated", Detail::handle_ep);
   std::span<const std::byte> data;
   if (const Error error =
-          read_private_data(call, ia().nic().info().private_data_max, private_data_size, private_data, data))
+          read_private_data(call, ep_.ia().nic().info().private_data_max, private_data_size, private_data, data))
     return error;
-  if (!dup.allows(EpStep::duplicate)) return dup.wrong_state(call);
+  if (!dup.state_machine().allows(EpStep::duplicate)) return dup.state_machine().wrong_state(call);
   const nic::ServicePointName& reached = dup.queue_pair().names().reached;
   if (reached.qual == 0) {
     return fail(Code::invalid_state, Detail::ep_connected,
@@ -133,19 +133,19 @@ Error Ep::dup_connect(const Ep& dup, Microseconds timeout, Count private_data_si
   return connect({call, dup.queue_pair().names().remote, reached.qual, timeout, data, qos, reached.adapter});
 }
 
-Error Ep::connect(const Request& request) {
+Error EpConnection::connect(const Request& request) {
   const char* call = request.call;
   if (request.timeout == 0) return fail(Argument::timeout, "{}: timeout is 0", call);
-  const std::uint32_t supported = ia().nic().info().qos_supported;
+  const std::uint32_t supported = ep_.ia().nic().info().qos_supported;
   if ((request.qos & ~supported) != 0) {
     return fail(Code::model_not_supported, Detail::none, "{}: QoS {:#x} is not within the supported {:#x}", call,
                 request.qos, supported);
   }
-  if (!allows(EpStep::connect)) return wrong_state(call);
-  if (!parts_.connect) {
+  if (!ep_.state_machine().allows(EpStep::connect)) return ep_.state_machine().wrong_state(call);
+  if (!ep_.configuration().parts().connect) {
     return fail(Code::invalid_handle, Detail::handle_evd_conn, "{}: the endpoint has no connect EVD", call);
   }
-  if (!parts_.pz) {
+  if (!ep_.configuration().parts().pz) {
     return fail(Code::invalid_state, Detail::ep_not_ready, "{}: the endpoint has no protection zone", call);
   }
   const base::Nanoseconds deadline = request.timeout == kInfinite
@@ -158,8 +158,8 @@ Error Ep::connect(const Request& request) {
                                           request.private_data,
                                           request.qos,
                                           request.adapter,
-                                          ia().habits().early_connects ? kPatience : 0};
-  switch (queue_pair_->connect(parameters)) {
+                                          ep_.ia().habits().early_connects ? kPatience : 0};
+  switch (ep_.queue_pair().connect(parameters)) {
     case nic::Status::ok:
       break;
     case nic::Status::unreachable:
@@ -168,105 +168,110 @@ Error Ep::connect(const Request& request) {
     default:
       return fail(Code::insufficient_resources, Detail::memory, "{}: no memory or no port for the attempt", call);
   }
-  apply(EpStep::connect);
+  ep_.state_machine().apply(EpStep::connect);
   connects_.add();
-  ia().counters().requests_sent.add();
+  ep_.ia().counters().requests_sent.add();
   return kSuccess;
 }
 
-Error Ep::disconnect(CloseFlags flags) {
+Error EpConnection::disconnect(CloseFlags flags) {
   const char* call = "dat_ep_disconnect";
   if (flags != CloseFlags::abrupt && flags != CloseFlags::graceful) {
     return fail(Argument::close_flags, "{}: flags {:#x} are neither abrupt nor graceful", call,
                 static_cast<unsigned>(flags));
   }
-  const bool was_connected = state() == EpState::connected;
-  if (!apply(EpStep::disconnect)) return wrong_state(call);
-  if (state() == EpState::disconnected) return kSuccess;
+  const bool was_connected = ep_.state() == EpState::connected;
+  if (!ep_.state_machine().apply(EpStep::disconnect)) return ep_.state_machine().wrong_state(call);
+  if (ep_.state() == EpState::disconnected) return kSuccess;
   disconnects_.add();
-  if (was_connected) ia().counters().disconnects_sent.add();
-  queue_pair_->disconnect(flags == CloseFlags::graceful);
+  if (was_connected) ep_.ia().counters().disconnects_sent.add();
+  ep_.queue_pair().disconnect(flags == CloseFlags::graceful);
   return kSuccess;
 }
 
-Error Ep::reset() {
-  if (!allows(EpStep::reset)) return wrong_state("dat_ep_reset");
-  if (state() == EpState::unconnected) return kSuccess;
-  queue_pair_->reset();
+Error EpConnection::reset() {
+  if (!ep_.state_machine().allows(EpStep::reset)) return ep_.state_machine().wrong_state("dat_ep_reset");
+  if (ep_.state() == EpState::unconnected) return kSuccess;
+  ep_.queue_pair().reset();
   private_data_.clear();
   comm_ = {};
-  apply(EpStep::reset);
+  ep_.state_machine().apply(EpStep::reset);
   return kSuccess;
 }
 
-std::optional<Error> Ep::free() {
-  if (!allows(EpStep::free)) return wrong_state("dat_ep_free");
-  if (!cut()) return std::nullopt;
-  ia().retire(*this);
-  return kSuccess;
+void EpConnection::offer(const nic::ConnectionRequest& request, nic::ConnQual local_port) {
+  offered_ = {request.local_address(), request.remote_address(), local_port, request.remote_port()};
 }
 
-void Ep::shut_down() {
-  if (queue_pair_) queue_pair_->destroy();
-  if (!parts_taken_) return;
-  // Frees the PZ, the EVDs and the SRQ for others (EP-FREE-6).
-  take_parts({}, attr_);
-  if (srq_) srq_->detach();
+void EpConnection::name_ends(EpParameters& to) const {
+  // EP-QUERY-5: the memory is the queue pair's, or ours.
+  const nic::ConnectionNames& names = ep_.queue_pair().names();
+  to.local_ia_address_ptr = &names.local.generic;
+  to.local_port_qual = names.local_port;
+  to.remote_ia_address_ptr = &names.remote.generic;
+  to.remote_port_qual = names.remote_port;
+  if (to.ep_state == EpState::passive_connection_pending || to.ep_state == EpState::tentative_connection_pending) {
+    // EP-QUERY-3, EP-QUERY-4: the queue pair knows nothing of the request yet.
+    to.local_ia_address_ptr = &offered_.local.generic;
+    to.local_port_qual = offered_.local_port;
+    to.remote_ia_address_ptr = &offered_.remote.generic;
+    to.remote_port_qual = offered_.remote_port;
+  }
 }
 
 // ---- reports of the queue pair; one that the state does not expect changes nothing (EP-SM-23)
 
-bool Ep::report(EventKind kind) {
-  if (!parts_.connect) return true;  // EVM-5
+bool EpConnection::report(EventKind kind) {
+  if (!ep_.configuration().parts().connect) return true;  // EVM-5
   Event event{};
   event.kind = kind;
-  event.object = handle();
+  event.object = ep_.handle();
   if (kind == EventKind::established || kind == EventKind::peer_rejected) {
     event.detail = static_cast<std::uint32_t>(private_data_.size());
     event.pointer = private_data_.empty() ? nullptr : private_data_.data();
   }
-  return parts_.connect->push(event);
+  return ep_.configuration().parts().connect->push(event);
 }
 
-void Ep::on_established(std::span<const std::byte> private_data) {
-  const bool active = state() == EpState::active_connection_pending;
-  if (!apply(EpStep::established)) return;
-  (active ? ia().counters().connected : ia().counters().accepted_connected).add();
+void EpConnection::on_established(std::span<const std::byte> private_data) {
+  const bool active = ep_.state() == EpState::active_connection_pending;
+  if (!ep_.state_machine().apply(EpStep::established)) return;
+  (active ? ep_.ia().counters().connected : ep_.ia().counters().accepted_connected).add();
   // They stay until the endpoint is reset or freed (PD-6).
   private_data_.assign(private_data.begin(), private_data.end());
-  if (!report(EventKind::established)) queue_pair_->disconnect(false);  // EP-SM-26
+  if (!report(EventKind::established)) ep_.queue_pair().disconnect(false);  // EP-SM-26
 }
 
-void Ep::on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> private_data) {
-  if (!apply(EpStep::connect_failed)) return;
-  counter_of(why, ia().counters()).add();
+void EpConnection::on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> private_data) {
+  if (!ep_.state_machine().apply(EpStep::connect_failed)) return;
+  counter_of(why, ep_.ia().counters()).add();
   private_data_.assign(private_data.begin(), private_data.end());  // as those of an acceptance
   report(event_of(why));
 }
 
-void Ep::on_accept_failed() {
-  if (!apply(EpStep::accept_failed)) return;
-  ia().counters().accepts_failed.add();
+void EpConnection::on_accept_failed() {
+  if (!ep_.state_machine().apply(EpStep::accept_failed)) return;
+  ep_.ia().counters().accepts_failed.add();
   report(EventKind::accept_completion_error);
 }
 
-void Ep::on_closed(bool broken) {
+void EpConnection::on_closed(bool broken) {
   // Ruling R40: once a disconnect was asked for, its event is DISCONNECTED whatever happened meanwhile.
-  const bool asked = state() == EpState::disconnect_pending;
-  const bool was_connected = state() == EpState::connected;
-  if (!apply(EpStep::closed)) return;
-  if (was_connected) (broken ? ia().counters().broken : ia().counters().disconnects_received).add();
+  const bool asked = ep_.state() == EpState::disconnect_pending;
+  const bool was_connected = ep_.state() == EpState::connected;
+  if (!ep_.state_machine().apply(EpStep::closed)) return;
+  if (was_connected) (broken ? ep_.ia().counters().broken : ep_.ia().counters().disconnects_received).add();
   report(broken && !asked ? EventKind::broken : EventKind::disconnected);
   // All that it took from the SRQ has completed or been flushed, and with the engine held the two events of all
   // endpoints come in the same order.
-  if (srq_ && ia().habits().broken_after_disconnect) {
-    ia().post_async(*this, EventKind::ep_broken, async_reason::kEpTransferToError);
+  if (ep_.srq() && ep_.ia().habits().broken_after_disconnect) {
+    ep_.ia().post_async(ep_, EventKind::ep_broken, async_reason::kEpTransferToError);
   }
 }
 
-void Ep::on_soft_watermark() {
+void EpConnection::on_soft_watermark() {
   // EP-WM-3, ruling R26: the number of an endpoint; the reason tells that nothing is broken.
-  ia().post_async(*this, EventKind::ep_broken, async_reason::kEpSoftHighWatermark);
+  ep_.ia().post_async(ep_, EventKind::ep_broken, async_reason::kEpSoftHighWatermark);
 }
 
 }  // namespace anydat::dapl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Names of endpoint states, and how a refused call names the state it met (EP-SM-27).
-#include "dapl/ep.h"
+#include "dapl/ep_state.h"
 
 namespace anydat::dapl {
 
@@ -61,14 +61,14 @@ Detail detail_of(EpState state) {
   }
 }
 
-bool Ep::apply(EpStep step) {
+bool EpStateMachine::apply(EpStep step) {
   const EpTransition* const transition = find_transition(state(), step);
   if (!transition) return false;
   if (transition->to) state_.store(*transition->to, std::memory_order_release);
   return true;
 }
 
-Error Ep::wrong_state(const char* call) const {
+Error EpStateMachine::wrong_state(const char* call) const {
   const EpState now = state();
   return fail(Code::invalid_state, detail_of(now), "{}: the endpoint is in state {}", call, name_of(now));
 }

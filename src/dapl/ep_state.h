@@ -2,6 +2,7 @@
 // The states of an endpoint as one table: which step each allows and where it leads (tables 2.2 and 2.3 of the rules).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -122,5 +123,24 @@ consteval EpStates states_that_allow(EpStep step) {
   }
   return states;
 }
+
+// The state that an endpoint is in. From any thread; steps are taken with the engine held.
+class EpStateMachine {
+ public:
+  EpState state() const { return state_.load(std::memory_order_acquire); }
+  bool allows(EpStep step) const { return dapl::allows(state(), step); }
+  bool open_to_requests() const {
+    constexpr EpStates kOpen = states_that_allow(EpStep::post_request);
+    return kOpen.contain(state());
+  }
+  // Takes the step, before its event can be reaped (EP-SM-24). False: the state does not allow it, and stays.
+  bool apply(EpStep step);
+  // Back to the state before a step that turned out to be impossible.
+  void undo(EpState before) { state_.store(before, std::memory_order_release); }
+  Error wrong_state(const char* call) const;
+
+ private:
+  std::atomic<EpState> state_{EpState::unconnected};
+};
 
 }  // namespace anydat::dapl

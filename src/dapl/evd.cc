@@ -162,7 +162,7 @@ bool Evd::notifies(const nic::Completion& completion) const {
   if (unsolicited != Unsolicited::ask_stream) return unsolicited == Unsolicited::notify;
   // An endpoint whose handle has died already still is there: its queue pair is what reports.
   const Ep* ep = lookup<Ep>(completion.owner);
-  return !ep || !ep->receives_solicited();
+  return !ep || !ep->posts().receives_solicited();
 }
 
 std::size_t Evd::push(std::span<const nic::Completion> completions) {

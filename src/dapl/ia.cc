@@ -310,7 +310,7 @@ void Ia::forget_evd(Handle evd) {
 }
 
 void Ia::give_back(Evd& evd) {
-  for (auto& object : of(HandleType::ep)) static_cast<Ep&>(*object).give_back(evd);
+  for (auto& object : of(HandleType::ep)) static_cast<Ep&>(*object).configuration().give_back(evd);
 }
 
 void Ia::give_back_all() ANYDAT_NO_ANALYSIS {

@@ -132,7 +132,7 @@ Error Rmr::post(const Wanted& wanted, const Plan& plan, Ep& ep, nic::BindRequest
   const std::uint64_t tag = request.tag;
   pending_.push_back({tag, plan.lmr ? plan.part.key : 0});
   std::uint32_t key = 0;
-  const Error error = ep.post_bind(request, flags, pz_, key);
+  const Error error = ep.posts().post_bind(request, flags, pz_, key);
   if (error || key == 0) {
     on_bind(tag, false);  // refused, or flushed already (RMR-BIND-13)
     return error;

@@ -88,7 +88,7 @@ void ServicePoint::take_back(Ep& ep) {
 }
 
 bool ServicePoint::announce(std::unique_ptr<nic::ConnectionRequest>& request, Ep* ep) {
-  if (ep) ep->offer(*request, qual_);
+  if (ep) ep->connection().offer(*request, qual_);
   Cr* cr = ia().adopt(std::make_unique<Cr>(ia(), std::move(request), ep, comm()));
   if (cr) {
     Event event{};
@@ -254,7 +254,7 @@ Error Rsp::create(Ia& ia, nic::ConnQual qual, Ep* ep, Evd& evd, Handle* handle) 
   if (const Error error = check_qualifier(call, qual, Argument::conn_qual)) return error;
   if (const Error error = check(call, evd)) return error;
   if (ep && !ep->alive()) return freed_meanwhile(call, "endpoint", Detail::handle_ep);
-  if (ep && !ep->allows(EpStep::reserve)) return ep->wrong_state(call);
+  if (ep && !ep->state_machine().allows(EpStep::reserve)) return ep->state_machine().wrong_state(call);
   Rsp* rsp = ia.adopt(std::make_unique<Rsp>(ia, evd, ep));
   if (!rsp) return ia.out_of(call, "service points", Detail::device);
   if (const Error error = rsp->listen(call, qual)) {
@@ -263,7 +263,7 @@ Error Rsp::create(Ia& ia, nic::ConnQual qual, Ep* ep, Evd& evd, Handle* handle) 
     return error;
   }
   if (ep) {
-    ep->apply(EpStep::reserve);
+    ep->state_machine().apply(EpStep::reserve);
     rsp->shown_ep_ = ep->handle();
   }
   *handle = rsp->handle();
@@ -281,20 +281,20 @@ Error Rsp::free() {
 
 void Rsp::shut_down() {
   // RSP-FREE-1, RSP-FREE-2
-  if (!used_ && ep_) ep_->apply(EpStep::release);
+  if (!used_ && ep_) ep_->state_machine().apply(EpStep::release);
   ServicePoint::shut_down();
 }
 
 bool Rsp::provide_endpoint(Ep*& ep) {
   if (used_) return false;  // RSP-CREATE-6
   ep = ep_ ? ep_ : Ep::create_tentative(ia());
-  if (ep_) ep_->apply(EpStep::offer);
+  if (ep_) ep_->state_machine().apply(EpStep::offer);
   return ep != nullptr;
 }
 
 void Rsp::take_back(Ep& ep) {
   if (&ep != ep_) return ServicePoint::take_back(ep);
-  ep_->apply(EpStep::take_offer_back);
+  ep_->state_machine().apply(EpStep::take_offer_back);
 }
 
 void Rsp::request_delivered() {

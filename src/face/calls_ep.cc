@@ -13,7 +13,7 @@ namespace anydat::face {
 
 namespace {
 
-dapl::Error create_ep(const char* call, dapl::Ia& ia, const dapl::Ep::Parts& parts, dapl::Srq* srq,
+dapl::Error create_ep(const char* call, dapl::Ia& ia, const dapl::EpParts& parts, dapl::Srq* srq,
                       const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
   if (!is_aligned(attr)) {
     return dapl::fail(dapl::Argument::ep_attributes, "{}: ep_attributes is not aligned", call);
@@ -67,7 +67,7 @@ dapl::Error ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, const DAT
   const dapl::EpParameters to = from_dat(*param);
   const dapl::EvdsOfCall evds(ep->ia(), {to.recv_evd_handle, to.request_evd_handle, to.connect_evd_handle});
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_modify", handle_ep);
-  return ep->modify(fields_of(mask), to, evds);
+  return ep->configuration().modify(fields_of(mask), to, evds);
 }
 
 dapl::Error ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
@@ -76,7 +76,7 @@ dapl::Error ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote, DAT_C
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_connect", handle_ep);
   if (const dapl::Error error = check_connect_flags(flags)) return error;
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_connect", handle_ep);
-  return ep->connect(remote, qual, timeout, private_data_size, private_data, qos, flags);
+  return ep->connection().connect(remote, qual, timeout, private_data_size, private_data, qos, flags);
 }
 
 dapl::Error ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TIMEOUT timeout,
@@ -85,13 +85,13 @@ dapl::Error ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
   ANYDAT_OBJECT_OF(&ep->ia(), Ep, dup, ep_dup_handle, call, handle_ep);
   ANYDAT_HOLD(ep, ep_handle, call, handle_ep);
-  return ep->dup_connect(*dup, timeout, private_data_size, private_data, qos);
+  return ep->connection().dup_connect(*dup, timeout, private_data_size, private_data, qos);
 }
 
 dapl::Error ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_disconnect", handle_ep);
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_disconnect", handle_ep);
-  return ep->disconnect(static_cast<dapl::CloseFlags>(flags));
+  return ep->connection().disconnect(static_cast<dapl::CloseFlags>(flags));
 }
 
 dapl::Error ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle,
@@ -110,7 +110,7 @@ dapl::Error ep_free(DAT_EP_HANDLE ep_handle) {
 dapl::Error ep_reset(DAT_EP_HANDLE ep_handle) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_reset", handle_ep);
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_reset", handle_ep);
-  return ep->reset();
+  return ep->connection().reset();
 }
 
 dapl::Error ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* allocated, DAT_COUNT* span) {
@@ -124,7 +124,7 @@ dapl::Error ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* allocated, DAT_COU
 dapl::Error ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft, DAT_COUNT hard) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_set_watermark", handle_ep);
   ANYDAT_HOLD(ep, ep_handle, "dat_ep_set_watermark", handle_ep);
-  return ep->set_watermark(soft, hard);
+  return ep->configuration().set_watermark(soft, hard);
 }
 
 }  // namespace anydat::face

@@ -95,7 +95,7 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_ep_wire(DAT_EP_HANDLE e
   if (!found) return face::to_dat(face::bad_handle(call, "ep", ep, dapl::Detail::handle_ep), "");
   if (!wire) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: wire is NULL", call);
   const char* name = found->wire();
-  if (!name) return face::to_dat(found->wrong_state(call), "");
+  if (!name) return face::to_dat(found->state_machine().wrong_state(call), "");
   *wire = name;
   return DAT_SUCCESS;
 }

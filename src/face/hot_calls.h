@@ -15,21 +15,21 @@ namespace anydat::face {
                                                        DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                        DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_send", handle_ep);
-  return ep->post_send(num_segments, segments_of(iov), cookie.as_64, flags);
+  return ep->posts().post_send(num_segments, segments_of(iov), cookie.as_64, flags);
 }
 
 [[gnu::always_inline]] inline dapl::Error ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
                                                        DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                        DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_recv", handle_ep);
-  return ep->post_recv(num_segments, segments_of(iov), cookie.as_64, flags);
+  return ep->posts().post_recv(num_segments, segments_of(iov), cookie.as_64, flags);
 }
 
 [[gnu::always_inline]] inline dapl::Error ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
                                                             DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                             const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_read", handle_ep);
-  return ep->post_rdma_read(num_segments, segments_of(iov), cookie.as_64, segments_of(remote), flags);
+  return ep->posts().post_rdma_read(num_segments, segments_of(iov), cookie.as_64, segments_of(remote), flags);
 }
 
 [[gnu::always_inline]] inline dapl::Error ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -37,7 +37,7 @@ namespace anydat::face {
                                                              const DAT_RMR_TRIPLET* remote,
                                                              DAT_COMPLETION_FLAGS flags) {
   ANYDAT_OBJECT(Ep, ep, ep_handle, "dat_ep_post_rdma_write", handle_ep);
-  return ep->post_rdma_write(num_segments, segments_of(iov), cookie.as_64, segments_of(remote), flags);
+  return ep->posts().post_rdma_write(num_segments, segments_of(iov), cookie.as_64, segments_of(remote), flags);
 }
 
 [[gnu::always_inline]] inline dapl::Error srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,

@@ -92,7 +92,7 @@ struct ep_post_sends_call : ep_post_send_call {
     ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
     if (const dapl::Error error = check(call, count, 0, sends, posted)) [[unlikely]]
       return error;
-    return post_all(dapl::Ep::SendRow(*ep), all_of(sends, count), *posted, [=](const ANYDAT_EP_POST& one) {
+    return post_all(dapl::EpPosts::SendRow(ep->posts()), all_of(sends, count), *posted, [=](const ANYDAT_EP_POST& one) {
       return ep_post_send(ep_handle, one.num_segments, one.local_iov, one.user_cookie, one.completion_flags);
     });
   }
@@ -105,9 +105,10 @@ struct ep_post_recvs_call : ep_post_recv_call {
     ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
     if (const dapl::Error error = check(call, count, 0, receives, posted)) [[unlikely]]
       return error;
-    return post_all(dapl::Ep::RecvRow(*ep), all_of(receives, count), *posted, [=](const ANYDAT_EP_POST& one) {
-      return ep_post_recv(ep_handle, one.num_segments, one.local_iov, one.user_cookie, one.completion_flags);
-    });
+    return post_all(
+        dapl::EpPosts::RecvRow(ep->posts()), all_of(receives, count), *posted, [=](const ANYDAT_EP_POST& one) {
+          return ep_post_recv(ep_handle, one.num_segments, one.local_iov, one.user_cookie, one.completion_flags);
+        });
   }
 };
 

@@ -34,7 +34,8 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET* triplet, 
                      DAT_RMR_CONTEXT* context) {
   ANYDAT_OBJECT(Rmr, rmr, rmr_handle, "dat_rmr_bind", handle_rmr);
   ANYDAT_OBJECT_OF(&rmr->ia(), Ep, ep, ep_handle, "dat_rmr_bind", handle_ep);
-  ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
+  ep->posts()
+      .takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
   return rmr->bind({segments_of(triplet), rights, false}, *ep, cookie.as_64, flags, context);
 }
 

@@ -4,7 +4,7 @@
 #include "face/calls.h"
 #include "dapl/cno.h"
 #include "dapl/cr.h"
-#include "dapl/ep.h"
+#include "dapl/ep_extended_posts.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/lmr.h"
@@ -79,7 +79,8 @@ dapl::Error rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const
     if (const dapl::Error error = check_va_type(call, rmr->ia(), va_type, 5)) return error;
   }
   if (const dapl::Error error = check_privileges(call, rmr->ia(), rights, 4)) return error;
-  ep->takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
+  ep->posts()
+      .takes_requests();  // a peer's word that is there already counts; not to be looked for with the engine held
   dapl::Segment segment{};
   if (triplet) segment = from_triplet(*triplet);
   return rmr->bind({triplet ? &segment : nullptr, rights, va_type == DAT_VA_TYPE_ZB}, *ep, cookie.as_64, flags,
@@ -102,14 +103,14 @@ dapl::Error ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_
   if (invalidate == DAT_FALSE) return ep_post_send(ep_handle, num_segments, iov, cookie, flags);  // D2-SENDINV-1
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
   if (context == 0) return dapl::fail(at(7), "{}: rmr_context is 0", call);
-  return ep->post_send_invalidate(num_segments, segments_of(iov), cookie.as_64, flags, context);
+  return dapl::EpExtendedPosts(*ep).post_send_invalidate(num_segments, segments_of(iov), cookie.as_64, flags, context);
 }
 
 dapl::Error ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
                                      const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
   const char* call = "dat_ep_post_rdma_read_to_rmr";
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
-  return ep->post_rdma_read_to_rmr(segments_of(local), cookie.as_64, segments_of(remote), flags);
+  return dapl::EpExtendedPosts(*ep).post_rdma_read_to_rmr(segments_of(local), cookie.as_64, segments_of(remote), flags);
 }
 
 dapl::Error cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD* fd, DAT_CNO_HANDLE* cno) {

@@ -55,7 +55,7 @@ dapl::Error ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote
   ANYDAT_OBJECT(Ep, ep, ep_handle, call, handle_ep);
   if (!remote) return dapl::fail(at(2), "{}: remote_address is NULL", call);
   ANYDAT_HOLD(ep, ep_handle, call, handle_ep);
-  return ep->common_connect(remote, timeout, private_data_size, private_data);
+  return ep->connection().common_connect(remote, timeout, private_data_size, private_data);
 }
 
 }  // namespace anydat::face

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdarg>
 
-#include "dapl/ep.h"
+#include "dapl/ep_extended_posts.h"
 #include "dapl/ia.h"
 #include "face/calls.h"
 #include "face/event.h"
@@ -63,7 +63,7 @@ bool is_datagram(DAT_EXTENDED_OP operation) {
 
 // D2-EXT-4: the arguments of each operation, in the order in which its macro gives them.
 dapl::Error atomic(dapl::Ep& ep, DAT_EXTENDED_OP operation, va_list arguments) {
-  dapl::Ep::Atomic what{nic::WorkKind::fetch_add, 0, 0};
+  dapl::EpExtendedPosts::Atomic what{nic::WorkKind::fetch_add, 0, 0};
   if (operation == DAT_IB_CMP_AND_SWAP_OP) {
     what.kind = nic::WorkKind::compare_swap;
     what.compare = va_arg(arguments, DAT_UINT64);
@@ -73,7 +73,7 @@ dapl::Error atomic(dapl::Ep& ep, DAT_EXTENDED_OP operation, va_list arguments) {
   const DAT_DTO_COOKIE cookie = va_arg(arguments, DAT_DTO_COOKIE);
   const auto* const remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
   const auto flags = static_cast<dapl::CompletionFlags>(va_arg(arguments, int));
-  return ep.post_atomic(what, segments_of(local), cookie.as_64, segments_of(remote), flags);
+  return dapl::EpExtendedPosts(ep).post_atomic(what, segments_of(local), cookie.as_64, segments_of(remote), flags);
 }
 
 dapl::Error write_immediate(dapl::Ep& ep, va_list arguments) {
@@ -83,7 +83,8 @@ dapl::Error write_immediate(dapl::Ep& ep, va_list arguments) {
   const auto* const remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
   const DAT_UINT32 value = va_arg(arguments, DAT_UINT32);
   const auto flags = static_cast<dapl::CompletionFlags>(va_arg(arguments, int));
-  return ep.post_write_immediate(count, segments_of(local), cookie.as_64, segments_of(remote), value, flags);
+  return dapl::EpExtendedPosts(ep).post_write_immediate(count, segments_of(local), cookie.as_64, segments_of(remote),
+                                                        value, flags);
 }
 
 DAT_IB_EXT_TYPE type_of(nic::WorkKind kind) {

@@ -78,8 +78,8 @@ void read(dapl::Ia& ia, Values to) {
 void read(const dapl::Ep& ep, Values to) {
   const nic::QueuePair::Counters& c = ep.queue_pair().counters();
   const nic::QueuePair::PostedReceives receives = ep.queue_pair().posted_receives();
-  to[DCNT_EP_CONNECT] = ep.connects();
-  to[DCNT_EP_DISCONNECT] = ep.disconnects();
+  to[DCNT_EP_CONNECT] = ep.connection().connects();
+  to[DCNT_EP_DISCONNECT] = ep.connection().disconnects();
   to[DCNT_EP_POST_SEND] = c.sends.get();
   to[DCNT_EP_POST_SEND_DATA] = c.send_bytes.get();
   to[DCNT_EP_POST_RECV] = receives.count;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints: posting what not every adapter carries out, nor every peer. From any thread, without the engine.
+#include "dapl/ep_extended_posts.h"
+
 #include <optional>
 
-#include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/lmr.h"
@@ -18,41 +18,42 @@ constexpr unsigned kFlags =
 }  // namespace
 
 // D2-EXT-5: what all have in common, before their segments are looked at. `needed`: of `ability`.
-Error Ep::check_extended(const char* call, std::uint32_t needed, CompletionFlags flags) {
-  if ((ia().description().abilities() & needed) == 0) {
-    return fail(Code::model_not_supported, Detail::none, "{}: {} has no such operation", call, ia().name());
+Error EpExtendedPosts::check_extended(const char* call, std::uint32_t needed, CompletionFlags flags) {
+  if ((ep_.ia().description().abilities() & needed) == 0) {
+    return fail(Code::model_not_supported, Detail::none, "{}: {} has no such operation", call, ep_.ia().name());
   }
-  const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
-  if (const Error error = check_post_flags(call, flags, rules)) return error;
-  if (!takes_requests()) return wrong_state(call);
+  const EpPosts::FlagRules rules{kFlags, posts_.request_model_.load(std::memory_order_relaxed)};
+  if (const Error error = posts_.check_post_flags(call, flags, rules)) return error;
+  if (!posts_.takes_requests()) return posts_.state_machine_.wrong_state(call);
   return kSuccess;
 }
 
 // The same of those that name memory of the peer.
-Error Ep::check_extended(const char* call, std::uint32_t needed, const PackedSegment* remote, CompletionFlags flags) {
+Error EpExtendedPosts::check_extended(const char* call, std::uint32_t needed, const PackedSegment* remote,
+                                      CompletionFlags flags) {
   if (const Error error = check_extended(call, needed, flags)) return error;
   return remote ? kSuccess : fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
 }
 
-Error Ep::post_write_immediate(Count num_segments, const PackedSegment* iov, std::uint64_t cookie,
-                               const PackedSegment* remote, std::uint32_t value, CompletionFlags flags) {
+Error EpExtendedPosts::post_write_immediate(Count num_segments, const PackedSegment* iov, std::uint64_t cookie,
+                                            const PackedSegment* remote, std::uint32_t value, CompletionFlags flags) {
   const char* call = "dat_ib_post_rdma_write_immed";
   if (const Error error = check_extended(call, nic::ability::kImmediate, remote, flags)) return error;
   CheckedSegments segments;
   const SegmentRules rules{call,
-                           max_rdma_write_iov_.load(std::memory_order_relaxed),
+                           posts_.max_rdma_write_iov_.load(std::memory_order_relaxed),
                            "the endpoint's",
-                           zone_.load(std::memory_order_relaxed),
+                           posts_.zone_.load(std::memory_order_relaxed),
                            nic::access::kLocalRead,
-                           ia().habits().sends_without_local_read.hint};
-  if (const Error error = segments.check(regions_, rules, num_segments, iov)) return error;
-  if (segments.length() > remote->length && !local_length_counts_) {  // RDW-2
+                           ep_.ia().habits().sends_without_local_read.hint};
+  if (const Error error = segments.check(posts_.regions_, rules, num_segments, iov)) return error;
+  if (segments.length() > remote->length && !posts_.local_length_counts_) {  // RDW-2
     return fail(Code::length_error, Detail::none, "{}: {} bytes do not fit into the {} bytes of the remote buffer{}",
-                call, segments.length(), remote->length, ia().habits().short_remote_segment.hint);
+                call, segments.length(), remote->length, ep_.ia().habits().short_remote_segment.hint);
   }
-  if (segments.length() > max_rdma_size_.load(std::memory_order_relaxed)) {
-    return too_long(Argument::local_iov, call, segments.length(), "max_rdma_size", max_rdma_size_.load(),
-                    ia().limits().max_rdma_size);
+  if (segments.length() > posts_.max_rdma_size_.load(std::memory_order_relaxed)) {
+    return posts_.too_long(Argument::local_iov, call, segments.length(), "max_rdma_size", posts_.max_rdma_size_.load(),
+                           ep_.ia().limits().max_rdma_size);
   }
   const nic::ExtendedRequest request{{cookie,
                                       segments.span(),
@@ -61,15 +62,15 @@ Error Ep::post_write_immediate(Count num_segments, const PackedSegment* iov, std
                                       nic::WorkKind::write_immediate,
                                       {remote->address, remote->key, value},
                                       segments.regions_seen()}};
-  return post_outcome(call, queue_pair_->post_extended(request));
+  return posts_.post_outcome(call, posts_.queue_pair_->post_extended(request));
 }
 
-Error Ep::post_send_invalidate(Count num_segments, const PackedSegment* iov, std::uint64_t cookie,
-                               CompletionFlags flags, std::uint32_t context) {
+Error EpExtendedPosts::post_send_invalidate(Count num_segments, const PackedSegment* iov, std::uint64_t cookie,
+                                            CompletionFlags flags, std::uint32_t context) {
   const char* call = "dat_ep_post_send_with_invalidate";
   if (const Error error = check_extended(call, nic::ability::kInvalidate, flags)) return error;
   CheckedSegments segments;
-  if (const Error error = check_message(call, num_segments, iov, segments)) return error;
+  if (const Error error = posts_.check_message(call, num_segments, iov, segments)) return error;
   const nic::ExtendedRequest request{{cookie,
                                       segments.span(),
                                       segments.length(),
@@ -77,17 +78,17 @@ Error Ep::post_send_invalidate(Count num_segments, const PackedSegment* iov, std
                                       nic::WorkKind::send_invalidate,
                                       {0, context},
                                       segments.regions_seen()}};
-  return post_outcome(call, queue_pair_->post_extended(request));
+  return posts_.post_outcome(call, posts_.queue_pair_->post_extended(request));
 }
 
-Error Ep::post_atomic(const Atomic& atomic, const PackedSegment* local, std::uint64_t cookie,
-                      const PackedSegment* remote, CompletionFlags flags) {
+Error EpExtendedPosts::post_atomic(const Atomic& atomic, const PackedSegment* local, std::uint64_t cookie,
+                                   const PackedSegment* remote, CompletionFlags flags) {
   const char* call = atomic.kind == nic::WorkKind::fetch_add ? "dat_ib_post_fetch_and_add" : "dat_ib_post_cmp_and_swap";
   if (const Error error = check_extended(call, nic::ability::kAtomics, remote, flags)) return error;
   CheckedSegments segments;
-  const SegmentRules rules{call, 1, "an atomic operation's", zone_.load(std::memory_order_relaxed),
+  const SegmentRules rules{call, 1, "an atomic operation's", posts_.zone_.load(std::memory_order_relaxed),
                            nic::access::kLocalWrite};
-  if (const Error error = segments.check(regions_, rules, 1, local)) return error;
+  if (const Error error = segments.check(posts_.regions_, rules, 1, local)) return error;
   if (segments.length() != kAtomicWordBytes) {
     return fail(Argument::local_iov, "{}: the local segment has {} bytes instead of {}", call, segments.length(),
                 kAtomicWordBytes);
@@ -106,18 +107,18 @@ Error Ep::post_atomic(const Atomic& atomic, const PackedSegment* local, std::uin
                                       segments.regions_seen()},
                                      atomic.operand,
                                      atomic.compare};
-  return post_outcome(call, queue_pair_->post_extended(request));
+  return posts_.post_outcome(call, posts_.queue_pair_->post_extended(request));
 }
 
 // D2-READRMR-2. The window is named as a peer names it, and may be used as a peer may.
-Error Ep::locate_in_window(const char* call, const Segment& local, std::uint64_t& where) const {
-  const std::optional<nic::Region> window = regions_.find(local.key);
+Error EpExtendedPosts::locate_in_window(const char* call, const Segment& local, std::uint64_t& where) const {
+  const std::optional<nic::Region> window = posts_.regions_.find(local.key);
   if (!window || (window->rights & nic::access::kWindow) == 0) {
     return fail(Code::privileges_violation, Detail::none,
                 "{}: the local buffer names the RMR context {:#x}; no RMR has it", call, local.key);
   }
   constexpr std::uint32_t kRights = nic::access::kRemoteWrite | nic::access::kLocalWrite;
-  const nic::RegionUser user(zone_.load(std::memory_order_relaxed), queue_pair_->scope());
+  const nic::RegionUser user(posts_.zone_.load(std::memory_order_relaxed), posts_.queue_pair_->scope());
   switch (window->resolve(local.address, local.length, user, kRights, where)) {
     case nic::RegionCheck::ok:
       return kSuccess;
@@ -135,19 +136,20 @@ Error Ep::locate_in_window(const char* call, const Segment& local, std::uint64_t
   }
 }
 
-Error Ep::post_rdma_read_to_rmr(const PackedSegment* local, std::uint64_t cookie, const PackedSegment* remote,
-                                CompletionFlags flags) {
+Error EpExtendedPosts::post_rdma_read_to_rmr(const PackedSegment* local, std::uint64_t cookie,
+                                             const PackedSegment* remote, CompletionFlags flags) {
   const char* call = "dat_ep_post_rdma_read_to_rmr";
-  if (!ia().description().reads_into_windows()) {
-    return fail(Code::model_not_supported, Detail::none, "{}: {} has no RDMA Reads into windows", call, ia().name());
+  if (!ep_.ia().description().reads_into_windows()) {
+    return fail(Code::model_not_supported, Detail::none, "{}: {} has no RDMA Reads into windows", call,
+                ep_.ia().name());
   }
   if (!local) return fail(Argument::local_buffer, "{}: local_buffer is NULL", call);
   if (!remote) return fail(Argument::remote_buffer, "{}: remote_buffer is NULL", call);
-  const FlagRules rules{kFlags, request_model_.load(std::memory_order_relaxed)};
-  if (const Error error = check_post_flags(call, flags, rules)) return error;
-  if (!takes_requests()) return wrong_state(call);
-  ia().nic().expect_reads_into_windows();
-  const std::uint64_t regions_seen = regions_.removals();
+  const EpPosts::FlagRules rules{kFlags, posts_.request_model_.load(std::memory_order_relaxed)};
+  if (const Error error = posts_.check_post_flags(call, flags, rules)) return error;
+  if (!posts_.takes_requests()) return posts_.state_machine_.wrong_state(call);
+  ep_.ia().nic().expect_reads_into_windows();
+  const std::uint64_t regions_seen = posts_.regions_.removals();
   Segment sink = whole(*local);
   if (sink.length > 0) {
     if (const Error error = locate_in_window(call, whole(*local), sink.address)) return error;
@@ -156,18 +158,18 @@ Error Ep::post_rdma_read_to_rmr(const PackedSegment* local, std::uint64_t cookie
     return fail(Code::length_error, Detail::none, "{}: {} bytes do not fit into the {} bytes of the local buffer", call,
                 remote->length, sink.length);
   }
-  if (remote->length > max_rdma_size_.load(std::memory_order_relaxed)) {
-    return too_long(Argument::remote_buffer, call, remote->length, "max_rdma_size", max_rdma_size_.load(),
-                    ia().limits().max_rdma_size);
+  if (remote->length > posts_.max_rdma_size_.load(std::memory_order_relaxed)) {
+    return posts_.too_long(Argument::remote_buffer, call, remote->length, "max_rdma_size", posts_.max_rdma_size_.load(),
+                           ep_.ia().limits().max_rdma_size);
   }
   sink.length = remote->length;
-  return post_outcome(call, queue_pair_->post_send({cookie,
-                                                    {&sink, sink.length > 0 ? 1u : 0u},
-                                                    sink.length,
-                                                    nic::WorkFlags(static_cast<std::uint8_t>(flags)),
-                                                    nic::WorkKind::rdma_read,
-                                                    {remote->address, remote->key},
-                                                    regions_seen}));
+  return posts_.post_outcome(call, posts_.queue_pair_->post_send({cookie,
+                                                                  {&sink, sink.length > 0 ? 1u : 0u},
+                                                                  sink.length,
+                                                                  nic::WorkFlags(static_cast<std::uint8_t>(flags)),
+                                                                  nic::WorkKind::rdma_read,
+                                                                  {remote->address, remote->key},
+                                                                  regions_seen}));
 }
 
 }  // namespace anydat::dapl
