@@ -2,12 +2,10 @@
 #include "nic/soft/wire/shm/link.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <new>
 
 #include "base/log.h"
@@ -18,7 +16,6 @@
 #include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/passed_descriptors.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -43,12 +40,11 @@ constexpr bool is_message(CellKind kind) {
 Link::Link(Fabric& fabric, Parts parts)
     : fabric_(fabric),
       batch_(fabric.adapter().batch()),
-      socket_(std::move(parts.socket)),
-      peer_death_(*this, fabric.engine(), socket_.get()),
       inbound_(std::move(parts.inbound)),
       outbound_(std::move(parts.outbound)),
+      doorbell_(fabric.engine(), std::move(parts.socket), outbound_.header(), std::move(parts.marks), parts.fences),
+      peer_death_(*this, fabric.engine(), doorbell_.socket().get()),
       regions_(std::move(parts.regions)),
-      peer_marks_(std::move(parts.marks)),
       mappings_(*this, fabric),
       hazards_(*this, fabric.engine()),
       peer_(parts.peer),
@@ -63,7 +59,7 @@ Link::Link(Fabric& fabric, Parts parts)
       slot_timer_([this] { slot_delay_ = std::min(2 * slot_delay_, kSlotDelayMax); }) {
   rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) {
-    peer_memory_.attach(socket_.get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
+    peer_memory_.attach(doorbell_.socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
   }
   within_process_ = reaches_peer() && process().pid() == getpid();
   base::Guard guard(tx_lock_);
@@ -76,9 +72,9 @@ bool Link::start() {
   Engine& engine = fabric_.engine();
   fabric_.link_set().add(*this);
   engine.nudge();  // what it holds already was not announced to anybody
-  if (engine.watch(socket_.get(), EPOLLIN, *this)) {
+  if (engine.watch(doorbell_.socket().get(), EPOLLIN, *this)) {
     if (peer_death_.watch()) return true;
-    engine.unwatch(socket_.get(), *this);
+    engine.unwatch(doorbell_.socket().get(), *this);
   }
   fabric_.link_set().remove(*this);
   return false;
@@ -143,7 +139,7 @@ void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t a
       want_room();
     }
   }
-  attract();
+  doorbell_.attract();
 }
 
 bool Link::write_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
@@ -202,7 +198,7 @@ bool Link::retry_blocked() {
       want_room();
     }
   }
-  attract();
+  doorbell_.attract();
   bool sane = true;
   bool progress = false;
   for (std::size_t i = 0; i < turns; ++i) {
@@ -239,31 +235,6 @@ void Link::look_for_slot() {
 // The next pass finds it by the mark. Whoever sets it after that has marked it anew.
 void Link::something_is_to_go() {
   if (!something_waits_.exchange(true)) fabric_.link_set().wake(place_.slot);
-}
-
-// The mark comes first: who wakes up by the bell looks for it.
-void Link::call_attention() {
-  SegmentHeader& header = outbound_.header();
-  peer_marks_.mark(header.slot.load(std::memory_order_relaxed));
-  auto bell = static_cast<std::uint32_t>(Attention::bell);
-  if (!header.attention.compare_exchange_strong(bell, static_cast<std::uint32_t>(Attention::mark))) return;
-  const std::uint8_t ring = 0;
-  base::Guard guard(bell_lock_);
-  if (!socket_) return;
-  // A post may come here without the engine, whose look at the descriptors is too old for this: the peer may have been
-  // asleep, and its bell out, since before the program closed them.
-  if (!socket_.is_ours()) return fabric_.engine().descriptor_loss().note();
-  // A socket that is full of bells wakes the peer all the same. If the system has no room for this one, the next is
-  // rung.
-  if (os::uncancelled::send(socket_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN) return;
-  auto mark = static_cast<std::uint32_t>(Attention::mark);
-  header.attention.compare_exchange_strong(mark, static_cast<std::uint32_t>(Attention::bell));
-}
-
-void Link::hang_up() {
-  os::LocalSocket socket;  // closed without the lock
-  base::Guard guard(bell_lock_);
-  socket = std::move(socket_);
 }
 
 // ---- receiving
@@ -336,13 +307,13 @@ void Link::tell_done() {
 
 void Link::publish_consumed() {
   rx_.publish();
-  base::compiler_fence();  // as in attract()
+  base::compiler_fence();  // as in Doorbell::attract()
   if (fences_) base::full_fence();
   SegmentHeader& header = inbound_.header();
   if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   header.room_wanted.store(0);
-  attract();
+  doorbell_.attract();
 }
 
 inline ShmStream* Link::stream(std::uint32_t connection) {
@@ -419,7 +390,7 @@ void Link::ready(std::uint32_t) {
   bool rung = false;
   for (int i = 0; i < kDatagramsPerTurn; ++i) {
     std::array<os::PassedFd, 1> fd;
-    const os::Arrived arrived = os::receive_with_descriptors(socket_, datagram, fd);
+    const os::Arrived arrived = os::receive_with_descriptors(doorbell_.socket(), datagram, fd);
     if (arrived.what == os::Arrival::nothing_yet) break;
     if (arrived.what == os::Arrival::hangup) {
       fail(nullptr);
@@ -456,7 +427,7 @@ void Link::fail(const char* why) {
   end_at_ = hazards_.end();
   end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
   Engine& engine = fabric_.engine();
-  engine.unwatch(socket_.get(), *this);
+  engine.unwatch(doorbell_.socket().get(), *this);
   peer_death_.stop_watching();
   fabric_.link_set().remove(*this);
   for (Timer* timer : {&unused_timer_, &slot_timer_}) engine.cancel_timer(*timer);
@@ -470,7 +441,7 @@ void Link::finish() {
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
   outbound_.header().rdma_gate.fetch_or(kGateLinkOver);
   for (ShmStream* stream : streams_) stream->queue_pair().connection().let_posts_end();
-  hang_up();
+  doorbell_.hang_up();
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();
   // A stream stays on the link until its queue pair gives it up.

@@ -13,15 +13,14 @@
 #include <vector>
 
 #include "base/biased_lock.h"
-#include "base/fence.h"
 #include "base/list.h"
-#include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/region_table.h"
 #include "nic/soft/copy.h"
 #include "nic/soft/delivery_batch.h"
 #include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
+#include "nic/soft/wire/shm/doorbell.h"
 #include "nic/soft/wire/shm/hazards.h"
 #include "nic/soft/wire/shm/link_set.h"
 #include "nic/soft/wire/shm/mapping_exchange.h"
@@ -130,12 +129,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool reaches_peer() const { return peer_memory_.reachable(); }
   PeerMemory& peer_memory() { return peer_memory_; }
   bool within_process() const { return within_process_; }  // the peer is this process
-  // Whether the peer polls, so that it takes what is put into its ring within microseconds. A guess.
-  bool peer_polls() { return peer_passes_.polls(peer_marks_); }
-  // Whether it looks at this link meanwhile, as it does when something has come by it lately.
-  bool peer_expects() const {
-    return outbound_.header().attention.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(Attention::bell);
-  }
+  Doorbell& doorbell() { return doorbell_; }
   const os::PeerProcess& process() const { return peer_death_.process(); }
   const Segment& inbound() const { return inbound_; }
   const Segment& outbound() const { return outbound_; }
@@ -157,7 +151,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   }
   // The process at the other end has ended or has given the link up: it copies nothing any more. A process gives a link
   // up after its own copies. With the engine, or inside a post that has found the gate open.
-  bool peer_gone() const { return peer_death_.has_come(socket_.get()); }
+  bool peer_gone() const { return peer_death_.has_come(doorbell_.socket().get()); }
   const PeerRegions& peer_regions() const { return regions_; }
   // What the peer uses of this side's memory by RDMA, and the gates.
   Hazards& hazards() { return hazards_; }
@@ -170,7 +164,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // Regions of the peer that are mapped here, and ours that are mapped there.
   MappingExchange& mappings() { return mappings_; }
   const MappingExchange& mappings() const { return mappings_; }
-  const os::LocalSocket& socket() const { return socket_; }
   bool serves_scope(ZoneId scope) const;  // a connection on it has that scope
 
   // For the set that it is in, which looks at it.
@@ -234,20 +227,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool dispatch(const CellView& view);          // false: malformed
   void publish_consumed();
   void tell_done();
-  void attract() {
-    // Publishing comes before the look. The processor is made to keep that order by the sleeper's membarrier(2) or by
-    // our fence; the compiler has to be told.
-    base::compiler_fence();
-    if (fences_) [[unlikely]]
-      base::full_fence();
-    if (outbound_.header().attention.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(Attention::looks))
-        [[unlikely]]
-      call_attention();
-  }
-  void call_attention();
   void look_for_slot();
   void something_is_to_go();
-  void hang_up();
   void look_whether_let_go();
 
   Fabric& fabric_;
@@ -261,14 +242,11 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool looking_ = false;   // within a turn
   bool progress_ = false;  // by this turn
 
-  base::SpinLock bell_lock_;  // who rings is still in a post when the link fails
-  os::LocalSocket socket_;    // given up under bell_lock_
-  PeerDeath peer_death_;
   Segment inbound_;
   Segment outbound_;
+  Doorbell doorbell_;
+  PeerDeath peer_death_;
   const PeerRegions regions_;
-  ActivityTable peer_marks_;
-  PassWatch peer_passes_;
   LinkPlace place_;
   MappingExchange mappings_;
   Hazards hazards_;
@@ -324,7 +302,7 @@ inline bool Link::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags,
       return false;
     }
   }
-  attract();
+  doorbell_.attract();
   return true;
 }
 
@@ -341,7 +319,7 @@ inline bool Link::try_send_again(std::uint32_t connection, const SingleSend& sen
     if (!put(connection, send, cells)) [[unlikely]]
       return false;
   }
-  attract();
+  doorbell_.attract();
   return true;
 }
 
@@ -353,7 +331,7 @@ inline bool Link::try_send_again(CellKind kind, std::uint8_t flags, std::uint32_
     if (!put(kind, flags, connection, cells_for(length), length, 0, fill)) [[unlikely]]
       return false;
   }
-  attract();
+  doorbell_.attract();
   return true;
 }
 
@@ -374,7 +352,7 @@ inline std::size_t Link::try_send_row(std::uint32_t connection, std::span<const 
       ++sent;
     }
   }
-  if (sent > 0) attract();
+  if (sent > 0) doorbell_.attract();
   return sent;
 }
 
@@ -396,7 +374,7 @@ bool Link::try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t flags, 
     tx_.publish(kind, flags, 1, length, connection, aux);
     ++sent_;
   }
-  attract();
+  doorbell_.attract();
   return true;
 }
 

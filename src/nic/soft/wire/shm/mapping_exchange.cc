@@ -59,7 +59,8 @@ bool MappingExchange::show_file(std::uint32_t key, const ProgramFile& file) {
       region->address, region->length, file.offset, key, (region->rights & access::kRemoteWrite) != 0 ? 1u : 0u,
       file.device,     file.inode};
   // If the socket is full, the peer does without.
-  os::send_with_descriptors(link_.socket(), std::as_bytes(std::span(&body, 1)), std::span(&file.descriptor, 1));
+  os::send_with_descriptors(link_.doorbell().socket(), std::as_bytes(std::span(&body, 1)),
+                            std::span(&file.descriptor, 1));
   return true;
 }
 

@@ -99,8 +99,8 @@ SendOutcome RdmaRequester::write_by_peer(const SendRequest& message, Progress& p
 // looked at by the peer alone.
 inline bool RdmaRequester::put_again(const SingleRdma& request) {
   if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || begun_by_peer_ ||
-      waits_ || puts_under_way() >= kPutsUnderWayMax || stream_.rendezvous_sender().any() || !link_->peer_polls() ||
-      !link_->peer_expects() ||
+      waits_ || puts_under_way() >= kPutsUnderWayMax || stream_.rendezvous_sender().any() ||
+      !link_->doorbell().peer_polls() || !link_->doorbell().peer_expects() ||
       !pages_.seen().hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
                           request.length, false)) {
     return false;

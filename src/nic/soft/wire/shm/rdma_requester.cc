@@ -263,8 +263,8 @@ void RdmaRequester::open_put_lane(const SendRequest& message, std::uint64_t shif
 bool RdmaRequester::peer_is_faster(const SendRequest& message, std::uint64_t shift) {
   if (message.segments.size() != 1 || stream_.rendezvous_sender().any()) return false;
   PeerMemory& peer = link_->peer_memory();
-  if (!link_->peer_polls() || peer.ready() != CopyOutcome::copied) return false;
-  if (!link_->peer_expects()) {
+  if (!link_->doorbell().peer_polls() || peer.ready() != CopyOutcome::copied) return false;
+  if (!link_->doorbell().peer_expects()) {
     if (std::exchange(short_writes_epoch_, peer.epoch()) != peer.epoch()) short_writes_ = 0;
     if (++short_writes_ < kWritesToKnock) return false;
   }
