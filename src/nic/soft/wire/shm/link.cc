@@ -26,8 +26,6 @@ constexpr int kDatagramsPerTurn = 64;
 // How far reading may run ahead of telling the sender, in cells.
 constexpr std::uint64_t kPublishEvery = kCellCount / 8;
 constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
-constexpr base::Nanoseconds kSlotDelayMin = 50'000;
-constexpr base::Nanoseconds kSlotDelayMax = 50'000'000;
 
 // Of which a program has a completion, now or when the rest has come.
 constexpr bool is_message(CellKind kind) {
@@ -55,8 +53,8 @@ Link::Link(Fabric& fabric, Parts parts)
         if (unused()) fail(nullptr);
       }),
       end_timer_([this] { look_whether_let_go(); }),
-      // Something has been done then, so the sources are looked at once more.
-      slot_timer_([this] { slot_delay_ = std::min(2 * slot_delay_, kSlotDelayMax); }) {
+      hazard_slots_(fabric.engine(), outbound_.header(), fences_, tx_lock_),
+      leaves_(inbound_.header(), tx_lock_) {
   rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) {
     peer_memory_.attach(doorbell_.socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
@@ -95,8 +93,8 @@ void Link::remove(ShmStream& stream) {
   {
     base::Guard guard(tx_lock_);
     blocked_.remove(stream.turn_);
-    lanes_.give_back(stream.rdma().slot().give_up(outbound_.header()));
   }
+  hazard_slots_.give_back(stream.rdma().slot());
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
   }
@@ -215,21 +213,9 @@ bool Link::retry_blocked() {
     sane = tx_.sane();
     progress |= sent_ != before;
   }
-  if (turns > 0 && !dead_) look_for_slot();
+  if (turns > 0 && !dead_) hazard_slots_.look_for_shared();
   if (!sane) fail("it claims to have read what was never sent");
   return progress;
-}
-
-// Of those that have just had their turn: whether one of them needs another by and by. A slot is held for a tenth of a
-// millisecond, by another thread of this process that may have been preempted, or for ever, by a peer that takes its
-// own.
-void Link::look_for_slot() {
-  if (!slot_wanted_.exchange(false, std::memory_order_relaxed)) {
-    slot_delay_ = kSlotDelayMin;
-    return;
-  }
-  // Who polls comes here with each pass, which is sooner.
-  if (!slot_timer_.pending()) fabric_.engine().set_timer(slot_timer_, base::now_ns() + slot_delay_);
 }
 
 // The next pass finds it by the mark. Whoever sets it after that has marked it anew.
@@ -430,8 +416,19 @@ void Link::fail(const char* why) {
   engine.unwatch(doorbell_.socket().get(), *this);
   peer_death_.stop_watching();
   fabric_.link_set().remove(*this);
-  for (Timer* timer : {&unused_timer_, &slot_timer_}) engine.cancel_timer(*timer);
+  engine.cancel_timer(unused_timer_);
+  hazard_slots_.stop();
   look_whether_let_go();
+}
+
+bool Link::let_go() const {
+  return !hazards_.uses_any() || base::now_ns() >= end_at_;
+}
+
+// The peer may have been stopped in the middle of a stretch. Nobody else waits for it with its connections.
+void Link::look_whether_let_go() {
+  if (let_go()) return finish();
+  fabric_.engine().set_timer(end_timer_, base::now_ns() + Hazards::kBetweenLooks);
 }
 
 void Link::finish() {

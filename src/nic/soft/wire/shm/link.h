@@ -21,6 +21,7 @@
 #include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/doorbell.h"
+#include "nic/soft/wire/shm/hazard_slots.h"
 #include "nic/soft/wire/shm/hazards.h"
 #include "nic/soft/wire/shm/link_set.h"
 #include "nic/soft/wire/shm/mapping_exchange.h"
@@ -133,34 +134,17 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   const os::PeerProcess& process() const { return peer_death_.process(); }
   const Segment& inbound() const { return inbound_; }
   const Segment& outbound() const { return outbound_; }
-  SegmentHeader& outbound_header() const { return outbound_.header(); }            // where the peer's leaves are
-  bool issue_leave(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS {  // inside a fill() of try_send()
-    return leaves_.issue(inbound_.header(), leaf, word);
-  }
-  bool issue_leave_locked(std::uint32_t& leaf, std::uint64_t& word) {
-    base::Guard guard(tx_lock_);
-    return leaves_.issue(inbound_.header(), leaf, word);
-  }
-  void withdraw_leave(std::uint32_t leaf) {
-    base::Guard guard(tx_lock_);
-    leaves_.withdraw(inbound_.header(), leaf);
-  }
-  bool try_withdraw_leave(std::uint32_t leaf, std::uint64_t word) {
-    base::Guard guard(tx_lock_);
-    return leaves_.try_withdraw(inbound_.header(), leaf, word);
-  }
+  SegmentHeader& outbound_header() const { return outbound_.header(); }  // where the peer's leaves are
+  // Leave for the peer to copy from or to memory of this side.
+  LeaveBook& leaves() { return leaves_; }
   // The process at the other end has ended or has given the link up: it copies nothing any more. A process gives a link
   // up after its own copies. With the engine, or inside a post that has found the gate open.
   bool peer_gone() const { return peer_death_.has_come(doorbell_.socket().get()); }
   const PeerRegions& peer_regions() const { return regions_; }
   // What the peer uses of this side's memory by RDMA, and the gates.
   Hazards& hazards() { return hazards_; }
-  // For this side's RDMA, if all shared slots are taken. They come free without a word, so who comes back is asked
-  // again by time as well.
-  void wait_for_slot() { slot_wanted_.store(true, std::memory_order_relaxed); }
-  // For a connection's RDMA on the peer's memory: a slot (transfer.h) until remove(). From any thread.
-  std::uint32_t take_rdma_lane();
-  bool fences() const { return fences_; }  // nobody can fence the other process
+  // For RDMA of this side on the peer's memory.
+  HazardSlots& hazard_slots() { return hazard_slots_; }
   // Regions of the peer that are mapped here, and ours that are mapped there.
   MappingExchange& mappings() { return mappings_; }
   const MappingExchange& mappings() const { return mappings_; }
@@ -227,7 +211,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool dispatch(const CellView& view);          // false: malformed
   void publish_consumed();
   void tell_done();
-  void look_for_slot();
   void something_is_to_go();
   void look_whether_let_go();
 
@@ -265,8 +248,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   Timer end_timer_;
   WorkStatus end_status_ = WorkStatus::transport;
   base::Nanoseconds end_at_ = 0;
-  Timer slot_timer_;
-  base::Nanoseconds slot_delay_ = 0;  // of the next look by time
 
   base::Biased<base::SpinLock> tx_lock_;
   RingWriter tx_ ANYDAT_GUARDED_BY(tx_lock_);
@@ -274,9 +255,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   std::size_t answers_untaken_ ANYDAT_GUARDED_BY(tx_lock_) = 0;  // of them those that budget::kAnswersUntaken is about
   base::List<Turn, &Turn::place> blocked_ ANYDAT_GUARDED_BY(tx_lock_);
   std::uint64_t sent_ ANYDAT_GUARDED_BY(tx_lock_) = 0;
-  RdmaLanes lanes_ ANYDAT_GUARDED_BY(tx_lock_);
-  LeaveBook leaves_ ANYDAT_GUARDED_BY(tx_lock_);
-  std::atomic<bool> slot_wanted_{false};
+  HazardSlots hazard_slots_;
+  LeaveBook leaves_;
 };
 
 // Publishes one message of cells. False if there is no room.

@@ -79,7 +79,7 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
     if (!use || link.outbound_header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       if (!use) {
         slot_.was_no_use();  // it was none
-        link_->wait_for_slot();
+        link_->hazard_slots().wait_for_shared();
       }
       return use && link_->hazards().wait_at_gate() ? SendOutcome::blocked : later();
     }
@@ -231,7 +231,7 @@ void RdmaRequester::ask_for_mapping() {
 }
 
 void RdmaRequester::ask_for_lane(std::uint32_t key) {
-  if (!slot_.has_own()) slot_.set_own(link_->take_rdma_lane());
+  if (!slot_.has_own()) slot_.set_own(link_->hazard_slots().take());
   if (!slot_.has_own()) return;
   sends_.lanes().close();  // they note another key there
   slot_.announce(link_->outbound_header(), key);

@@ -115,7 +115,7 @@ RendezvousReceiver::Arriving::Way RendezvousReceiver::choose_way(const AnnounceB
       target.spans[target.span_count++] = {segment.address, part};
       left -= part;
     }
-    if (left == 0 && stream_.link()->issue_leave_locked(target.leaf, target.leave)) {
+    if (left == 0 && stream_.link()->leaves().issue(target.leaf, target.leave)) {
       large.memory = target;
       return Arriving::Way::push;
     }
@@ -288,7 +288,7 @@ void RendezvousReceiver::finish() {
 bool RendezvousReceiver::withdraw(const Arriving& large) {
   if (large.way != Arriving::Way::push || large.done) return true;
   Link& link = *stream_.link();
-  for (unsigned tries = 0; !link.try_withdraw_leave(large.memory.leaf, large.memory.leave); ++tries) {
+  for (unsigned tries = 0; !link.leaves().try_withdraw(large.memory.leaf, large.memory.leave); ++tries) {
     if (link.peer_gone()) return true;
     if (tries == 20) return link.dead() && base::now_ns() >= link.end_at();
     base::cpu_relax();

@@ -63,7 +63,7 @@ bool RendezvousSender::describe(const SendRequest& message, AnnounceBody& body, 
     }
     memory.spans[memory.span_count++] = {segment.address, segment.length};
   }
-  if (!stream_.link()->issue_leave(memory.leaf, memory.leave)) {
+  if (!stream_.link()->leaves().issue_in_fill(memory.leaf, memory.leave)) {
     memory.span_count = 0;
     return false;
   }
@@ -119,7 +119,7 @@ bool RendezvousSender::pulled_arrived(std::uint32_t sequence) {
 }
 
 void RendezvousSender::finish(Announced& entry, WorkStatus status) {
-  if (entry.has_leaf.exchange(false)) stream_.link()->withdraw_leave(entry.leaf);
+  if (entry.has_leaf.exchange(false)) stream_.link()->leaves().withdraw(entry.leaf);
   const std::uint64_t number = entry.number;  // a posting thread may use the entry anew as soon as it is retired
   entry.state.store(Announced::State::done);
   std::uint32_t retired = retired_.load(std::memory_order_relaxed);
@@ -266,7 +266,7 @@ void RendezvousSender::drop() {
   const std::uint32_t end = count_.load();
   for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
-    if (entry.has_leaf.exchange(false)) stream_.link()->withdraw_leave(entry.leaf);
+    if (entry.has_leaf.exchange(false)) stream_.link()->leaves().withdraw(entry.leaf);
     entry.state.store(Announced::State::done);
   }
   retired_.store(end);
