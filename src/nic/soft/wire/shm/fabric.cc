@@ -385,7 +385,8 @@ bool Fabric::connect_arrived(Link& link, const CellView& view) {
   try {
     request = std::make_unique<ShmRequest>(*this, link.shared_from_this(), body);
   } catch (const std::bad_alloc&) {
-    link.send_control(CellKind::reject, body.connection, static_cast<std::uint32_t>(RejectReason::backlog_full));
+    link.sender().send_control(CellKind::reject, body.connection,
+                               static_cast<std::uint32_t>(RejectReason::backlog_full));
     return true;
   }
   // Without a listener the request refuses itself.

@@ -40,8 +40,6 @@ Link::Link(Fabric& fabric, Parts parts)
       batch_(fabric.adapter().batch()),
       inbound_(std::move(parts.inbound)),
       outbound_(std::move(parts.outbound)),
-      doorbell_(fabric.engine(), std::move(parts.socket), outbound_.header(), std::move(parts.marks), parts.fences),
-      peer_death_(*this, fabric.engine(), doorbell_.socket().get()),
       regions_(std::move(parts.regions)),
       mappings_(*this, fabric),
       hazards_(*this, fabric.engine()),
@@ -53,15 +51,15 @@ Link::Link(Fabric& fabric, Parts parts)
         if (unused()) fail(nullptr);
       }),
       end_timer_([this] { look_whether_let_go(); }),
-      hazard_slots_(fabric.engine(), outbound_.header(), fences_, tx_lock_),
-      leaves_(inbound_.header(), tx_lock_) {
+      sender_(*this, fabric.engine(), outbound_, std::move(parts.socket), std::move(parts.marks), parts.fences),
+      peer_death_(*this, fabric.engine(), doorbell().socket().get()),
+      hazard_slots_(fabric.engine(), outbound_.header(), fences_, sender_.lock()),
+      leaves_(inbound_.header(), sender_.lock()) {
   rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) {
-    peer_memory_.attach(doorbell_.socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
+    peer_memory_.attach(doorbell().socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
   }
   within_process_ = reaches_peer() && process().pid() == getpid();
-  base::Guard guard(tx_lock_);
-  tx_.attach(outbound_);
 }
 
 Link::~Link() = default;
@@ -70,9 +68,9 @@ bool Link::start() {
   Engine& engine = fabric_.engine();
   fabric_.link_set().add(*this);
   engine.nudge();  // what it holds already was not announced to anybody
-  if (engine.watch(doorbell_.socket().get(), EPOLLIN, *this)) {
+  if (engine.watch(doorbell().socket().get(), EPOLLIN, *this)) {
     if (peer_death_.watch()) return true;
-    engine.unwatch(doorbell_.socket().get(), *this);
+    engine.unwatch(doorbell().socket().get(), *this);
   }
   fabric_.link_set().remove(*this);
   return false;
@@ -90,10 +88,7 @@ void Link::remove(ShmStream& stream) {
   streams_.back()->link_index_ = stream.link_index_;
   std::swap(streams_[stream.link_index_], streams_.back());
   streams_.pop_back();
-  {
-    base::Guard guard(tx_lock_);
-    blocked_.remove(stream.turn_);
-  }
+  sender_.forget(stream);
   hazard_slots_.give_back(stream.rdma().slot());
   if (streams_.empty() && initiated_ && !dead_) {
     fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
@@ -114,122 +109,12 @@ void Link::remove(ShmRequest& request) {
   if (found != requests_.end() && found->second == &request) requests_.erase(found);
 }
 
-// ---- sending
-
-// Of what is sent whether a connection of ours is there or not, or as often as its peer asks. All else is bounded by
-// what the connections owe.
-constexpr bool asked_for_by_peer(CellKind kind) {
-  return kind == CellKind::reject || kind == CellKind::close || kind == CellKind::faulted_in;
-}
-
-void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
-  if (dead_) return;
-  if (kind == CellKind::close) hazards_.shut_gate();
-  {
-    base::Guard guard(tx_lock_);
-    if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
-      try {
-        waiting_controls_.push_back({kind, connection, aux, {body.begin(), body.end()}});
-        if (asked_for_by_peer(kind) && ++answers_untaken_ > budget::kAnswersUntaken) deaf_ = true;
-      } catch (const std::bad_alloc&) {
-        starved_ = true;
-      }
-      want_room();
-    }
-  }
-  doorbell_.attract();
-}
-
-bool Link::write_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
-  const std::uint32_t cells = cells_for(body.size());
-  std::byte* place = tx_.begin(cells);
-  if (!place) return false;
-  std::copy(body.begin(), body.end(), place);
-  tx_.publish(kind, 0, cells, static_cast<std::uint32_t>(body.size()), connection, aux);
-  ++sent_;
-  return true;
-}
-
-void Link::block(ShmStream& stream) {
-  if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
-  want_room();
-}
-
-void Link::come_back(ShmStream& stream) {
-  {
-    base::Guard guard(tx_lock_);
-    if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
-    something_is_to_go();
-  }
-  // Who comes back from within a pass has moved something, so the pass is repeated.
-  if (!fabric_.engine().held() || !looking_) fabric_.engine().nudge();
-}
-
-void Link::want_room() {
-  const bool asked_before = outbound_.header().room_wanted.exchange(1) != 0;
-  something_is_to_go();
-  // The room may have come just before we asked. A pass over the sources sees to that by itself: it is repeated, or the
-  // peer knew when the pass began that room is wanted. Else somebody must look, should all our threads be asleep.
-  if (fabric_.engine().held() && looking_) {
-    progress_ |= !asked_before;
-  } else {
-    fabric_.engine().nudge();
-  }
-}
-
-bool Link::retry_blocked() {
-  std::uint64_t before = 0;
-  std::size_t turns = 0;
-  {
-    base::Guard guard(tx_lock_);
-    before = sent_;
-    while (!waiting_controls_.empty()) {
-      const Control& next = waiting_controls_.front();
-      if (!write_control(next.kind, next.connection, next.aux, next.body)) break;
-      if (asked_for_by_peer(next.kind)) --answers_untaken_;
-      waiting_controls_.pop_front();
-    }
-    if (waiting_controls_.empty()) {
-      something_waits_.store(false);
-      turns = tx_.sane() ? blocked_.size() : 0;
-    } else {
-      want_room();
-    }
-  }
-  doorbell_.attract();
-  bool sane = true;
-  bool progress = false;
-  for (std::size_t i = 0; i < turns; ++i) {
-    Turn* next = nullptr;
-    {
-      base::Guard guard(tx_lock_);
-      next = blocked_.pop_front();
-    }
-    if (!next) break;
-    progress |= next->stream.take_turn();
-  }
-  {
-    base::Guard guard(tx_lock_);
-    sane = tx_.sane();
-    progress |= sent_ != before;
-  }
-  if (turns > 0 && !dead_) hazard_slots_.look_for_shared();
-  if (!sane) fail("it claims to have read what was never sent");
-  return progress;
-}
-
 // The next pass finds it by the mark. Whoever sets it after that has marked it anew.
 void Link::something_is_to_go() {
   if (!something_waits_.exchange(true)) fabric_.link_set().wake(place_.slot);
 }
 
 // ---- receiving
-
-void Link::send_what_waits() {
-  progress_ |= retry_blocked();
-  if (starved_) fail("no memory is left for messages to it");
-  if (deaf_) fail("it asks on and on, and takes no answers");
-}
 
 bool Link::receive() {
   int count = 0;
@@ -299,7 +184,7 @@ void Link::publish_consumed() {
   if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   header.room_wanted.store(0);
-  doorbell_.attract();
+  doorbell().attract();
 }
 
 inline ShmStream* Link::stream(std::uint32_t connection) {
@@ -352,7 +237,7 @@ bool Link::dispatch(const CellView& view) {
       AcceptBody body;
       if (view.body_room < sizeof body) return false;
       std::memcpy(&body, view.body, sizeof body);
-      send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
+      sender_.send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
       return true;
     }
     default: {
@@ -360,7 +245,7 @@ bool Link::dispatch(const CellView& view) {
       ShmStream* const stream = this->stream(view.connection);
       const bool sane = !stream || stream->arrived(view);
       if (view.kind == CellKind::close && hazards_.open_gate()) {
-        for (ShmStream* const waiting : streams_) come_back(*waiting);
+        for (ShmStream* const waiting : streams_) sender_.come_back(*waiting);
       }
       return sane;
     }
@@ -376,7 +261,7 @@ void Link::ready(std::uint32_t) {
   bool rung = false;
   for (int i = 0; i < kDatagramsPerTurn; ++i) {
     std::array<os::PassedFd, 1> fd;
-    const os::Arrived arrived = os::receive_with_descriptors(doorbell_.socket(), datagram, fd);
+    const os::Arrived arrived = os::receive_with_descriptors(doorbell().socket(), datagram, fd);
     if (arrived.what == os::Arrival::nothing_yet) break;
     if (arrived.what == os::Arrival::hangup) {
       fail(nullptr);
@@ -413,7 +298,7 @@ void Link::fail(const char* why) {
   end_at_ = hazards_.end();
   end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
   Engine& engine = fabric_.engine();
-  engine.unwatch(doorbell_.socket().get(), *this);
+  engine.unwatch(doorbell().socket().get(), *this);
   peer_death_.stop_watching();
   fabric_.link_set().remove(*this);
   engine.cancel_timer(unused_timer_);
@@ -438,7 +323,7 @@ void Link::finish() {
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
   outbound_.header().rdma_gate.fetch_or(kGateLinkOver);
   for (ShmStream* stream : streams_) stream->queue_pair().connection().let_posts_end();
-  doorbell_.hang_up();
+  doorbell().hang_up();
   for (auto& [connection, request] : requests_) request->requester_gone();
   requests_.clear();
   // A stream stays on the link until its queue pair gives it up.

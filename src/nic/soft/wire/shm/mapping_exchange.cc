@@ -15,7 +15,7 @@
 namespace anydat::nic::soft::shm {
 
 void MappingExchange::ask_for(std::uint32_t key) {
-  link_.send_control(CellKind::map, 0, key);
+  link_.sender().send_control(CellKind::map, 0, key);
 }
 
 void MappingExchange::arrived(std::span<const std::byte> datagram, int fd) {
@@ -68,7 +68,7 @@ void MappingExchange::region_gone(std::uint32_t key) {
   const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
   if (place == shown_.end() || *place != key) return;
   shown_.erase(place);
-  link_.send_control(CellKind::unmap, 0, key);
+  link_.sender().send_control(CellKind::unmap, 0, key);
 }
 
 }  // namespace anydat::nic::soft::shm

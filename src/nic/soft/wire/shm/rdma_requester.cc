@@ -50,7 +50,7 @@ RdmaRequester::RdmaRequester(ShmStream& stream)
     : stream_(stream), sends_(stream.queue_pair().sends()), adapter_(stream.fabric().adapter()), pages_(stream) {}
 
 void RdmaRequester::wait_for_word() {
-  waits_ = link_->controls_wait();
+  waits_ = link_->sender().controls_wait();
 }
 
 template <WorkKind kind>
@@ -63,7 +63,7 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
   // RDW-9: who sees the bytes shall find the connection established when he looks.
   if (waits_) [[unlikely]] {
     if (peer_left_) return SendOutcome::blocked;
-    if (link_->controls_wait()) return later();
+    if (link_->sender().controls_wait()) return later();
     waits_ = false;
   }
   // The peer carries them out in order (D2-ATOM-4).
@@ -220,7 +220,7 @@ bool RdmaRequester::is_here(const RemoteSegment& remote) {
   if (link_->within_process()) return true;
   if (link_->mappings().mapped().used(remote.key)) {
     mapping_wanted_.store(remote.key);
-    link_->come_back(stream_);
+    link_->sender().come_back(stream_);
   }
   return false;
 }
@@ -272,7 +272,7 @@ bool RdmaRequester::peer_is_faster(const SendRequest& message, std::uint64_t shi
 }
 
 SendOutcome RdmaRequester::later() {
-  link_->come_back(stream_);
+  link_->sender().come_back(stream_);
   return SendOutcome::blocked;
 }
 

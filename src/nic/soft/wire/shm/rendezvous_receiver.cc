@@ -33,12 +33,12 @@ bool RendezvousReceiver::accept(const AnnounceBody& body, std::uint32_t sequence
       grant_pieces();
       break;
     case Arriving::Way::push:
-      stream_.link()->send_control(CellKind::push, stream_.remote(), sequence,
-                                   std::as_bytes(std::span(&large.memory, 1)));
+      stream_.link()->sender().send_control(CellKind::push, stream_.remote(), sequence,
+                                            std::as_bytes(std::span(&large.memory, 1)));
       break;
     case Arriving::Way::pull:
       large.memory = body.memory;
-      stream_.link()->come_back(stream_);
+      stream_.link()->sender().come_back(stream_);
       break;
   }
   return true;
@@ -171,7 +171,7 @@ void RendezvousReceiver::grant_pieces() {
                                              large.message->length, true))
       return;
     large.granted = true;
-    stream_.link()->send_control(CellKind::grant, stream_.remote(), large.sequence);
+    stream_.link()->sender().send_control(CellKind::grant, stream_.remote(), large.sequence);
   }
 }
 
@@ -249,10 +249,10 @@ bool RendezvousReceiver::pulled(std::span<const PulledShare> shares, CopyOutcome
     large.message->placed += share.bytes;
     if (large.message->placed < large.message->length) continue;
     large.done = true;
-    stream_.link()->send_control(CellKind::pulled, stream_.remote(), large.sequence);
+    stream_.link()->sender().send_control(CellKind::pulled, stream_.remote(), large.sequence);
   }
   finish();
-  if (!stream_.over() && stands) stream_.link()->come_back(stream_);
+  if (!stream_.over() && stands) stream_.link()->sender().come_back(stream_);
   return stands;
 }
 

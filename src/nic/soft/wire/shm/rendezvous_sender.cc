@@ -32,12 +32,12 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
   // Noted first: the answer may be there before try_send() has returned.
   count_.store(sequence + 1, std::memory_order_release);
   const bool sent =
-      stream_.link()->try_send(stream_, CellKind::announce, message.flags.solicited() ? kFlagSolicited : 0,
-                               stream_.remote(), sizeof(AnnounceBody), sequence, [&](std::byte* to) {
-                                 AnnounceBody body{};
-                                 describe(message, body, entry);
-                                 std::memcpy(to, &body, sizeof body);
-                               });
+      stream_.link()->sender().try_send(stream_, CellKind::announce, message.flags.solicited() ? kFlagSolicited : 0,
+                                        stream_.remote(), sizeof(AnnounceBody), sequence, [&](std::byte* to) {
+                                          AnnounceBody body{};
+                                          describe(message, body, entry);
+                                          std::memcpy(to, &body, sizeof body);
+                                        });
   if (!sent) {
     entry.state.store(Announced::State::done, std::memory_order_relaxed);
     count_.store(sequence, std::memory_order_release);
@@ -107,7 +107,7 @@ bool RendezvousSender::push_arrived(const CellView& view) {
   std::memcpy(&entry->target, view.body, sizeof entry->target);
   if (entry->target.span_count > kSpansMax || entry->target.leaf >= kLeafCount) return false;
   entry->state.store(Announced::State::pushing);
-  stream_.link()->come_back(stream_);
+  stream_.link()->sender().come_back(stream_);
   return true;
 }
 
@@ -141,7 +141,7 @@ RendezvousSender::Step RendezvousSender::send_piece(Announced& entry, std::uint3
       step = Step::no_room;
       return;
     }
-    const bool sent = stream_.link()->try_send_piece(
+    const bool sent = stream_.link()->sender().try_send_piece(
         stream_, CellKind::piece, 0, stream_.remote(), static_cast<std::uint32_t>(count), sequence, PieceBody{},
         [&](std::byte* to) { gather_streaming(to, message.segments, entry.offset, count); });
     step = sent ? Step::moved : Step::no_room;
@@ -169,7 +169,7 @@ bool RendezvousSender::send_pieces() {
     }
   }
   // Others first; the link comes back to us with its next pass.
-  if (!stream_.over()) stream_.link()->come_back(stream_);
+  if (!stream_.over()) stream_.link()->sender().come_back(stream_);
   return !stream_.over();
 }
 
@@ -216,8 +216,8 @@ bool RendezvousSender::push_some() {
     case CopyOutcome::not_reachable:
       entry->offset = 0;
       entry->state.store(Announced::State::waiting);
-      stream_.link()->send_control(CellKind::cannot_push, stream_.remote(), sequence);
-      stream_.link()->come_back(stream_);
+      stream_.link()->sender().send_control(CellKind::cannot_push, stream_.remote(), sequence);
+      stream_.link()->sender().come_back(stream_);
       return true;
     case CopyOutcome::no_memory_there:
       stream_.disconnection().violated("it asked for a message at a place that it does not have");
@@ -226,10 +226,10 @@ bool RendezvousSender::push_some() {
       return false;
   }
   if (entry->offset == length) {
-    stream_.link()->send_control(CellKind::pushed, stream_.remote(), sequence);
+    stream_.link()->sender().send_control(CellKind::pushed, stream_.remote(), sequence);
     finish(*entry, WorkStatus::success);
   }
-  if (!stream_.over()) stream_.link()->come_back(stream_);
+  if (!stream_.over()) stream_.link()->sender().come_back(stream_);
   return true;
 }
 

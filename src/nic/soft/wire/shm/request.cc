@@ -26,7 +26,7 @@ void ShmRequest::answer(RejectReason reason, std::span<const std::byte> private_
   answered_ = true;
   if (gone_) return;
   link_->remove(*this);
-  link_->send_control(CellKind::reject, body_.connection, static_cast<std::uint32_t>(reason), private_data);
+  link_->sender().send_control(CellKind::reject, body_.connection, static_cast<std::uint32_t>(reason), private_data);
 }
 
 Status ShmRequest::hand_off(ConnQual qual) {
@@ -50,7 +50,7 @@ Status ShmRequest::hand_off(ConnQual qual) {
   if (gone_) return Status::ok;
   const ServicePointBody body = fabric_.name_of(qual);
   link_->remove(*this);
-  link_->send_control(CellKind::redirect, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
+  link_->sender().send_control(CellKind::redirect, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
   return Status::ok;
 }
 
@@ -74,7 +74,7 @@ void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
     return;
   }
   link_->remove(*this);
-  link_->send_control(CellKind::accept, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
+  link_->sender().send_control(CellKind::accept, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
 }
 
 }  // namespace anydat::nic::soft::shm
