@@ -13,7 +13,6 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
-#include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/passed_descriptors.h"
 
@@ -25,7 +24,6 @@ constexpr int kMessagesPerTurn = 64;
 constexpr int kDatagramsPerTurn = 64;
 // How far reading may run ahead of telling the sender, in cells.
 constexpr std::uint64_t kPublishEvery = kCellCount / 8;
-constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
 
 // Of which a program has a completion, now or when the rest has come.
 constexpr bool is_message(CellKind kind) {
@@ -46,10 +44,7 @@ Link::Link(Fabric& fabric, Parts parts)
       peer_(parts.peer),
       initiated_(parts.initiated),
       fences_(parts.fences),
-      unused_timer_([this] {
-        // Only the side that made the link opens connections on it, so it alone can know that none is coming.
-        if (unused()) fail(nullptr);
-      }),
+      users_(*this, fabric.engine()),
       end_timer_([this] { look_whether_let_go(); }),
       sender_(*this, fabric.engine(), outbound_, std::move(parts.socket), std::move(parts.marks), parts.fences),
       peer_death_(*this, fabric.engine(), doorbell().socket().get()),
@@ -77,36 +72,15 @@ bool Link::start() {
 }
 
 void Link::add(ShmStream& stream) {
-  streams_.push_back(&stream);
-  stream.link_index_ = streams_.size() - 1;
-  fabric_.engine().cancel_timer(unused_timer_);
+  users_.add(stream);
 }
 
 void Link::remove(ShmStream& stream) {
   if (latest_ == &stream) latest_ = nullptr;
   if (owing_ == &stream) owing_ = nullptr;
-  streams_.back()->link_index_ = stream.link_index_;
-  std::swap(streams_[stream.link_index_], streams_.back());
-  streams_.pop_back();
   sender_.forget(stream);
   hazard_slots_.give_back(stream.rdma().slot());
-  if (streams_.empty() && initiated_ && !dead_) {
-    fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
-  }
-}
-
-bool Link::serves_scope(ZoneId scope) const {
-  return std::any_of(streams_.begin(), streams_.end(),
-                     [&](ShmStream* stream) { return stream->queue_pair().scope() == scope; });
-}
-
-void Link::add(ShmRequest& request) {
-  requests_[request.remote_connection()] = &request;
-}
-
-void Link::remove(ShmRequest& request) {
-  const auto found = requests_.find(request.remote_connection());
-  if (found != requests_.end() && found->second == &request) requests_.erase(found);
+  users_.remove(stream);
 }
 
 // The next pass finds it by the mark. Whoever sets it after that has marked it anew.
@@ -206,18 +180,9 @@ bool Link::dispatch(const CellView& view) {
     case CellKind::unmap:
       mappings_.taken_back(view.aux);
       return true;
-    case CellKind::cancel: {
-      if (const auto found = requests_.find(view.aux); found != requests_.end()) {
-        found->second->requester_gone();
-        requests_.erase(found);
-        return true;
-      }
-      const auto accepted = std::find_if(streams_.begin(), streams_.end(), [&](ShmStream* stream) {
-        return stream->negotiation().awaits_ready_from(view.aux);
-      });
-      if (accepted != streams_.end()) (*accepted)->disconnection().arrived(CloseReason::abrupt);
+    case CellKind::cancel:
+      users_.cancelled(view.aux);
       return true;
-    }
     case CellKind::piece:
     case CellKind::put:
     case CellKind::got: {
@@ -244,9 +209,7 @@ bool Link::dispatch(const CellView& view) {
       // Messages to a connection that has ended here meanwhile mean nothing.
       ShmStream* const stream = this->stream(view.connection);
       const bool sane = !stream || stream->arrived(view);
-      if (view.kind == CellKind::close && hazards_.open_gate()) {
-        for (ShmStream* const waiting : streams_) sender_.come_back(*waiting);
-      }
+      if (view.kind == CellKind::close && hazards_.open_gate()) users_.come_back();
       return sane;
     }
   }
@@ -301,7 +264,7 @@ void Link::fail(const char* why) {
   engine.unwatch(doorbell().socket().get(), *this);
   peer_death_.stop_watching();
   fabric_.link_set().remove(*this);
-  engine.cancel_timer(unused_timer_);
+  users_.stop();
   hazard_slots_.stop();
   look_whether_let_go();
 }
@@ -322,12 +285,10 @@ void Link::finish() {
   if (peer_gone()) end_at_ = base::now_ns();  // once the socket has been given up, it cannot be asked any more
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
   outbound_.header().rdma_gate.fetch_or(kGateLinkOver);
-  for (ShmStream* stream : streams_) stream->queue_pair().connection().let_posts_end();
+  users_.let_posts_end();
   doorbell().hang_up();
-  for (auto& [connection, request] : requests_) request->requester_gone();
-  requests_.clear();
-  // A stream stays on the link until its queue pair gives it up.
-  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->disconnection().link_lost(end_status_);
+  users_.requesters_gone();
+  users_.link_lost(end_status_);
   fabric_.forget(*this);
 }
 

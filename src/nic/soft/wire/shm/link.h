@@ -6,8 +6,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <unordered_map>
-#include <vector>
 
 #include "nic/engine.h"
 #include "nic/region_table.h"
@@ -19,6 +17,7 @@
 #include "nic/soft/wire/shm/hazards.h"
 #include "nic/soft/wire/shm/link_sender.h"
 #include "nic/soft/wire/shm/link_set.h"
+#include "nic/soft/wire/shm/link_users.h"
 #include "nic/soft/wire/shm/mapping_exchange.h"
 #include "nic/soft/wire/shm/peer_death.h"
 #include "nic/soft/wire/shm/ring.h"
@@ -28,7 +27,6 @@
 namespace anydat::nic::soft::shm {
 
 class Fabric;
-class ShmRequest;
 class ShmStream;
 
 using NodeId = std::array<std::uint8_t, 16>;
@@ -70,12 +68,10 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool dead() const { return dead_; }
   // Of one that is dead: until then the peer may use memory of ours.
   base::Nanoseconds end_at() const { return end_at_; }
-  bool unused() const { return streams_.empty(); }
 
   void add(ShmStream& stream);
   void remove(ShmStream& stream);
-  void add(ShmRequest& request);
-  void remove(ShmRequest& request);
+  LinkUsers& users() { return users_; }
 
   // The stream has done what the peer waits for: IncomingWrites::tell_done() before anything else goes by, and soon.
   void owes_done(ShmStream& stream) {
@@ -107,7 +103,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   // Regions of the peer that are mapped here, and ours that are mapped there.
   MappingExchange& mappings() { return mappings_; }
   const MappingExchange& mappings() const { return mappings_; }
-  bool serves_scope(ZoneId scope) const;  // a connection on it has that scope
 
   // For the set that it is in, which looks at it.
   LinkPlace& place() { return place_; }
@@ -181,9 +176,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool within_process_ = false;  // fixed by the constructor
   PeerMemory peer_memory_;
 
-  std::vector<ShmStream*> streams_;
-  std::unordered_map<std::uint32_t, ShmRequest*> requests_;  // unanswered ones, by the peer's name for the connection
-  Timer unused_timer_;
+  LinkUsers users_;
   Timer end_timer_;
   WorkStatus end_status_ = WorkStatus::transport;
   base::Nanoseconds end_at_ = 0;

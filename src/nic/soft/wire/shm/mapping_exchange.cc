@@ -38,7 +38,7 @@ void MappingExchange::show(std::uint32_t key) {
   const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
   if (!region || (region->rights & remote) == 0 || (place != shown_.end() && *place == key)) return;
   // What is for one connection alone is shown to no other peer.
-  if (region->zone > kZoneMax && !link_.serves_scope(region->zone)) return;
+  if (region->zone > kZoneMax && !link_.users().serves_scope(region->zone)) return;
   try {
     shown_.insert(place, key);
   } catch (const std::bad_alloc&) {
