@@ -79,7 +79,7 @@ bool IncomingWrites::short_arrived(const CellView& view) {
 
 void IncomingWrites::done() {
   ++done_;
-  stream_.link()->owes_done(stream_);
+  stream_.link()->receiver().owes_done(stream_);
 }
 
 void IncomingWrites::tell_done() {

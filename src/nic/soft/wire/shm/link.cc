@@ -4,12 +4,9 @@
 #include <sys/epoll.h>
 #include <time.h>
 
-#include <algorithm>
 #include <array>
-#include <new>
 
 #include "base/log.h"
-#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -20,22 +17,13 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-constexpr int kMessagesPerTurn = 64;
 constexpr int kDatagramsPerTurn = 64;
-// How far reading may run ahead of telling the sender, in cells.
-constexpr std::uint64_t kPublishEvery = kCellCount / 8;
-
-// Of which a program has a completion, now or when the rest has come.
-constexpr bool is_message(CellKind kind) {
-  return kind == CellKind::send || kind == CellKind::send_invalidate || kind == CellKind::announce ||
-         kind == CellKind::immediate;
-}
 
 }  // namespace
 
 Link::Link(Fabric& fabric, Parts parts)
-    : fabric_(fabric),
-      batch_(fabric.adapter().batch()),
+    : receiver_(*this, fabric, parts.inbound, parts.fences),
+      fabric_(fabric),
       inbound_(std::move(parts.inbound)),
       outbound_(std::move(parts.outbound)),
       regions_(std::move(parts.regions)),
@@ -43,14 +31,12 @@ Link::Link(Fabric& fabric, Parts parts)
       hazards_(*this, fabric.engine()),
       peer_(parts.peer),
       initiated_(parts.initiated),
-      fences_(parts.fences),
       users_(*this, fabric.engine()),
       end_timer_([this] { look_whether_let_go(); }),
       sender_(*this, fabric.engine(), outbound_, std::move(parts.socket), std::move(parts.marks), parts.fences),
       peer_death_(*this, fabric.engine(), doorbell().socket().get()),
-      hazard_slots_(fabric.engine(), outbound_.header(), fences_, sender_.lock()),
+      hazard_slots_(fabric.engine(), outbound_.header(), parts.fences, sender_.lock()),
       leaves_(inbound_.header(), sender_.lock()) {
-  rx_.attach(inbound_);
   if (fabric_.adapter().config().cross_copy) {
     peer_memory_.attach(doorbell().socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
   }
@@ -76,8 +62,7 @@ void Link::add(ShmStream& stream) {
 }
 
 void Link::remove(ShmStream& stream) {
-  if (latest_ == &stream) latest_ = nullptr;
-  if (owing_ == &stream) owing_ = nullptr;
+  receiver_.forget(stream);
   sender_.forget(stream);
   hazard_slots_.give_back(stream.rdma().slot());
   users_.remove(stream);
@@ -86,133 +71,6 @@ void Link::remove(ShmStream& stream) {
 // The next pass finds it by the mark. Whoever sets it after that has marked it anew.
 void Link::something_is_to_go() {
   if (!something_waits_.exchange(true)) fabric_.link_set().wake(place_.slot);
-}
-
-// ---- receiving
-
-bool Link::receive() {
-  int count = 0;
-  for (; count < kMessagesPerTurn && !dead_; ++count) {
-    CellView view;
-    const ReadResult result = rx_.peek(view);
-    if (result == ReadResult::empty) break;
-    const bool small = result == ReadResult::message && view.kind == CellKind::send;
-    ShmStream* const to = small ? stream(view.connection) : nullptr;
-    if (to && to->arrived_straight(view, [&] { return rx_.is_last(view); })) [[likely]] {
-      rx_.take_of_row(view);
-    } else if (!receive_otherwise()) {
-      return true;
-    }
-    if (rx_.unpublished() >= kPublishEvery) [[unlikely]]
-      publish_consumed();
-  }
-  batch_.flush();
-  if (owing_) [[unlikely]]
-    tell_done();
-  if (rx_.unpublished() > 0) {
-    publish_consumed();
-    rx_.prefetch_next();
-  }
-  return count > 0;
-}
-
-// By the general way, so that the straight one has one place only, and stays short. What comes before it and is none
-// goes by: answers, credit, RDMA.
-void Link::take_first_message() {
-  std::size_t bytes = 0;
-  for (int left = kMessagesPerTurn; left > 0 && bytes < budget::kReadWhileOthersWait && !dead_; --left) {
-    CellView view;
-    if (rx_.peek(view) == ReadResult::empty) break;
-    progress_ = true;
-    if (!receive_otherwise() || is_message(view.kind)) break;
-    bytes += view.length;
-  }
-  batch_.flush();
-}
-
-// The peer may have changed the message since it was looked at, so it is looked at anew.
-[[gnu::noinline]] bool Link::receive_otherwise() {
-  CellView view;
-  try {
-    if (rx_.peek(view) != ReadResult::message || !dispatch(view)) {
-      fail("it sent a malformed message");
-      return false;
-    }
-  } catch (const std::bad_alloc&) {
-    fail("no memory is left for what it sends");
-    return false;
-  }
-  rx_.take(view);
-  return true;
-}
-
-void Link::tell_done() {
-  std::exchange(owing_, nullptr)->writes().tell_done();
-}
-
-void Link::publish_consumed() {
-  rx_.publish();
-  base::compiler_fence();  // as in Doorbell::attract()
-  if (fences_) base::full_fence();
-  SegmentHeader& header = inbound_.header();
-  if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]]
-    return;
-  header.room_wanted.store(0);
-  doorbell().attract();
-}
-
-inline ShmStream* Link::stream(std::uint32_t connection) {
-  if (!latest_ || latest_->name() != connection) [[unlikely]]
-    latest_ = fabric_.find(connection, *this);
-  return latest_;
-}
-
-bool Link::dispatch(const CellView& view) {
-  if (view.kind != CellKind::send) batch_.flush();
-  switch (view.kind) {
-    case CellKind::pad:
-      return true;
-    case CellKind::connect:
-      return fabric_.connect_arrived(*this, view);
-    case CellKind::map:
-      mappings_.show(view.aux);
-      return true;
-    case CellKind::unmap:
-      mappings_.taken_back(view.aux);
-      return true;
-    case CellKind::cancel:
-      users_.cancelled(view.aux);
-      return true;
-    case CellKind::piece:
-    case CellKind::put:
-    case CellKind::got: {
-      PieceBody body;
-      if (view.length == 0 || view.length > kPieceBytesMax) return false;
-      std::memcpy(&body, view.body, sizeof body);
-      const std::byte* bytes = rx_.bulk(body.position, view.length);
-      if (!bytes) return false;
-      if (ShmStream* stream = this->stream(view.connection); stream && !stream->piece_arrived(view, bytes))
-        return false;
-      rx_.take_bulk(body.position, view.length);
-      return true;
-    }
-    case CellKind::accept: {
-      if (ShmStream* stream = this->stream(view.connection)) return stream->negotiation().accept_arrived(view);
-      // Ours is gone; tell the one that was accepted for it.
-      AcceptBody body;
-      if (view.body_room < sizeof body) return false;
-      std::memcpy(&body, view.body, sizeof body);
-      sender_.send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
-      return true;
-    }
-    default: {
-      // Messages to a connection that has ended here meanwhile mean nothing.
-      ShmStream* const stream = this->stream(view.connection);
-      const bool sane = !stream || stream->arrived(view);
-      if (view.kind == CellKind::close && hazards_.open_gate()) users_.come_back();
-      return sane;
-    }
-  }
 }
 
 void Link::want_room_again() {
@@ -246,18 +104,16 @@ void Link::warn(const char* outcome, const char* offence) {
 
 // The link is over. What arrived before is delivered first, as far as there are buffers for it.
 void Link::fail(const char* why) {
-  if (dead_) return;
-  batch_.flush();
+  if (dead()) return;
+  fabric_.adapter().batch().flush();
   const std::shared_ptr<Link> keep = shared_from_this();
   if (why) {
     warn("a local peer is cut off", why);
   } else {
-    // Bounded, since a peer that is cut off but alive could go on writing.
-    for (std::uint32_t cells = 0; cells < kCellCount && !dead_ && receive(); cells += kMessagesPerTurn) {
-    }
-    if (dead_) return;
+    receiver_.drain();
+    if (dead()) return;
   }
-  dead_ = true;
+  receiver_.stop();
   end_at_ = hazards_.end();
   end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
   Engine& engine = fabric_.engine();

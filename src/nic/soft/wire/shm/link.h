@@ -9,18 +9,17 @@
 
 #include "nic/engine.h"
 #include "nic/region_table.h"
-#include "nic/soft/delivery_batch.h"
 #include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/doorbell.h"
 #include "nic/soft/wire/shm/hazard_slots.h"
 #include "nic/soft/wire/shm/hazards.h"
+#include "nic/soft/wire/shm/link_receiver.h"
 #include "nic/soft/wire/shm/link_sender.h"
 #include "nic/soft/wire/shm/link_set.h"
 #include "nic/soft/wire/shm/link_users.h"
 #include "nic/soft/wire/shm/mapping_exchange.h"
 #include "nic/soft/wire/shm/peer_death.h"
-#include "nic/soft/wire/shm/ring.h"
 #include "nic/soft/wire/shm/transfer.h"
 #include "os/slow_close.h"
 
@@ -34,7 +33,9 @@ using NodeId = std::array<std::uint8_t, 16>;
 // Two segments and a socket between this adapter and another one (or itself): what all connections between the two
 // share. The socket carries wake-ups, and its end of file tells that the other side is gone.
 //
-// What goes out goes by LinkSender. Thread safety: as its parts say; all else with the engine held.
+// What goes out goes by LinkSender, what comes in by LinkReceiver.
+//
+// Thread safety: as the parts say; all else with the engine held.
 class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
  public:
   // What both sides have shown each other before the link exists.
@@ -65,7 +66,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
     return peer_ == node && peer_death_.process().is_same_as(process) && !peer_gone();
   }
   bool initiated() const { return initiated_; }
-  bool dead() const { return dead_; }
+  bool dead() const { return receiver_.stopped(); }
   // Of one that is dead: until then the peer may use memory of ours.
   base::Nanoseconds end_at() const { return end_at_; }
 
@@ -73,16 +74,11 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void remove(ShmStream& stream);
   LinkUsers& users() { return users_; }
 
-  // The stream has done what the peer waits for: IncomingWrites::tell_done() before anything else goes by, and soon.
-  void owes_done(ShmStream& stream) {
-    if (owing_ && owing_ != &stream) tell_done();
-    owing_ = &stream;
-  }
-
   // Copying directly between the two processes (cross_copy.h, transfer.h).
   bool reaches_peer() const { return peer_memory_.reachable(); }
   PeerMemory& peer_memory() { return peer_memory_; }
   bool within_process() const { return within_process_; }  // the peer is this process
+  LinkReceiver& receiver() { return receiver_; }
   LinkSender& sender() { return sender_; }
   Doorbell& doorbell() { return sender_.doorbell(); }
   const Doorbell& doorbell() const { return sender_.doorbell(); }
@@ -108,7 +104,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   LinkPlace& place() { return place_; }
   SegmentHeader& inbound_header() const { return inbound_.header(); }
   // Nothing has come, and nothing that is to go is waiting.
-  bool quiet() const { return rx_.empty() && !something_waits(); }
+  bool quiet() const { return receiver_.empty() && !something_waits(); }
   bool something_waits() const { return something_waits_.load(std::memory_order_relaxed); }
   // A turn: handles what there is, up to a bounded amount; true if there was anything.
   bool poll() {
@@ -121,7 +117,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
     looking_ = true;
     progress_ = false;
   }
-  void take_first_message();
   bool go_through_turn() {
     // Should something be thrown, the turn is over as well.
     struct End {
@@ -130,7 +125,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
     } const end{*this};
     if (something_waits()) [[unlikely]]
       sender_.send_what_waits();
-    progress_ |= receive();
+    progress_ |= receiver_.receive();
     return progress_;
   }
   void end_turn() { looking_ = false; }
@@ -144,25 +139,15 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void ready(std::uint32_t events) override;
 
  private:
-  bool receive();
-  bool receive_otherwise();                     // one message; false: the link is over
-  ShmStream* stream(std::uint32_t connection);  // null: there is none by this name
-  bool dispatch(const CellView& view);          // false: malformed
-  void publish_consumed();
-  void tell_done();
   void look_whether_let_go();
 
-  Fabric& fabric_;
-  DeliveryBatch& batch_;  // the adapter's
   // What each pass looks at.
-  RingReader rx_;
-  ShmStream* latest_ = nullptr;  // of the streams, to which a message came; or null
-  ShmStream* owing_ = nullptr;   // of them, which has Writes to tell of; or null
   std::atomic<bool> something_waits_{false};
-  bool dead_ = false;
   bool looking_ = false;   // within a turn
   bool progress_ = false;  // by this turn
+  LinkReceiver receiver_;
 
+  Fabric& fabric_;
   Segment inbound_;
   Segment outbound_;
   const PeerRegions regions_;
@@ -171,7 +156,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   Hazards hazards_;
   const NodeId peer_;
   const bool initiated_;
-  const bool fences_;
   bool warned_ = false;
   bool within_process_ = false;  // fixed by the constructor
   PeerMemory peer_memory_;

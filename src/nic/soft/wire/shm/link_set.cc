@@ -179,7 +179,7 @@ void LinkSet::gather_marked() {
   } const end{served_};
   for (std::size_t i = 0; i < served_.size(); ++i) {
     served_[i]->begin_turn();
-    served_[i]->take_first_message();
+    served_[i]->receiver().take_first_message();
   }
   bool progress = false;
   // Each may end itself or others. It is out of the set then, and still there until a timer has its turn.
