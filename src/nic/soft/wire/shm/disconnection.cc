@@ -70,7 +70,7 @@ void Disconnection::refuse(const CloseBody& what, CloseReason reason) {
 
 void Disconnection::violated(const char* what) {
   stream_.fabric().adapter().batch().flush();  // what came before is delivered
-  stream_.link()->warn("a connection with a local peer is cut", what);
+  stream_.link()->end().warn("a connection with a local peer is cut", what);
   stream_.queue_pair().connection().break_off(WorkStatus::bad_response, CloseReason::abrupt);
 }
 

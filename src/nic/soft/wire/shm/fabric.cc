@@ -154,11 +154,11 @@ void Fabric::shut_down() {
   attempts_.clear();
   welcomes_.clear();
   // Peers that are in the middle of using memory have the same time, all together; nobody else needs the engine now.
-  for (auto link = links_.begin(); link != links_.end();) (*link++)->cut();
+  for (auto link = links_.begin(); link != links_.end();) (*link++)->end().cut();
   while (!links_.empty()) {
-    const auto using_memory = [](const auto& link) { return !link->let_go(); };
+    const auto using_memory = [](const auto& link) { return !link->end().let_go(); };
     if (std::none_of(links_.begin(), links_.end(), using_memory)) {
-      while (!links_.empty()) links_.back()->finish();
+      while (!links_.empty()) links_.back()->end().finish();
     } else {
       os::sleep_for(20'000);
     }
@@ -170,7 +170,7 @@ void Fabric::shut_down() {
 void Fabric::descriptors_lost() {
   files_.close();
   // One whose peer is in the middle of using memory stays until that is over, or its time.
-  for (auto link = links_.begin(); link != links_.end();) (*link++)->cut();
+  for (auto link = links_.begin(); link != links_.end();) (*link++)->end().cut();
   // Nothing is read from their sockets any more, which may be the program's.
   std::vector<Attempt*> callers;
   for (const auto& attempt : attempts_) {

@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "base/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -32,7 +31,7 @@ Link::Link(Fabric& fabric, Parts parts)
       peer_(parts.peer),
       initiated_(parts.initiated),
       users_(*this, fabric.engine()),
-      end_timer_([this] { look_whether_let_go(); }),
+      end_(*this, fabric),
       sender_(*this, fabric.engine(), outbound_, std::move(parts.socket), std::move(parts.marks), parts.fences),
       peer_death_(*this, fabric.engine(), doorbell().socket().get()),
       hazard_slots_(fabric.engine(), outbound_.header(), parts.fences, sender_.lock()),
@@ -40,7 +39,7 @@ Link::Link(Fabric& fabric, Parts parts)
   if (fabric_.adapter().config().cross_copy) {
     peer_memory_.attach(doorbell().socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
   }
-  within_process_ = reaches_peer() && process().pid() == getpid();
+  within_process_ = peer_memory_.reachable() && process().pid() == getpid();
 }
 
 Link::~Link() = default;
@@ -55,6 +54,14 @@ bool Link::start() {
   }
   fabric_.link_set().remove(*this);
   return false;
+}
+
+void Link::stop() {
+  fabric_.engine().unwatch(doorbell().socket().get(), *this);
+  peer_death_.stop_watching();
+  fabric_.link_set().remove(*this);
+  users_.stop();
+  hazard_slots_.stop();
 }
 
 void Link::add(ShmStream& stream) {
@@ -85,7 +92,7 @@ void Link::ready(std::uint32_t) {
     const os::Arrived arrived = os::receive_with_descriptors(doorbell().socket(), datagram, fd);
     if (arrived.what == os::Arrival::nothing_yet) break;
     if (arrived.what == os::Arrival::hangup) {
-      fail(nullptr);
+      end_.cut();
       return;
     }
     if (fd[0]) {
@@ -95,57 +102,6 @@ void Link::ready(std::uint32_t) {
     }
   }
   if (rung) fabric_.link_set().rung(*this);
-}
-
-void Link::warn(const char* outcome, const char* offence) {
-  if (!warned_) base::log(base::LogLevel::warn, "{}: {}", outcome, offence);
-  warned_ = true;
-}
-
-// The link is over. What arrived before is delivered first, as far as there are buffers for it.
-void Link::fail(const char* why) {
-  if (dead()) return;
-  fabric_.adapter().batch().flush();
-  const std::shared_ptr<Link> keep = shared_from_this();
-  if (why) {
-    warn("a local peer is cut off", why);
-  } else {
-    receiver_.drain();
-    if (dead()) return;
-  }
-  receiver_.stop();
-  end_at_ = hazards_.end();
-  end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
-  Engine& engine = fabric_.engine();
-  engine.unwatch(doorbell().socket().get(), *this);
-  peer_death_.stop_watching();
-  fabric_.link_set().remove(*this);
-  users_.stop();
-  hazard_slots_.stop();
-  look_whether_let_go();
-}
-
-bool Link::let_go() const {
-  return !hazards_.uses_any() || base::now_ns() >= end_at_;
-}
-
-// The peer may have been stopped in the middle of a stretch. Nobody else waits for it with its connections.
-void Link::look_whether_let_go() {
-  if (let_go()) return finish();
-  fabric_.engine().set_timer(end_timer_, base::now_ns() + Hazards::kBetweenLooks);
-}
-
-void Link::finish() {
-  const std::shared_ptr<Link> keep = shared_from_this();
-  fabric_.engine().cancel_timer(end_timer_);
-  if (peer_gone()) end_at_ = base::now_ns();  // once the socket has been given up, it cannot be asked any more
-  // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
-  outbound_.header().rdma_gate.fetch_or(kGateLinkOver);
-  users_.let_posts_end();
-  doorbell().hang_up();
-  users_.requesters_gone();
-  users_.link_lost(end_status_);
-  fabric_.forget(*this);
 }
 
 }  // namespace anydat::nic::soft::shm

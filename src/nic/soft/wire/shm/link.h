@@ -14,6 +14,7 @@
 #include "nic/soft/wire/shm/doorbell.h"
 #include "nic/soft/wire/shm/hazard_slots.h"
 #include "nic/soft/wire/shm/hazards.h"
+#include "nic/soft/wire/shm/link_end.h"
 #include "nic/soft/wire/shm/link_receiver.h"
 #include "nic/soft/wire/shm/link_sender.h"
 #include "nic/soft/wire/shm/link_set.h"
@@ -52,14 +53,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   Link(Fabric& fabric, Parts parts);
   ~Link() override;
   bool start();  // false when descriptors have run out
-  void cut() { fail(nullptr); }
-  void fail(const char* why);  // what the peer did wrong; null: it is over
-  // Of a link that is over: whether the peer uses no memory of ours any more, or has had its time. Then finish() is
-  // due, which a timer sees to as well.
-  bool let_go() const;
-  void finish();
-  // Says what the peer did wrong, the first time: the log is not its to fill.
-  void warn(const char* outcome, const char* offence);
+  void stop();   // what start() and use have set going; for its end
 
   // The peer is that node of that process: a name alone is only what somebody claims.
   bool leads_to(const NodeId& node, const os::PeerProcess& process) const {
@@ -67,15 +61,13 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   }
   bool initiated() const { return initiated_; }
   bool dead() const { return receiver_.stopped(); }
-  // Of one that is dead: until then the peer may use memory of ours.
-  base::Nanoseconds end_at() const { return end_at_; }
+  LinkEnd& end() { return end_; }
 
   void add(ShmStream& stream);
   void remove(ShmStream& stream);
   LinkUsers& users() { return users_; }
 
   // Copying directly between the two processes (cross_copy.h, transfer.h).
-  bool reaches_peer() const { return peer_memory_.reachable(); }
   PeerMemory& peer_memory() { return peer_memory_; }
   bool within_process() const { return within_process_; }  // the peer is this process
   LinkReceiver& receiver() { return receiver_; }
@@ -85,7 +77,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   const os::PeerProcess& process() const { return peer_death_.process(); }
   const Segment& inbound() const { return inbound_; }
   const Segment& outbound() const { return outbound_; }
-  SegmentHeader& outbound_header() const { return outbound_.header(); }  // where the peer's leaves are
   // Leave for the peer to copy from or to memory of this side.
   LeaveBook& leaves() { return leaves_; }
   // The process at the other end has ended or has given the link up: it copies nothing any more. A process gives a link
@@ -98,11 +89,9 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   HazardSlots& hazard_slots() { return hazard_slots_; }
   // Regions of the peer that are mapped here, and ours that are mapped there.
   MappingExchange& mappings() { return mappings_; }
-  const MappingExchange& mappings() const { return mappings_; }
 
   // For the set that it is in, which looks at it.
   LinkPlace& place() { return place_; }
-  SegmentHeader& inbound_header() const { return inbound_.header(); }
   // Nothing has come, and nothing that is to go is waiting.
   bool quiet() const { return receiver_.empty() && !something_waits(); }
   bool something_waits() const { return something_waits_.load(std::memory_order_relaxed); }
@@ -139,8 +128,6 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void ready(std::uint32_t events) override;
 
  private:
-  void look_whether_let_go();
-
   // What each pass looks at.
   std::atomic<bool> something_waits_{false};
   bool looking_ = false;   // within a turn
@@ -156,15 +143,11 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   Hazards hazards_;
   const NodeId peer_;
   const bool initiated_;
-  bool warned_ = false;
   bool within_process_ = false;  // fixed by the constructor
   PeerMemory peer_memory_;
 
   LinkUsers users_;
-  Timer end_timer_;
-  WorkStatus end_status_ = WorkStatus::transport;
-  base::Nanoseconds end_at_ = 0;
-
+  LinkEnd end_;
   LinkSender sender_;
   PeerDeath peer_death_;
   HazardSlots hazard_slots_;

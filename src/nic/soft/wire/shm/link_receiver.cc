@@ -78,11 +78,11 @@ void LinkReceiver::take_first_message() {
   CellView view;
   try {
     if (ring_.peek(view) != ReadResult::message || !dispatch(view)) {
-      link_.fail("it sent a malformed message");
+      link_.end().fail("it sent a malformed message");
       return false;
     }
   } catch (const std::bad_alloc&) {
-    link_.fail("no memory is left for what it sends");
+    link_.end().fail("no memory is left for what it sends");
     return false;
   }
   ring_.take(view);

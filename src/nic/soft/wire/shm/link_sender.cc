@@ -125,14 +125,14 @@ bool LinkSender::retry_blocked() {
     progress |= sent_ != before;
   }
   if (turns > 0 && !link_.dead()) link_.hazard_slots().look_for_shared();
-  if (!sane) link_.fail("it claims to have read what was never sent");
+  if (!sane) link_.end().fail("it claims to have read what was never sent");
   return progress;
 }
 
 void LinkSender::send_what_waits() {
   link_.note_progress(retry_blocked());
-  if (starved_) link_.fail("no memory is left for messages to it");
-  if (deaf_) link_.fail("it asks on and on, and takes no answers");
+  if (starved_) link_.end().fail("no memory is left for messages to it");
+  if (deaf_) link_.end().fail("it asks on and on, and takes no answers");
 }
 
 void LinkSender::forget(ShmStream& stream) {

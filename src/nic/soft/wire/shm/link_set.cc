@@ -40,7 +40,7 @@ void LinkSet::add(Link& link) {
   }
   place.index = all_.size();
   all_.push_back(&link);
-  link.inbound_header().slot.store(place.slot);
+  link.inbound().header().slot.store(place.slot);
   place.active = turn_;
   heat(link);
 }
@@ -72,7 +72,7 @@ void LinkSet::set_attention(Link& link) {
   const Attention attention = rings                             ? Attention::bell
                               : place.interest == Interest::hot ? Attention::looks
                                                                 : Attention::mark;
-  link.inbound_header().attention.store(static_cast<std::uint32_t>(attention));
+  link.inbound().header().attention.store(static_cast<std::uint32_t>(attention));
 }
 
 // Without a slot its peer cannot mark it, and with something to do it is looked at in each pass: it is hot then.

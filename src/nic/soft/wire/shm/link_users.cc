@@ -19,7 +19,7 @@ constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
 LinkUsers::LinkUsers(Link& link, Engine& engine)
     : link_(link), engine_(engine), unused_timer_([this] {
         // Only the side that made the link opens connections on it, so it alone can know that none is coming.
-        if (streams_.empty()) link_.cut();
+        if (streams_.empty()) link_.end().cut();
       }) {}
 
 void LinkUsers::add(ShmStream& stream) {

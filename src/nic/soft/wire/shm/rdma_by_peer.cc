@@ -91,7 +91,7 @@ SendOutcome RdmaRequester::write_by_peer(const SendRequest& message, Progress& p
   }
   progress.bytes = message.length;
   begun_by_peer_ = !asks;
-  if (link_->reaches_peer()) sends_.counters().rdmas_by_peer.add();
+  if (link_->peer_memory().reachable()) sends_.counters().rdmas_by_peer.add();
   return SendOutcome::pending;
 }
 

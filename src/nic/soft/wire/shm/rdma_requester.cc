@@ -72,11 +72,11 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
   const bool own_slot = slot_.is_own_for(message.remote.key);
   if (!own_slot && slot_.used_often(message.remote.key)) [[unlikely]]
     ask_for_lane(message.remote.key);
-  const Link& link = *link_;
+  Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
     const RdmaUse use(link.outbound(), rdma_use(remote.key, remote_), slot_.place(own_slot));
-    if (!use || link.outbound_header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (!use || link.outbound().header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       if (!use) {
         slot_.was_no_use();  // it was none
         link_->hazard_slots().wait_for_shared();
@@ -136,7 +136,7 @@ SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progre
   const bool here = !mapped && is_here(remote);
   // The rest of what the peer has been given a part of is the peer's, too.
   const bool begun_by_peer = begun_by_peer_ && progress.bytes > 0;
-  if (!here && (begun_by_peer || !link_->reaches_peer())) return by_peer(message, progress);
+  if (!here && (begun_by_peer || !link_->peer_memory().reachable())) return by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
   if (!region || region->known().check(remote.address, message.length, remote_user(), remote_right(message.kind)) !=
                      RegionCheck::ok) {
@@ -234,7 +234,7 @@ void RdmaRequester::ask_for_lane(std::uint32_t key) {
   if (!slot_.has_own()) slot_.set_own(link_->hazard_slots().take());
   if (!slot_.has_own()) return;
   sends_.lanes().close();  // they note another key there
-  slot_.announce(link_->outbound_header(), key);
+  slot_.announce(link_->outbound().header(), key);
 }
 
 // To the region that the message may write to, and that is here. As in ask_for_lane(), not for Writes that go to

@@ -95,7 +95,7 @@ void RendezvousReceiver::place_held() {
 }
 
 RendezvousReceiver::Arriving::Way RendezvousReceiver::choose_way(const AnnounceBody& body, Arriving& large) {
-  const bool can_pull = body.memory.span_count > 0 && stream_.link()->reaches_peer();
+  const bool can_pull = body.memory.span_count > 0 && stream_.link()->peer_memory().reachable();
   const auto busy = [&](Arriving::Way way) {
     return std::count_if(arriving_.begin(), arriving_.end(),
                          [&](const Arriving& other) { return &other != &large && other.way == way && !other.done; });
@@ -240,7 +240,7 @@ bool RendezvousReceiver::pulled(std::span<const PulledShare> shares, CopyOutcome
     Arriving& large = *share.message;
     // What was read counts only if it was still the sender's to give; else the end of the connection is on its way, and
     // there is nothing to come back for.
-    stands = leave_stands(stream_.link()->outbound_header(), large.memory.leaf, large.memory.leave);
+    stands = leave_stands(stream_.link()->outbound().header(), large.memory.leaf, large.memory.leave);
     if (!stands) break;
     if (outcome == CopyOutcome::no_memory_there) {
       stream_.disconnection().violated("it announced memory that it does not have");
@@ -290,7 +290,7 @@ bool RendezvousReceiver::withdraw(const Arriving& large) {
   Link& link = *stream_.link();
   for (unsigned tries = 0; !link.leaves().try_withdraw(large.memory.leaf, large.memory.leave); ++tries) {
     if (link.peer_gone()) return true;
-    if (tries == 20) return link.dead() && base::now_ns() >= link.end_at();
+    if (tries == 20) return link.dead() && base::now_ns() >= link.end().at();
     base::cpu_relax();
   }
   return true;

@@ -51,7 +51,7 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
 bool RendezvousSender::describe(const SendRequest& message, AnnounceBody& body, Announced& entry) {
   body.length = message.length;
   body.invalidates = message.kind == WorkKind::send_invalidate ? message.remote.key : 0;
-  body.can_push = stream_.link()->reaches_peer() ? 1 : 0;
+  body.can_push = stream_.link()->peer_memory().reachable() ? 1 : 0;
   MemoryBody& memory = body.memory;
   // The peer may be able to reach us where we do not reach it.
   if (!stream_.fabric().adapter().config().cross_copy) return false;
@@ -196,7 +196,7 @@ bool RendezvousSender::push_some() {
       outcome = CopyOutcome::not_resident;
     }
     if (outcome != CopyOutcome::copied) return;
-    SegmentHeader& header = stream_.link()->outbound_header();
+    SegmentHeader& header = stream_.link()->outbound().header();
     withdrawn = !begin_writing(header, entry->target.leaf, entry->target.leave);
     if (withdrawn) return;
     outcome = peer.copy_to(message.segments, target, {entry->offset, count});
