@@ -34,7 +34,8 @@ using NodeId = std::array<std::uint8_t, 16>;
 // Two segments and a socket between this adapter and another one (or itself): what all connections between the two
 // share. The socket carries wake-ups, and its end of file tells that the other side is gone.
 //
-// What goes out goes by LinkSender, what comes in by LinkReceiver.
+// What goes out goes by LinkSender, what comes in by LinkReceiver; how a link ends is in LinkEnd. Here is what it
+// consists of, and its turn in a pass over the sources.
 //
 // Thread safety: as the parts say; all else with the engine held.
 class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
@@ -53,7 +54,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   Link(Fabric& fabric, Parts parts);
   ~Link() override;
   bool start();  // false when descriptors have run out
-  void stop();   // what start() and use have set going; for its end
+  void stop();   // the reverse, for LinkEnd: nothing is watched any more, and no timer runs
 
   // The peer is that node of that process: a name alone is only what somebody claims.
   bool leads_to(const NodeId& node, const os::PeerProcess& process) const {
