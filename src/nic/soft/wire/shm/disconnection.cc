@@ -31,7 +31,7 @@ void Disconnection::close(CloseReason reason) {
   stream_.set_over();
   if (stream_.queue_pair().state() == ConnectionState::connecting) {
     if (stream_.link()) {
-      stream_.link()->send_control(CellKind::cancel, 0, stream_.name());
+      stream_.link()->sender().send_control(CellKind::cancel, 0, stream_.name());
     } else {
       stream_.fabric().cancel_attempt(stream_);
     }
@@ -42,8 +42,8 @@ void Disconnection::close(CloseReason reason) {
     const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
     const CloseReason told = in_order ? reason : blame_message(reason);
     const std::size_t bodies = refused_.what == Refused::the_oldest ? 0 : 1;
-    stream_.link()->send_control(CellKind::close, stream_.remote(), static_cast<std::uint32_t>(told),
-                                 std::as_bytes(std::span(&refused_, bodies)));
+    stream_.link()->sender().send_control(CellKind::close, stream_.remote(), static_cast<std::uint32_t>(told),
+                                          std::as_bytes(std::span(&refused_, bodies)));
     gate_ = stream_.link()->hazards().fence_at_gate();
   }
   drop_undelivered();
@@ -70,7 +70,7 @@ void Disconnection::refuse(const CloseBody& what, CloseReason reason) {
 
 void Disconnection::violated(const char* what) {
   stream_.fabric().adapter().batch().flush();  // what came before is delivered
-  stream_.link()->warn("a connection with a local peer is cut", what);
+  stream_.link()->end().warn("a connection with a local peer is cut", what);
   stream_.queue_pair().connection().break_off(WorkStatus::bad_response, CloseReason::abrupt);
 }
 

@@ -177,12 +177,12 @@ void Fabric::shut_down() {
   welcomes_.clear();
   // All connections have ended, and each has waited for what its peer was in the middle of. A peer that still says that
   // it uses memory has a moment, all of them together; nobody else needs the engine now.
-  for (auto link = links_.begin(); link != links_.end();) (*link++)->cut();
+  for (auto link = links_.begin(); link != links_.end();) (*link++)->end().cut();
   const base::Nanoseconds patience = base::now_ns() + kLastPatience;
   while (!links_.empty()) {
-    const auto using_memory = [](const auto& link) { return !link->let_go(); };
+    const auto using_memory = [](const auto& link) { return !link->end().let_go(); };
     if (std::none_of(links_.begin(), links_.end(), using_memory) || base::now_ns() >= patience) {
-      while (!links_.empty()) links_.back()->finish();
+      while (!links_.empty()) links_.back()->end().finish();
     } else {
       os::sleep_for(20'000);
     }
@@ -194,7 +194,7 @@ void Fabric::shut_down() {
 void Fabric::descriptors_lost() {
   files_.close();
   // One whose peer is in the middle of using memory stays until that is over, or its time.
-  for (auto link = links_.begin(); link != links_.end();) (*link++)->cut();
+  for (auto link = links_.begin(); link != links_.end();) (*link++)->end().cut();
   // Nothing is read from their sockets any more, which may be the program's.
   std::vector<Attempt*> callers;
   for (const auto& attempt : attempts_) {
@@ -409,7 +409,8 @@ bool Fabric::connect_arrived(Link& link, const CellView& view) {
   try {
     request = std::make_unique<ShmRequest>(*this, link.shared_from_this(), body);
   } catch (const std::bad_alloc&) {
-    link.send_control(CellKind::reject, body.connection, static_cast<std::uint32_t>(RejectReason::backlog_full));
+    link.sender().send_control(CellKind::reject, body.connection,
+                               static_cast<std::uint32_t>(RejectReason::backlog_full));
     return true;
   }
   // Without a listener the request refuses itself.

@@ -11,7 +11,7 @@ Hazards::Hazards(Link& link, Engine& engine)
     : link_(link), engine_(engine), press_timer_([this] { look_whether_pressed(); }) {}
 
 bool Hazards::needs_fence(std::uint32_t key) const {
-  return shm::needs_fence(link_.inbound_header(), key);
+  return shm::needs_fence(link_.inbound().header(), key);
 }
 
 bool Hazards::in_use(std::uint32_t key) const {
@@ -33,25 +33,25 @@ bool Hazards::uses(std::uint32_t key) const {
 }
 
 bool Hazards::uses_any() const {
-  return persists([&] { return in_rdma_use(link_.inbound(), 0) || leaves_in_use(link_.inbound_header()); });
+  return persists([&] { return in_rdma_use(link_.inbound(), 0) || leaves_in_use(link_.inbound().header()); });
 }
 
 void Hazards::shut_gate() {
-  link_.inbound_header().rdma_gate.fetch_add(kGateStep);
+  link_.inbound().header().rdma_gate.fetch_add(kGateStep);
   ++gates_shut_;
 }
 
 std::uint32_t Hazards::fence_at_gate() const {
-  fence_rdma_users(link_.inbound_header(), 0);
+  fence_rdma_users(link_.inbound().header(), 0);
   return gates_shut_;
 }
 
 bool Hazards::past_gate(std::uint32_t number, const ShmStream& stream) const {
   // Nothing is heard by a link that is dead; but no RDMA begins on it.
-  const std::uint32_t unheard = link_.inbound_header().rdma_gate.load() / kGateStep;
+  const std::uint32_t unheard = link_.inbound().header().rdma_gate.load() / kGateStep;
   if (!link_.dead() && static_cast<std::int32_t>(gates_shut_ - unheard - number) >= 0) return true;
   if (!persists([&] { return connection_in_rdma_use(link_.inbound(), stream.name()); })) return true;
-  return link_.dead() && base::now_ns() >= link_.end_at();
+  return link_.dead() && base::now_ns() >= link_.end().at();
 }
 
 void Hazards::never_lets_go() {
@@ -61,24 +61,24 @@ void Hazards::never_lets_go() {
       "process {} was stopped while it used memory that is not its any more; what it still does cannot be prevented",
       link_.process().pid());
   out_of_patience_ = true;
-  link_.fail("it does not let go of memory");
+  link_.end().fail("it does not let go of memory");
 }
 
 bool Hazards::open_gate() {
-  std::atomic<std::uint32_t>& gate = link_.outbound_header().rdma_gate;
+  std::atomic<std::uint32_t>& gate = link_.outbound().header().rdma_gate;
   if (gate.load() < kGateStep) return false;  // it says so without having shut it
   return gate.fetch_sub(kGateStep) < 2 * kGateStep && somebody_at_gate_.exchange(false);
 }
 
 bool Hazards::wait_at_gate() {
   somebody_at_gate_.store(true);
-  return link_.outbound_header().rdma_gate.load() != 0;  // it may have been opened before anybody knew
+  return link_.outbound().header().rdma_gate.load() != 0;  // it may have been opened before anybody knew
 }
 
 bool Hazards::press(std::uint32_t key) {
   if (!uses(key)) return false;
   const base::Nanoseconds now = base::now_ns();
-  if (link_.dead()) return now < link_.end_at();
+  if (link_.dead()) return now < link_.end().at();
   if (pressed_ != 0) return true;
   pressed_ = key;
   pressed_until_ = now + kPatience;
@@ -87,7 +87,7 @@ bool Hazards::press(std::uint32_t key) {
 }
 
 bool Hazards::lets_go_of(std::uint32_t key) {
-  fence_rdma_users(link_.inbound_header(), key);
+  fence_rdma_users(link_.inbound().header(), key);
   return !press(key);
 }
 
@@ -103,8 +103,8 @@ void Hazards::look_whether_pressed() {
 }
 
 base::Nanoseconds Hazards::end() {
-  link_.inbound_header().rdma_gate.fetch_or(kGateLinkOver);
-  fence_rdma_users(link_.inbound_header(), 0);
+  link_.inbound().header().rdma_gate.fetch_or(kGateLinkOver);
+  fence_rdma_users(link_.inbound().header(), 0);
   engine_.cancel_timer(press_timer_);
   return out_of_patience_ ? base::now_ns() : pressed_ != 0 ? pressed_until_ : base::now_ns() + kPatience;
 }

@@ -79,11 +79,11 @@ bool IncomingWrites::short_arrived(const CellView& view) {
 
 void IncomingWrites::done() {
   ++done_;
-  stream_.link()->owes_done(stream_);
+  stream_.link()->receiver().owes_done(stream_);
 }
 
 void IncomingWrites::tell_done() {
-  if (done_ != 0) stream_.link()->send_control(CellKind::done, stream_.remote(), std::exchange(done_, 0) - 1);
+  if (done_ != 0) stream_.link()->sender().send_control(CellKind::done, stream_.remote(), std::exchange(done_, 0) - 1);
 }
 
 // ---- those that wait for their memory
@@ -141,7 +141,7 @@ void IncomingWrites::go_on() {
   // A pass over the link sees to this else, and to what the peer is owed.
   stream_.fabric().adapter().batch().flush();
   if (!moved || stream_.over()) return;
-  stream_.link()->come_back(stream_);
+  stream_.link()->sender().come_back(stream_);
   stream_.queue_pair().connection().orderly_end().message_finished();  // perhaps one
 }
 

@@ -2,72 +2,44 @@
 #include "nic/soft/wire/shm/link.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <new>
 
-#include "base/log.h"
-#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
-#include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/passed_descriptors.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
 
 namespace {
 
-constexpr int kMessagesPerTurn = 64;
 constexpr int kDatagramsPerTurn = 64;
-// How far reading may run ahead of telling the sender, in cells.
-constexpr std::uint64_t kPublishEvery = kCellCount / 8;
-constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
-constexpr base::Nanoseconds kSlotDelayMin = 50'000;
-constexpr base::Nanoseconds kSlotDelayMax = 50'000'000;
-
-// Of which a program has a completion, now or when the rest has come.
-constexpr bool is_message(CellKind kind) {
-  return kind == CellKind::send || kind == CellKind::send_invalidate || kind == CellKind::announce ||
-         kind == CellKind::immediate;
-}
 
 }  // namespace
 
 Link::Link(Fabric& fabric, Parts parts)
-    : fabric_(fabric),
-      batch_(fabric.adapter().batch()),
-      socket_(std::move(parts.socket)),
-      peer_death_(*this, fabric.engine(), socket_.get()),
+    : receiver_(*this, fabric, parts.inbound, parts.fences),
+      fabric_(fabric),
       inbound_(std::move(parts.inbound)),
       outbound_(std::move(parts.outbound)),
       regions_(std::move(parts.regions)),
-      peer_marks_(std::move(parts.marks)),
       mappings_(*this, fabric),
       hazards_(*this, fabric.engine()),
       peer_(parts.peer),
       initiated_(parts.initiated),
-      fences_(parts.fences),
-      unused_timer_([this] {
-        // Only the side that made the link opens connections on it, so it alone can know that none is coming.
-        if (unused()) fail(nullptr);
-      }),
-      end_timer_([this] { look_whether_let_go(); }),
-      // Something has been done then, so the sources are looked at once more.
-      slot_timer_([this] { slot_delay_ = std::min(2 * slot_delay_, kSlotDelayMax); }) {
-  rx_.attach(inbound_);
+      users_(*this, fabric.engine()),
+      end_(*this, fabric),
+      sender_(*this, fabric.engine(), outbound_, std::move(parts.socket), std::move(parts.marks), parts.fences),
+      peer_death_(*this, fabric.engine(), doorbell().socket().get()),
+      hazard_slots_(fabric.engine(), outbound_.header(), parts.fences, sender_.lock()),
+      leaves_(inbound_.header(), sender_.lock()) {
   if (fabric_.adapter().config().cross_copy) {
-    peer_memory_.attach(socket_.get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
+    peer_memory_.attach(doorbell().socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
   }
-  within_process_ = reaches_peer() && process().pid() == getpid();
-  base::Guard guard(tx_lock_);
-  tx_.attach(outbound_);
+  within_process_ = peer_memory_.reachable() && process().pid() == getpid();
 }
 
 Link::~Link() = default;
@@ -76,338 +48,36 @@ bool Link::start() {
   Engine& engine = fabric_.engine();
   fabric_.link_set().add(*this);
   engine.nudge();  // what it holds already was not announced to anybody
-  if (engine.watch(socket_.get(), EPOLLIN, *this)) {
+  if (engine.watch(doorbell().socket().get(), EPOLLIN, *this)) {
     if (peer_death_.watch()) return true;
-    engine.unwatch(socket_.get(), *this);
+    engine.unwatch(doorbell().socket().get(), *this);
   }
   fabric_.link_set().remove(*this);
   return false;
 }
 
+void Link::stop() {
+  fabric_.engine().unwatch(doorbell().socket().get(), *this);
+  peer_death_.stop_watching();
+  fabric_.link_set().remove(*this);
+  users_.stop();
+  hazard_slots_.stop();
+}
+
 void Link::add(ShmStream& stream) {
-  streams_.push_back(&stream);
-  stream.link_index_ = streams_.size() - 1;
-  fabric_.engine().cancel_timer(unused_timer_);
+  users_.add(stream);
 }
 
 void Link::remove(ShmStream& stream) {
-  if (latest_ == &stream) latest_ = nullptr;
-  if (owing_ == &stream) owing_ = nullptr;
-  streams_.back()->link_index_ = stream.link_index_;
-  std::swap(streams_[stream.link_index_], streams_.back());
-  streams_.pop_back();
-  {
-    base::Guard guard(tx_lock_);
-    blocked_.remove(stream.turn_);
-    lanes_.give_back(stream.rdma().slot().give_up(outbound_.header()));
-  }
-  if (streams_.empty() && initiated_ && !dead_) {
-    fabric_.engine().set_timer(unused_timer_, base::now_ns() + kUnusedLife);
-  }
-}
-
-bool Link::serves_scope(ZoneId scope) const {
-  return std::any_of(streams_.begin(), streams_.end(),
-                     [&](ShmStream* stream) { return stream->queue_pair().scope() == scope; });
-}
-
-void Link::add(ShmRequest& request) {
-  requests_[request.remote_connection()] = &request;
-}
-
-void Link::remove(ShmRequest& request) {
-  const auto found = requests_.find(request.remote_connection());
-  if (found != requests_.end() && found->second == &request) requests_.erase(found);
-}
-
-// ---- sending
-
-// Of what is sent whether a connection of ours is there or not, or as often as its peer asks. All else is bounded by
-// what the connections owe.
-constexpr bool asked_for_by_peer(CellKind kind) {
-  return kind == CellKind::reject || kind == CellKind::close || kind == CellKind::faulted_in;
-}
-
-void Link::send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
-  if (dead_) return;
-  if (kind == CellKind::close) hazards_.shut_gate();
-  {
-    base::Guard guard(tx_lock_);
-    if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
-      try {
-        waiting_controls_.push_back({kind, connection, aux, {body.begin(), body.end()}});
-        if (asked_for_by_peer(kind) && ++answers_untaken_ > budget::kAnswersUntaken) deaf_ = true;
-      } catch (const std::bad_alloc&) {
-        starved_ = true;
-      }
-      want_room();
-    }
-  }
-  attract();
-}
-
-bool Link::write_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body) {
-  const std::uint32_t cells = cells_for(body.size());
-  std::byte* place = tx_.begin(cells);
-  if (!place) return false;
-  std::copy(body.begin(), body.end(), place);
-  tx_.publish(kind, 0, cells, static_cast<std::uint32_t>(body.size()), connection, aux);
-  ++sent_;
-  return true;
-}
-
-void Link::block(ShmStream& stream) {
-  if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
-  want_room();
-}
-
-void Link::come_back(ShmStream& stream) {
-  {
-    base::Guard guard(tx_lock_);
-    if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
-    something_is_to_go();
-  }
-  // Who comes back from within a pass has moved something, so the pass is repeated.
-  if (!fabric_.engine().held() || !looking_) fabric_.engine().nudge();
-}
-
-void Link::want_room() {
-  const bool asked_before = outbound_.header().room_wanted.exchange(1) != 0;
-  something_is_to_go();
-  // The room may have come just before we asked. A pass over the sources sees to that by itself: it is repeated, or the
-  // peer knew when the pass began that room is wanted. Else somebody must look, should all our threads be asleep.
-  if (fabric_.engine().held() && looking_) {
-    progress_ |= !asked_before;
-  } else {
-    fabric_.engine().nudge();
-  }
-}
-
-bool Link::retry_blocked() {
-  std::uint64_t before = 0;
-  std::size_t turns = 0;
-  {
-    base::Guard guard(tx_lock_);
-    before = sent_;
-    while (!waiting_controls_.empty()) {
-      const Control& next = waiting_controls_.front();
-      if (!write_control(next.kind, next.connection, next.aux, next.body)) break;
-      if (asked_for_by_peer(next.kind)) --answers_untaken_;
-      waiting_controls_.pop_front();
-    }
-    if (waiting_controls_.empty()) {
-      something_waits_.store(false);
-      turns = tx_.sane() ? blocked_.size() : 0;
-    } else {
-      want_room();
-    }
-  }
-  attract();
-  bool sane = true;
-  bool progress = false;
-  for (std::size_t i = 0; i < turns; ++i) {
-    Turn* next = nullptr;
-    {
-      base::Guard guard(tx_lock_);
-      next = blocked_.pop_front();
-    }
-    if (!next) break;
-    progress |= next->stream.take_turn();
-  }
-  {
-    base::Guard guard(tx_lock_);
-    sane = tx_.sane();
-    progress |= sent_ != before;
-  }
-  if (turns > 0 && !dead_) look_for_slot();
-  if (!sane) fail("it claims to have read what was never sent");
-  return progress;
-}
-
-// Of those that have just had their turn: whether one of them needs another by and by. A slot is held for a tenth of a
-// millisecond, by another thread of this process that may have been preempted, or for ever, by a peer that takes its
-// own.
-void Link::look_for_slot() {
-  if (!slot_wanted_.exchange(false, std::memory_order_relaxed)) {
-    slot_delay_ = kSlotDelayMin;
-    return;
-  }
-  // Who polls comes here with each pass, which is sooner.
-  if (!slot_timer_.pending()) fabric_.engine().set_timer(slot_timer_, base::now_ns() + slot_delay_);
+  receiver_.forget(stream);
+  sender_.forget(stream);
+  hazard_slots_.give_back(stream.rdma().slot());
+  users_.remove(stream);
 }
 
 // The next pass finds it by the mark. Whoever sets it after that has marked it anew.
 void Link::something_is_to_go() {
   if (!something_waits_.exchange(true)) fabric_.link_set().wake(place_.slot);
-}
-
-// The mark comes first: who wakes up by the bell looks for it.
-void Link::call_attention() {
-  SegmentHeader& header = outbound_.header();
-  peer_marks_.mark(header.slot.load(std::memory_order_relaxed));
-  auto bell = static_cast<std::uint32_t>(Attention::bell);
-  if (!header.attention.compare_exchange_strong(bell, static_cast<std::uint32_t>(Attention::mark))) return;
-  const std::uint8_t ring = 0;
-  base::Guard guard(bell_lock_);
-  if (!socket_) return;
-  // A post may come here without the engine, whose look at the descriptors is too old for this: the peer may have been
-  // asleep, and its bell out, since before the program closed them.
-  if (!socket_.is_ours()) return fabric_.engine().descriptor_loss().note();
-  // A socket that is full of bells wakes the peer all the same. If the system has no room for this one, the next is
-  // rung.
-  if (os::uncancelled::send(socket_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN) return;
-  auto mark = static_cast<std::uint32_t>(Attention::mark);
-  header.attention.compare_exchange_strong(mark, static_cast<std::uint32_t>(Attention::bell));
-}
-
-void Link::hang_up() {
-  os::LocalSocket socket;  // closed without the lock
-  base::Guard guard(bell_lock_);
-  socket = std::move(socket_);
-}
-
-// ---- receiving
-
-void Link::send_what_waits() {
-  progress_ |= retry_blocked();
-  if (starved_) fail("no memory is left for messages to it");
-  if (deaf_) fail("it asks on and on, and takes no answers");
-}
-
-bool Link::receive() {
-  int count = 0;
-  for (; count < kMessagesPerTurn && !dead_; ++count) {
-    CellView view;
-    const ReadResult result = rx_.peek(view);
-    if (result == ReadResult::empty) break;
-    const bool small = result == ReadResult::message && view.kind == CellKind::send;
-    ShmStream* const to = small ? stream(view.connection) : nullptr;
-    if (to && to->arrived_straight(view, [&] { return rx_.is_last(view); })) [[likely]] {
-      rx_.take_of_row(view);
-    } else if (!receive_otherwise()) {
-      return true;
-    }
-    if (rx_.unpublished() >= kPublishEvery) [[unlikely]]
-      publish_consumed();
-  }
-  batch_.flush();
-  if (owing_) [[unlikely]]
-    tell_done();
-  if (rx_.unpublished() > 0) {
-    publish_consumed();
-    rx_.prefetch_next();
-  }
-  return count > 0;
-}
-
-// By the general way, so that the straight one has one place only, and stays short. What comes before it and is none
-// goes by: answers, credit, RDMA.
-void Link::take_first_message() {
-  std::size_t bytes = 0;
-  for (int left = kMessagesPerTurn; left > 0 && bytes < budget::kReadWhileOthersWait && !dead_; --left) {
-    CellView view;
-    if (rx_.peek(view) == ReadResult::empty) break;
-    progress_ = true;
-    if (!receive_otherwise() || is_message(view.kind)) break;
-    bytes += view.length;
-  }
-  batch_.flush();
-}
-
-// The peer may have changed the message since it was looked at, so it is looked at anew.
-[[gnu::noinline]] bool Link::receive_otherwise() {
-  CellView view;
-  try {
-    if (rx_.peek(view) != ReadResult::message || !dispatch(view)) {
-      fail("it sent a malformed message");
-      return false;
-    }
-  } catch (const std::bad_alloc&) {
-    fail("no memory is left for what it sends");
-    return false;
-  }
-  rx_.take(view);
-  return true;
-}
-
-void Link::tell_done() {
-  std::exchange(owing_, nullptr)->writes().tell_done();
-}
-
-void Link::publish_consumed() {
-  rx_.publish();
-  base::compiler_fence();  // as in attract()
-  if (fences_) base::full_fence();
-  SegmentHeader& header = inbound_.header();
-  if (header.room_wanted.load(std::memory_order_relaxed) == 0) [[likely]]
-    return;
-  header.room_wanted.store(0);
-  attract();
-}
-
-inline ShmStream* Link::stream(std::uint32_t connection) {
-  if (!latest_ || latest_->name() != connection) [[unlikely]]
-    latest_ = fabric_.find(connection, *this);
-  return latest_;
-}
-
-bool Link::dispatch(const CellView& view) {
-  if (view.kind != CellKind::send) batch_.flush();
-  switch (view.kind) {
-    case CellKind::pad:
-      return true;
-    case CellKind::connect:
-      return fabric_.connect_arrived(*this, view);
-    case CellKind::map:
-      mappings_.show(view.aux);
-      return true;
-    case CellKind::unmap:
-      mappings_.taken_back(view.aux);
-      return true;
-    case CellKind::cancel: {
-      if (const auto found = requests_.find(view.aux); found != requests_.end()) {
-        found->second->requester_gone();
-        requests_.erase(found);
-        return true;
-      }
-      const auto accepted = std::find_if(streams_.begin(), streams_.end(), [&](ShmStream* stream) {
-        return stream->negotiation().awaits_ready_from(view.aux);
-      });
-      if (accepted != streams_.end()) (*accepted)->disconnection().arrived(CloseReason::abrupt);
-      return true;
-    }
-    case CellKind::piece:
-    case CellKind::put:
-    case CellKind::got: {
-      PieceBody body;
-      if (view.length == 0 || view.length > kPieceBytesMax) return false;
-      std::memcpy(&body, view.body, sizeof body);
-      const std::byte* bytes = rx_.bulk(body.position, view.length);
-      if (!bytes) return false;
-      if (ShmStream* stream = this->stream(view.connection); stream && !stream->piece_arrived(view, bytes))
-        return false;
-      rx_.take_bulk(body.position, view.length);
-      return true;
-    }
-    case CellKind::accept: {
-      if (ShmStream* stream = this->stream(view.connection)) return stream->negotiation().accept_arrived(view);
-      // Ours is gone; tell the one that was accepted for it.
-      AcceptBody body;
-      if (view.body_room < sizeof body) return false;
-      std::memcpy(&body, view.body, sizeof body);
-      send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
-      return true;
-    }
-    default: {
-      // Messages to a connection that has ended here meanwhile mean nothing.
-      ShmStream* const stream = this->stream(view.connection);
-      const bool sane = !stream || stream->arrived(view);
-      if (view.kind == CellKind::close && hazards_.open_gate()) {
-        for (ShmStream* const waiting : streams_) come_back(*waiting);
-      }
-      return sane;
-    }
-  }
 }
 
 void Link::want_room_again() {
@@ -419,10 +89,10 @@ void Link::ready(std::uint32_t) {
   bool rung = false;
   for (int i = 0; i < kDatagramsPerTurn; ++i) {
     std::array<os::PassedFd, 1> fd;
-    const os::Arrived arrived = os::receive_with_descriptors(socket_, datagram, fd);
+    const os::Arrived arrived = os::receive_with_descriptors(doorbell().socket(), datagram, fd);
     if (arrived.what == os::Arrival::nothing_yet) break;
     if (arrived.what == os::Arrival::hangup) {
-      fail(nullptr);
+      end_.cut();
       return;
     }
     if (fd[0]) {
@@ -432,50 +102,6 @@ void Link::ready(std::uint32_t) {
     }
   }
   if (rung) fabric_.link_set().rung(*this);
-}
-
-void Link::warn(const char* outcome, const char* offence) {
-  if (!warned_) base::log(base::LogLevel::warn, "{}: {}", outcome, offence);
-  warned_ = true;
-}
-
-// The link is over. What arrived before is delivered first, as far as there are buffers for it.
-void Link::fail(const char* why) {
-  if (dead_) return;
-  batch_.flush();
-  const std::shared_ptr<Link> keep = shared_from_this();
-  if (why) {
-    warn("a local peer is cut off", why);
-  } else {
-    // Bounded, since a peer that is cut off but alive could go on writing.
-    for (std::uint32_t cells = 0; cells < kCellCount && !dead_ && receive(); cells += kMessagesPerTurn) {
-    }
-    if (dead_) return;
-  }
-  dead_ = true;
-  end_at_ = hazards_.end();
-  end_status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
-  Engine& engine = fabric_.engine();
-  engine.unwatch(socket_.get(), *this);
-  peer_death_.stop_watching();
-  fabric_.link_set().remove(*this);
-  for (Timer* timer : {&unused_timer_, &slot_timer_}) engine.cancel_timer(*timer);
-  look_whether_let_go();
-}
-
-void Link::finish() {
-  const std::shared_ptr<Link> keep = shared_from_this();
-  fabric_.engine().cancel_timer(end_timer_);
-  if (peer_gone()) end_at_ = base::now_ns();  // once the socket has been given up, it cannot be asked any more
-  // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
-  outbound_.header().rdma_gate.fetch_or(kGateLinkOver);
-  for (ShmStream* stream : streams_) stream->queue_pair().connection().let_posts_end();
-  hang_up();
-  for (auto& [connection, request] : requests_) request->requester_gone();
-  requests_.clear();
-  // A stream stays on the link until its queue pair gives it up.
-  for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i]->disconnection().link_lost(end_status_);
-  fabric_.forget(*this);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -40,7 +40,7 @@ void LinkSet::add(Link& link) {
   }
   place.index = all_.size();
   all_.push_back(&link);
-  link.inbound_header().slot.store(place.slot);
+  link.inbound().header().slot.store(place.slot);
   place.active = turn_;
   heat(link);
 }
@@ -72,7 +72,7 @@ void LinkSet::set_attention(Link& link) {
   const Attention attention = rings                             ? Attention::bell
                               : place.interest == Interest::hot ? Attention::looks
                                                                 : Attention::mark;
-  link.inbound_header().attention.store(static_cast<std::uint32_t>(attention));
+  link.inbound().header().attention.store(static_cast<std::uint32_t>(attention));
 }
 
 // Without a slot its peer cannot mark it, and with something to do it is looked at in each pass: it is hot then.
@@ -179,7 +179,7 @@ void LinkSet::gather_marked() {
   } const end{served_};
   for (std::size_t i = 0; i < served_.size(); ++i) {
     served_[i]->begin_turn();
-    served_[i]->take_first_message();
+    served_[i]->receiver().take_first_message();
   }
   bool progress = false;
   // Each may end itself or others. It is out of the set then, and still there until a timer has its turn.

@@ -15,7 +15,7 @@
 namespace anydat::nic::soft::shm {
 
 void MappingExchange::ask_for(std::uint32_t key) {
-  link_.send_control(CellKind::map, 0, key);
+  link_.sender().send_control(CellKind::map, 0, key);
 }
 
 void MappingExchange::arrived(std::span<const std::byte> datagram, int fd) {
@@ -38,7 +38,7 @@ void MappingExchange::show(std::uint32_t key) {
   const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
   if (!region || (region->rights & remote) == 0 || (place != shown_.end() && *place == key)) return;
   // What is for one connection alone is shown to no other peer.
-  if (region->zone > kZoneMax && !link_.serves_scope(region->zone)) return;
+  if (region->zone > kZoneMax && !link_.users().serves_scope(region->zone)) return;
   try {
     shown_.insert(place, key);
   } catch (const std::bad_alloc&) {
@@ -59,7 +59,8 @@ bool MappingExchange::show_file(std::uint32_t key, const ProgramFile& file) {
       region->address, region->length, file.offset, key, (region->rights & access::kRemoteWrite) != 0 ? 1u : 0u,
       file.device,     file.inode};
   // If the socket is full, the peer does without.
-  os::send_with_descriptors(link_.socket(), std::as_bytes(std::span(&body, 1)), std::span(&file.descriptor, 1));
+  os::send_with_descriptors(link_.doorbell().socket(), std::as_bytes(std::span(&body, 1)),
+                            std::span(&file.descriptor, 1));
   return true;
 }
 
@@ -67,7 +68,7 @@ void MappingExchange::region_gone(std::uint32_t key) {
   const auto place = std::lower_bound(shown_.begin(), shown_.end(), key);
   if (place == shown_.end() || *place != key) return;
   shown_.erase(place);
-  link_.send_control(CellKind::unmap, 0, key);
+  link_.sender().send_control(CellKind::unmap, 0, key);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -157,7 +157,7 @@ void MessageReceiver::deliver_parked() {
 
 void MessageReceiver::give_credit() {
   if (stream_.over()) return;
-  stream_.link()->send_control(CellKind::credit, stream_.remote(), window_.take_credit());
+  stream_.link()->sender().send_control(CellKind::credit, stream_.remote(), window_.take_credit());
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -36,15 +36,15 @@ template <CellKind kind>
   if (!source_there(message)) [[unlikely]]
     return SendOutcome::blocked;  // take_turn() hands it over again
   const bool sent =
-      link_->try_send(stream_, kind, message.flags.solicited() ? kFlagSolicited : 0, remote_,
-                      static_cast<std::uint32_t>(message.length),
-                      kind == CellKind::send_invalidate ? message.remote.key : 0, [&](std::byte* body) {
-                        for (const nic::Segment& segment : message.segments) {
-                          if (segment.length == 0) continue;
-                          std::memcpy(body, reinterpret_cast<const void*>(segment.address), segment.length);
-                          body += segment.length;
-                        }
-                      });
+      link_->sender().try_send(stream_, kind, message.flags.solicited() ? kFlagSolicited : 0, remote_,
+                               static_cast<std::uint32_t>(message.length),
+                               kind == CellKind::send_invalidate ? message.remote.key : 0, [&](std::byte* body) {
+                                 for (const nic::Segment& segment : message.segments) {
+                                   if (segment.length == 0) continue;
+                                   std::memcpy(body, reinterpret_cast<const void*>(segment.address), segment.length);
+                                   body += segment.length;
+                                 }
+                               });
   if (!sent) return SendOutcome::blocked;
   window_.use(cells);
   if (kind == CellKind::send) sends_.lanes().open_send(message, stream_.queue_pair().memory().zone());
@@ -55,7 +55,7 @@ inline bool MessageSender::send_again(const SingleSend& send) {
   if (send.segment.length > kInlineBytesMax) [[unlikely]]
     return false;
   const std::uint32_t cells = cells_for(send.segment.length);
-  if (!window_.has_room(cells) || !link_->try_send_again(remote_, send, cells)) [[unlikely]] {
+  if (!window_.has_room(cells) || !link_->sender().try_send_again(remote_, send, cells)) [[unlikely]] {
     return false;
   }
   window_.use(cells);
@@ -77,7 +77,7 @@ inline std::size_t MessageSender::send_row(const SendRow& row) {
     return 0;
   const std::uint64_t left = kWindowCells - used;
   std::uint64_t still_left = left;
-  const std::size_t sent = link_->try_send_row(remote_, seen, still_left);
+  const std::size_t sent = link_->sender().try_send_row(remote_, seen, still_left);
   window_.use(left - still_left);
   return sent;
 }

@@ -20,7 +20,7 @@ RdmaTerms Negotiation::terms() const {
 }
 
 void Negotiation::ask() {
-  stream_.link()->send_control(CellKind::connect, 0, 0, std::as_bytes(std::span(request_.get(), 1)));
+  stream_.link()->sender().send_control(CellKind::connect, 0, 0, std::as_bytes(std::span(request_.get(), 1)));
 }
 
 bool Negotiation::awaits_ready_from(std::uint32_t remote) const {
@@ -48,12 +48,13 @@ bool Negotiation::accept_arrived(const CellView& view) {
   if (body.private_data_bytes > sizeof body.private_data || body.at.scope[kScopeBytes - 1] != '\0') return false;
   if (stream_.over() || stream_.queue_pair().state() != ConnectionState::connecting) {
     // EP-CONN-9: too late. The other side learns that its accept failed.
-    stream_.link()->send_control(CellKind::close, body.connection, static_cast<std::uint32_t>(CloseReason::abrupt));
+    stream_.link()->sender().send_control(CellKind::close, body.connection,
+                                          static_cast<std::uint32_t>(CloseReason::abrupt));
     return true;
   }
   stream_.set_remote(body.connection, body.rdma);
   request_.reset();
-  stream_.link()->send_control(CellKind::ready, stream_.remote(), 0);
+  stream_.link()->sender().send_control(CellKind::ready, stream_.remote(), 0);
   stream_.rdma().wait_for_word();
   stream_.queue_pair().connection().set_reached({body.at.qual, body.at.scope});
   stream_.queue_pair().connection().establishment().done({body.private_data, body.private_data_bytes});

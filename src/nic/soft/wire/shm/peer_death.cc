@@ -20,7 +20,7 @@ bool PeerDeath::has_come(int socket) const {
 }
 
 void PeerDeath::ready(std::uint32_t) {
-  link_.cut();
+  link_.end().cut();
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -35,8 +35,8 @@ SendOutcome RdmaRequester::by_peer(const SendRequest& message, Progress& progres
     const GetBody body{remote.address + progress.bytes, message.length - progress.bytes, remote.key};
     if (!stream_.pages().of_requests().there(message.segments, {progress.bytes, body.length}, body.length, true))
       return SendOutcome::blocked;
-    const bool sent = link_->try_send(stream_, CellKind::get, 0, remote_, sizeof body, 0,
-                                      [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
+    const bool sent = link_->sender().try_send(stream_, CellKind::get, 0, remote_, sizeof body, 0,
+                                               [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
     return sent ? SendOutcome::pending : SendOutcome::blocked;
   }
   for (int turn = 0; turn < ShmStream::kPiecesPerTurn; ++turn) {
@@ -50,7 +50,7 @@ SendOutcome RdmaRequester::by_peer(const SendRequest& message, Progress& progres
     const bool asks = last && message.kind == WorkKind::rdma_write;
     if (asks) count_put(1);
     const PutBody body{0, remote.address, message.length, progress.bytes, remote.key};
-    const bool sent = link_->try_send_piece(
+    const bool sent = link_->sender().try_send_piece(
         stream_, CellKind::put, asks ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(count), 0, body,
         [&](std::byte* to) { gather_streaming(to, message.segments, progress.bytes, count); });
     if (!sent) {
@@ -75,23 +75,23 @@ SendOutcome RdmaRequester::write_by_peer(const SendRequest& message, Progress& p
   const bool asks = message.kind == WorkKind::rdma_write;
   if (asks) count_put(1);
   const WriteBody body{message.remote.address, message.remote.key, 0};
-  const bool sent =
-      link_->try_send(stream_, CellKind::write, asks ? kFlagLast : 0, remote_,
-                      static_cast<std::uint32_t>(sizeof body + message.length), 0, [&](std::byte* to) {
-                        std::memcpy(to, &body, sizeof body);
-                        to += sizeof body;
-                        gather(message.segments, 0, message.length, [&](const std::byte* from, std::size_t part) {
-                          std::memcpy(to, from, part);
-                          to += part;
-                        });
-                      });
+  const bool sent = link_->sender().try_send(
+      stream_, CellKind::write, asks ? kFlagLast : 0, remote_, static_cast<std::uint32_t>(sizeof body + message.length),
+      0, [&](std::byte* to) {
+        std::memcpy(to, &body, sizeof body);
+        to += sizeof body;
+        gather(message.segments, 0, message.length, [&](const std::byte* from, std::size_t part) {
+          std::memcpy(to, from, part);
+          to += part;
+        });
+      });
   if (!sent) {
     if (asks) count_put(-1u);
     return SendOutcome::blocked;
   }
   progress.bytes = message.length;
   begun_by_peer_ = !asks;
-  if (link_->reaches_peer()) sends_.counters().rdmas_by_peer.add();
+  if (link_->peer_memory().reachable()) sends_.counters().rdmas_by_peer.add();
   return SendOutcome::pending;
 }
 
@@ -99,8 +99,8 @@ SendOutcome RdmaRequester::write_by_peer(const SendRequest& message, Progress& p
 // looked at by the peer alone.
 inline bool RdmaRequester::put_again(const SingleRdma& request) {
   if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || begun_by_peer_ ||
-      waits_ || puts_under_way() >= kPutsUnderWayMax || stream_.rendezvous_sender().any() || !link_->peer_polls() ||
-      !link_->peer_expects() ||
+      waits_ || puts_under_way() >= kPutsUnderWayMax || stream_.rendezvous_sender().any() ||
+      !link_->doorbell().peer_polls() || !link_->doorbell().peer_expects() ||
       !pages_.seen().hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
                           request.length, false)) {
     return false;
@@ -109,7 +109,7 @@ inline bool RdmaRequester::put_again(const SingleRdma& request) {
   count_put(1);
   const WriteBody body{request.remote.address, request.remote.key, 0};
   const auto length = static_cast<std::uint32_t>(sizeof body + request.length);
-  if (link_->try_send_again(CellKind::write, kFlagLast, remote_, length, [&](std::byte* to) {
+  if (link_->sender().try_send_again(CellKind::write, kFlagLast, remote_, length, [&](std::byte* to) {
         std::memcpy(to, &body, sizeof body);
         copy_short(to + sizeof body, reinterpret_cast<const std::byte*>(request.local.address), request.length);
       })) [[likely]] {
@@ -138,8 +138,8 @@ SendOutcome RdmaRequester::write_immediate(const SendRequest& message, Progress&
   if (asks) count_put(1);
   const auto flags =
       static_cast<std::uint8_t>((message.flags.solicited() ? kFlagSolicited : 0) | (asks ? kFlagLast : 0));
-  const bool sent = link_->try_send(stream_, CellKind::immediate, flags, remote_, sizeof body, 0,
-                                    [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
+  const bool sent = link_->sender().try_send(stream_, CellKind::immediate, flags, remote_, sizeof body, 0,
+                                             [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
   if (!sent) {
     if (asks) count_put(-1u);
     return SendOutcome::blocked;
@@ -160,8 +160,8 @@ SendOutcome RdmaRequester::atomic(const ExtendedRequest& message, Progress& prog
   if (!stream_.pages().of_requests().there(message.segments, {0, kAtomicBytes}, kAtomicBytes, true))
     return SendOutcome::blocked;
   atomics_under_way_.fetch_add(1);  // first: the answer may be there before try_send() has returned
-  const bool sent = link_->try_send(stream_, CellKind::atomic, 0, remote_, sizeof body, 0,
-                                    [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
+  const bool sent = link_->sender().try_send(stream_, CellKind::atomic, 0, remote_, sizeof body, 0,
+                                             [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
   if (!sent) atomics_under_way_.fetch_sub(1);
   return sent ? SendOutcome::pending : SendOutcome::blocked;
 }

@@ -88,13 +88,14 @@ void RdmaPages::want(const GetBody& wanted, std::uint32_t right) {
   wanted_ = wanted;
   right_ = right;
   asked_.store(Asked::wanted, std::memory_order_release);
-  stream_.link()->come_back(stream_);
+  stream_.link()->sender().come_back(stream_);
 }
 
 void RdmaPages::ask() {
   if (asked_.load(std::memory_order_acquire) != Asked::wanted) return;
   asked_.store(Asked::asked, std::memory_order_relaxed);
-  stream_.link()->send_control(CellKind::fault_in, stream_.remote(), right_, std::as_bytes(std::span(&wanted_, 1)));
+  stream_.link()->sender().send_control(CellKind::fault_in, stream_.remote(), right_,
+                                        std::as_bytes(std::span(&wanted_, 1)));
 }
 
 bool RdmaPages::faulted_in_arrived(std::uint32_t outcome) {

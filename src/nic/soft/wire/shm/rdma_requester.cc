@@ -50,7 +50,7 @@ RdmaRequester::RdmaRequester(ShmStream& stream)
     : stream_(stream), sends_(stream.queue_pair().sends()), adapter_(stream.fabric().adapter()), pages_(stream) {}
 
 void RdmaRequester::wait_for_word() {
-  waits_ = link_->controls_wait();
+  waits_ = link_->sender().controls_wait();
 }
 
 template <WorkKind kind>
@@ -63,7 +63,7 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
   // RDW-9: who sees the bytes shall find the connection established when he looks.
   if (waits_) [[unlikely]] {
     if (peer_left_) return SendOutcome::blocked;
-    if (link_->controls_wait()) return later();
+    if (link_->sender().controls_wait()) return later();
     waits_ = false;
   }
   // The peer carries them out in order (D2-ATOM-4).
@@ -72,14 +72,14 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
   const bool own_slot = slot_.is_own_for(message.remote.key);
   if (!own_slot && slot_.used_often(message.remote.key)) [[unlikely]]
     ask_for_lane(message.remote.key);
-  const Link& link = *link_;
+  Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
     const RdmaUse use(link.outbound(), rdma_use(remote.key, remote_), slot_.place(own_slot));
-    if (!use || link.outbound_header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (!use || link.outbound().header().rdma_gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       if (!use) {
         slot_.was_no_use();  // it was none
-        link_->wait_for_slot();
+        link_->hazard_slots().wait_for_shared();
       }
       return use && link_->hazards().wait_at_gate() ? SendOutcome::blocked : later();
     }
@@ -136,7 +136,7 @@ SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progre
   const bool here = !mapped && is_here(remote);
   // The rest of what the peer has been given a part of is the peer's, too.
   const bool begun_by_peer = begun_by_peer_ && progress.bytes > 0;
-  if (!here && (begun_by_peer || !link_->reaches_peer())) return by_peer(message, progress);
+  if (!here && (begun_by_peer || !link_->peer_memory().reachable())) return by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
   if (!region || region->known().check(remote.address, message.length, remote_user(), remote_right(message.kind)) !=
                      RegionCheck::ok) {
@@ -220,7 +220,7 @@ bool RdmaRequester::is_here(const RemoteSegment& remote) {
   if (link_->within_process()) return true;
   if (link_->mappings().mapped().used(remote.key)) {
     mapping_wanted_.store(remote.key);
-    link_->come_back(stream_);
+    link_->sender().come_back(stream_);
   }
   return false;
 }
@@ -231,10 +231,10 @@ void RdmaRequester::ask_for_mapping() {
 }
 
 void RdmaRequester::ask_for_lane(std::uint32_t key) {
-  if (!slot_.has_own()) slot_.set_own(link_->take_rdma_lane());
+  if (!slot_.has_own()) slot_.set_own(link_->hazard_slots().take());
   if (!slot_.has_own()) return;
   sends_.lanes().close();  // they note another key there
-  slot_.announce(link_->outbound_header(), key);
+  slot_.announce(link_->outbound().header(), key);
 }
 
 // To the region that the message may write to, and that is here. As in ask_for_lane(), not for Writes that go to
@@ -263,8 +263,8 @@ void RdmaRequester::open_put_lane(const SendRequest& message, std::uint64_t shif
 bool RdmaRequester::peer_is_faster(const SendRequest& message, std::uint64_t shift) {
   if (message.segments.size() != 1 || stream_.rendezvous_sender().any()) return false;
   PeerMemory& peer = link_->peer_memory();
-  if (!link_->peer_polls() || peer.ready() != CopyOutcome::copied) return false;
-  if (!link_->peer_expects()) {
+  if (!link_->doorbell().peer_polls() || peer.ready() != CopyOutcome::copied) return false;
+  if (!link_->doorbell().peer_expects()) {
     if (std::exchange(short_writes_epoch_, peer.epoch()) != peer.epoch()) short_writes_ = 0;
     if (++short_writes_ < kWritesToKnock) return false;
   }
@@ -272,7 +272,7 @@ bool RdmaRequester::peer_is_faster(const SendRequest& message, std::uint64_t shi
 }
 
 SendOutcome RdmaRequester::later() {
-  link_->come_back(stream_);
+  link_->sender().come_back(stream_);
   return SendOutcome::blocked;
 }
 

@@ -18,7 +18,8 @@ ReadResponder::ReadResponder(ShmStream& stream)
     : stream_(stream),
       sources_(stream.fabric().adapter(), *this),
       pages_for_peer_([this](bool there, std::span<const PageFaulter::Pages>) {
-        if (!stream_.over()) stream_.link()->send_control(CellKind::faulted_in, stream_.remote(), there ? 0 : 1);
+        if (!stream_.over())
+          stream_.link()->sender().send_control(CellKind::faulted_in, stream_.remote(), there ? 0 : 1);
       }) {}
 
 ReadResponder::~ReadResponder() {
@@ -60,7 +61,7 @@ bool ReadResponder::fault_in_arrived(const CellView& view) {
   // A peer that cannot look for itself asks each time.
   if (stream_.fabric().adapter().resident_pages().hold(0, {where, body.length}, to_write,
                                                        stream_.fabric().engine().ticks())) {
-    stream_.link()->send_control(CellKind::faulted_in, stream_.remote(), 0);
+    stream_.link()->sender().send_control(CellKind::faulted_in, stream_.remote(), 0);
   } else {
     stream_.fabric().adapter().page_faulter().ask(pages_for_peer_, where, body.length, to_write);
   }
@@ -85,16 +86,16 @@ bool ReadResponder::serve() {
     const nic::Segment source{0, 0, where, request.length};
     if (!sources_.there(std::span(&source, 1), {read.offset, count}, request.length - read.offset, false)) return moved;
     const bool sent =
-        stream_.link()->try_send_piece(stream_, CellKind::got, 0, stream_.remote(), static_cast<std::uint32_t>(count),
-                                       0, PieceBody{}, [&](std::byte* to) {
-                                         gather_streaming(to, {&source, 1}, read.offset, count);
-                                       });
+        stream_.link()->sender().try_send_piece(stream_, CellKind::got, 0, stream_.remote(),
+                                                static_cast<std::uint32_t>(count), 0, PieceBody{}, [&](std::byte* to) {
+                                                  gather_streaming(to, {&source, 1}, read.offset, count);
+                                                });
     if (!sent) return moved;
     moved = true;
     read.offset += count;
     if (read.offset == request.length) served_.erase(served_.begin());
   }
-  if (!stream_.over() && !served_.empty()) stream_.link()->come_back(stream_);
+  if (!stream_.over() && !served_.empty()) stream_.link()->sender().come_back(stream_);
   return moved;
 }
 
@@ -129,7 +130,7 @@ bool ReadResponder::serve_atomic(const AtomicBody& body) {
   const WorkKind operation =
       body.operation == AtomicOperation::fetch_add ? WorkKind::fetch_add : WorkKind::compare_swap;
   const AtomicDoneBody done{carry_out(operation, where, body.operand, body.compare)};
-  stream_.link()->send_control(CellKind::atomic_done, stream_.remote(), 0, std::as_bytes(std::span(&done, 1)));
+  stream_.link()->sender().send_control(CellKind::atomic_done, stream_.remote(), 0, std::as_bytes(std::span(&done, 1)));
   return true;
 }
 
@@ -148,7 +149,7 @@ void ReadResponder::fail(std::uint64_t address, bool writes) {
 }
 
 void ReadResponder::wants_pages() {
-  stream_.link()->come_back(stream_);
+  stream_.link()->sender().come_back(stream_);
 }
 
 void ReadResponder::pages_brought(const OwnPages&, const OwnPages::Brought& news) {

@@ -33,12 +33,12 @@ bool RendezvousReceiver::accept(const AnnounceBody& body, std::uint32_t sequence
       grant_pieces();
       break;
     case Arriving::Way::push:
-      stream_.link()->send_control(CellKind::push, stream_.remote(), sequence,
-                                   std::as_bytes(std::span(&large.memory, 1)));
+      stream_.link()->sender().send_control(CellKind::push, stream_.remote(), sequence,
+                                            std::as_bytes(std::span(&large.memory, 1)));
       break;
     case Arriving::Way::pull:
       large.memory = body.memory;
-      stream_.link()->come_back(stream_);
+      stream_.link()->sender().come_back(stream_);
       break;
   }
   return true;
@@ -95,7 +95,7 @@ void RendezvousReceiver::place_held() {
 }
 
 RendezvousReceiver::Arriving::Way RendezvousReceiver::choose_way(const AnnounceBody& body, Arriving& large) {
-  const bool can_pull = body.memory.span_count > 0 && stream_.link()->reaches_peer();
+  const bool can_pull = body.memory.span_count > 0 && stream_.link()->peer_memory().reachable();
   const auto busy = [&](Arriving::Way way) {
     return std::count_if(arriving_.begin(), arriving_.end(),
                          [&](const Arriving& other) { return &other != &large && other.way == way && !other.done; });
@@ -115,7 +115,7 @@ RendezvousReceiver::Arriving::Way RendezvousReceiver::choose_way(const AnnounceB
       target.spans[target.span_count++] = {segment.address, part};
       left -= part;
     }
-    if (left == 0 && stream_.link()->issue_leave_locked(target.leaf, target.leave)) {
+    if (left == 0 && stream_.link()->leaves().issue(target.leaf, target.leave)) {
       large.memory = target;
       return Arriving::Way::push;
     }
@@ -171,7 +171,7 @@ void RendezvousReceiver::grant_pieces() {
                                              large.message->length, true))
       return;
     large.granted = true;
-    stream_.link()->send_control(CellKind::grant, stream_.remote(), large.sequence);
+    stream_.link()->sender().send_control(CellKind::grant, stream_.remote(), large.sequence);
   }
 }
 
@@ -240,7 +240,7 @@ bool RendezvousReceiver::pulled(std::span<const PulledShare> shares, CopyOutcome
     Arriving& large = *share.message;
     // What was read counts only if it was still the sender's to give; else the end of the connection is on its way, and
     // there is nothing to come back for.
-    stands = leave_stands(stream_.link()->outbound_header(), large.memory.leaf, large.memory.leave);
+    stands = leave_stands(stream_.link()->outbound().header(), large.memory.leaf, large.memory.leave);
     if (!stands) break;
     if (outcome == CopyOutcome::no_memory_there) {
       stream_.disconnection().violated("it announced memory that it does not have");
@@ -249,10 +249,10 @@ bool RendezvousReceiver::pulled(std::span<const PulledShare> shares, CopyOutcome
     large.message->placed += share.bytes;
     if (large.message->placed < large.message->length) continue;
     large.done = true;
-    stream_.link()->send_control(CellKind::pulled, stream_.remote(), large.sequence);
+    stream_.link()->sender().send_control(CellKind::pulled, stream_.remote(), large.sequence);
   }
   finish();
-  if (!stream_.over() && stands) stream_.link()->come_back(stream_);
+  if (!stream_.over() && stands) stream_.link()->sender().come_back(stream_);
   return stands;
 }
 
@@ -288,9 +288,9 @@ void RendezvousReceiver::finish() {
 bool RendezvousReceiver::withdraw(const Arriving& large) {
   if (large.way != Arriving::Way::push || large.done) return true;
   Link& link = *stream_.link();
-  for (unsigned tries = 0; !link.try_withdraw_leave(large.memory.leaf, large.memory.leave); ++tries) {
+  for (unsigned tries = 0; !link.leaves().try_withdraw(large.memory.leaf, large.memory.leave); ++tries) {
     if (link.peer_gone()) return true;
-    if (tries == 20) return link.dead() && base::now_ns() >= link.end_at();
+    if (tries == 20) return link.dead() && base::now_ns() >= link.end().at();
     base::cpu_relax();
   }
   return true;

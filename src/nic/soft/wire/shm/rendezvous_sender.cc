@@ -32,12 +32,12 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
   // Noted first: the answer may be there before try_send() has returned.
   count_.store(sequence + 1, std::memory_order_release);
   const bool sent =
-      stream_.link()->try_send(stream_, CellKind::announce, message.flags.solicited() ? kFlagSolicited : 0,
-                               stream_.remote(), sizeof(AnnounceBody), sequence, [&](std::byte* to) {
-                                 AnnounceBody body{};
-                                 describe(message, body, entry);
-                                 std::memcpy(to, &body, sizeof body);
-                               });
+      stream_.link()->sender().try_send(stream_, CellKind::announce, message.flags.solicited() ? kFlagSolicited : 0,
+                                        stream_.remote(), sizeof(AnnounceBody), sequence, [&](std::byte* to) {
+                                          AnnounceBody body{};
+                                          describe(message, body, entry);
+                                          std::memcpy(to, &body, sizeof body);
+                                        });
   if (!sent) {
     entry.state.store(Announced::State::done, std::memory_order_relaxed);
     count_.store(sequence, std::memory_order_release);
@@ -51,7 +51,7 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
 bool RendezvousSender::describe(const SendRequest& message, AnnounceBody& body, Announced& entry) {
   body.length = message.length;
   body.invalidates = message.kind == WorkKind::send_invalidate ? message.remote.key : 0;
-  body.can_push = stream_.link()->reaches_peer() ? 1 : 0;
+  body.can_push = stream_.link()->peer_memory().reachable() ? 1 : 0;
   MemoryBody& memory = body.memory;
   // The peer may be able to reach us where we do not reach it.
   if (!stream_.fabric().adapter().config().cross_copy) return false;
@@ -63,7 +63,7 @@ bool RendezvousSender::describe(const SendRequest& message, AnnounceBody& body, 
     }
     memory.spans[memory.span_count++] = {segment.address, segment.length};
   }
-  if (!stream_.link()->issue_leave(memory.leaf, memory.leave)) {
+  if (!stream_.link()->leaves().issue_in_fill(memory.leaf, memory.leave)) {
     memory.span_count = 0;
     return false;
   }
@@ -107,7 +107,7 @@ bool RendezvousSender::push_arrived(const CellView& view) {
   std::memcpy(&entry->target, view.body, sizeof entry->target);
   if (entry->target.span_count > kSpansMax || entry->target.leaf >= kLeafCount) return false;
   entry->state.store(Announced::State::pushing);
-  stream_.link()->come_back(stream_);
+  stream_.link()->sender().come_back(stream_);
   return true;
 }
 
@@ -119,7 +119,7 @@ bool RendezvousSender::pulled_arrived(std::uint32_t sequence) {
 }
 
 void RendezvousSender::finish(Announced& entry, WorkStatus status) {
-  if (entry.has_leaf.exchange(false)) stream_.link()->withdraw_leave(entry.leaf);
+  if (entry.has_leaf.exchange(false)) stream_.link()->leaves().withdraw(entry.leaf);
   const std::uint64_t number = entry.number;  // a posting thread may use the entry anew as soon as it is retired
   entry.state.store(Announced::State::done);
   std::uint32_t retired = retired_.load(std::memory_order_relaxed);
@@ -141,7 +141,7 @@ RendezvousSender::Step RendezvousSender::send_piece(Announced& entry, std::uint3
       step = Step::no_room;
       return;
     }
-    const bool sent = stream_.link()->try_send_piece(
+    const bool sent = stream_.link()->sender().try_send_piece(
         stream_, CellKind::piece, 0, stream_.remote(), static_cast<std::uint32_t>(count), sequence, PieceBody{},
         [&](std::byte* to) { gather_streaming(to, message.segments, entry.offset, count); });
     step = sent ? Step::moved : Step::no_room;
@@ -169,7 +169,7 @@ bool RendezvousSender::send_pieces() {
     }
   }
   // Others first; the link comes back to us with its next pass.
-  if (!stream_.over()) stream_.link()->come_back(stream_);
+  if (!stream_.over()) stream_.link()->sender().come_back(stream_);
   return !stream_.over();
 }
 
@@ -196,7 +196,7 @@ bool RendezvousSender::push_some() {
       outcome = CopyOutcome::not_resident;
     }
     if (outcome != CopyOutcome::copied) return;
-    SegmentHeader& header = stream_.link()->outbound_header();
+    SegmentHeader& header = stream_.link()->outbound().header();
     withdrawn = !begin_writing(header, entry->target.leaf, entry->target.leave);
     if (withdrawn) return;
     outcome = peer.copy_to(message.segments, target, {entry->offset, count});
@@ -216,8 +216,8 @@ bool RendezvousSender::push_some() {
     case CopyOutcome::not_reachable:
       entry->offset = 0;
       entry->state.store(Announced::State::waiting);
-      stream_.link()->send_control(CellKind::cannot_push, stream_.remote(), sequence);
-      stream_.link()->come_back(stream_);
+      stream_.link()->sender().send_control(CellKind::cannot_push, stream_.remote(), sequence);
+      stream_.link()->sender().come_back(stream_);
       return true;
     case CopyOutcome::no_memory_there:
       stream_.disconnection().violated("it asked for a message at a place that it does not have");
@@ -226,10 +226,10 @@ bool RendezvousSender::push_some() {
       return false;
   }
   if (entry->offset == length) {
-    stream_.link()->send_control(CellKind::pushed, stream_.remote(), sequence);
+    stream_.link()->sender().send_control(CellKind::pushed, stream_.remote(), sequence);
     finish(*entry, WorkStatus::success);
   }
-  if (!stream_.over()) stream_.link()->come_back(stream_);
+  if (!stream_.over()) stream_.link()->sender().come_back(stream_);
   return true;
 }
 
@@ -266,7 +266,7 @@ void RendezvousSender::drop() {
   const std::uint32_t end = count_.load();
   for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
-    if (entry.has_leaf.exchange(false)) stream_.link()->withdraw_leave(entry.leaf);
+    if (entry.has_leaf.exchange(false)) stream_.link()->leaves().withdraw(entry.leaf);
     entry.state.store(Announced::State::done);
   }
   retired_.store(end);

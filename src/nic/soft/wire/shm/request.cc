@@ -15,7 +15,7 @@ namespace anydat::nic::soft::shm {
 
 ShmRequest::ShmRequest(Fabric& fabric, std::shared_ptr<Link> link, const ConnectBody& body)
     : fabric_(fabric), link_(std::move(link)), body_(body) {
-  link_->add(*this);
+  link_->users().add(*this);
 }
 
 ShmRequest::~ShmRequest() {
@@ -25,8 +25,8 @@ ShmRequest::~ShmRequest() {
 void ShmRequest::answer(RejectReason reason, std::span<const std::byte> private_data) {
   answered_ = true;
   if (gone_) return;
-  link_->remove(*this);
-  link_->send_control(CellKind::reject, body_.connection, static_cast<std::uint32_t>(reason), private_data);
+  link_->users().remove(*this);
+  link_->sender().send_control(CellKind::reject, body_.connection, static_cast<std::uint32_t>(reason), private_data);
 }
 
 Status ShmRequest::hand_off(ConnQual qual) {
@@ -36,7 +36,7 @@ Status ShmRequest::hand_off(ConnQual qual) {
     auto request = std::make_unique<ShmRequest>(fabric_, link_, body);  // takes our place at the link
     answered_ = true;
     if (gone_) {
-      link_->remove(*request);
+      link_->users().remove(*request);
       request->requester_gone();
     }
     fabric_.deliver(std::move(request), *listener);
@@ -49,8 +49,8 @@ Status ShmRequest::hand_off(ConnQual qual) {
   answered_ = true;
   if (gone_) return Status::ok;
   const ServicePointBody body = fabric_.name_of(qual);
-  link_->remove(*this);
-  link_->send_control(CellKind::redirect, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
+  link_->users().remove(*this);
+  link_->sender().send_control(CellKind::redirect, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
   return Status::ok;
 }
 
@@ -73,8 +73,8 @@ void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
     soft.connection().establishment().accept_failed();  // CR-ACC-5
     return;
   }
-  link_->remove(*this);
-  link_->send_control(CellKind::accept, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
+  link_->users().remove(*this);
+  link_->sender().send_control(CellKind::accept, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
 }
 
 }  // namespace anydat::nic::soft::shm

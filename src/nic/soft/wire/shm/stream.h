@@ -95,13 +95,14 @@ class ShmStream final : public Stream {
   static constexpr int kPiecesPerTurn = 32;
 
  private:
-  friend class Link;
+  friend class LinkSender;
+  friend class LinkUsers;
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
   std::shared_ptr<Link> link_;
-  std::size_t link_index_ = 0;  // for the link, as the next
-  Link::Turn turn_{*this};
+  std::size_t link_index_ = 0;  // for the users of the link
+  LinkSender::Turn turn_{*this};
   std::uint32_t name_ = 0;
   std::uint32_t remote_ = 0;
   bool closed_ = false;

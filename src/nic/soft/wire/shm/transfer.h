@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <iterator>
 
+#include "base/annotations.h"
+#include "base/biased_lock.h"
 #include "base/fence.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/segment.h"
@@ -31,36 +33,53 @@ namespace anydat::nic::soft::shm {
 inline constexpr std::uint64_t kLeaveBusy = 1;  // in the low bit
 inline constexpr std::uint64_t kLeaveStep = 2;  // from one leave to the next
 
-// The owner's side: which leaves are in use. Not thread safe.
+// The owner's side: which leaves are in use. From any thread: its lock is the one under which the link sends, so that
+// the message that tells of a leave may get it while it is written.
 class LeaveBook {
  public:
+  // `header`: of the owner's segment.
+  LeaveBook(SegmentHeader& header, base::Biased<base::SpinLock>& sending) : header_(header), sending_(sending) {}
+  LeaveBook(const LeaveBook&) = delete;
+  LeaveBook& operator=(const LeaveBook&) = delete;
+
   // A leaf and its new word, published in the segment; false if all are in use.
-  bool issue(SegmentHeader& header, std::uint32_t& leaf, std::uint64_t& word) {
-    if (used_ == ~std::uint64_t{0}) return false;
-    leaf = static_cast<std::uint32_t>(__builtin_ctzll(~used_));
-    used_ |= std::uint64_t{1} << leaf;
-    last_ += kLeaveStep;
-    word = last_;
-    header.leaves[leaf].store(word, std::memory_order_release);
-    return true;
+  bool issue(std::uint32_t& leaf, std::uint64_t& word) {
+    base::Guard guard(sending_);
+    return issue_locked(leaf, word);
   }
+  // The same inside a fill() of the link, which holds the lock.
+  bool issue_in_fill(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS { return issue_locked(leaf, word); }
   // Withdraws it for reading, or once it is known to be over. Sequentially consistent, so that the reader's check that
   // follows its reading cannot miss it.
-  void withdraw(SegmentHeader& header, std::uint32_t leaf) {
-    header.leaves[leaf].store(0);
+  void withdraw(std::uint32_t leaf) {
+    base::Guard guard(sending_);
+    header_.leaves[leaf].store(0);
     used_ &= ~(std::uint64_t{1} << leaf);
   }
   // Withdraws it for writing, unless a writer is busy: then false, and try again.
-  bool try_withdraw(SegmentHeader& header, std::uint32_t leaf, std::uint64_t word) {
+  bool try_withdraw(std::uint32_t leaf, std::uint64_t word) {
+    base::Guard guard(sending_);
     std::uint64_t expected = word;
-    if (!header.leaves[leaf].compare_exchange_strong(expected, 0) && expected == (word | kLeaveBusy)) return false;
+    if (!header_.leaves[leaf].compare_exchange_strong(expected, 0) && expected == (word | kLeaveBusy)) return false;
     used_ &= ~(std::uint64_t{1} << leaf);
     return true;
   }
 
  private:
-  std::uint64_t used_ = 0;
-  std::uint64_t last_ = 0;
+  bool issue_locked(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_REQUIRES(sending_) {
+    if (used_ == ~std::uint64_t{0}) return false;
+    leaf = static_cast<std::uint32_t>(__builtin_ctzll(~used_));
+    used_ |= std::uint64_t{1} << leaf;
+    last_ += kLeaveStep;
+    word = last_;
+    header_.leaves[leaf].store(word, std::memory_order_release);
+    return true;
+  }
+
+  SegmentHeader& header_;
+  base::Biased<base::SpinLock>& sending_;
+  std::uint64_t used_ ANYDAT_GUARDED_BY(sending_) = 0;
+  std::uint64_t last_ ANYDAT_GUARDED_BY(sending_) = 0;
 };
 
 // The peer's side.
