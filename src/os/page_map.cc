@@ -103,7 +103,6 @@ std::uint64_t resident_by_mincore(std::uint64_t first, std::uint64_t end) {
   while (first < end) {
     const std::uint64_t count = std::min(most, (end - first) / kPageBytes);
     if (mincore(reinterpret_cast<void*>(first), count * kPageBytes, pages.data()) != 0) {
-      if (errno == EAGAIN) continue;
       if (count == 1) return first;
       most = count / 2;
       continue;

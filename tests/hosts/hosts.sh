@@ -251,6 +251,7 @@ decode() {
 }
 take_capture() { # of every operation, and of an end with a Terminate
   local size op tries
+  rm -f "$work/capture" # of an earlier try
   start capturer b dumpcap -q -i eth0 -f tcp -B 64 -w "$work/capture"
   for ((tries = 0; tries < 200; ++tries)); do
     [ -s "$work/capture" ] && break
@@ -304,7 +305,7 @@ capture() { # what a packet analyser makes of it: MPA, DDP and RDMAP, every fram
     # An analyser understands a stream that it has seen whole and in order. On a busy host frames are missing in the capture, and
     # TCP sends anew what was not acknowledged in time. Only what is wrong without that is a fault.
     disturbed=$(grep 'received/dropped' "$work/capturer" | grep -v ': [0-9]*/0 ' || true)
-    disturbed+=$(decode -Y "$sent_anew || tcp.analysis.lost_segment" | head -n 1)
+    disturbed+=$(decode -Y "$sent_anew || tcp.analysis.lost_segment" | sed -n 1p)
     [ -n "$disturbed" ] || die "$wrong"
   done
   skip "this machine is too slow ($disturbed): $wrong"

@@ -228,7 +228,7 @@ TEST_F(SharedDirectory, IsNotWaitedForByConnectionsWhenAnAddressComes) {
 
   server.tell(fmt::format("take-address {} lo:1", kLater));
   const auto begun = std::chrono::steady_clock::now();
-  for (int i = 0; i < 10; ++i) exchange(client, server);
+  exchange(client, server);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, patience() / 5);
   EXPECT_FALSE(is_named(kLater, qualifier));
   lock.reset();

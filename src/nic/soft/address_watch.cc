@@ -63,7 +63,13 @@ void AddressWatch::tell() {
   }
   blind_ = false;
   for (Follower* one = followers_.front(); one; one = followers_.after(*one)) {
-    if (std::exchange(one->wants_another_look_, false)) run_safely([&] { one->addresses_changed(*now); });
+    if (!std::exchange(one->wants_another_look_, false)) continue;
+    bool told = false;
+    run_safely([&] {
+      one->addresses_changed(*now);
+      told = true;
+    });
+    if (!told) look_again(*one);  // for want of memory
   }
 }
 

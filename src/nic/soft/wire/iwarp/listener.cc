@@ -69,10 +69,14 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
   // Listens at all addresses that the adapter has now, and follows them if they are a device's.
   Status begin(ListenerEvents& events) {
     const bool all = fabric_.adapter().has_all_addresses();
+    AddressWatch& watch = fabric_.adapter().address_watch();
+    if (!all) watch.add(*this);  // before the look, so that no address comes between
     const Status status = all ? listen_at_all() : listen_at_each(fabric_.adapter().own_addresses());
-    if (status != Status::ok) return status;
+    if (status != Status::ok) {
+      if (!all) watch.remove(*this);
+      return status;
+    }
     fabric_.add_listener(qual_, events);
-    if (!all) fabric_.adapter().address_watch().add(*this);
     listens_ = true;
     return Status::ok;
   }

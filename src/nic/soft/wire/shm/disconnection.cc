@@ -86,22 +86,29 @@ bool Disconnection::let_go() {
   stream_.responder().drop();
   if (stream_.rendezvous_receiver().take_back() && past_gate()) return true;
   // A stopped peer may stay stopped for long, and others must not wait for it with us.
-  const base::Nanoseconds now = base::now_ns();
-  if (let_go_patience_ == 0) let_go_patience_ = now + Hazards::kPatience;
+  out_of_patience();  // it begins now at the latest
   let_go_delay_ = std::clamp(2 * let_go_delay_, kLetGoDelayMin, kLetGoDelayMax);
-  stream_.fabric().engine().set_timer(let_go_timer_, now + let_go_delay_);
+  stream_.fabric().engine().set_timer(let_go_timer_, base::now_ns() + let_go_delay_);
   return false;
 }
 
+bool Disconnection::out_of_patience() {
+  const base::Nanoseconds now = base::now_ns();
+  if (let_go_patience_ == 0)
+    let_go_patience_ = (stream_.link()->dead() ? stream_.link()->end().begun() : now) + Hazards::kPatience;
+  return now >= let_go_patience_;
+}
+
 bool Disconnection::past_gate() {
-  return !gate_ || stream_.link()->hazards().past_gate(*gate_, stream_);
+  if (!gate_ || stream_.link()->hazards().past_gate(*gate_, stream_)) return true;
+  return stream_.link()->dead() && (stream_.link()->end().peer_was_gone() || out_of_patience());
 }
 
 // A peer that is stopped in the middle of RDMA, or of a message that it pushes, has half a second to let go, as where a
 // window is taken back.
 void Disconnection::let_go_again() {
   if (!let_go()) {
-    if (base::now_ns() >= let_go_patience_) stream_.link()->hazards().never_lets_go();
+    if (out_of_patience()) stream_.link()->hazards().never_lets_go();
     return;
   }
   stream_.fabric().engine().cancel_timer(let_go_timer_);

@@ -29,6 +29,9 @@ class Disconnection {
   // ---- ends by this side; the first two as Stream has them
   void close(CloseReason reason);
   bool let_go();
+  // Whether the peer has had its time to let go of what it uses of this connection, which begins with the first look
+  // that finds it at it, or with the end of the link.
+  bool out_of_patience();
   // For something that the peer has asked for, and says for what.
   void refuse(const CloseBody& what, CloseReason reason);
   void violated(const char* what);  // by a peer that does what it must not

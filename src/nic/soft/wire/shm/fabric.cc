@@ -47,7 +47,8 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
   void publish() {
     AddressWatch& watch = fabric_.adapter().address_watch();
     watch.add(*this);  // before the look, so that no address comes between
-    publish_at(fabric_.adapter().own_addresses(), true);
+    const auto now = addresses_of(fabric_.adapter().scope());
+    now ? publish_at(*now, true) : watch.look_again(*this);
   }
   // An address that has gone may be another host's by now, whose service points want these names: as long as we listen
   // there they do not get them, and their callers would reach us.
@@ -97,8 +98,9 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
   }
 
   // What has once been said of an address holds as long as the host has it, also that it could not be published: the
-  // next try would say so again. A folder whose lock somebody has is another matter.
-  static constexpr int kTries = 40;  // in two seconds
+  // next try would say so again. Two things pass: somebody has the lock of a folder; and who had the address before has
+  // not noticed yet that it has gone, and listens there.
+  static constexpr base::Nanoseconds kPatience = 2 * base::kNsPerSecond;
   struct Published {
     // Those who have called before this are answered.
     void withdraw() {
@@ -107,7 +109,8 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
     }
 
     Address address{};
-    int tries_left = kTries;             // 0: it has been published, or could not be
+    bool settled = false;                // it has been published, or could not be
+    base::Nanoseconds patience = 0;      // tried again until then; 0: not yet
     std::unique_ptr<Acceptor> acceptor;  // null: not yet, or it could not be
     os::DirectoryName name;              // goes before the socket that listens at it
   };
@@ -124,22 +127,31 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
   // the call that makes it returns; once for all of them. Whoever has a lock for longer is stopped: that one is tried
   // again by time.
   void publish_at(const std::vector<Address>& addresses, bool waits) {
-    bool locked = false;
+    bool again = false;
     for (const Address& address : addresses) {
       if (!can_be_published(address)) continue;
       Published& entry = entry_of(address);
-      if (entry.tries_left == 0) continue;
+      if (entry.settled) continue;
       const std::string folder = folder_name(fabric_.adapter().config().shm_directory, address);
-      const int error = publish_one(entry, folder, waits && !locked);
-      if (error == EWOULDBLOCK && --entry.tries_left > 0) {
-        locked = true;
+      const int error = publish_one(entry, folder, waits && !again);
+      if (may_pass(error, waits) && !out_of_patience(entry)) {
+        again = true;
         continue;
       }
-      entry.tries_left = 0;
+      entry.settled = true;
       if (error != 0)
         base::log(base::LogLevel::warn, "{}/{} is not published: {}", folder, qual_, std::strerror(error));
     }
-    if (locked) fabric_.adapter().address_watch().look_again(*this);
+    if (again) fabric_.adapter().address_watch().look_again(*this);
+  }
+  // Who makes a service point where another stands is told so at once.
+  static bool may_pass(int error, bool makes) {
+    return error == EWOULDBLOCK || error == EINTR || (error == EADDRINUSE && !makes);
+  }
+  static bool out_of_patience(Published& entry) {
+    const base::Nanoseconds now = base::now_ns();
+    if (entry.patience == 0) entry.patience = now + kPatience;
+    return now >= entry.patience;
   }
   int publish_one(Published& entry, const std::string& folder, bool waits) {  // 0, or what errno says
     int error = 0;

@@ -50,8 +50,7 @@ bool Hazards::past_gate(std::uint32_t number, const ShmStream& stream) const {
   // Nothing is heard by a link that is dead; but no RDMA begins on it.
   const std::uint32_t unheard = link_.inbound().header().rdma_gate.load() / kGateStep;
   if (!link_.dead() && static_cast<std::int32_t>(gates_shut_ - unheard - number) >= 0) return true;
-  if (!persists([&] { return connection_in_rdma_use(link_.inbound(), stream.name()); })) return true;
-  return link_.dead() && base::now_ns() >= link_.end().at();
+  return !persists([&] { return connection_in_rdma_use(link_.inbound(), stream.name()); });
 }
 
 void Hazards::never_lets_go() {

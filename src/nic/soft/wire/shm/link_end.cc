@@ -30,6 +30,7 @@ void LinkEnd::fail(const char* why) {
     if (link_.dead()) return;
   }
   link_.receiver().stop();
+  begun_ = base::now_ns();
   end_at_ = link_.hazards().end();
   status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
   link_.stop();
@@ -49,7 +50,7 @@ void LinkEnd::look_whether_let_go() {
 void LinkEnd::finish() {
   const std::shared_ptr<Link> keep = link_.shared_from_this();
   fabric_.engine().cancel_timer(end_timer_);
-  if (link_.peer_gone()) end_at_ = base::now_ns();  // once the socket has been given up, it cannot be asked any more
+  peer_was_gone_ = link_.peer_gone();
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
   link_.outbound().header().rdma_gate.fetch_or(kGateLinkOver);
   link_.users().let_posts_end();

@@ -284,13 +284,18 @@ void RendezvousReceiver::finish() {
 // Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in
 // the middle has written all it ever will; and no peer writes on a link that it has given up, for it has one lock for
 // both. Both show as the end of the link, also where the peer's process has no number here (another PID namespace).
-// On a link that this side has given up the peer may be writing, until the link has had its time.
+// On a link that this side has given up the peer may be writing, until it has had its time: then it may begin no other
+// stretch.
 bool RendezvousReceiver::withdraw(const Arriving& large) {
   if (large.way != Arriving::Way::push || large.done) return true;
   Link& link = *stream_.link();
   for (unsigned tries = 0; !link.leaves().try_withdraw(large.memory.leaf, large.memory.leave); ++tries) {
-    if (link.peer_gone()) return true;
-    if (tries == 20) return link.dead() && base::now_ns() >= link.end().at();
+    if (link.peer_gone() || link.end().peer_was_gone()) return true;
+    if (tries == 20) {
+      if (!link.dead() || !stream_.disconnection().out_of_patience()) return false;
+      link.leaves().withdraw(large.memory.leaf);
+      return true;
+    }
     base::cpu_relax();
   }
   return true;
