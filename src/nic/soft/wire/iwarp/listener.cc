@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "base/log.h"
@@ -64,18 +65,20 @@ Address all_addresses(int family) {
 class TcpListener final : public Listener, public AddressWatch::Follower {
  public:
   TcpListener(Fabric& fabric, ConnQual qual) : fabric_(fabric), qual_(qual) {}
-  ~TcpListener() override { stop(); }
+  ~TcpListener() override {
+    fabric_.adapter().address_watch().remove(*this);  // also when begin() has not come to its end
+    stop();
+  }
   ConnQual qual() const override { return qual_; }
   // Listens at all addresses that the adapter has now, and follows them if they are a device's.
   Status begin(ListenerEvents& events) {
     const bool all = fabric_.adapter().has_all_addresses();
     AddressWatch& watch = fabric_.adapter().address_watch();
     if (!all) watch.add(*this);  // before the look, so that no address comes between
-    const Status status = all ? listen_at_all() : listen_at_each(fabric_.adapter().own_addresses());
-    if (status != Status::ok) {
-      if (!all) watch.remove(*this);
-      return status;
-    }
+    const auto now = all ? std::nullopt : addresses_of(fabric_.adapter().scope());
+    const Status status = all ? listen_at_all() : listen_at_each(now.value_or(std::vector<Address>()));
+    if (status != Status::ok) return status;
+    if (!all && !now) watch.look_again(*this);
     fabric_.add_listener(qual_, events);
     listens_ = true;
     return Status::ok;

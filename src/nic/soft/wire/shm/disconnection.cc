@@ -101,12 +101,14 @@ bool Disconnection::out_of_patience() {
 
 bool Disconnection::past_gate() {
   if (!gate_ || stream_.link()->hazards().past_gate(*gate_, stream_)) return true;
-  return stream_.link()->dead() && (stream_.link()->end().peer_was_gone() || out_of_patience());
+  return stream_.link()->dead() && out_of_patience();
 }
 
 // A peer that is stopped in the middle of RDMA, or of a message that it pushes, has half a second to let go, as where a
 // window is taken back.
 void Disconnection::let_go_again() {
+  // What else the end waited for may have come meanwhile, and the end been told.
+  if (stream_.queue_pair().state() != ConnectionState::ending) return;
   if (!let_go()) {
     if (out_of_patience()) stream_.link()->hazards().never_lets_go();
     return;

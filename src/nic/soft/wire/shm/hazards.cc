@@ -15,14 +15,19 @@ bool Hazards::needs_fence(std::uint32_t key) const {
 }
 
 bool Hazards::in_use(std::uint32_t key) const {
-  return in_rdma_use(link_.inbound(), key) && !link_.peer_gone();
+  return in_rdma_use(link_.inbound(), key) && !peer_gone();
+}
+
+// One that has gone has written all it ever will.
+bool Hazards::peer_gone() const {
+  return link_.peer_gone() || link_.end().peer_was_gone();
 }
 
 // Does the peer use what is meant, and goes on using it for longer than a look takes?
 template <typename InUse>
 bool Hazards::persists(InUse&& in_use) const {
   for (unsigned tries = 0; in_use(); ++tries) {
-    if (tries == 100) return !link_.peer_gone();  // one that has gone has written all it ever will
+    if (tries == 100) return !peer_gone();
     base::cpu_relax();
   }
   return false;

@@ -64,6 +64,7 @@ class Hazards {
   bool open_gate();
 
  private:
+  bool peer_gone() const;
   template <typename InUse>
   bool persists(InUse&& in_use) const;
   void look_whether_pressed();

@@ -200,7 +200,7 @@ bool RendezvousSender::push_some() {
     withdrawn = !begin_writing(header, entry->target.leaf, entry->target.leave);
     if (withdrawn) return;
     outcome = peer.copy_to(message.segments, target, {entry->offset, count});
-    end_writing(header, entry->target.leaf, entry->target.leave);
+    withdrawn = !end_writing(header, entry->target.leaf, entry->target.leave);
     if (outcome == CopyOutcome::copied) entry->offset += count;
   });
   if (!usable_memory) {

@@ -90,10 +90,10 @@ inline bool begin_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64
   std::uint64_t expected = word;
   return header.leaves[leaf].compare_exchange_strong(expected, word | kLeaveBusy);
 }
-// The owner may have lost patience and withdrawn it all the same: then it stays withdrawn.
-inline void end_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64_t word) {
+// False: the owner has lost patience and withdrawn it all the same, and does not count what was written.
+inline bool end_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64_t word) {
   std::uint64_t expected = word | kLeaveBusy;
-  header.leaves[leaf].compare_exchange_strong(expected, word);
+  return header.leaves[leaf].compare_exchange_strong(expected, word);
 }
 
 // The owner's side. Whether the peer is writing by any leave.
