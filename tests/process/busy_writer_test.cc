@@ -343,13 +343,13 @@ TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstance) {
 
 // IA-CLOSE-4. However many there are, they have the half second together.
 TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstanceForHalfASecondAtMost) {
-  others_.reset();
   std::vector<RawPeer> others;
   std::vector<std::unique_ptr<Ep>> endpoints;
   for (int i = 0; i < 8; ++i) {
     endpoints.push_back(std::make_unique<Ep>(server_));
     others.push_back(*writer_into(*endpoints.back()));
   }
+  others_.reset();
   const auto begun = Clock::now();
   EXPECT_THAT(server_.ia.close(DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   EXPECT_GT(Clock::now() - begun, kInTime);
@@ -362,10 +362,10 @@ TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstanceForHalfASecondAtMost) {
 
 // What it says that it uses when no connection is left is not waited for as long again.
 TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstanceNoLongerByWhatNobodyGaveIt) {
-  others_.reset();
   Ep other(server_);
   const std::optional<RawPeer> second = writer_into(other);
   for (auto& leaf : second->outbound().header().leaves) leaf.store(shm::kLeaveBusy);
+  others_.reset();
   const auto begun = Clock::now();
   EXPECT_THAT(server_.ia.close(DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   EXPECT_LT(Clock::now() - begun, a_second());
