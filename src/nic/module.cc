@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
+
+#include "os/folder_entries.h"
 
 namespace anydat::nic {
 
@@ -49,11 +52,8 @@ const Module* rdma_module(std::string& why) {
 
 std::vector<std::string> rdma_devices() {
   std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(kDevices, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
+  os::FolderEntries entries(kDevices);
+  for (std::string_view name; entries.next(name);) names.emplace_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -1,40 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os/numbered_entries.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <charconv>
-#include <cstddef>
-#include <cstring>
 #include <string_view>
-
-#include "os/uncancelled.h"
+#include <system_error>
 
 namespace anydat::os {
 
-// opendir() has a descriptor of its own, which the child of a fork would keep.
-NumberedEntries::NumberedEntries(const char* folder)
-    : folder_(base::UniqueFd::of([=] { return uncancelled::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {}
-
 bool NumberedEntries::next(int& number) {
-  for (;;) {
-    if (used_ == bytes_) {
-      const long count = folder_ ? syscall(SYS_getdents64, folder_.get(), entries_.data(), entries_.size()) : 0;
-      if (count <= 0) return false;
-      used_ = 0;
-      bytes_ = static_cast<std::size_t>(count);
-    }
-    const std::byte* const entry = entries_.data() + used_;
-    unsigned short length = 0;
-    std::memcpy(&length, entry + offsetof(dirent64, d_reclen), sizeof length);
-    used_ += length;
-    const std::string_view name(reinterpret_cast<const char*>(entry) + offsetof(dirent64, d_name));
+  for (std::string_view name; entries_.next(name);) {
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     if (error == std::errc() && end == name.data() + name.size()) return true;
   }
+  return false;
 }
 
 }  // namespace anydat::os

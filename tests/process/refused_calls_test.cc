@@ -2,6 +2,7 @@
 // A call that is refused for want of memory has changed nothing: no object counts as in use by what was not made, and
 // what was to be changed is as it was. Each allocation of each call fails in turn.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <optional>
@@ -129,12 +130,8 @@ TEST_P(RefusedCalls, ThatMakeServicePoints) {
       },
       dat_psp_free);
   const auto unreserved = [](Parts& parts) { EXPECT_EQ(parts.ep.state(), DAT_EP_STATE_UNCONNECTED); };
-  // A qualifier that nobody has: the library has just chosen it, and rests before it chooses it again.
-  DAT_CONN_QUAL qualifier = 0;
-  {
-    const Evd requests(ia, DAT_EVD_CR_FLAG);
-    qualifier = Psp(ia, requests).qualifier();
-  }
+  // A qualifier that nobody else calls, as other tests may call any port: an RSP ends with its first request.
+  const DAT_CONN_QUAL qualifier = (static_cast<DAT_CONN_QUAL>(::getpid()) << 20) + 1;
   play_making(
       [&](Parts& parts, DAT_HANDLE* made) {
         return dat_rsp_create(ia.get(), qualifier, parts.ep.get(), parts.requests.get(), made);

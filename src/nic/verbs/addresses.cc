@@ -2,6 +2,7 @@
 #include "nic/verbs/addresses.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <unistd.h>
 
@@ -9,18 +10,17 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 #include <set>
 #include <span>
+#include <string_view>
 
 #include "base/unique_fd.h"
 #include "nic/verbs/cm.h"
+#include "os/folder_entries.h"
 
 namespace anydat::nic::verbs {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 std::span<const std::uint8_t> bytes_of(const Address& address) {
   if (address.generic.sa_family == AF_INET6) return address.v6.sin6_addr.s6_addr;
@@ -56,13 +56,13 @@ bool same(const Address& a, const Address& b) {
 
 std::set<std::string> network_devices(const std::string& device) {
   std::set<std::string> names;
-  std::error_code error;
-  const fs::path ports = fs::path("/sys/class/infiniband") / device / "ports";
-  for (fs::directory_iterator port(ports, error), end; !error && port != end; port.increment(error)) {
-    std::error_code none;
-    for (fs::directory_iterator entry(port->path() / "gid_attrs" / "ndevs", none); !none && entry != end;
-         entry.increment(none)) {
-      const base::UniqueFd file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
+  const std::string ports = fmt::format("/sys/class/infiniband/{}/ports", device);
+  os::FolderEntries each_port(ports.c_str());
+  for (std::string_view port; each_port.next(port);) {
+    const std::string folder = fmt::format("{}/{}/gid_attrs/ndevs", ports, port);
+    os::FolderEntries each_entry(folder.c_str());
+    for (std::string_view entry; each_entry.next(entry);) {
+      const base::UniqueFd file(::open(fmt::format("{}/{}", folder, entry).c_str(), O_RDONLY | O_CLOEXEC));
       std::array<char, 64> line;
       const auto count =
           file ? ::read(file.get(), line.data(), line.size()) : -1;  // those of unused entries cannot be read
