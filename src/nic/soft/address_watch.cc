@@ -54,7 +54,8 @@ void AddressWatch::ready(std::uint32_t) {
 }
 
 void AddressWatch::tell() {
-  const std::optional<std::vector<Address>> now = addresses_of(scope_);
+  std::optional<std::vector<Address>> now;
+  run_safely([&] { now = addresses_of(scope_); });
   if (!now) {  // which does not mean that all have gone
     if (!blind_) base::log(base::LogLevel::warn, "the addresses cannot be looked up for now: {}", std::strerror(errno));
     blind_ = true;
