@@ -54,6 +54,7 @@ class BusyWriter : public testing::Test {
 
   // The call, in a thread of its own, lasts until the writing is over; other connections go on meanwhile.
   void expect_to_wait(const std::function<DAT_RETURN()>& call) {
+    const auto begun = Clock::now();
     auto result = std::async(std::launch::async, call);
     EXPECT_EQ(result.wait_for(kAWhile), std::future_status::timeout);
     for (int i = 0; i < 10; ++i) {
@@ -63,6 +64,14 @@ class BusyWriter : public testing::Test {
     end_writing();
     ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
     EXPECT_THAT(result.get(), Succeeds());
+    expect_before_the_cut(begun);
+  }
+
+  // It was the end of the writing that was waited for, and not the half second.
+  static void expect_before_the_cut(Clock::time_point begun) {
+    if (!built_with_sanitizer()) {
+      EXPECT_LT(Clock::now() - begun, kInTime);
+    }
   }
 
   // The peer never goes on: the call comes back by itself, within the second, and others go on meanwhile.
@@ -311,6 +320,7 @@ TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionByRdmaForHalfASecondAtMost) {
 
 // EP-DISC: the event is late, and what is flushed comes before it.
 TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionOnly) {
+  const auto begun = Clock::now();
   ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   for (int i = 0; i < 10; ++i) {
     pass_message();
@@ -322,6 +332,7 @@ TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionOnly) {
   expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
   expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
   expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  expect_before_the_cut(begun);
 }
 
 TEST_F(BusyWriter, HoldsUpNothingOnceItsLinkIsGone) {
@@ -333,11 +344,13 @@ TEST_F(BusyWriter, HoldsUpNothingOnceItsLinkIsGone) {
 
 TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstance) {
   others_.reset();
+  const auto begun = Clock::now();
   auto result = std::async(std::launch::async, [this] { return server_.ia.close(DAT_CLOSE_ABRUPT_FLAG); });
   EXPECT_EQ(result.wait_for(kAWhile), std::future_status::timeout);
   end_writing();
   ASSERT_EQ(result.wait_for(patience()), std::future_status::ready);
   EXPECT_THAT(result.get(), Succeeds());
+  expect_before_the_cut(begun);
   nothing_is_left();
 }
 

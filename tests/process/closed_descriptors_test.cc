@@ -4,23 +4,18 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <tuple>
 
-#include "forked.h"
 #include "neighbour.h"
 #include "raw_peer.h"
 #include "support/dat_events.h"
-#include "support/dat_fixture.h"
 #include "support/patience.h"
 
 namespace anydat::test {
@@ -127,28 +122,6 @@ TEST_P(ClosedDescriptors, LeaveAnAdapterThatCanBeClosedAndAnotherOpened) {
   victim_->send(3);
   third.receive(3);
   expect_untouched();
-}
-
-// A connection whose socket's number is that of another adapter's by now leaves nothing of itself behind.
-TEST(ClosedDescriptorsOfTcp, EndTheirConnectionsWhoeverHasTheNumbers) {
-  EXPECT_TRUE(holds_in_child([] {
-    const Wire& wire = wire_by_name("tcp");
-    Side server(wire), client(wire);
-    Connection lost = connect_pair(server, client);
-    ::close_range(3, ~0u, 0);
-    Side anew(wire), its_peer(wire);
-    std::list<Connection> others;
-    for (int i = 0; i < 20; ++i) others.push_back(connect_pair(anew, its_peer));
-    EXPECT_THAT(lost.server.free(), Succeeds());
-    EXPECT_THAT(lost.client.free(), Succeeds());
-    // The old adapters find out, and look at what they have left.
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    while (std::chrono::steady_clock::now() < end) {
-      drain(server.connect.get());
-      drain(client.connect.get());
-    }
-    return true;
-  }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, ClosedDescriptors,

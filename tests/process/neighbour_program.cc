@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <future>
 #include <map>
@@ -28,6 +27,7 @@
 #include "absent_memory.h"
 #include "circumstances.h"
 #include "neighbour.h"
+#include "neighbour_network.h"
 #include "payload.h"
 #include "support/dat_fixture.h"
 #include "taken_descriptors.h"
@@ -87,39 +87,6 @@ class Player {
   std::string listen_no_more(std::istream&) {
     side_.psp.reset();
     return {};
-  }
-
-  std::string take_one_more_address(std::istream& in) {
-    std::string address, label;
-    in >> address >> label;
-    take_address(address, label);
-    return {};
-  }
-  std::string lose_one_address(std::istream& in) {
-    std::string label;
-    in >> label;
-    lose_address(label);
-    return {};
-  }
-  std::string device_down(std::istream&) {
-    set_device_up(false);
-    return {};
-  }
-  std::string device_up(std::istream&) {
-    set_device_up(true);
-    return {};
-  }
-  std::string without_ipv6(std::istream&) { return give_up_ipv6() ? "yes" : "no"; }
-  // How many sockets it has that hear of addresses.
-  std::string count_news(std::istream&) {
-    int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      const int fd = std::stoi(entry.path().filename());
-      int domain = 0;
-      socklen_t size = sizeof domain;
-      if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_NETLINK) ++count;
-    }
-    return std::to_string(count);
   }
 
   std::string connect(std::istream& in) {
@@ -415,12 +382,6 @@ void play(RoleContext& context) {
   const std::map<std::string, Command> commands{
       {"listen", &Player::listen},
       {"listen-no-more", &Player::listen_no_more},
-      {"take-address", &Player::take_one_more_address},
-      {"lose-address", &Player::lose_one_address},
-      {"device-down", &Player::device_down},
-      {"device-up", &Player::device_up},
-      {"without-ipv6", &Player::without_ipv6},
-      {"count-news", &Player::count_news},
       {"connect", &Player::connect},
       {"accept", &Player::accept},
       {"offer", &Player::offer},
@@ -469,7 +430,9 @@ void play(RoleContext& context) {
         context.parent.say(testing::Test::HasFailure() ? "something could not be freed" : "ok");
         continue;
       }
-      context.parent.say("ok " + ((*player).*commands.at(name))(in));
+      const auto of_network = network_commands().find(name);
+      context.parent.say("ok " + (of_network != network_commands().end() ? of_network->second(in)
+                                                                         : ((*player).*commands.at(name))(in)));
     }
   } catch (const std::exception& error) {
     context.parent.say(error.what());
