@@ -151,6 +151,18 @@ TEST_P(Neighbours, NothingIsWrittenIntoTheProgramThatIsExecuted) {
   }
 }
 
+// The writer goes on all the time, so that its copies begin at any moment of the execve, from before it to after it.
+TEST_P(Neighbours, NothingIsWrittenIntoTheProgramThatIsExecutedMeanwhile) {
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{4096}, kNeighbourBytes}) {
+    start({}, {"fixed-addresses"});
+    first_->write_endlessly(bytes);
+    second_->execute();
+    first_->end_of_writing();
+    EXPECT_EQ(second_->touched(), 0u) << "bytes of the next program were overwritten by Writes of " << bytes;
+    EXPECT_EQ(first_->connection_event(), event_name(DAT_CONNECTION_EVENT_BROKEN));
+  }
+}
+
 std::vector<Wire> local_wires() {
   std::vector<Wire> wires;
   for (const Wire& wire : all_wires()) {

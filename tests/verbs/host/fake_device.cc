@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "verbs/host/fake_device.h"
 
-#include <dirent.h>
+#include <dlfcn.h>
 #include <endian.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -83,8 +84,10 @@ int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**) {
   return 0;
 }
 
-const char* in_place_of(const char* path) {
-  return std::strcmp(path, "/sys/class/infiniband") == 0 ? ANYDAT_FAKE_DEVICES : path;
+long in_place_of(long path) {
+  static const char fakes[] = ANYDAT_FAKE_DEVICES;
+  const bool devices = std::strcmp(reinterpret_cast<const char*>(path), "/sys/class/infiniband") == 0;
+  return devices ? reinterpret_cast<long>(fakes) : path;
 }
 
 // librdmacm opens a device once more for itself.
@@ -117,17 +120,17 @@ std::vector<int> descriptors() {
 #pragma GCC visibility push(default)
 extern "C" {
 
-// Where libdat looks for devices there is a folder with one of that name.
-int openat(int folder, const char* path, int flags, ...) {
+// Where libdat looks for devices there is a folder with one of that name. It opens folders by the system call itself
+// (os/uncancelled.h).
+long syscall(long number, ...) noexcept {
+  static const auto kernel = reinterpret_cast<long (*)(long, ...)>(::dlsym(RTLD_NEXT, "syscall"));
+  std::array<long, 6> arguments;
   va_list more;
-  va_start(more, flags);
-  const mode_t mode = va_arg(more, mode_t);
+  va_start(more, number);
+  for (long& one : arguments) one = va_arg(more, long);
   va_end(more);
-  return static_cast<int>(syscall(SYS_openat, folder, in_place_of(path), flags, mode));
-}
-DIR* opendir(const char* path) {
-  const int fd = static_cast<int>(syscall(SYS_openat, AT_FDCWD, in_place_of(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return fd < 0 ? nullptr : ::fdopendir(fd);
+  if (number == SYS_openat) arguments[1] = in_place_of(arguments[1]);
+  return kernel(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
 }
 
 ibv_fork_status ibv_is_fork_initialized() {
