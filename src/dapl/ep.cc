@@ -11,7 +11,7 @@
 namespace anydat::dapl {
 
 Ep::Ep(Ia& ia, Srq* srq)
-    : Object(ia, kType), srq_(srq), posts_(*this, srq != nullptr), configuration_(*this), connection_(*this) {}
+    : Object(ia, kType), srq_(srq), connection_(*this), posts_(*this, srq != nullptr), configuration_(*this) {}
 
 Ep::~Ep() = default;
 

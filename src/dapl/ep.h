@@ -67,9 +67,9 @@ class Ep final : public Object {
   bool open_queue_pair(const EpAttributes& attr);
 
   Srq* const srq_;
+  EpConnection connection_;  // before the posts, whose queue pair it must outlive
   EpPosts posts_;
   EpConfiguration configuration_;
-  EpConnection connection_;
 };
 
 }  // namespace anydat::dapl

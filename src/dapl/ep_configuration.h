@@ -27,6 +27,8 @@ struct EpParts {
 class EpConfiguration {
  public:
   explicit EpConfiguration(Ep& ep) : ep_(ep) {}
+  EpConfiguration(const EpConfiguration&) = delete;
+  EpConfiguration& operator=(const EpConfiguration&) = delete;
 
   const EpParts& parts() const { return parts_; }
   const EpAttributes& attributes() const { return attr_; }

@@ -69,6 +69,10 @@ class SeenMemory {
     seen_.length = static_cast<std::uint32_t>(end - seen_.address);
     return true;
   }
+  // Likewise of short memory, and what holds() answers for may be any.
+  [[gnu::noinline]] bool look(const ResidentPages::Range& range, Moments& moments, ResidentPages& pages) {
+    return pages.seen(range, to_write_, moments.now(), seen_);
+  }
   void forget() { seen_ = {}; }
 
  private:

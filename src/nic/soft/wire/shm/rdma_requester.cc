@@ -113,12 +113,12 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
 template <bool reads>
 inline bool RdmaRequester::local_there(const SendRequest& message, const Progress& progress) {
   if (message.segments.size() == 1 && message.length <= kShortWrite) [[likely]] {
-    ResidentPages::Stretch& seen = reads ? reads_seen_ : writes_seen_;
+    SeenMemory& seen = reads ? reads_seen_ : writes_seen_;
     const nic::Segment& local = message.segments.front();
-    if (seen.holds({local.address, local.length}, adapter_.engine().moment())) [[likely]]
+    const ResidentPages::Range range{local.address, local.length};
+    if (seen.holds(range, adapter_.engine().moment())) [[likely]]
       return true;
-    if (adapter_.resident_pages().seen({local.address, local.length}, reads, adapter_.moments().now(), seen))
-      return true;
+    if (seen.look(range, adapter_.moments(), adapter_.resident_pages())) return true;
   }
   const std::uint64_t left = message.length - progress.bytes;
   return stream_.pages().of_requests().there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)},
@@ -138,12 +138,13 @@ SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progre
   const bool begun_by_peer = begun_by_peer_ && progress.bytes > 0;
   if (!here && (begun_by_peer || !link_->peer_memory().reachable())) return by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
-  if (!region || region->known().check(remote.address, message.length, remote_user(), remote_right(message.kind)) !=
+  std::uint64_t where = 0;
+  if (!region || region->resolve(remote.address, message.length, remote_user(), remote_right(kind), where) !=
                      RegionCheck::ok) {
     return fail(progress, WorkStatus::remote_access);
   }
   // From what the peer's program calls it to where it is.
-  const std::uint64_t shift = region->address - region->known().address;
+  const std::uint64_t shift = where - remote.address;
   if (!here) {
     // What the peer has been given is done first, by it.
     const bool is_short = kind != WorkKind::rdma_read && progress.bytes == 0 && message.length <= kShortWriteMax;

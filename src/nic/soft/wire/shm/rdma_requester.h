@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "nic/soft/resident_pages.h"
+#include "nic/soft/local_region.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/hazard_slot.h"
@@ -118,8 +118,8 @@ class RdmaRequester {
   RdmaPages pages_;
   std::atomic<std::uint32_t> mapping_wanted_{0};  // key of a region of the peer
   std::atomic<std::uint64_t> not_had_{0};
-  ResidentPages::Stretch writes_seen_;
-  ResidentPages::Stretch reads_seen_;
+  SeenMemory writes_seen_{false};
+  SeenMemory reads_seen_{true};
   PutLane put_lane_;
   base::Nanoseconds short_writes_epoch_ = -1;  // as in RdmaPages::Seen, and how many there were since
   std::uint32_t short_writes_ = 0;
