@@ -10,6 +10,12 @@ namespace anydat::base {
 
 // Fills it with what nobody can foresee.
 void fill_random(std::span<std::byte> bytes);
+template <typename Number = std::uint32_t>
+Number random_number() {
+  Number number = 0;
+  fill_random(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
 
 // Unforeseeable numbers, fetched from the system many at a time. Not for two threads at once.
 class RandomNumbers {

@@ -158,6 +158,25 @@ TEST_P(AbsentSmallBuffers, WhoseRegionGoesEndTheirConnection) {
   expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
 }
 
+// The same of a message that was there before its buffer.
+TEST_P(AbsentSmallBuffers, WhoseRegionGoesEndTheConnectionOfAMessageThatHasWaitedForThem) {
+  Lmr region(side_->ia, side_->pz, memory_.first(kPage));
+  const AbsentMemory absent(memory_.first(kPage));
+  send(*connection_);
+  // What is read behind it shows that it has been looked past.
+  DAT_LMR_TRIPLET sink = there_->triplet(kBytes / 2, kSmall);
+  const DAT_RMR_TRIPLET source = here_->remote(kBytes / 2, kSmall);
+  require(dat_ep_post_rdma_read(connection_->client.get(), 1, &sink, {}, &source, DAT_COMPLETION_DEFAULT_FLAG),
+          "dat_ep_post_rdma_read");
+  for (int i = 0; i < 2; ++i) expect_completion(other_side_->request.get());
+  DAT_LMR_TRIPLET target = region.triplet(0, kSmall);
+  require(dat_ep_post_recv(connection_->server.get(), 1, &target, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+  expect_no_event(side_->recv.get());
+  EXPECT_THAT(region.free(), Succeeds());
+  EXPECT_EQ(expect_completion(side_->recv.get(), DAT_DTO_ERR_LOCAL_PROTECTION).ep_handle, connection_->server.get());
+  expect_event(side_->connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
 // What is sent from them, of this side.
 TEST_P(AbsentSmallBuffers, ThatAreSentHoldUpTheirConnectionAlone) {
   const std::size_t elsewhere = kBytes / 2;

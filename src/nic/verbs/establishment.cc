@@ -30,12 +30,6 @@ constexpr base::Nanoseconds kFirstWord = 50'000'000;
 // InfiniBand's reason for a reject by a program (volume 1, 12.6.7.2).
 constexpr int kByConsumer = 28;
 
-std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  base::fill_random(std::as_writable_bytes(std::span(&number, 1)));
-  return number;
-}
-
 }  // namespace
 
 bool resolve_route(VerbsAdapter& adapter, rdma_cm_id* id) {
@@ -65,7 +59,7 @@ Status Establishment::connect(const ConnectParameters& parameters) {
   service_ = parameters.qual;
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
   private_data_sent_ = 0;
-  attempt_ = random_number();
+  attempt_ = base::random_number<std::uint64_t>();
   settled_.reset();
   if (const Status status = look_for_service(); status != Status::ok) return status;
   queue_pair_.sends().enter(ConnectionState::connecting);
@@ -217,7 +211,7 @@ void Establishment::rejected_with(std::span<const std::byte> private_data) {
 void Establishment::ask_again(ConnQual qual) {
   service_ = qual;
   private_data_sent_ = 0;
-  attempt_ = random_number();
+  attempt_ = base::random_number<std::uint64_t>();
   give_up_attempt();
   if (look_for_service() == Status::ok) return;
   failed(ConnectFailure::unreachable);

@@ -153,11 +153,13 @@ void MessageReceiver::immediate_ended() {
   parked().newest().whole = parked().newest().immediate = true;
 }
 
-// A region went away: what is arriving in it can go no further (LMR-FREE-8).
+// A region went away: what is arriving in it, or waits for its pages, can go no further (LMR-FREE-8).
 void MessageReceiver::memory_changed() {
-  if (!current_) return;
-  if (const WorkStatus status = receives().check(*current_); status != WorkStatus::success) {
-    receives().fail(*current_, status);
+  // One at most: what is begun is put in place before the next message arrives in a buffer.
+  Incoming* const message = current_ ? current_ : stream_.waiting().begun();
+  if (!message) return;
+  if (const WorkStatus status = receives().check(*message); status != WorkStatus::success) {
+    receives().fail(*message, status);
   }
 }
 
@@ -179,7 +181,8 @@ void MessageReceiver::deliver_parked() {
       if (!begin_parked(message)) return;
       Incoming& incoming = *stream_.waiting().begun();
       std::array<iovec, kSegmentsMax> pieces;
-      if (!stream_.placement().can_be_written(std::span(pieces).first(receives().aim(incoming, bytes, pieces)))) return;
+      const std::size_t used = receives().aim(incoming, bytes, pieces);
+      if (stream_.over() || !stream_.placement().can_be_written(std::span(pieces).first(used))) return;
       stream_.waiting().set_begun(nullptr);
       if (!place_parked(message, incoming)) return;
     }

@@ -16,12 +16,6 @@ namespace {
 
 static_assert(OutgoingHalf::kSmallMax <= kConfirmedAbove);
 
-std::uint32_t unpredictable() {
-  std::uint32_t number = 0;
-  base::fill_random(std::as_writable_bytes(std::span(&number, 1)));
-  return number;
-}
-
 SendOutcome never(Progress& progress, WorkStatus status) {
   progress.failure = status;
   return SendOutcome::failed;
@@ -33,7 +27,7 @@ Requester::Requester(TcpStream& stream)
     : stream_(stream),
       outgoing_(stream.outgoing()),
       sources_(stream.fabric().adapter(), *this),
-      sinks_(unpredictable()) {}
+      sinks_(base::random_number()) {}
 
 void Requester::reserve(std::size_t reads) {
   base::Guard guard(outgoing_.lock());

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <random>
 #include <utility>
 
+#include "base/random.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "os/uncancelled.h"
@@ -198,7 +198,7 @@ Call outcome_of(base::UniqueFd socket, int error, const Address& from, const Add
 Call call_from_range(const SoftAdapter& adapter, const Address& from, const Address& remote) {
   const SoftConfig& config = adapter.config();
   const std::uint32_t count = config.last_port - config.first_port + 1u;
-  const std::uint32_t start = std::random_device{}() % count;
+  const std::uint32_t start = base::random_number() % count;
   base::UniqueFd socket;
   bool knows_address = false;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -237,7 +237,7 @@ Call reserve(const SoftAdapter& adapter, const Address& remote) {
   const SoftConfig& config = adapter.config();
   if (config.ports_chosen) set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   const std::uint32_t count = config.ports_chosen ? config.last_port - config.first_port + 1u : 1;
-  const std::uint32_t start = std::random_device{}() % count;
+  const std::uint32_t start = base::random_number() % count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Address at = config.ports_chosen ? with_port(from, config.first_port + (start + i) % count) : from;
     if (bind(socket.get(), &at.generic, size_of(at)) == 0) return {Status::ok, std::move(socket)};

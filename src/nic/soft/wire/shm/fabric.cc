@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <random>
 
 #include "base/fence.h"
 #include "base/log.h"
@@ -285,7 +284,7 @@ std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, 
     // From a random place on, so that adapters that start together do not race for the same numbers.
     const SoftConfig& config = adapter_.config();
     const ConnQual count = config.last_port - config.first_port + 1;
-    const ConnQual start = std::random_device{}() % count;
+    const ConnQual start = base::random_number() % count;
     const std::vector<std::string> rivals = this->rivals();
     error = EADDRINUSE;
     for (ConnQual i = 0; i < count && !socket && error == EADDRINUSE; ++i) {
