@@ -12,7 +12,7 @@
 #include "base/fork.h"
 #include "base/lock.h"
 #include "dapl/error.h"
-#include "dapl/handle.h"
+#include "dapl/handle_table.h"
 
 namespace anydat::dapl {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "dapl/error.h"
-#include "dapl/handle.h"
+#include "dapl/handle_table.h"
 
 namespace anydat::dapl {
 

@@ -3,6 +3,7 @@
 #include "dapl/open_query.h"
 #include "face/calls.h"
 #include "face/convert.h"
+#include "face/ia_query.h"
 #include "face/objects.h"
 
 namespace anydat::face {

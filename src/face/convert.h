@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Attributes and the answers to queries, between the objects' values and the C structures of a version.
+// Attributes and the answers to queries of objects, between the objects' values and the C structures of a version
+// (an instance's are in face/ia_query.h).
 #pragma once
 
 #include "dapl/attributes.h"
@@ -31,20 +32,6 @@ void fill(const dapl::RspParameters& from, DAT_RSP_PARAM& to);
 void fill(const dapl::LmrParameters& from, DAT_LMR_PARAM& to);
 void fill(const dapl::RmrParameters& from, DAT_RMR_PARAM& to);
 void fill(const dapl::SrqParameters& from, DAT_SRQ_PARAM& to);
-void fill(const dapl::Description& from, DAT_IA_ATTR& to);
-void fill(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& to);
-
-// The two structures of dat_ia_query; where the mask of the first stands in the call.
-struct IaQuery {
-  DAT_IA_ATTR_MASK attr_mask;
-  DAT_IA_ATTR* attr;
-  DAT_PROVIDER_ATTR_MASK provider_mask;
-  DAT_PROVIDER_ATTR* provider;
-  unsigned place;
-
-  dapl::Error check(const char* call, const dapl::Habit& unknown_bits) const;
-  void answer(const dapl::Description& from) const;  // Requires: checked
-};
 
 // A query of an object of that instance: checks the mask and the structure, then fills all of it, whatever the mask.
 template <typename Param, typename Query>

@@ -4,7 +4,7 @@
 // registry has a part in are in registry_calls.cc.
 #include <cstdarg>
 
-#include "dapl/handle.h"
+#include "dapl/handle_table.h"
 #include "face/calls.h"
 
 namespace anydat::face {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "dapl/handle.h"
+#include "dapl/handle_table.h"
 #include "dapl/ia.h"
 #include "face/calls.h"
 #include "face/own_provider.h"

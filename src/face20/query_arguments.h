@@ -4,7 +4,7 @@
 #include <cstdarg>
 
 #include "dapl/open_query.h"
-#include "face/convert.h"
+#include "face/ia_query.h"
 
 namespace anydat::face {
 

@@ -6,6 +6,7 @@
 #include <ios>
 #include <string>
 
+#include "evd_fixture.h"
 #include "habits_fixture.h"
 #include "rmr_fixture.h"
 #include "support/properties.h"

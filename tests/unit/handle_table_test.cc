@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where handles lie: in chunks that are found by their addresses, wherever the system has room for them.
-#include "dapl/handle.h"
+#include "dapl/handle_table.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "dapl/ep.h"
-#include "dapl/handle.h"
+#include "dapl/handle_table.h"
 #include "dapl/ia.h"
 #include "nic/soft/adapter.h"
 

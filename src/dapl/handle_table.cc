@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dapl/handle.h"
+#include "dapl/handle_table.h"
 
 #include <memory>
 
