@@ -20,13 +20,18 @@ constexpr unsigned kLookSeldom = 64;
 constexpr unsigned kLooksPerLookAtAll = 8;
 constexpr unsigned kLooksPerLookAtOthers = 64;
 
+constexpr base::Nanoseconds kMemoryRetry = 10'000'000;
+
 }  // namespace
 
 Fabric::Fabric(SoftAdapter& adapter)
     : adapter_(adapter),
       parked_([this] { engine().nudge(); }),
       setups_and_ends_(*this),
-      silence_timer_([this] { look_for_silence(); }) {}
+      silence_timer_([this] { look_for_silence(); }),
+      memory_timer_([this] {
+        for (TcpStream* const stream : streams_) come_back(stream->reading_turn());
+      }) {}
 
 Fabric::~Fabric() = default;
 
@@ -39,6 +44,7 @@ Status Fabric::start() {
 void Fabric::shut_down() {
   setups_and_ends_.shut_down();
   engine().cancel_timer(silence_timer_);
+  engine().cancel_timer(memory_timer_);
   if (!ready_.is_open()) return;
   engine().remove_source(*this);
   engine().unwatch(ready_.fd(), *this);
@@ -90,6 +96,12 @@ void Fabric::come_back(Turn& turn) {
   engine().nudge();
 }
 
+void Fabric::come_back_with_memory() {
+  memory_lacked_.store(true);
+  somebody_waits_.store(true);
+  engine().nudge();
+}
+
 void Fabric::come_back_to_read(Turn& turn) {
   forget(turn);
   some_read_on_ = true;
@@ -114,6 +126,8 @@ void Fabric::come_back_in_time(Turn& turn) {
 void Fabric::begin_round() {
   if (turns_.left() > 0 || !somebody_waits_.load(std::memory_order_relaxed)) return;
   somebody_waits_.exchange(false);
+  if (memory_lacked_.exchange(false) && !memory_timer_.pending())
+    engine().set_timer(memory_timer_, base::now_ns() + kMemoryRetry);
   turns_.begin_round();
 }
 

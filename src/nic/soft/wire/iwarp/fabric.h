@@ -54,6 +54,7 @@ class Fabric final : public PollSource, public FdHandler {
   void unwatch(TcpStream& stream, int fd);
   void come_back(Turn& turn);          // the next pass calls stream.turn()
   void come_back_in_time(Turn& turn);  // the same, for threads that do not hold the engine: it may be a while
+  void come_back_with_memory();        // the same of all, for one that lacks memory: it is tried by time
   void come_back_to_read(Turn& turn);  // the same behind all others; before it epoll is asked who has had word
   void keep_turn(Turn& turn);          // the same before all others but those that have had word
   void forget(Turn& turn) { turns_.forget(turn); }
@@ -101,8 +102,10 @@ class Fabric final : public PollSource, public FdHandler {
   SetUpsAndEnds setups_and_ends_;
   std::atomic<std::uint64_t> passes_{0};
   Timer silence_timer_;
+  Timer memory_timer_;
   Turns turns_;
   std::atomic<bool> somebody_waits_{false};  // for a turn
+  std::atomic<bool> memory_lacked_{false};   // by one that is to have a turn later
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -44,7 +44,13 @@ class OutgoingHalf {
 
   // ---- the line and the socket
   void push_out() ANYDAT_REQUIRES(lock_);
-  void come_back() ANYDAT_REQUIRES(lock_) { fabric_.come_back(turn_); }
+  void come_back() ANYDAT_REQUIRES(lock_) {
+    if (line_.lacks_memory() && !line_.broken()) [[unlikely]] {
+      fabric_.come_back_with_memory();
+    } else {
+      fabric_.come_back(turn_);
+    }
+  }
   void flush() ANYDAT_REQUIRES(lock_) {
     flush_comes_ = false;
     line_.flush();

@@ -16,6 +16,9 @@ namespace {
 
 static_assert(OutgoingHalf::kSmallMax <= kConfirmedAbove);
 
+// Long Sends that may wait for the peer's word at a time without memory for more.
+constexpr std::size_t kUnconfirmedAtLeast = 16;
+
 SendOutcome never(Progress& progress, WorkStatus status) {
   progress.failure = status;
   return SendOutcome::failed;
@@ -32,6 +35,7 @@ Requester::Requester(TcpStream& stream)
 void Requester::reserve(std::size_t reads) {
   base::Guard guard(outgoing_.lock());
   asked_.reserve(reads);
+  unconfirmed_.reserve(kUnconfirmedAtLeast);
 }
 
 SendOutcome Requester::send(std::uint64_t number, const SendRequest& message, Progress& progress) {
@@ -161,7 +165,7 @@ bool Requester::wait_for_room() {
   first.sequence = send_sequence_;
   const bool confirmed = message.length > kConfirmedAbove && peer_is_ours_;
   if (confirmed && unconfirmed_.size() == unconfirmed_.capacity() && !make_room()) {
-    outgoing_.let_wait_for_turn();
+    outgoing_.let_wait();  // the peer's word of the oldest wakes it
     return SendOutcome::blocked;
   }
   if (!send_some(first, message, progress)) return SendOutcome::blocked;
@@ -172,7 +176,7 @@ bool Requester::wait_for_room() {
 
 bool Requester::make_room() {
   try {
-    unconfirmed_.reserve(std::max<std::size_t>(16, 2 * unconfirmed_.capacity()));
+    unconfirmed_.reserve(2 * unconfirmed_.capacity());
     return true;
   } catch (const std::bad_alloc&) {
     return false;

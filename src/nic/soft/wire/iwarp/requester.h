@@ -41,7 +41,7 @@ class Requester final : private OwnPages::User {
   void bring() { sources_.bring(); }  // as OwnPages; with the engine
 
   // ---- set-up
-  // All the memory that so many Reads at once need. May throw std::bad_alloc.
+  // All the memory that so many Reads at once need, and Sends to go on with. May throw std::bad_alloc.
   void reserve(std::size_t reads);
   // With the lock of the outgoing half, whose name where it is taken is another than here.
   void settle(const Terms& terms) ANYDAT_NO_ANALYSIS { terms_ = terms; }

@@ -61,6 +61,7 @@ Transmitter::Transmitter(Transmitter&& other) noexcept
 std::byte* Transmitter::reserve(std::size_t bytes) {
   if (!last_ || last_->room().size() < bytes) {
     Chunk* chunk = pool_.take(static_cast<std::uint32_t>(bytes));
+    lacks_memory_ = chunk == nullptr;
     if (!chunk) return nullptr;
     line_.push_back(*chunk);
     last_ = chunk;

@@ -61,6 +61,8 @@ class Transmitter {
   bool broken() const { return broken_; }
   bool memory_is_gone() const { return memory_is_gone_; }
   void give_up() { broken_ = true; }  // something could not be put in line that must be sent
+  // What was last to be put in line found no memory. It may be tried again.
+  bool lacks_memory() const { return lacks_memory_; }
   // How the connection has ended, if the socket has told so here: it tells once, and its reader then sees the end of
   // the stream as after an end in order. 0: it has not.
   int loss() const { return loss_; }
@@ -84,6 +86,7 @@ class Transmitter {
   bool blocked_ = false;
   bool broken_ = false;
   bool memory_is_gone_ = false;
+  bool lacks_memory_ = false;
   std::uint16_t loss_ = 0;  // an error of errno
   std::uint32_t ulpdu_max_ = 0;
   base::List<Chunk, &Chunk::place> line_;
