@@ -17,7 +17,7 @@ namespace {
 static_assert(OutgoingHalf::kSmallMax <= kConfirmedAbove);
 
 // Long Sends that may wait for the peer's word at a time without memory for more.
-constexpr std::size_t kUnconfirmedAtLeast = 16;
+constexpr std::size_t kUnconfirmedAtLeast = 4;
 
 SendOutcome never(Progress& progress, WorkStatus status) {
   progress.failure = status;
@@ -246,7 +246,7 @@ bool Requester::may_ask() const {
 
 SendOutcome Requester::send_atomic(const ExtendedRequest& message, Progress& progress) {
   if (terms_.reads_out == 0) return never(progress, WorkStatus::remote_responder);
-  const Asked asked{sinks_.next(), writes_unasked_, false, kAtomicBytes, true};
+  const Asked asked{sinks_.next(), writes_unasked_, kAtomicBytes, false, true};
   SegmentHeader header;
   header.opcode = Opcode::atomic_request;
   header.last = true;
@@ -279,7 +279,7 @@ void Requester::ask_for_answer() {
 }
 
 bool Requester::ask_for_nothing() {
-  return request_read({sinks_.next(), writes_unasked_, true, 0}, {});
+  return request_read({sinks_.next(), writes_unasked_, 0, true}, {});
 }
 
 bool Requester::request_read(const Asked& asked, const RemoteSegment& source) {
@@ -288,7 +288,7 @@ bool Requester::request_read(const Asked& asked, const RemoteSegment& source) {
   header.last = true;
   header.sequence = request_sequence_;
   std::array<std::byte, kReadRequestBytes> payload;
-  write_read_request({asked.stag, 0, static_cast<std::uint32_t>(asked.length), source.key, source.address}, payload);
+  write_read_request({asked.stag, 0, asked.length, source.key, source.address}, payload);
   if (!outgoing_.line().append(header, payload)) return false;
   ++request_sequence_;
   asked_.push_back(asked);
@@ -301,7 +301,8 @@ SendOutcome Requester::send_read(const SendRequest& message, Progress& progress)
     outgoing_.let_wait();  // the next answer wakes it
     return SendOutcome::blocked;
   }
-  if (!request_read({sinks_.next(), writes_unasked_, false, message.length}, message.remote)) {
+  if (!request_read({sinks_.next(), writes_unasked_, static_cast<std::uint32_t>(message.length), false},
+                    message.remote)) {
     outgoing_.let_wait_for_turn();
     return SendOutcome::blocked;
   }

@@ -87,9 +87,9 @@ class Requester final : private OwnPages::User {
   struct Asked {
     std::uint32_t stag;    // of the sink, made up
     std::uint32_t writes;  // that went out before it, and are answered with it
+    std::uint32_t length;  // a Read of more cannot be asked for (RFC 5040, section 4.4)
     bool ours;             // nobody but us wants it
-    std::uint64_t length;
-    bool atomic = false;  // it is an atomic operation, and `stag` what its response is known by
+    bool atomic = false;   // it is an atomic operation, and `stag` what its response is known by
   };
   struct Unconfirmed {
     std::uint32_t sequence;
