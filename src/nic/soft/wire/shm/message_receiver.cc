@@ -75,7 +75,7 @@ bool MessageReceiver::announce_arrived(const CellView& view) {
   AnnounceBody body;
   if (view.body_room < sizeof body || view.cells != cells_for(sizeof body)) return false;
   std::memcpy(&body, view.body, sizeof body);
-  if (body.length <= kInlineBytesMax || body.memory.span_count > kSpansMax || body.memory.leaf >= kLeafCount ||
+  if (body.length <= kInlineBytesMax || body.memory.span_count > kSpansMax || body.memory.grant_slot >= kGrantSlots ||
       (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !window_.takes(view.cells)) {
     return false;
   }
