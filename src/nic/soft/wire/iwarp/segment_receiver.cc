@@ -244,8 +244,8 @@ void SegmentReceiver::signalled(std::uint64_t offset) {
     case Signal::delivered:
       stream_.requester().delivered_up_to(static_cast<std::uint32_t>(offset));
       return;
-    case Signal::goodbye:
-      stream_.disconnection().peer_said_goodbye(static_cast<std::uint32_t>(offset));
+    case Signal::close_notify:
+      stream_.disconnection().peer_sent_close_notify(static_cast<std::uint32_t>(offset));
       return;
   }
 }
@@ -258,7 +258,7 @@ void SegmentReceiver::end_discarded() {
         reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
   } else if (reader_.header().opcode == Opcode::write && reader_.payload_bytes() == 0 &&
              reader_.header().stag == kSignalStag) {
-    const bool graceful = reader_.header().tagged_offset == (static_cast<std::uint64_t>(Signal::goodbye) << 32 |
+    const bool graceful = reader_.header().tagged_offset == (static_cast<std::uint64_t>(Signal::close_notify) << 32 |
                                                              static_cast<std::uint32_t>(CloseReason::graceful));
     if (graceful) {
       // It left in order, but not all of what it sent has been delivered.
