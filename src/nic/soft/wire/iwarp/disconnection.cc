@@ -109,12 +109,12 @@ void Disconnection::refuse_with_terminate(TerminateCode code, CloseReason reason
 
 // The segments of that message may have gone by; what is known of them makes a header.
 void Disconnection::prepare_terminate_on_message(TerminateCode code) {
-  Parked& parked = stream_.waiting().parked();
-  if (parked.empty() && (stream_.reader().straight() || stream_.reader().amid_message())) {
+  ReceiveBacklog& backlog = stream_.waiting().backlog();
+  if (backlog.empty() && (stream_.reader().straight() || stream_.reader().amid_message())) {
     stream_.reader().blame(code, pending_terminate_);
     return;
   }
-  const std::uint32_t invalidates = parked.empty() ? 0 : parked.oldest().invalidates;
+  const std::uint32_t invalidates = backlog.empty() ? 0 : backlog.oldest().invalidates;
   pending_terminate_.blame_send(code, stream_.messages().delivered() + 1, invalidates);
 }
 
@@ -228,8 +228,8 @@ void Disconnection::end_of_stream() {
   }
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = !stream_.reader().between_frames();
-  Parked& parked = stream_.waiting().parked();
-  const bool in_message = stream_.messages().current() || (!parked.empty() && !parked.newest().whole);
+  ReceiveBacklog& backlog = stream_.waiting().backlog();
+  const bool in_message = stream_.messages().current() || (!backlog.empty() && !backlog.newest().whole);
   if (!negotiation().peer_is_ours() && !in_frame && !in_message && !discards_) {
     connection().peer_closed(CloseReason::graceful);
   } else {

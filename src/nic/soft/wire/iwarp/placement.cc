@@ -190,7 +190,7 @@ void Placement::give_up() {
   stream_.disconnection().discard();
   stream_.reader().go_into(Into::nothing);
   stream_.waiting().set_begun(nullptr);
-  stream_.waiting().parked().clear();
+  stream_.waiting().backlog().clear();
   stream_.reading_turn().want();
 }
 

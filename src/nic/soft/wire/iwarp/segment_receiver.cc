@@ -17,7 +17,7 @@ inline void SegmentReceiver::refuse(TerminateCode code) {
 std::span<const std::byte> SegmentReceiver::consume(std::span<const std::byte> bytes) {
   TcpStream& stream = stream_;  // looked up once for all messages
   if (stream.negotiation().phase() == Negotiation::Phase::asking) bytes = stream.negotiation().answer_arrived(bytes);
-  while (!bytes.empty() && !stream.over() && !stream.waiting().stuck() && !stream.placement().awaits_memory()) {
+  while (!bytes.empty() && !stream.over() && !stream.waiting().blocked() && !stream.placement().awaits_memory()) {
     if (stream.reading_turn().others_come_first()) break;
     switch (reader_.step()) {
       case Step::front:
@@ -75,7 +75,7 @@ std::span<const std::byte> SegmentReceiver::take_payload(std::span<const std::by
       break;
     case Into::message:
       if (!stream_.messages().current()) {
-        stream_.waiting().parked().append(part);
+        stream_.waiting().backlog().append(part);
         break;
       }
       [[fallthrough]];
@@ -117,7 +117,7 @@ std::span<const std::byte> SegmentReceiver::take_trailer(std::span<const std::by
 
 void SegmentReceiver::enter() {
   begin_segment();
-  if (!stream_.waiting().stuck()) reader_.enter_payload();
+  if (!stream_.waiting().blocked()) reader_.enter_payload();
 }
 
 void SegmentReceiver::begin_segment() {

@@ -33,8 +33,9 @@ inline constexpr std::size_t kInlineBytesMax = 8192;
 // One piece of a large message. Small enough that the receiver copies one out of the cache while the next comes in.
 inline constexpr std::size_t kPieceBytesMax = 8192;
 
-// How many cells a connection may have on their way or parked at a receiver that has no buffer for them: what a stalled
-// connection can cost its receiver is this many cells of memory, and the ring holds the windows of several connections.
+// How many cells a connection may have on their way or in the backlog of a receiver that has no buffer for them: what a
+// stalled connection can cost its receiver is this many cells of memory, and the ring holds the windows of several
+// connections.
 inline constexpr std::uint32_t kWindowCells = 1024;
 // Large messages that may be announced and unfinished at once, each with its receive buffer taken.
 inline constexpr std::uint32_t kAnnouncedMax = 8;

@@ -278,7 +278,7 @@ bool RendezvousReceiver::complete() {
 }
 
 void RendezvousReceiver::finish() {
-  if (complete()) stream_.disconnection().or_break([this] { stream_.receiver().deliver_parked(); });
+  if (complete()) stream_.disconnection().or_break([this] { stream_.receiver().deliver_backlog(); });
 }
 
 // Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in

@@ -128,7 +128,7 @@ void ShmStream::resume_receiving() {
   if (rendezvous_receiver_.first_has_come()) {  // it has waited to take a window back
     rendezvous_receiver_.finish();
   } else {
-    disconnection_.or_break([this] { receiver_.deliver_parked(); });
+    disconnection_.or_break([this] { receiver_.deliver_backlog(); });
   }
 }
 
