@@ -2,7 +2,7 @@
  *
  * A peer that dies: what the survivor is told, and how it goes on.
  *
- * The peer connects, sends one message and is killed without a chance to say goodbye. The survivor has receives posted
+ * The peer connects, sends one message and is killed without a chance to disconnect. The survivor has receives posted
  * and one long Send under way. It learns of the death by a connection event, BROKEN in place of DISCONNECTED, and each
  * operation that was not done completes with a status that says so: every post has exactly one completion, so the
  * program gets all of its buffers back. After a reset the same endpoint serves the next peer.

@@ -70,7 +70,7 @@ TEST_P(AbsentSmallBuffers, EndTheConnectionOfAPeerThatLeavesInOrder) {
 
 // The peer has gone when the pages come.
 TEST_P(AbsentSmallBuffers, AreFilledAfterThePeerHasLeftInOrder) {
-  if (GetParam().name == "tcp") GTEST_SKIP() << "the word of its leave comes behind what cannot be put in place";
+  if (GetParam().name == "tcp") GTEST_SKIP() << "its close notify comes behind what cannot be put in place";
   AbsentMemory absent(memory_.first(kPage));
   post(*connection_, here_->triplet(0, kSmall), kSmall);
   expect_completion(other_side_->request.get());

@@ -51,8 +51,8 @@ TEST_P(BadResponse, EndsTheRequestThatItAnswersAndTheConnection) {
 
 std::string kind_name(const testing::TestParamInfo<shm::CellKind>& info) {
   switch (info.param) {
-    case shm::CellKind::grant:
-      return "Grant";
+    case shm::CellKind::clear_to_send:
+      return "ClearToSend";
     case shm::CellKind::push:
       return "Push";
     default:
@@ -61,7 +61,8 @@ std::string kind_name(const testing::TestParamInfo<shm::CellKind>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Answers, BadResponse,
-                         testing::Values(shm::CellKind::grant, shm::CellKind::push, shm::CellKind::pulled), kind_name);
+                         testing::Values(shm::CellKind::clear_to_send, shm::CellKind::push, shm::CellKind::pulled),
+                         kind_name);
 
 }  // namespace
 }  // namespace anydat::test

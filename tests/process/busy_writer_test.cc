@@ -133,10 +133,10 @@ class BusyWriter : public testing::Test {
   }
 
   void end_writing() {
-    for (auto& leaf : writer_->outbound().header().leaves) {
-      const std::uint64_t word = leaf.load();
+    for (auto& grant : writer_->outbound().header().grants) {
+      const std::uint64_t word = grant.load();
       if ((word & 1) != 0) {
-        leaf.store(word & ~std::uint64_t{1});
+        grant.store(word & ~std::uint64_t{1});
       }
     }
   }
@@ -377,7 +377,7 @@ TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstanceForHalfASecondAtMost) {
 TEST_F(BusyWriter, HoldsUpTheCloseOfItsInstanceNoLongerByWhatNobodyGaveIt) {
   Ep other(server_);
   const std::optional<RawPeer> second = writer_into(other);
-  for (auto& leaf : second->outbound().header().leaves) leaf.store(shm::kLeaveBusy);
+  for (auto& grant : second->outbound().header().grants) grant.store(shm::kGrantBusy);
   others_.reset();
   const auto begun = Clock::now();
   EXPECT_THAT(server_.ia.close(DAT_CLOSE_ABRUPT_FLAG), Succeeds());

@@ -28,8 +28,8 @@ const std::vector<Attack>& attacks_on_descriptors();  // segments that are none
 const std::vector<Attack>& attacks_on_links();        // cells, rings and bells
 const std::vector<Attack>& attacks_on_memory();       // RDMA, and long messages
 
-// Connects by hand, is given leave to write into the target's memory, and says that it is just doing so. Nothing if the
-// target prefers another way to take large messages.
+// Connects by hand, is given a grant to write into the target's memory, and says that it is just doing so. Nothing if
+// the target prefers another way to take large messages.
 std::optional<RawPeer> begin_writing_into(const std::string& service, DAT_CONN_QUAL qualifier, std::uint32_t& name);
 
 // Cells with random fields: some of them make sense. `names` are connections of the target to talk to.

@@ -183,8 +183,9 @@ void announce_memory(HostileTarget& target, Random& random, Kept&) {
   shm::AnnounceBody body{};
   body.length = 20'000 + random.below(20'000);
   body.can_push = random.below(3);
-  body.memory.leaf = static_cast<std::uint32_t>(random.chance(4) ? random.number() : random.below(shm::kLeafCount));
-  body.memory.leave = random.chance(4) ? 0 : 2 * random.below(100);
+  body.memory.grant_slot =
+      static_cast<std::uint32_t>(random.chance(4) ? random.number() : random.below(shm::kGrantSlots));
+  body.memory.grant = random.chance(4) ? 0 : 2 * random.below(100);
   body.memory.span_count = static_cast<std::uint32_t>(random.chance(4) ? odd_number(random) : 1 + random.below(4));
   std::uint64_t left = body.length;
   for (shm::MemoryBody::Span& span : body.memory.spans) {
@@ -193,8 +194,8 @@ void announce_memory(HostileTarget& target, Random& random, Kept&) {
     left -= std::min(left, span.length);
   }
   body.memory.spans[3].length += left;
-  if (body.memory.leaf < shm::kLeafCount) {
-    peer.inbound().header().leaves[body.memory.leaf].store(body.memory.leave);
+  if (body.memory.grant_slot < shm::kGrantSlots) {
+    peer.inbound().header().grants[body.memory.grant_slot].store(body.memory.grant);
   }
   peer.put({.kind = CellKind::announce, .connection = name, .body = bytes_of(body)});
   peer.ring();
@@ -204,8 +205,8 @@ void announce_memory(HostileTarget& target, Random& random, Kept&) {
     peer.put({.kind = CellKind::pushed, .connection = name, .aux = answer->aux});
     peer.ring();
   }
-  if (body.memory.leaf < shm::kLeafCount) {
-    peer.inbound().header().leaves[body.memory.leaf].store(random.number());
+  if (body.memory.grant_slot < shm::kGrantSlots) {
+    peer.inbound().header().grants[body.memory.grant_slot].store(random.number());
   }
 }
 
@@ -221,7 +222,7 @@ void writes_for_ever(HostileTarget& target, Random& random, Kept& kept) {
 
 void answers_about_memory_unasked(HostileTarget& target, Random& random, Kept&) {
   Connected link = connected(target);
-  static constexpr std::array kKinds{CellKind::push, CellKind::pushed, CellKind::pulled, CellKind::grant};
+  static constexpr std::array kKinds{CellKind::push, CellKind::pushed, CellKind::pulled, CellKind::clear_to_send};
   shm::MemoryBody body{};
   body.span_count = static_cast<std::uint32_t>(random.below(5));
   expect_cut_for(link.peer, {.kind = kKinds[random.below(kKinds.size())],
@@ -274,7 +275,7 @@ std::optional<RawPeer> begin_writing_into(const std::string& service, DAT_CONN_Q
   }
   shm::MemoryBody memory{};
   std::copy_n(answer->body.begin(), sizeof memory, reinterpret_cast<std::byte*>(&memory));
-  peer.outbound().header().leaves[memory.leaf % shm::kLeafCount].store(memory.leave | 1);
+  peer.outbound().header().grants[memory.grant_slot % shm::kGrantSlots].store(memory.grant | 1);
   return peer;
 }
 

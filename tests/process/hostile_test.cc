@@ -60,7 +60,7 @@ TEST_P(HostilePeer, HarmsNobody) {
 void play_dying_writer(RoleContext& context) {
   std::uint32_t name = 0;
   const auto peer = begin_writing_into(context.arguments.at(0), std::stoull(context.arguments.at(1)), name);
-  context.parent.say(peer ? "writing" : "no leave");
+  context.parent.say(peer ? "writing" : "no grant");
   context.parent.hear(std::chrono::hours(1));
 }
 

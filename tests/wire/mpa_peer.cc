@@ -202,7 +202,7 @@ std::optional<MpaPeer::Segment> MpaPeer::hear_any_segment() {
   return segment;
 }
 
-std::optional<MpaPeer::LastWords> MpaPeer::hear_last_words() {
+std::optional<MpaPeer::HeardTerminate> MpaPeer::hear_terminate() {
   while (const std::optional<Segment> segment = hear_segment()) {
     if (segment->header.opcode != Opcode::terminate) continue;
     EXPECT_TRUE(segment->header.last);
@@ -214,8 +214,8 @@ std::optional<MpaPeer::LastWords> MpaPeer::hear_last_words() {
       return std::nullopt;
     }
     EXPECT_TRUE(hung_up());
-    return LastWords{message.code, Bytes(message.segment_header.begin(), message.segment_header.end()),
-                     Bytes(message.read_request.begin(), message.read_request.end())};
+    return HeardTerminate{message.code, Bytes(message.segment_header.begin(), message.segment_header.end()),
+                          Bytes(message.read_request.begin(), message.read_request.end())};
   }
   return std::nullopt;
 }

@@ -76,13 +76,13 @@ class MpaPeer {
   std::optional<Segment> hear_segment();
   std::optional<Segment> hear_any_segment();  // also what it says to its like
   // The message that ended the stream, whatever else came before it; the stream has ended behind it.
-  struct LastWords {
+  struct HeardTerminate {
     nic::soft::iwarp::TerminateCode code{};
     Bytes segment_header;
     Bytes read_request;
-    friend bool operator==(const LastWords&, const LastWords&) = default;
+    friend bool operator==(const HeardTerminate&, const HeardTerminate&) = default;
   };
-  std::optional<LastWords> hear_last_words();
+  std::optional<HeardTerminate> hear_terminate();
   // The other side has hung up, in whatever way. What it says before that is dropped.
   bool hung_up();
 

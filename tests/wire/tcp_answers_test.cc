@@ -108,7 +108,7 @@ TEST_P(TcpAnswer, ThatWasNotAskedForEndsItsConnection) {
   EXPECT_NE(asked.sink_stag, sink.context());  // the program's own key stays here
 
   GetParam().give(peer, asked);
-  expect_last_words(peer, GetParam().refusal);
+  expect_terminate(peer, GetParam().refusal);
   EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
   const auto event = wait_event(target.side().request.get());
   ASSERT_TRUE(event);
@@ -150,13 +150,13 @@ TEST_F(TcpKeys, OfFreedMemoryIsNoKey) {
     MpaPeer peer(target.port());
     const Ep ep = meet(peer);
     write(peer, key, address, 8);
-    expect_last_words(peer, ddp_error::kInvalidStag);
+    expect_terminate(peer, ddp_error::kInvalidStag);
     target.expect_end(ep);
   }
   MpaPeer peer(target.port());
   const Ep ep = meet(peer);
   peer.ask_read({.sink_stag = 1, .bytes = 8, .source_stag = key, .source_offset = address});
-  expect_last_words(peer, rdmap_error::kInvalidStag);
+  expect_terminate(peer, rdmap_error::kInvalidStag);
   target.expect_end(ep);
   EXPECT_TRUE(std::ranges::all_of(memory, [](std::byte byte) { return byte == kOld; }));
   target.expect_unharmed();
@@ -180,7 +180,7 @@ TEST_F(TcpKeys, OfMemoryThatIsFreedInTheMiddleOfAWriteIsNoKeyFromThenOn) {
   lmr.reset();
   const auto before = arrived();
   peer.send(std::span(whole).subspan(100));
-  expect_last_words(peer, ddp_error::kInvalidStag);
+  expect_terminate(peer, ddp_error::kInvalidStag);
   EXPECT_EQ(arrived(), before);
   target.expect_end(ep);
   target.expect_unharmed();
@@ -194,7 +194,7 @@ TEST_F(TcpKeys, OfMemoryForLocalUseOpensNothing) {
   MpaPeer peer(target.port());
   const Ep ep = meet(peer);
   write(peer, lmr.context(), address_of(lmr), 8);
-  expect_last_words(peer, rdmap_error::kAccessRights);
+  expect_terminate(peer, rdmap_error::kAccessRights);
   target.expect_end(ep);
   target.expect_unharmed();
 }
@@ -207,7 +207,7 @@ TEST_F(TcpKeys, AreNotFoundByTryingTheNeighbours) {
       MpaPeer peer(target.port());
       const Ep ep = meet(peer);
       write(peer, key, address_of(target.for_all()), 1);
-      expect_last_words(peer, ddp_error::kInvalidStag);
+      expect_terminate(peer, ddp_error::kInvalidStag);
       target.expect_end(ep);
     }
   }

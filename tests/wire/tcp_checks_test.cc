@@ -22,7 +22,7 @@ TEST_F(TcpChecks, ATerminateCarriesTheHeadersOfTheOffence) {
                             .source_stag = target.for_writing().rmr_context(),
                             .source_offset = address_of(target.for_writing())};
   peer.ask_read(request);
-  const auto said = peer.hear_last_words();
+  const auto said = peer.hear_terminate();
   ASSERT_TRUE(said);
   EXPECT_EQ(said->code, rdmap_error::kAccessRights);
   EXPECT_EQ(said->segment_header, hex("41 41 00000000 00000001 00000001 00000000"));
@@ -47,7 +47,7 @@ TEST_F(TcpChecks, AWrongCrcEndsTheConnection) {
     Bytes bytes = peer.frame(MpaPeer::segment(header, repeat(20)));
     bytes[bytes.size() - 1] ^= std::byte{1};
     peer.send(bytes);
-    expect_last_words(peer, mpa_error::kCrc);
+    expect_terminate(peer, mpa_error::kCrc);
     EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
     // The message is not delivered.
     while (const auto event = poll_event(target.side().recv.get())) {
@@ -66,7 +66,7 @@ TEST_F(TcpChecks, ATerminateForADamagedFrameRepeatsNothingOfIt) {
     Bytes frame = peer.frame(MpaPeer::segment(send_header(), repeat(bytes)));
     frame[frame.size() - 1] ^= std::byte{1};
     peer.send(frame);
-    const auto said = peer.hear_last_words();
+    const auto said = peer.hear_terminate();
     ASSERT_TRUE(said);
     EXPECT_EQ(said->code, mpa_error::kCrc);
     EXPECT_TRUE(said->segment_header.empty());
@@ -93,7 +93,7 @@ TEST_F(TcpChecks, ADamagedByteAnywhereIsFoundByTheCrc) {
     Bytes bytes = good;
     bytes[at] ^= std::byte{0x20};
     peer.send(bytes);
-    ASSERT_TRUE(peer.hear_last_words()) << "byte " << at;
+    ASSERT_TRUE(peer.hear_terminate()) << "byte " << at;
     target.expect_end(ep);
     target.expect_unharmed();
   }
@@ -124,7 +124,7 @@ TEST_F(TcpChecks, ADamagedByteBehindGoodMessagesIsFoundByTheCrc) {
       if (!in_one_piece) peer.send(bytes);
       for (std::uint32_t i = 0; i < kGood; ++i) EXPECT_EQ(target.expect_message(ep), payload.size());
       if (!in_one_piece) peer.send(damaged);
-      ASSERT_TRUE(peer.hear_last_words());
+      ASSERT_TRUE(peer.hear_terminate());
       EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
       while (const auto event = poll_event(target.side().recv.get())) {
         EXPECT_NE(event->event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS)
@@ -199,7 +199,7 @@ TEST_F(TcpChecks, MoreReadsThanAgreedOnEndTheConnection) {
     peer.ask_read(
         {.sink_stag = 1, .bytes = 32 << 20, .source_stag = large.rmr_context(), .source_offset = address_of(large)});
   }
-  expect_last_words(peer, ddp_error::kNoBuffer);
+  expect_terminate(peer, ddp_error::kNoBuffer);
   EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
   target.expect_unharmed();
 }
@@ -217,7 +217,7 @@ TEST_F(TcpChecks, ATerminateInTheMiddleOfAMessageEndsTheConnectionOnce) {
   peer.send_segment(header, words);
   peer.send_segment(send_header(1, 20), repeat(20));  // too late
   EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
-  EXPECT_FALSE(peer.hear_last_words());  // which are not answered
+  EXPECT_FALSE(peer.hear_terminate());  // which are not answered
   target.expect_unharmed();
 }
 
@@ -242,7 +242,7 @@ TEST_F(TcpChecks, ASecondStartUpFrameIsNoSegment) {
   const Ep ep = meet(peer);
   peer.send(MpaPeer::request({}));
   peer.send(repeat(0x5050));  // as much as its first two bytes announce
-  EXPECT_TRUE(peer.hear_last_words());
+  EXPECT_TRUE(peer.hear_terminate());
   target.expect_end(ep);
   target.expect_unharmed();
 }

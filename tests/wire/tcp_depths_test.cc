@@ -32,7 +32,7 @@ TEST_F(TcpDepths, AreForAnotherKindOfPeerWhatItWasOffered) {
   target.expect_message(ep);
   EXPECT_EQ(ep.state(), DAT_EP_STATE_CONNECTED);
   peer.ask_read(read);
-  expect_last_words(peer, ddp_error::kNoBuffer);
+  expect_terminate(peer, ddp_error::kNoBuffer);
   EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
   target.expect_unharmed();
 }
@@ -56,7 +56,7 @@ TEST_F(TcpDepths, OfAnEndpointThatTakesNoneAreForReadsOfNothing) {
                  .bytes = 8,
                  .source_stag = target.for_reading().rmr_context(),
                  .source_offset = address_of(target.for_reading())});
-  expect_last_words(peer, ddp_error::kNoBuffer);
+  expect_terminate(peer, ddp_error::kNoBuffer);
   EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
   target.expect_unharmed();
 }

@@ -50,7 +50,7 @@ TEST_F(TcpGreeting, AMessageBeforeItThatIsTooLongTakesOneReceive) {
   const Ep ep(target.side(), target.srq());
   std::optional<MpaPeer> peer = accept_silently(ep);
   peer->send_message(repeat(TcpTarget::kBufferBytes + 1));
-  expect_last_words(*peer, ddp_error::kMessageTooLong);
+  expect_terminate(*peer, ddp_error::kMessageTooLong);
   EXPECT_EQ(next_event(), DAT_CONNECTION_EVENT_ESTABLISHED);
   EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
   EXPECT_EQ(target.srq().available(), TcpTarget::kBuffers - 1);

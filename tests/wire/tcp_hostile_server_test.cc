@@ -137,7 +137,7 @@ TEST_F(TcpHostileServers, ThatAskForMoreReadsThanOfferedAreToldSo) {
   ASSERT_TRUE(peer);
   ASSERT_TRUE(peer->hear_request());
   peer->send(MpaPeer::answer({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 10'000}}));
-  const auto said = peer->hear_last_words();
+  const auto said = peer->hear_terminate();
   ASSERT_TRUE(said) << "there was no Terminate";
   EXPECT_EQ(said->code, mpa_error::kInsufficientIrd) << describe(said->code);
   const auto event = wait_event(target.side().connect.get());

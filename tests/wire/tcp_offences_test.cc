@@ -298,7 +298,7 @@ class TcpOffence : public testing::TestWithParam<Offence> {
       peer.send_segment(header, Bytes(target.for_all().bytes().begin(), target.for_all().bytes().begin() + 100));
     }
     GetParam().commit(peer, target);
-    const auto said = peer.hear_last_words();
+    const auto said = peer.hear_terminate();
     ASSERT_TRUE(said) << "there was no Terminate";
     EXPECT_EQ(said->code, GetParam().answer) << nic::soft::iwarp::describe(said->code);
     EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);

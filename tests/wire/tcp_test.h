@@ -31,8 +31,8 @@ class TcpTest : public testing::Test {
     EXPECT_TRUE(peer.hear_answer());
     return ep;
   }
-  void expect_last_words(MpaPeer& peer, nic::soft::iwarp::TerminateCode code) {
-    const auto said = peer.hear_last_words();
+  void expect_terminate(MpaPeer& peer, nic::soft::iwarp::TerminateCode code) {
+    const auto said = peer.hear_terminate();
     ASSERT_TRUE(said) << "there was no Terminate";
     EXPECT_EQ(said->code, code) << nic::soft::iwarp::describe(said->code);
   }

@@ -15,7 +15,7 @@ namespace {
 using namespace nic::soft::iwarp;
 
 // What a message without a buffer is taken to cost, and what all of them may, and some of one in any case
-// (buffer_wait.cc, parked.h).
+// (buffer_wait.cc, receive_backlog.h).
 constexpr std::size_t kTogetherBytes = 16'000;
 constexpr std::size_t kTogetherCost = kTogetherBytes + 64;
 constexpr std::size_t kTogetherMax = 64 << 20;

@@ -72,7 +72,7 @@ void OrderlyEnd::delivered_everything() {
 // buffers by then, so that they are delivered, and no later ones, or a peer that goes on sending could hold it up. One
 // that has ended in order sends no more.
 bool OrderlyEnd::arrivals_over() {
-  if (queue_pair_.connection().stream()->awaits_memory_for_parked()) return false;
+  if (queue_pair_.connection().stream()->awaits_memory_for_backlog()) return false;
   if (peer_closing_) return queue_pair_.receives().arriving().empty();
   if (!awaited_) awaited_ = queue_pair_.receives().arriving().newest();
   return queue_pair_.receives().arriving().finished() >= *awaited_;

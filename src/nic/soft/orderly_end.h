@@ -29,7 +29,7 @@ class OrderlyEnd {
   // ---- progress
   // No request is left, or so it is with what arrives.
   void finish_if_drained();
-  void delivered_everything();  // what was parked is all delivered
+  void delivered_everything();  // the backlog is all delivered
   void message_finished() {     // one that had taken its buffer before it was there
     if (sends_.state() == ConnectionState::draining) [[unlikely]]
       look_soon();

@@ -195,14 +195,14 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   return Status::ok;
 }
 
-void ReceivePool::wait_for_receive(Asker& asker) {
-  waiting_.push_back(asker);
+void ReceivePool::wait_for_receive(BufferWaiter& waiter) {
+  waiting_.push_back(waiter);
   somebody_waits_.store(true);
   if (counts().available > 0) engine_.schedule(serve_);
 }
 
-void ReceivePool::stop_waiting(Asker& asker) {
-  waiting_.remove(asker);
+void ReceivePool::stop_waiting(BufferWaiter& waiter) {
+  waiting_.remove(waiter);
   if (!waiting_.empty()) return;
   somebody_waits_.store(false);
   engine_.cancel_task(serve_);
@@ -211,7 +211,7 @@ void ReceivePool::stop_waiting(Asker& asker) {
 void ReceivePool::serve_waiting() {
   // Each has a buffer; one that lacks another puts itself back in line.
   for (std::size_t turns = waiting_.size(); turns > 0 && !waiting_.empty() && counts().available > 0; --turns) {
-    Asker* const next = waiting_.pop_front();
+    BufferWaiter* const next = waiting_.pop_front();
     somebody_waits_.store(!waiting_.empty());
     served_ = next;
     next->receiver.buffers_available();

@@ -96,17 +96,17 @@ class ReceivePool final : public ReceiveQueue {
 
   // A queue pair whose message found the pool empty is served in the order of asking (SRQ-ORD-5), a message at a time:
   // for the next it asks anew, behind those that wait by then. With the engine held.
-  struct Asker {
-    explicit Asker(ReceiverNotReady& who) : receiver(who) {}
+  struct BufferWaiter {
+    explicit BufferWaiter(ReceiverNotReady& who) : receiver(who) {}
     ReceiverNotReady& receiver;
-    base::ListLinks<Asker> place;
+    base::ListLinks<BufferWaiter> place;
   };
-  void wait_for_receive(Asker& asker);
-  void stop_waiting(Asker& asker);
+  void wait_for_receive(BufferWaiter& waiter);
+  void stop_waiting(BufferWaiter& waiter);
   void turn_is_over() { served_ = nullptr; }  // it has taken a buffer
   bool anybody_waits() const { return !waiting_.empty(); }
-  bool anybody_waits_before(const Asker& asker) const {
-    return !waiting_.empty() && waiting_.front() != &asker && served_ != &asker;
+  bool anybody_waits_before(const BufferWaiter& waiter) const {
+    return !waiting_.empty() && waiting_.front() != &waiter && served_ != &waiter;
   }
 
  private:
@@ -151,8 +151,8 @@ class ReceivePool final : public ReceiveQueue {
   OutstandingReceives outstanding_{*this};
 
   ResidentPages::Stretch seen_;
-  base::List<Asker, &Asker::place> waiting_;  // held with the engine
-  const Asker* served_ = nullptr;             // likewise; whose turn it is, no longer in waiting_
+  base::List<BufferWaiter, &BufferWaiter::place> waiting_;  // held with the engine
+  const BufferWaiter* served_ = nullptr;                    // likewise; whose turn it is, no longer in waiting_
   std::atomic<bool> somebody_waits_{false};
   Task serve_;
 };

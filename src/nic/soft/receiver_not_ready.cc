@@ -37,7 +37,7 @@ void ReceiverNotReady::wait_for_buffer() {
   if (!timer_.pending()) {
     adapter_.engine().set_timer(timer_, waits_since_ + std::min(limit, kNotReadyWarning));
   }
-  pool().wait_for_receive(asker_);
+  pool().wait_for_receive(waiter_);
 }
 
 // A message that has its buffer is not to end with a later one that has none, as long as there is progress.
@@ -56,7 +56,7 @@ void ReceiverNotReady::stop_waiting() {
   if (!waits_) return;
   waits_ = false;
   queue_pair_.sends().counters().buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
-  pool().stop_waiting(asker_);
+  pool().stop_waiting(waiter_);
 }
 
 void ReceiverNotReady::buffers_available() {

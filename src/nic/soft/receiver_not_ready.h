@@ -30,7 +30,7 @@ class ReceiverNotReady {
   void stop_waiting();
   void buffers_available();  // by the pool: it is this one's turn
   // Others have asked the pool before it, and nobody has called it.
-  bool is_behind_others(const ReceivePool& pool) const { return pool.anybody_waits_before(asker_); }
+  bool is_behind_others(const ReceivePool& pool) const { return pool.anybody_waits_before(waiter_); }
   void connection_ends();
 
  private:
@@ -40,7 +40,7 @@ class ReceiverNotReady {
 
   SoftQueuePair& queue_pair_;
   SoftAdapter& adapter_;
-  ReceivePool::Asker asker_{*this};
+  ReceivePool::BufferWaiter waiter_{*this};
   bool waits_ = false;
   base::Nanoseconds waits_since_ = 0;
   std::pair<std::uint64_t, std::uint64_t> arriving_seen_{};  // others_come_first(): the next one, and how far it was

@@ -23,7 +23,7 @@ class Stranger {
     talking,  // has said something, but not all
     asking,   // the program has the request and owes the answer
     leaving,  // has been refused, and the answer is on its way
-    parting,  // was a connection, and its last words are on their way
+    parting,  // was a connection, and what it sent last is on its way
   };
 
   // How it has come. What is passed over a local socket may be left to be closed.

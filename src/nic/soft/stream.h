@@ -56,12 +56,12 @@ class Stream {
   virtual bool lets_go_of(std::uint32_t) { return true; }
   // The wire's name, as DAT_WIRE has it.
   virtual const char* wire() const = 0;
-  // The queue pair has buffers again: deliver what is parked.
+  // The queue pair has buffers again: deliver the backlog.
   virtual void resume_receiving() = 0;
   // Something of this connection has arrived and is not delivered.
   virtual bool holds_messages() const = 0;
   // What is first of them waits for memory to be there, of its buffer or of what comes before it.
-  virtual bool awaits_memory_for_parked() const { return false; }
+  virtual bool awaits_memory_for_backlog() const { return false; }
   // What the peer has not taken of what it was sent, as far as that can be told. A change is a sign of life.
   virtual std::size_t untaken() { return 0; }
   // A memory region has been removed: work that needs it fails now. False while the peer is in the middle of writing
@@ -70,7 +70,7 @@ class Stream {
   // The connection is over. True when neither the stream nor the peer uses the memory of requests and receives any
   // longer; if false, Connection::let_go_finished() will come.
   virtual bool let_go() = 0;
-  // Drops what is parked and stops delivering, but keeps the connection's name until it is destroyed.
+  // Drops the backlog and stops delivering, but keeps the connection's name until it is destroyed.
   virtual void close(CloseReason reason) = 0;
 };
 

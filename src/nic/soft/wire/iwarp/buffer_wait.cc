@@ -11,25 +11,25 @@ namespace {
 // How long a message waits for a buffer before what is behind it is looked at.
 constexpr base::Nanoseconds kPatience = 1'000'000;
 // Of messages without a buffer. What has been read from the socket before that is known comes on top.
-constexpr std::size_t kParkedMax = 1 << 20;
-// The same when many do it, and all that they keep together is as much as they may (ParkedTogether).
-constexpr std::size_t kParkedByManyMax = 64 << 10;
+constexpr std::size_t kBacklogMax = 1 << 20;
+// The same when many do it, and all that they keep together is as much as they may (ReceiveBacklogs).
+constexpr std::size_t kBacklogByManyMax = 64 << 10;
 // And when the peer has hung up: the word of how it ends comes behind all that it sent, which is no more than sockets
 // hold.
-constexpr std::size_t kParkedAtEndMax = 16 << 20;
+constexpr std::size_t kBacklogAtEndMax = 16 << 20;
 
 }  // namespace
 
-BufferWait::BufferWait(TcpStream& stream) : stream_(stream), parked_(stream.fabric().parked()) {}
+BufferWait::BufferWait(TcpStream& stream) : stream_(stream), backlog_(stream.fabric().backlogs()) {}
 
 // Whatever it is for, its end has the reading go on.
 bool BufferWait::reads_no_more() {
-  if (stream_.placement().awaits_memory() || stuck_) return true;
-  if (parked_.empty()) return false;
-  if (stream_.disconnection().hung_up()) return parked_.cost() >= kParkedAtEndMax;
-  if (!looks_past_ || parked_.cost() >= kParkedMax) return true;
-  ParkedTogether& all = stream_.fabric().parked();
-  if (parked_.cost() < kParkedByManyMax || !all.full()) return false;
+  if (stream_.placement().awaits_memory() || blocked_) return true;
+  if (backlog_.empty()) return false;
+  if (stream_.disconnection().hung_up()) return backlog_.cost() >= kBacklogAtEndMax;
+  if (!looks_past_ || backlog_.cost() >= kBacklogMax) return true;
+  ReceiveBacklogs& all = stream_.fabric().backlogs();
+  if (backlog_.cost() < kBacklogByManyMax || !all.full()) return false;
   all.wait_for_room(stream_.reading_turn());
   return true;
 }
@@ -51,9 +51,9 @@ void BufferWait::patience_ended() {
 
 void BufferWait::wait_for_buffer(bool solicited) {
   if (looks_past_ || stream_.disconnection().hung_up()) {
-    parked_.add(solicited, stream_.reader().header().stag);
+    backlog_.add(solicited, stream_.reader().header().stag);
   } else {
-    stuck_ = true;
+    blocked_ = true;
     be_patient();
   }
   stream_.queue_pair().receives().not_ready().wait_for_buffer();
@@ -61,43 +61,43 @@ void BufferWait::wait_for_buffer(bool solicited) {
 
 void BufferWait::drop() {
   begun_ = nullptr;
-  stuck_ = false;
+  blocked_ = false;
   stream_.fabric().engine().cancel_timer(patience_);
-  let_go(take_held());
-  stream_.fabric().parked().forget(stream_.reading_turn());
-  parked_.clear();
+  let_go(take_stash());
+  stream_.fabric().backlogs().forget(stream_.reading_turn());
+  backlog_.clear();
 }
 
 void BufferWait::look_past() {
   if (stream_.over() || !any()) return;
   looks_past_ = true;
-  if (stuck_) stream_.disconnection().or_break([this] { go_on(); });
+  if (blocked_) stream_.disconnection().or_break([this] { go_on(); });
   if (stream_.over()) return;
   looks_past_ = any();
   // There may have been buffers by now, of which the peer has to have word, though nothing may come any more.
   stream_.reading_turn().want();
 }
 
-// The segment that was stuck has another chance, and what is held behind it.
+// The segment that was blocked has another chance, and what is stashed behind it.
 void BufferWait::go_on() {
-  stuck_ = false;
+  blocked_ = false;
   stream_.segments().enter();
   if (stream_.messages().current()) stream_.queue_pair().receives().not_ready().stop_waiting();
-  if (!stuck_ && !stream_.over()) take_in_held();
+  if (!blocked_ && !stream_.over()) take_in_stash();
 }
 
 void BufferWait::resume() {
   looks_past_ = false;
   stream_.placement().set_read_at(stream_.fabric().engine().ticks());
   stream_.disconnection().or_break([this] {
-    stream_.messages().deliver_parked();
-    if (!stream_.over() && parked_.empty() && stuck_) go_on();
+    stream_.messages().deliver_backlog();
+    if (!stream_.over() && backlog_.empty() && blocked_) go_on();
   });
   if (stream_.over()) return;
   stream_.messages().confirm_delivered();
   if (!any()) {
     stream_.queue_pair().connection().orderly_end().delivered_everything();
-  } else if (!stuck_) {
+  } else if (!blocked_) {
     be_patient();
   }
   if (stream_.over()) return;
@@ -107,32 +107,33 @@ void BufferWait::resume() {
 
 // ---- what was read behind
 
-void BufferWait::hold(std::span<const std::byte> bytes) {
-  if (held_.bytes.capacity() == 0) held_.bytes = stream_.fabric().staging().take_spare();
-  held_.bytes.assign(bytes.begin(), bytes.end());
-  held_.from = 0;
+void BufferWait::stash(std::span<const std::byte> bytes) {
+  if (stash_.bytes.capacity() == 0) stash_.bytes = stream_.fabric().staging().take_spare();
+  stash_.bytes.assign(bytes.begin(), bytes.end());
+  stash_.from = 0;
 }
 
-void BufferWait::hold_on(Held held, std::size_t count) {
-  held.from = held.bytes.size() - count;
-  held_ = std::move(held);
+void BufferWait::stash_again(Stash taken, std::size_t count) {
+  taken.from = taken.bytes.size() - count;
+  stash_ = std::move(taken);
 }
 
-void BufferWait::let_go(Held held) {
-  stream_.fabric().staging().give_spare(std::move(held.bytes));
+void BufferWait::let_go(Stash taken) {
+  stream_.fabric().staging().give_spare(std::move(taken.bytes));
 }
 
 // What was read before and could not be delivered then.
-void BufferWait::take_in_held() {
-  stream_.reading_turn().begin_held();
-  // The end of the connection drops what is held, and may come while it is being read.
-  Held held = take_held();
-  const std::size_t rest = stream_.segments().consume(held.rest()).size();
+void BufferWait::take_in_stash() {
+  stream_.reading_turn().begin_with_stash();
+  // The end of the connection drops the stash, and may come while it is being read.
+  Stash taken = take_stash();
+  const std::size_t rest = stream_.segments().consume(taken.rest()).size();
   stream_.fabric().adapter().batch().flush();
-  if (rest > 0 && (stuck_ || stream_.reading_turn().over() || stream_.placement().awaits_memory()) && !stream_.over()) {
-    hold_on(std::move(held), rest);
+  if (rest > 0 && (blocked_ || stream_.reading_turn().over() || stream_.placement().awaits_memory()) &&
+      !stream_.over()) {
+    stash_again(std::move(taken), rest);
   } else {
-    let_go(std::move(held));
+    let_go(std::move(taken));
   }
 }
 

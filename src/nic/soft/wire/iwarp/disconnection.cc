@@ -31,18 +31,18 @@ void Disconnection::close(CloseReason reason) {
   if (closed_ && !stream_.has_socket()) return;
   closed_ = true;
   const bool in_order = reason == CloseReason::graceful || reason == CloseReason::abrupt;
-  if (!in_order && !last_words_.prepared()) prepare_last_words_for(reason);
+  if (!in_order && !pending_terminate_.prepared()) prepare_terminate_for(reason);
   stream_.waiting().drop();
   if (stream_.has_socket() && (negotiation().phase() == Phase::open || negotiation().phase() == Phase::greeting) &&
       stream_.fabric().engine().descriptor_loss().descriptors_are_ours()) {
     OutgoingHalf& outgoing = stream_.outgoing();
     base::Guard guard(outgoing.lock());
-    outgoing.let_send(false);  // nothing follows the last words
+    outgoing.let_send(false);  // nothing follows the close notify, or the Terminate
     stream_.messages().say_last(outgoing);
     if (in_order) {
-      outgoing.say(Signal::goodbye, static_cast<std::uint32_t>(reason));
+      outgoing.say(Signal::close_notify, static_cast<std::uint32_t>(reason));
     } else {
-      last_words_.say(outgoing.line());
+      pending_terminate_.send(outgoing.line());
     }
     outgoing.line().flush();
   }
@@ -83,16 +83,16 @@ Transmitter Disconnection::take_line() {
 }
 
 void Disconnection::refuse(TerminateCode code, CloseReason reason) {
-  stream_.reader().blame(code, last_words_);
-  refuse_in_words(code, reason);
+  stream_.reader().blame(code, pending_terminate_);
+  refuse_with_terminate(code, reason);
 }
 
 void Disconnection::refuse_message(TerminateCode code, CloseReason reason) {
-  prepare_last_words_on_message(code);
-  refuse_in_words(code, reason);
+  prepare_terminate_on_message(code);
+  refuse_with_terminate(code, reason);
 }
 
-void Disconnection::refuse_in_words(TerminateCode code, CloseReason reason) {
+void Disconnection::refuse_with_terminate(TerminateCode code, CloseReason reason) {
   base::log(base::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
   if (negotiation().phase() == Phase::accepting) {
     close(reason);
@@ -108,25 +108,25 @@ void Disconnection::refuse_in_words(TerminateCode code, CloseReason reason) {
 }
 
 // The segments of that message may have gone by; what is known of them makes a header.
-void Disconnection::prepare_last_words_on_message(TerminateCode code) {
-  Parked& parked = stream_.waiting().parked();
-  if (parked.empty() && (stream_.reader().straight() || stream_.reader().amid_message())) {
-    stream_.reader().blame(code, last_words_);
+void Disconnection::prepare_terminate_on_message(TerminateCode code) {
+  ReceiveBacklog& backlog = stream_.waiting().backlog();
+  if (backlog.empty() && (stream_.reader().straight() || stream_.reader().amid_message())) {
+    stream_.reader().blame(code, pending_terminate_);
     return;
   }
-  const std::uint32_t invalidates = parked.empty() ? 0 : parked.oldest().invalidates;
-  last_words_.blame_send(code, stream_.messages().delivered() + 1, invalidates);
+  const std::uint32_t invalidates = backlog.empty() ? 0 : backlog.oldest().invalidates;
+  pending_terminate_.blame_send(code, stream_.messages().delivered() + 1, invalidates);
 }
 
 // Which of the peer's requests is at fault, if that is known.
-void Disconnection::prepare_last_words_for(CloseReason reason) {
+void Disconnection::prepare_terminate_for(CloseReason reason) {
   const WorkStatus failure = stream_.queue_pair().receives().failure();
   if (failure == WorkStatus::local_length) {
-    prepare_last_words_on_message(ddp_error::kMessageTooLong);
+    prepare_terminate_on_message(ddp_error::kMessageTooLong);
   } else if (failure != WorkStatus::success || reason == CloseReason::receiver_not_ready) {
-    prepare_last_words_on_message(code_of(reason));
+    prepare_terminate_on_message(code_of(reason));
   } else {
-    last_words_.blame_nobody(code_of(reason));
+    pending_terminate_.blame_nobody(code_of(reason));
   }
 }
 
@@ -159,9 +159,9 @@ void Disconnection::peer_hung_up() {
   stream_.waiting().look_past();
 }
 
-void Disconnection::peer_said_goodbye(std::uint32_t reason) {
-  if (said_goodbye_) return;
-  said_goodbye_ = true;
+void Disconnection::peer_sent_close_notify(std::uint32_t reason) {
+  if (sent_close_notify_) return;
+  sent_close_notify_ = true;
   const bool graceful = reason == static_cast<std::uint32_t>(CloseReason::graceful);
   if (!graceful) {
     closed_ = true;
@@ -220,7 +220,7 @@ void Disconnection::end_of_stream() {
     negotiation().fail(ConnectFailure::refused);
     return;
   }
-  if (said_goodbye_) return;  // and its connection ends when what it sent has been delivered
+  if (sent_close_notify_) return;  // and its connection ends when what it sent has been delivered
   if (negotiation().phase() == Phase::accepting) {
     closed_ = true;
     connection().establishment().accept_failed();
@@ -228,8 +228,8 @@ void Disconnection::end_of_stream() {
   }
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = !stream_.reader().between_frames();
-  Parked& parked = stream_.waiting().parked();
-  const bool in_message = stream_.messages().current() || (!parked.empty() && !parked.newest().whole);
+  ReceiveBacklog& backlog = stream_.waiting().backlog();
+  const bool in_message = stream_.messages().current() || (!backlog.empty() && !backlog.newest().whole);
   if (!negotiation().peer_is_ours() && !in_frame && !in_message && !discards_) {
     connection().peer_closed(CloseReason::graceful);
   } else {
@@ -249,7 +249,7 @@ void Disconnection::lost(int error) {
     }
     return;
   }
-  if (said_goodbye_) return;
+  if (sent_close_notify_) return;
   closed_ = true;  // also of a connection that is still being set up
   connection().peer_lost(WorkStatus::transport);
 }

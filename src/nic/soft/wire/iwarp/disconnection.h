@@ -9,7 +9,7 @@
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
-#include "nic/soft/wire/iwarp/last_words.h"
+#include "nic/soft/wire/iwarp/pending_terminate.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -18,8 +18,8 @@ class Negotiation;
 class TcpStream;
 
 // How a connection over TCP ends: what the peer is told, and which of its messages is at fault; what the peer says of
-// an end, by a word between ends of ours, by a Terminate (RFC 5040, section 4.8) or by its socket; and that the socket
-// goes its own way after it.
+// an end, by a close notify between ends of ours, by a Terminate (RFC 5040, section 4.8) or by its socket; and that the
+// socket goes its own way after it.
 //
 // With the engine held. Lives and dies with its stream.
 class Disconnection {
@@ -38,8 +38,8 @@ class Disconnection {
   // For the segment that is arriving, or for the message that would be delivered next: all before it have been.
   void refuse(TerminateCode code, CloseReason reason = CloseReason::local_error);
   void refuse_message(TerminateCode code, CloseReason reason);
-  void prepare_last_words_on_message(TerminateCode code);
-  LastWords& last_words() { return last_words_; }
+  void prepare_terminate_on_message(TerminateCode code);
+  PendingTerminate& pending_terminate() { return pending_terminate_; }
   void out_of_memory();  // what takes memory and finds none ends this connection and no other
   template <typename Action>
   void or_break(Action&& action) {
@@ -55,7 +55,7 @@ class Disconnection {
   bool input_has_ended() const { return input_ended_; }
   void takes_socket() { input_ended_ = hung_up_ = false; }
   void peer_hung_up();
-  void peer_said_goodbye(std::uint32_t reason);
+  void peer_sent_close_notify(std::uint32_t reason);
   void terminated(std::span<const std::byte> payload);
   void end_of_input();   // the socket has nothing more to read
   void lost(int error);  // or it has that
@@ -67,18 +67,18 @@ class Disconnection {
   Connection& connection();
   Negotiation& negotiation();
   Transmitter take_line();
-  void refuse_in_words(TerminateCode code, CloseReason reason);  // in the last ones
-  void prepare_last_words_for(CloseReason reason);
+  void refuse_with_terminate(TerminateCode code, CloseReason reason);  // the pending one
+  void prepare_terminate_for(CloseReason reason);
   void end_of_stream();
   int loss_told_to_sender();
 
   TcpStream& stream_;
   bool closed_ = false;
-  bool said_goodbye_ = false;  // the peer
-  bool hung_up_ = false;       // the peer has, but there may be more to read
-  bool input_ended_ = false;   // and there is not
+  bool sent_close_notify_ = false;  // the peer
+  bool hung_up_ = false;            // the peer has, but there may be more to read
+  bool input_ended_ = false;        // and there is not
   bool discards_ = false;
-  LastWords last_words_;
+  PendingTerminate pending_terminate_;
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -26,7 +26,7 @@ constexpr base::Nanoseconds kMemoryRetry = 10'000'000;
 
 Fabric::Fabric(SoftAdapter& adapter)
     : adapter_(adapter),
-      parked_([this] { engine().nudge(); }),
+      backlogs_([this] { engine().nudge(); }),
       setups_and_ends_(*this),
       silence_timer_([this] { look_for_silence(); }),
       memory_timer_([this] {
@@ -144,7 +144,7 @@ bool Fabric::poll() {
   passes_.store(passes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (streams_.empty() && !somebody_waits_.load(std::memory_order_relaxed)) return false;
   if (!engine().descriptor_loss().descriptors_are_ours()) return false;
-  if (Turn* const next = parked_.next_for_room()) [[unlikely]]
+  if (Turn* const next = backlogs_.next_for_room()) [[unlikely]]
     next->stream.reading_turn().want();
   // A round: those that have had word since the last, in the order in which they had it, and then those in line; none
   // of them twice. So what a peer sends by several connections one after the other is delivered in that order, as

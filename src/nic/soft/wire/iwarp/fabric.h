@@ -9,8 +9,8 @@
 #include "nic/adapter.h"
 #include "nic/soft/wire/iwarp/busy_socket.h"
 #include "nic/soft/wire/iwarp/chunk.h"
-#include "nic/soft/wire/iwarp/parked.h"
 #include "nic/soft/wire/iwarp/ready_sockets.h"
+#include "nic/soft/wire/iwarp/receive_backlog.h"
 #include "nic/soft/wire/iwarp/setups_and_ends.h"
 #include "nic/soft/wire/iwarp/staging.h"
 #include "nic/soft/wire/iwarp/turns.h"
@@ -40,7 +40,7 @@ class Fabric final : public PollSource, public FdHandler {
   Engine& engine() const;
   ChunkPool& chunks() { return chunks_; }
   Staging& staging() { return staging_; }
-  ParkedTogether& parked() { return parked_; }
+  ReceiveBacklogs& backlogs() { return backlogs_; }
   SetUpsAndEnds& setups_and_ends() { return setups_and_ends_; }
   std::uint64_t passes() const { return passes_.load(std::memory_order_relaxed); }
 
@@ -91,7 +91,7 @@ class Fabric final : public PollSource, public FdHandler {
   Staging staging_;
   ChunkPool chunks_;
   std::unordered_set<TcpStream*> streams_;  // with a socket
-  ParkedTogether parked_;
+  ReceiveBacklogs backlogs_;
   unsigned looks_ = 0;
   unsigned vain_looks_ = 0;    // in a row
   bool owes_others_ = false;   // the busy one has had its turn

@@ -15,8 +15,8 @@ inline ReceiveSide& MessageReceiver::receives() {
   return stream_.queue_pair().receives();
 }
 
-inline Parked& MessageReceiver::parked() {
-  return stream_.waiting().parked();
+inline ReceiveBacklog& MessageReceiver::backlog() {
+  return stream_.waiting().backlog();
 }
 
 // ---- what arrives
@@ -29,7 +29,7 @@ std::size_t MessageReceiver::deliver_whole(std::span<const std::byte> bytes) {
   const std::size_t segment_bytes = base::load_big<std::uint16_t>(bytes.data());
   const std::size_t whole = frame_bytes(segment_bytes);
   if (segment_bytes < kUntaggedHeaderBytes || bytes.size() < whole) return 0;
-  if (!stream.waiting().parked().empty() || current_ || message_bytes_ != 0 || stream.disconnection().discards() ||
+  if (!stream.waiting().backlog().empty() || current_ || message_bytes_ != 0 || stream.disconnection().discards() ||
       stream.negotiation().peer() == Negotiation::Peer::unknown)
     return 0;
   bool solicited = false;
@@ -59,7 +59,7 @@ void MessageReceiver::begin_send() {
     return;
   }
   // All segments of a message name the same (RFC 5040, section 4.4).
-  const bool begins = message_bytes_ == 0 && !current_ && (parked().empty() || parked().newest().whole);
+  const bool begins = message_bytes_ == 0 && !current_ && (backlog().empty() || backlog().newest().whole);
   if (begins ? invalidates(reader.header().opcode) &&
                    !stream_.queue_pair().connection().windows().may_invalidate(reader.header().stag)
              : reader.header().stag != arriving_invalidates() ||
@@ -76,20 +76,20 @@ void MessageReceiver::begin_send() {
   const bool solicited = is_solicited(reader.header().opcode);
   if (current_) {
     if (!receives().extend(*current_, length)) return;
-  } else if (parked().empty()) {
+  } else if (backlog().empty()) {
     current_ = receives().begin(length, solicited);
     if (!current_ && !stream_.over()) {
       stream_.waiting().wait_for_buffer(solicited);
     }
     if (current_ && reader.header().stag != 0) current_->invalidate(reader.header().stag);
-  } else if (parked().newest().whole) {
-    parked().add(solicited, reader.header().stag);
+  } else if (backlog().newest().whole) {
+    backlog().add(solicited, reader.header().stag);
   }
 }
 
 // What the message that is arriving is to invalidate, or 0.
 std::uint32_t MessageReceiver::arriving_invalidates() {
-  if (!current_) return parked().newest().invalidates;
+  if (!current_) return backlog().newest().invalidates;
   return current_->kind == WorkKind::recv_invalidate ? current_->value : 0;
 }
 
@@ -99,7 +99,7 @@ void MessageReceiver::send_ended() {
   ++sends_expected_;
   message_bytes_ = 0;
   if (!current_) {
-    parked().newest().whole = true;
+    backlog().newest().whole = true;
     return;
   }
   Incoming* const message = std::exchange(current_, nullptr);
@@ -123,7 +123,7 @@ void MessageReceiver::begin_immediate() {
   if ((stream_.queue_pair().takes() & ability::kImmediate) == 0) {
     stream_.disconnection().refuse(rdmap_error::kUnexpectedOpcode);
   } else if (reader.header().sequence != sends_expected_ || message_bytes_ != 0 || current_ ||
-             (!parked().empty() && !parked().newest().whole)) {
+             (!backlog().empty() && !backlog().newest().whole)) {
     stream_.disconnection().refuse(ddp_error::kSequenceRange);
   } else if (reader.header().offset != 0) {
     stream_.disconnection().refuse(ddp_error::kInvalidOffset);
@@ -141,16 +141,16 @@ void MessageReceiver::immediate_ended() {
   const std::span<const std::byte> payload = stream_.reader().control().first(kImmediateBytes);
   const ImmediateData data = parse_immediate(payload);
   const bool solicited = is_solicited(stream_.reader().header().opcode);
-  if (parked().empty()) {
+  if (backlog().empty()) {
     if (receives().deliver_immediate(data.length, data.value, solicited)) return message_delivered(0);
     if (stream_.over()) return;
     if (!stream_.waiting().looks_past() && !stream_.disconnection().hung_up()) stream_.waiting().be_patient();
     receives().not_ready().wait_for_buffer();
     if (stream_.over()) return;
   }
-  parked().add(solicited);
-  parked().append(payload);
-  parked().newest().whole = parked().newest().immediate = true;
+  backlog().add(solicited);
+  backlog().append(payload);
+  backlog().newest().whole = backlog().newest().immediate = true;
 }
 
 // A region went away: what is arriving in it, or waits for its pages, can go no further (LMR-FREE-8).
@@ -165,9 +165,9 @@ void MessageReceiver::memory_changed() {
 
 // ---- what has waited for buffers
 
-void MessageReceiver::deliver_parked() {
-  while (!stream_.over() && !parked().empty() && !current_ && !stream_.placement().awaits_memory()) {
-    Parked::Message& message = parked().oldest();
+void MessageReceiver::deliver_backlog() {
+  while (!stream_.over() && !backlog().empty() && !current_ && !stream_.placement().awaits_memory()) {
+    ReceiveBacklog::Message& message = backlog().oldest();
     const std::size_t bytes = message.bytes.size();
     if (message.immediate) {
       const ImmediateData data = parse_immediate(message.bytes);
@@ -178,15 +178,15 @@ void MessageReceiver::deliver_parked() {
       if (!has_buffer(receives().deliver(message.bytes.data(), bytes, message.solicited))) return;
       message_delivered(bytes);
     } else {
-      if (!begin_parked(message)) return;
+      if (!begin_from_backlog(message)) return;
       Incoming& incoming = *stream_.waiting().begun();
       std::array<iovec, kSegmentsMax> pieces;
       const std::size_t used = receives().aim(incoming, bytes, pieces);
       if (stream_.over() || !stream_.placement().can_be_written(std::span(pieces).first(used))) return;
       stream_.waiting().set_begun(nullptr);
-      if (!place_parked(message, incoming)) return;
+      if (!place_from_backlog(message, incoming)) return;
     }
-    parked().drop_oldest();
+    backlog().drop_oldest();
   }
 }
 
@@ -204,7 +204,7 @@ bool MessageReceiver::has_buffer(bool taken) {
 }
 
 // The buffer is its own before it is known whether its memory is there: the next one is another's.
-bool MessageReceiver::begin_parked(Parked::Message& message) {
+bool MessageReceiver::begin_from_backlog(ReceiveBacklog::Message& message) {
   if (stream_.waiting().begun()) return true;
   std::uint64_t length = message.bytes.size();
   if (!message.whole) {
@@ -220,7 +220,7 @@ bool MessageReceiver::begin_parked(Parked::Message& message) {
 }
 
 // False: the connection has broken.
-bool MessageReceiver::place_parked(const Parked::Message& message, Incoming& incoming) {
+bool MessageReceiver::place_from_backlog(const ReceiveBacklog::Message& message, Incoming& incoming) {
   if (!receives().place(incoming, message.bytes.data(), message.bytes.size())) return false;
   if (!message.whole) {
     current_ = &incoming;

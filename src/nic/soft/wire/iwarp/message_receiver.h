@@ -8,7 +8,7 @@
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/outgoing_half.h"
-#include "nic/soft/wire/iwarp/parked.h"
+#include "nic/soft/wire/iwarp/receive_backlog.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -38,7 +38,7 @@ class MessageReceiver {
   void forget_current() { current_ = nullptr; }
   void memory_changed();
 
-  void deliver_parked();  // as far as there are buffers
+  void deliver_backlog();  // as far as there are buffers
 
   // ---- what the peer is told of
   std::uint32_t delivered() const { return sends_delivered_; }
@@ -49,12 +49,12 @@ class MessageReceiver {
 
  private:
   ReceiveSide& receives();
-  Parked& parked();  // those that wait for buffers
+  ReceiveBacklog& backlog();  // those that wait for buffers
   std::uint32_t arriving_invalidates();
   bool finish_message(Incoming& message);
   bool has_buffer(bool taken);
-  bool begin_parked(Parked::Message& message);
-  bool place_parked(const Parked::Message& message, Incoming& incoming);
+  bool begin_from_backlog(ReceiveBacklog::Message& message);
+  bool place_from_backlog(const ReceiveBacklog::Message& message, Incoming& incoming);
   void message_delivered(std::uint64_t length);
   void confirm();
 

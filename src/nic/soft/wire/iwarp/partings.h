@@ -2,16 +2,16 @@
 #pragma once
 
 #include "nic/soft/finishing.h"
-#include "nic/soft/wire/iwarp/farewell.h"
+#include "nic/soft/wire/iwarp/lingering_close.h"
 
 namespace anydat::nic::soft::iwarp {
 
-// All farewells of an adapter. How many there may be, of connections and of strangers, is for Strangers to say. With
-// the engine held.
+// All lingering closes of an adapter. How many there may be, of connections and of strangers, is for Strangers to say.
+// With the engine held.
 class Partings {
  public:
-  void add(std::unique_ptr<Farewell> farewell);  // may throw std::bad_alloc
-  bool finished(const Farewell& farewell) { return of(farewell.stage()).finished(farewell); }
+  void add(std::unique_ptr<LingeringClose> lingering);  // may throw std::bad_alloc
+  bool finished(const LingeringClose& lingering) { return of(lingering.stage()).finished(lingering); }
   // Until all have ended: for a second at most without any progress, and for ten in all, however many there are.
   void wait();
   void sweep() {
@@ -24,10 +24,12 @@ class Partings {
   }
 
  private:
-  Finishing<Farewell>& of(Stranger::Stage stage) { return stage == Stranger::Stage::parting ? peers_ : strangers_; }
+  Finishing<LingeringClose>& of(Stranger::Stage stage) {
+    return stage == Stranger::Stage::parting ? peers_ : strangers_;
+  }
 
-  Finishing<Farewell> peers_;
-  Finishing<Farewell> strangers_;
+  Finishing<LingeringClose> peers_;
+  Finishing<LingeringClose> strangers_;
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -171,7 +171,7 @@ void Placement::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
     stream_.queue_pair().receives().fail(*stream_.messages().current(), WorkStatus::local_protection);
   } else {
     // It is that of the receive for the next message, which is flushed with the others.
-    stream_.disconnection().prepare_last_words_on_message(rdmap_error::kStreamCatastrophic);
+    stream_.disconnection().prepare_terminate_on_message(rdmap_error::kStreamCatastrophic);
     stream_.queue_pair().connection().break_off(WorkStatus::flushed, CloseReason::local_error);
   }
 }
@@ -190,7 +190,7 @@ void Placement::give_up() {
   stream_.disconnection().discard();
   stream_.reader().go_into(Into::nothing);
   stream_.waiting().set_begun(nullptr);
-  stream_.waiting().parked().clear();
+  stream_.waiting().backlog().clear();
   stream_.reading_turn().want();
 }
 

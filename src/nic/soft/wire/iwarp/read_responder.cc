@@ -167,7 +167,7 @@ void ReadResponder::refuse(const Served& read, RegionCheck check) {
   const std::span<const std::byte> segment = std::span(bytes).first(count);
   const bool wraps = read.request.source_offset + read.request.bytes < read.request.source_offset;
   const TerminateCode code = wraps ? rdmap_error::kOffsetWraps : refusal_of(check, true);
-  stream_.disconnection().last_words().blame(code, segment, segment.size());
+  stream_.disconnection().pending_terminate().blame(code, segment, segment.size());
   stream_.queue_pair().connection().break_off(WorkStatus::flushed, CloseReason::remote_access);
 }
 

@@ -5,12 +5,12 @@ namespace anydat::nic::soft::iwarp {
 
 void ReadingTurn::begin() {
   more_to_read_ = false;
-  begin_held();
+  begin_with_stash();
   asked_for_others_ = false;
   round_ = fabric_.round();
 }
 
-void ReadingTurn::begin_held() {
+void ReadingTurn::begin_with_stash() {
   over_ = message_over_ = had_message_ = in_doubt_ = false;
 }
 

@@ -25,7 +25,7 @@ class ReadingTurn final : public Turn {
 
   // ---- in a turn
   void begin();
-  void begin_held();  // with what an earlier one has left
+  void begin_with_stash();  // with what an earlier one has left
   // The socket is asked for more. `told`: epoll has just named it.
   void reads(bool told) { in_doubt_ = !told; }
   void has_read() { asked_for_others_ = false; }

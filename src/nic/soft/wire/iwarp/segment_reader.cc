@@ -97,13 +97,13 @@ SegmentReader::Trailer SegmentReader::take_trailer(std::span<const std::byte>& b
   return Trailer::empty_frame;
 }
 
-void SegmentReader::blame(TerminateCode code, LastWords& words) const {
+void SegmentReader::blame(TerminateCode code, PendingTerminate& terminate) const {
   // What a damaged frame says of itself is not to be repeated, and errors of MPA carry no header at all (RFC 5040,
   // section 4.8).
-  if (code.layer == kMpaLayer) return words.blame_nobody(code);
+  if (code.layer == kMpaLayer) return terminate.blame_nobody(code);
   if (whole_) {
     const std::size_t bytes = base::load_big<std::uint16_t>(whole_);
-    return words.blame(code, std::span(whole_ + kFrameLengthBytes, bytes), bytes);
+    return terminate.blame(code, std::span(whole_ + kFrameLengthBytes, bytes), bytes);
   }
   const std::size_t header_bytes = front_have_ > kFrameLengthBytes ? front_have_ - kFrameLengthBytes : 0;
   std::array<std::byte, kSegmentHeaderBytesMax + kReadRequestBytes> offender;
@@ -113,7 +113,7 @@ void SegmentReader::blame(TerminateCode code, LastWords& words) const {
     std::copy_n(control_.begin(), kReadRequestBytes, offender.begin() + static_cast<std::ptrdiff_t>(known));
     known += kReadRequestBytes;
   }
-  words.blame(code, std::span(offender).first(known), segment_bytes_);
+  terminate.blame(code, std::span(offender).first(known), segment_bytes_);
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -11,7 +11,7 @@
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
-#include "nic/soft/wire/iwarp/last_words.h"
+#include "nic/soft/wire/iwarp/pending_terminate.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -72,7 +72,7 @@ class SegmentReader {
   bool straight() const { return whole_; }
 
   // On the segment that is arriving.
-  void blame(TerminateCode code, LastWords& words) const;
+  void blame(TerminateCode code, PendingTerminate& terminate) const;
 
  private:
   static_assert(kTerminateBytesMax >= std::max(kReadRequestBytes, kImmediateBytes));

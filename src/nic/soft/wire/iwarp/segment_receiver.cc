@@ -17,7 +17,7 @@ inline void SegmentReceiver::refuse(TerminateCode code) {
 std::span<const std::byte> SegmentReceiver::consume(std::span<const std::byte> bytes) {
   TcpStream& stream = stream_;  // looked up once for all messages
   if (stream.negotiation().phase() == Negotiation::Phase::asking) bytes = stream.negotiation().answer_arrived(bytes);
-  while (!bytes.empty() && !stream.over() && !stream.waiting().stuck() && !stream.placement().awaits_memory()) {
+  while (!bytes.empty() && !stream.over() && !stream.waiting().blocked() && !stream.placement().awaits_memory()) {
     if (stream.reading_turn().others_come_first()) break;
     switch (reader_.step()) {
       case Step::front:
@@ -75,7 +75,7 @@ std::span<const std::byte> SegmentReceiver::take_payload(std::span<const std::by
       break;
     case Into::message:
       if (!stream_.messages().current()) {
-        stream_.waiting().parked().append(part);
+        stream_.waiting().backlog().append(part);
         break;
       }
       [[fallthrough]];
@@ -117,7 +117,7 @@ std::span<const std::byte> SegmentReceiver::take_trailer(std::span<const std::by
 
 void SegmentReceiver::enter() {
   begin_segment();
-  if (!stream_.waiting().stuck()) reader_.enter_payload();
+  if (!stream_.waiting().blocked()) reader_.enter_payload();
 }
 
 void SegmentReceiver::begin_segment() {
@@ -244,8 +244,8 @@ void SegmentReceiver::signalled(std::uint64_t offset) {
     case Signal::delivered:
       stream_.requester().delivered_up_to(static_cast<std::uint32_t>(offset));
       return;
-    case Signal::goodbye:
-      stream_.disconnection().peer_said_goodbye(static_cast<std::uint32_t>(offset));
+    case Signal::close_notify:
+      stream_.disconnection().peer_sent_close_notify(static_cast<std::uint32_t>(offset));
       return;
   }
 }
@@ -258,7 +258,7 @@ void SegmentReceiver::end_discarded() {
         reader_.control().first(std::min(reader_.payload_bytes(), reader_.control().size())));
   } else if (reader_.header().opcode == Opcode::write && reader_.payload_bytes() == 0 &&
              reader_.header().stag == kSignalStag) {
-    const bool graceful = reader_.header().tagged_offset == (static_cast<std::uint64_t>(Signal::goodbye) << 32 |
+    const bool graceful = reader_.header().tagged_offset == (static_cast<std::uint64_t>(Signal::close_notify) << 32 |
                                                              static_cast<std::uint32_t>(CloseReason::graceful));
     if (graceful) {
       // It left in order, but not all of what it sent has been delivered.

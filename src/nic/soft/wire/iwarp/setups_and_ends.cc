@@ -56,9 +56,9 @@ SetUpsAndEnds::Begun SetUpsAndEnds::inquire(TcpStream& stream, const Address& re
 
 void SetUpsAndEnds::part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source) {
   try {
-    auto farewell = std::make_unique<Farewell>(fabric_, std::move(socket), std::move(rest), stage, source);
+    auto lingering = std::make_unique<LingeringClose>(fabric_, std::move(socket), std::move(rest), stage, source);
     if (stage == Stranger::Stage::parting) fabric_.adapter().strangers().one_parts();
-    partings_.add(std::move(farewell));
+    partings_.add(std::move(lingering));
   } catch (const std::bad_alloc&) {
     // The peer finds the connection cut.
   }

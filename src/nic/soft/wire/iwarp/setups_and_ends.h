@@ -18,13 +18,13 @@ class TcpStream;
 class Transmitter;
 
 // The sockets of an adapter that belong neither to a connection nor to a service point: callers that have not said yet
-// what they want, inquiries for the port of a service point, farewells. An object that is over stays until no call of
-// it is under way. With the engine held.
+// what they want, inquiries for the port of a service point, lingering closes. An object that is over stays until no
+// call of it is under way. With the engine held.
 class SetUpsAndEnds {
  public:
   explicit SetUpsAndEnds(Fabric& fabric);
   ~SetUpsAndEnds();
-  // The peers of farewells have a while to take what is in line for them.
+  // The peers of lingering closes have a while to take what is in line for them.
   void shut_down();
   // The program has closed our descriptors. Inquiries end with the streams that wait for them.
   void descriptors_lost();
@@ -43,7 +43,7 @@ class SetUpsAndEnds {
 
   void finished(Caller& caller) { sweep_soon(callers_.finished(caller)); }
   void finished(Inquiry& inquiry) { sweep_soon(inquiries_.finished(inquiry)); }
-  void finished(Farewell& farewell) { sweep_soon(partings_.finished(farewell)); }
+  void finished(LingeringClose& lingering) { sweep_soon(partings_.finished(lingering)); }
 
  private:
   void sweep_soon(bool wanted);

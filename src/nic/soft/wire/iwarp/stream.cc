@@ -56,7 +56,7 @@ void TcpStream::told() {
     if (!turn_.wanted()) turn_.want_behind_others();
   } else if (!turn_.wanted()) {
     receive(true);
-  } else if (!waiting_.holds_bytes() && !waiting_.stuck()) {
+  } else if (!waiting_.has_stash() && !waiting_.blocked()) {
     fabric_.forget(turn_);
     turn(true);
   }
@@ -112,9 +112,9 @@ bool TcpStream::receive(bool told) {
   bool any = false;
   turn_.begin();
   placement_.set_read_at(fabric_.engine().ticks());
-  if (waiting_.holds_bytes() && !over() && !waiting_.reads_no_more()) {
+  if (waiting_.has_stash() && !over() && !waiting_.reads_no_more()) {
     any = true;
-    disconnection_.or_break([this] { waiting_.take_in_held(); });
+    disconnection_.or_break([this] { waiting_.take_in_stash(); });
     messages_.confirm_delivered();
     if (turn_.over() && !over()) {
       turn_.want_behind_others();
@@ -199,7 +199,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   turn_.has_read();
   disconnection_.or_break([&] {
     const std::span<const std::byte> rest = segments_.consume(staging.first(static_cast<std::size_t>(count) - placed));
-    if ((waiting_.stuck() || turn_.over() || placement_.awaits_memory()) && !over()) waiting_.hold(rest);
+    if ((waiting_.blocked() || turn_.over() || placement_.awaits_memory()) && !over()) waiting_.stash(rest);
   });
   return count;
 }

@@ -45,8 +45,8 @@ class TcpStream final : public Stream {
   void resume_receiving() override { waiting_.resume(); }
   const char* wire() const override { return "tcp"; }
   bool holds_messages() const override { return waiting_.any(); }
-  bool awaits_memory_for_parked() const override {
-    return placement_.awaits_memory() && !messages_.current() && !waiting_.parked().empty();
+  bool awaits_memory_for_backlog() const override {
+    return placement_.awaits_memory() && !messages_.current() && !waiting_.backlog().empty();
   }
   std::size_t untaken() override;
   bool memory_changed() override {

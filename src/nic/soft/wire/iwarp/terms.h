@@ -39,10 +39,10 @@ bool asks_for_too_much(const StartUp& answer, const Offer& offer);
 // (RFC 5040, section 5.1), so that others do not notice them. The STag says that it is one, the offset says which.
 inline constexpr std::uint32_t kSignalStag = 0x414e'5944;  // "ANYD"
 enum class Signal : std::uint32_t {
-  hello = 1,      // the first message of each side: a peer of our kind
-  goodbye = 2,    // the last, with how it ends: an end in order; without it, it is none
-  takes = 4,      // passive side, before its hello and to an end that has told as much: `ability`
-  delivered = 3,  // the Sends up to this sequence number have been; due after each that is longer than the following
+  hello = 1,         // the first message of each side: a peer of our kind
+  close_notify = 2,  // the last, with how it ends: an end in order; without it, it is none
+  takes = 4,         // passive side, before its hello and to an end that has told as much: `ability`
+  delivered = 3,     // the Sends up to this sequence number have been; due after each that is longer than the following
 };
 // Of a hello of the active side, from this bit on: what it takes (`ability`).
 inline constexpr unsigned kHelloTakesAt = 16;

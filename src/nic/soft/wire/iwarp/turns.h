@@ -17,7 +17,7 @@ struct Turn {
   explicit Turn(TcpStream& whose) : stream(whose) {}
   TcpStream& stream;
   base::ListLinks<Turn> place;
-  base::ListLinks<Turn> place_for_room;  // ParkedTogether
+  base::ListLinks<Turn> place_for_room;  // ReceiveBacklogs
   bool in_round = false;                 // of those that are left of it
 };
 

@@ -55,7 +55,7 @@ CloseReason Disconnection::blame_message(CloseReason reason) {
   if (stream_.receiver().delivers_completed()) return CloseReason::request_failed;
   if (const auto at_fault = stream_.rendezvous_receiver().at_fault()) {
     refused_ = {Refused::a_message, *at_fault};
-  } else if (reason == CloseReason::receiver_not_ready && stream_.receiver().any_parked()) {
+  } else if (reason == CloseReason::receiver_not_ready && stream_.receiver().has_backlog()) {
     const auto first = stream_.receiver().announced_first();
     if (!first) return CloseReason::request_failed;
     refused_ = {Refused::a_message, *first};

@@ -38,7 +38,7 @@ bool Hazards::uses(std::uint32_t key) const {
 }
 
 bool Hazards::uses_any() const {
-  return persists([&] { return in_rdma_use(link_.inbound(), 0) || leaves_in_use(link_.inbound().header()); });
+  return persists([&] { return in_rdma_use(link_.inbound(), 0) || grants_in_use(link_.inbound().header()); });
 }
 
 void Hazards::shut_gate() {

@@ -42,7 +42,7 @@ class Hazards {
   bool lets_go_of(std::uint32_t key);
   // For longer than a look takes.
   bool uses(std::uint32_t key) const;
-  // Any region, or any buffer that it has leave to write, for longer than a look takes.
+  // Any region, or any buffer that it has a grant to write, for longer than a look takes.
   bool uses_any() const;
 
   // ---- this side's gate

@@ -33,8 +33,9 @@ inline constexpr std::size_t kInlineBytesMax = 8192;
 // One piece of a large message. Small enough that the receiver copies one out of the cache while the next comes in.
 inline constexpr std::size_t kPieceBytesMax = 8192;
 
-// How many cells a connection may have on their way or parked at a receiver that has no buffer for them: what a stalled
-// connection can cost its receiver is this many cells of memory, and the ring holds the windows of several connections.
+// How many cells a connection may have on their way or in the backlog of a receiver that has no buffer for them: what a
+// stalled connection can cost its receiver is this many cells of memory, and the ring holds the windows of several
+// connections.
 inline constexpr std::uint32_t kWindowCells = 1024;
 // Large messages that may be announced and unfinished at once, each with its receive buffer taken.
 inline constexpr std::uint32_t kAnnouncedMax = 8;
@@ -43,8 +44,8 @@ static_assert(kCellCount >= 2 * kWindowCells);
 static_assert((kCellCount & (kCellCount - 1)) == 0 && (kBulkBytes & (kBulkBytes - 1)) == 0);
 static_assert(kInlineBytesMax + kCellHeaderBytes <= kWindowCells / 4 * kCellBytes);
 
-// Leaves of one segment that can be in use at once.
-inline constexpr std::uint32_t kLeafCount = 64;
+// Grants of one segment that can be in use at once.
+inline constexpr std::uint32_t kGrantSlots = 64;
 // Where connections of one link note what they use by RDMA: so many of them have a slot of their own, and those without
 // share the first.
 inline constexpr std::uint32_t kRdmaSlots = 256;
@@ -83,8 +84,8 @@ struct SegmentHeader {
   std::uint64_t probe_value;
   std::uint32_t probe_thread;
 
-  // Leaves to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
-  alignas(64) std::atomic<std::uint64_t> leaves[kLeafCount];
+  // Grants to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
+  alignas(64) std::atomic<std::uint64_t> grants[kGrantSlots];
 
   // 0: RDMA may begin. The maker sets the lowest bit when the link is over. The bits above it count the `close`
   // messages that the maker has sent and the sender has not dealt with yet.
@@ -106,22 +107,22 @@ inline constexpr std::uint32_t kGateStep = 2;
 
 enum class CellKind : std::uint8_t {
   none,
-  pad,       // fills the ring to its end
-  send,      // body: the message
-  announce,  // body: AnnounceBody; aux: its sequence number. A large message waits for its buffer
-  grant,     // aux: the announced message that may come in pieces
-  push,      // body: MemoryBody; aux: the announced message that its sender may write into that memory
-  pushed,    // aux: the announced message that has been written there
-  pulled,    // aux: the announced message that its receiver has read for itself
-  piece,     // body: PieceBody; aux: the announced message of which `length` bytes are in the bulk ring
-  credit,    // aux: cells that have been delivered
-  connect,   // body: ConnectBody
-  accept,    // body: AcceptBody
-  reject,    // aux: RejectReason
-  redirect,  // body: ServicePointBody. The active side shall ask at that service point instead
-  ready,     // the active side is connected, too
-  cancel,    // aux: the sender's own connection, which the receiver may not have answered yet
-  close,     // aux: CloseReason; body: nothing, or CloseBody
+  pad,            // fills the ring to its end
+  send,           // body: the message
+  announce,       // body: AnnounceBody; aux: its sequence number. A large message waits for its buffer
+  clear_to_send,  // aux: the announced message that may come in pieces
+  push,           // body: MemoryBody; aux: the announced message that its sender may write into that memory
+  pushed,         // aux: the announced message that has been written there
+  pulled,         // aux: the announced message that its receiver has read for itself
+  piece,          // body: PieceBody; aux: the announced message of which `length` bytes are in the bulk ring
+  credit,         // aux: cells that have been delivered
+  connect,        // body: ConnectBody
+  accept,         // body: AcceptBody
+  reject,         // aux: RejectReason
+  redirect,       // body: ServicePointBody. The active side shall ask at that service point instead
+  ready,          // the active side is connected, too
+  cancel,         // aux: the sender's own connection, which the receiver may not have answered yet
+  close,          // aux: CloseReason; body: nothing, or CloseBody
 
   // RDMA where the kernel does not allow the two processes to copy directly.
   put,   // body: PutBody; `length` bytes of a Write are in the bulk ring
@@ -177,8 +178,8 @@ struct MemoryBody {
     std::uint64_t address;
     std::uint64_t length;
   };
-  std::uint64_t leave;  // the word that must stand in the leaf while the memory may be used
-  std::uint32_t leaf;
+  std::uint64_t grant;  // the word that must stand in the slot while the memory may be used
+  std::uint32_t grant_slot;
   std::uint32_t span_count;
   Span spans[kSpansMax];
 };

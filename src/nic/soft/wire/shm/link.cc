@@ -35,7 +35,7 @@ Link::Link(Fabric& fabric, Parts parts)
       sender_(*this, fabric.engine(), outbound_, std::move(parts.socket), std::move(parts.marks), parts.fences),
       peer_death_(*this, fabric.engine(), doorbell().socket().get()),
       hazard_slots_(fabric.engine(), outbound_.header(), parts.fences, sender_.lock()),
-      leaves_(inbound_.header(), sender_.lock()) {
+      grants_(inbound_.header(), sender_.lock()) {
   if (fabric_.adapter().config().cross_copy) {
     peer_memory_.attach(doorbell().socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
   }

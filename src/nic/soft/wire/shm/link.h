@@ -78,8 +78,8 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   const os::PeerProcess& process() const { return peer_death_.process(); }
   const Segment& inbound() const { return inbound_; }
   const Segment& outbound() const { return outbound_; }
-  // Leave for the peer to copy from or to memory of this side.
-  LeaveBook& leaves() { return leaves_; }
+  // Grants for the peer to copy from or to memory of this side.
+  GrantTable& grants() { return grants_; }
   // The process at the other end has ended or has given the link up: it copies nothing any more. A process gives a link
   // up after its own copies. With the engine, or inside a post that has found the gate open.
   bool peer_gone() const { return peer_death_.has_come(doorbell().socket().get()); }
@@ -152,7 +152,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   LinkSender sender_;
   PeerDeath peer_death_;
   HazardSlots hazard_slots_;
-  LeaveBook leaves_;
+  GrantTable grants_;
 };
 
 }  // namespace anydat::nic::soft::shm

@@ -33,7 +33,7 @@ bool MessageReceiver::message_arrived(const CellView& view) {
   const std::uint32_t key = view.kind == CellKind::send_invalidate ? view.aux : 0;
   if (view.kind == CellKind::send_invalidate && key == 0) return false;
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && receives_.arriving().empty();
+  const bool next = backlog_.empty() && receives_.arriving().empty();
   const auto deliver = [&] { return deliver_small(view.body, view.length, solicited, key); };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
@@ -41,15 +41,15 @@ bool MessageReceiver::message_arrived(const CellView& view) {
   }
   std::unique_ptr<std::byte[]> bytes(new std::byte[std::max<std::uint32_t>(view.length, 1)]);
   std::memcpy(bytes.get(), view.body, view.length);
-  park({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0, key});
-  if (parked_.size() == 1 && receives_.arriving().empty()) receives_.not_ready().wait_for_buffer();
+  add_to_backlog({view.length, view.cells, solicited, std::move(bytes), nullptr, 0, false, 0, key});
+  if (backlog_.size() == 1 && receives_.arriving().empty()) receives_.not_ready().wait_for_buffer();
   return true;
 }
 
-void MessageReceiver::park(Parked message) {
+void MessageReceiver::add_to_backlog(BacklogMessage message) {
   const std::uint32_t cells = message.cells;
-  parked_.push_back(std::move(message));
-  window_.park(cells);
+  backlog_.push_back(std::move(message));
+  window_.add_backlog(cells);
 }
 
 bool MessageReceiver::immediate_arrived(const CellView& view) {
@@ -60,13 +60,13 @@ bool MessageReceiver::immediate_arrived(const CellView& view) {
   std::memcpy(&body, view.body, sizeof body);
   if ((view.flags & kFlagLast) != 0) stream_.writes().done();
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && receives_.arriving().empty();
+  const bool next = backlog_.empty() && receives_.arriving().empty();
   const auto deliver = [&] { return receives_.deliver_immediate(body.length, body.value, solicited); };
   if (next && deliver_completed(deliver)) {
     delivered(view.cells);
     return true;
   }
-  park({body.length, view.cells, solicited, nullptr, nullptr, 0, true, body.value});
+  add_to_backlog({body.length, view.cells, solicited, nullptr, nullptr, 0, true, body.value});
   if (next) receives_.not_ready().wait_for_buffer();
   return true;
 }
@@ -75,25 +75,26 @@ bool MessageReceiver::announce_arrived(const CellView& view) {
   AnnounceBody body;
   if (view.body_room < sizeof body || view.cells != cells_for(sizeof body)) return false;
   std::memcpy(&body, view.body, sizeof body);
-  if (body.length <= kInlineBytesMax || body.memory.span_count > kSpansMax || body.memory.leaf >= kLeafCount ||
+  if (body.length <= kInlineBytesMax || body.memory.span_count > kSpansMax || body.memory.grant_slot >= kGrantSlots ||
       (body.memory.span_count > 0 && !covers(body.memory, body.length)) || !window_.takes(view.cells)) {
     return false;
   }
   const bool solicited = (view.flags & kFlagSolicited) != 0;
-  const bool next = parked_.empty() && may_begin(body.length, body.invalidates);
+  const bool next = backlog_.empty() && may_begin(body.length, body.invalidates);
   if (next && stream_.rendezvous_receiver().accept(body, view.aux, solicited)) {
     delivered(view.cells);
     return true;
   }
   if (stream_.over()) return true;
-  park({body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
+  add_to_backlog(
+      {body.length, view.cells, solicited, nullptr, std::make_unique<AnnounceBody>(body), view.aux, false, 0});
   if (next) receives_.not_ready().wait_for_buffer();
   return true;
 }
 
 // A message that would end the connection, because it does not fit the next receive or names a key that it may not
 // invalidate, begins only when all before it are in, so that they still complete (DTO-40). Whatever finishes the last
-// of them calls deliver_parked().
+// of them calls deliver_backlog().
 bool MessageReceiver::may_begin(std::uint64_t length, std::uint32_t invalidates) {
   const std::size_t busy = receives_.arriving().count();
   const bool harmless = invalidates == 0 || stream_.queue_pair().connection().windows().may_invalidate(invalidates);
@@ -125,9 +126,9 @@ bool MessageReceiver::next_buffer_there(std::size_t length) {
   return true;
 }
 
-void MessageReceiver::deliver_parked() {
-  while (!stream_.over() && !parked_.empty()) {
-    Parked& message = parked_.front();
+void MessageReceiver::deliver_backlog() {
+  while (!stream_.over() && !backlog_.empty()) {
+    BacklogMessage& message = backlog_.front();
     if (message.announcement ? !may_begin(message.length, message.announcement->invalidates)
                              : !receives_.arriving().empty()) {
       return;
@@ -148,8 +149,8 @@ void MessageReceiver::deliver_parked() {
     }
     receives_.not_ready().stop_waiting();  // where it was not called
     const std::uint32_t cells = message.cells;
-    parked_.pop_front();
-    window_.unpark(cells);
+    backlog_.pop_front();
+    window_.remove_backlog(cells);
     delivered(cells);
   }
   if (!stream_.over()) stream_.queue_pair().connection().orderly_end().delivered_everything();

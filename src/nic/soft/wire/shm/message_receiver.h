@@ -19,8 +19,8 @@ namespace anydat::nic::soft::shm {
 class ShmStream;
 
 // Messages that come over shared memory, in their order: each is delivered, or, a large one, given to the rendezvous
-// receiver, if there is a receive buffer and nothing before it waits; else it is parked until it may be. What is parked
-// counts against the connection's window.
+// receiver, if there is a receive buffer and nothing before it waits; else it goes into the backlog until it may be.
+// The backlog counts against the connection's window.
 //
 // With the engine held. Lives and dies with its stream.
 class MessageReceiver {
@@ -37,17 +37,17 @@ class MessageReceiver {
   // nothing is behind it.
   template <typename Last>
   [[gnu::always_inline]] bool arrived_straight(const CellView& view, Last&& last) {
-    return parked_.empty() && receives_.arriving().empty() && view.length <= kInlineBytesMax &&
+    return backlog_.empty() && receives_.arriving().empty() && view.length <= kInlineBytesMax &&
            view.cells == cells_for(view.length) && deliver_straight(view, last);
   }
 
-  // ---- what is parked
-  bool any_parked() const { return !parked_.empty(); }
-  void deliver_parked();  // as far as there are buffers
-  void drop() { parked_.clear(); }
+  // ---- the backlog
+  bool has_backlog() const { return !backlog_.empty(); }
+  void deliver_backlog();  // as far as there are buffers
+  void drop() { backlog_.clear(); }
   // The number of the first, if it is a large one.
   std::optional<std::uint32_t> announced_first() const {
-    return parked_.front().announcement ? std::optional(parked_.front().sequence) : std::nullopt;
+    return backlog_.front().announcement ? std::optional(backlog_.front().sequence) : std::nullopt;
   }
 
   // What is delivered so has completed at its sender: what comes behind it is not to blame for it.
@@ -61,7 +61,7 @@ class MessageReceiver {
   bool delivers_completed() const { return delivers_completed_; }
 
  private:
-  struct Parked {
+  struct BacklogMessage {
     std::uint64_t length;
     std::uint32_t cells;
     bool solicited;
@@ -85,7 +85,7 @@ class MessageReceiver {
   bool deliver_small(const std::byte* bytes, std::size_t length, bool solicited, std::uint32_t key);
   bool next_buffer_there(std::size_t length);
   bool may_begin(std::uint64_t length, std::uint32_t invalidates);
-  void park(Parked message);
+  void add_to_backlog(BacklogMessage message);
   void delivered(std::uint32_t cells) {
     if (window_.deliver(cells)) [[unlikely]]
       give_credit();
@@ -95,7 +95,8 @@ class MessageReceiver {
   ShmStream& stream_;
   ReceiveSide& receives_;
   SoftAdapter& adapter_;
-  std::list<Parked> parked_;  // takes no memory before there is something in it: most connections never have any
+  // Takes no memory before there is something in it: most connections never have any.
+  std::list<BacklogMessage> backlog_;
   ReceiveWindow window_;
   bool delivers_completed_ = false;
 };

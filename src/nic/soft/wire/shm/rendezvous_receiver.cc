@@ -30,7 +30,7 @@ bool RendezvousReceiver::accept(const AnnounceBody& body, std::uint32_t sequence
   large.way = choose_way(body, large);
   switch (large.way) {
     case Arriving::Way::pieces:
-      grant_pieces();
+      clear_pieces();
       break;
     case Arriving::Way::push:
       stream_.link()->sender().send_control(CellKind::push, stream_.remote(), sequence,
@@ -115,7 +115,7 @@ RendezvousReceiver::Arriving::Way RendezvousReceiver::choose_way(const AnnounceB
       target.spans[target.span_count++] = {segment.address, part};
       left -= part;
     }
-    if (left == 0 && stream_.link()->leaves().issue(target.leaf, target.leave)) {
+    if (left == 0 && stream_.link()->grants().issue(target.grant_slot, target.grant)) {
       large.memory = target;
       return Arriving::Way::push;
     }
@@ -159,19 +159,19 @@ bool RendezvousReceiver::cannot_push_arrived(std::uint32_t sequence) {
 void RendezvousReceiver::take_in_pieces(Arriving& large) {
   large.way = Arriving::Way::pieces;
   large.message->placed = 0;
-  grant_pieces();
+  clear_pieces();
 }
 
 // Pieces are put in place when they come, since what comes behind them in the ring is for others; so the buffer is
 // there before they may come.
-void RendezvousReceiver::grant_pieces() {
+void RendezvousReceiver::clear_pieces() {
   for (Arriving& large : arriving_) {
-    if (large.way != Arriving::Way::pieces || large.granted) continue;
+    if (large.way != Arriving::Way::pieces || large.cleared) continue;
     if (!stream_.pages().of_arrivals().there(large.message->buffer.all(), {0, large.message->length},
                                              large.message->length, true))
       return;
-    large.granted = true;
-    stream_.link()->sender().send_control(CellKind::grant, stream_.remote(), large.sequence);
+    large.cleared = true;
+    stream_.link()->sender().send_control(CellKind::clear_to_send, stream_.remote(), large.sequence);
   }
 }
 
@@ -179,7 +179,7 @@ void RendezvousReceiver::part_arrived(std::uint32_t sequence, const std::byte* b
   const auto large = std::find_if(arriving_.begin(), arriving_.end(), [&](const Arriving& entry) {
     return entry.sequence == sequence && entry.way == Arriving::Way::pieces && !entry.done && !entry.held;
   });
-  if (large == arriving_.end() || !large->granted || count > large->message->length - large->message->placed) {
+  if (large == arriving_.end() || !large->cleared || count > large->message->length - large->message->placed) {
     stream_.disconnection().violated("it sent bytes that nobody asked for");
     return;
   }
@@ -240,7 +240,7 @@ bool RendezvousReceiver::pulled(std::span<const PulledShare> shares, CopyOutcome
     Arriving& large = *share.message;
     // What was read counts only if it was still the sender's to give; else the end of the connection is on its way, and
     // there is nothing to come back for.
-    stands = leave_stands(stream_.link()->outbound().header(), large.memory.leaf, large.memory.leave);
+    stands = grant_stands(stream_.link()->outbound().header(), large.memory.grant_slot, large.memory.grant);
     if (!stands) break;
     if (outcome == CopyOutcome::no_memory_there) {
       stream_.disconnection().violated("it announced memory that it does not have");
@@ -278,7 +278,7 @@ bool RendezvousReceiver::complete() {
 }
 
 void RendezvousReceiver::finish() {
-  if (complete()) stream_.disconnection().or_break([this] { stream_.receiver().deliver_parked(); });
+  if (complete()) stream_.disconnection().or_break([this] { stream_.receiver().deliver_backlog(); });
 }
 
 // Our buffer is ours again if this answers true. A peer that is just writing is given a moment. One that has died in
@@ -289,11 +289,11 @@ void RendezvousReceiver::finish() {
 bool RendezvousReceiver::withdraw(const Arriving& large) {
   if (large.way != Arriving::Way::push || large.done) return true;
   Link& link = *stream_.link();
-  for (unsigned tries = 0; !link.leaves().try_withdraw(large.memory.leaf, large.memory.leave); ++tries) {
+  for (unsigned tries = 0; !link.grants().try_withdraw(large.memory.grant_slot, large.memory.grant); ++tries) {
     if (link.peer_gone() || link.end().peer_was_gone()) return true;
     if (tries == 20) {
       if (!link.dead() || !stream_.disconnection().out_of_patience()) return false;
-      link.leaves().withdraw(large.memory.leaf);
+      link.grants().withdraw(large.memory.grant_slot);
       return true;
     }
     base::cpu_relax();

@@ -43,7 +43,7 @@ class RendezvousReceiver {
 
   // ---- turns
   void place_held();  // a small one whose memory has come
-  void grant_pieces();
+  void clear_pieces();
   bool pull_some();  // true if there is more to do
   // Completes those that can be, and delivers what waited for that.
   void finish();
@@ -69,8 +69,8 @@ class RendezvousReceiver {
     std::uint32_t sequence;
     Way way;
     bool done = false;
-    bool granted = false;                 // when it comes in pieces
-    MemoryBody memory{};                  // the sender's for a pull; ours, with our leaf, for a push
+    bool cleared = false;                 // when it comes in pieces
+    MemoryBody memory{};                  // the sender's for a pull; ours, with our grant, for a push
     std::unique_ptr<std::byte[]> held{};  // a small one, which waits for its buffer's pages
   };
   struct PulledShare {

@@ -27,7 +27,7 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
   Announced& entry = announced_[sequence % kAnnouncedMax];
   entry.number = number;
   entry.offset = 0;
-  entry.has_leaf.store(false, std::memory_order_relaxed);
+  entry.has_grant.store(false, std::memory_order_relaxed);
   entry.state.store(Announced::State::waiting, std::memory_order_relaxed);
   // Noted first: the answer may be there before try_send() has returned.
   count_.store(sequence + 1, std::memory_order_release);
@@ -47,7 +47,7 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
   return SendOutcome::pending;
 }
 
-// Under the link's sending lock, which guards its leaves, too.
+// Under the link's sending lock, which guards its grants, too.
 bool RendezvousSender::describe(const SendRequest& message, AnnounceBody& body, Announced& entry) {
   body.length = message.length;
   body.invalidates = message.kind == WorkKind::send_invalidate ? message.remote.key : 0;
@@ -63,12 +63,12 @@ bool RendezvousSender::describe(const SendRequest& message, AnnounceBody& body, 
     }
     memory.spans[memory.span_count++] = {segment.address, segment.length};
   }
-  if (!stream_.link()->leaves().issue_in_fill(memory.leaf, memory.leave)) {
+  if (!stream_.link()->grants().issue_in_fill(memory.grant_slot, memory.grant)) {
     memory.span_count = 0;
     return false;
   }
-  entry.leaf = memory.leaf;
-  entry.has_leaf.store(true);
+  entry.grant_slot = memory.grant_slot;
+  entry.has_grant.store(true);
   return true;
 }
 
@@ -93,7 +93,7 @@ RendezvousSender::Announced* RendezvousSender::first_in(Announced::State state, 
   return nullptr;
 }
 
-bool RendezvousSender::grant_arrived(std::uint32_t sequence) {
+bool RendezvousSender::clear_to_send_arrived(std::uint32_t sequence) {
   Announced* entry = announced(sequence);
   if (!entry || entry->state.load() != Announced::State::waiting) return false;
   entry->state.store(Announced::State::pieces);
@@ -105,7 +105,7 @@ bool RendezvousSender::push_arrived(const CellView& view) {
   Announced* entry = announced(view.aux);
   if (!entry || entry->state.load() != Announced::State::waiting || view.body_room < sizeof entry->target) return false;
   std::memcpy(&entry->target, view.body, sizeof entry->target);
-  if (entry->target.span_count > kSpansMax || entry->target.leaf >= kLeafCount) return false;
+  if (entry->target.span_count > kSpansMax || entry->target.grant_slot >= kGrantSlots) return false;
   entry->state.store(Announced::State::pushing);
   stream_.link()->sender().come_back(stream_);
   return true;
@@ -113,13 +113,13 @@ bool RendezvousSender::push_arrived(const CellView& view) {
 
 bool RendezvousSender::pulled_arrived(std::uint32_t sequence) {
   Announced* entry = announced(sequence);
-  if (!entry || entry->state.load() != Announced::State::waiting || !entry->has_leaf.load()) return false;
+  if (!entry || entry->state.load() != Announced::State::waiting || !entry->has_grant.load()) return false;
   finish(*entry, WorkStatus::success);
   return true;
 }
 
 void RendezvousSender::finish(Announced& entry, WorkStatus status) {
-  if (entry.has_leaf.exchange(false)) stream_.link()->leaves().withdraw(entry.leaf);
+  if (entry.has_grant.exchange(false)) stream_.link()->grants().withdraw(entry.grant_slot);
   const std::uint64_t number = entry.number;  // a posting thread may use the entry anew as soon as it is retired
   entry.state.store(Announced::State::done);
   std::uint32_t retired = retired_.load(std::memory_order_relaxed);
@@ -197,10 +197,10 @@ bool RendezvousSender::push_some() {
     }
     if (outcome != CopyOutcome::copied) return;
     SegmentHeader& header = stream_.link()->outbound().header();
-    withdrawn = !begin_writing(header, entry->target.leaf, entry->target.leave);
+    withdrawn = !begin_writing(header, entry->target.grant_slot, entry->target.grant);
     if (withdrawn) return;
     outcome = peer.copy_to(message.segments, target, {entry->offset, count});
-    withdrawn = !end_writing(header, entry->target.leaf, entry->target.leave);
+    withdrawn = !end_writing(header, entry->target.grant_slot, entry->target.grant);
     if (outcome == CopyOutcome::copied) entry->offset += count;
   });
   if (!usable_memory) {
@@ -254,7 +254,7 @@ void RendezvousSender::memory_changed() {
   for (std::uint32_t sequence = retired_.load(); sequence != count_.load() && !stream_.over(); ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
     bool good = true;
-    if (entry.state.load() == Announced::State::waiting && entry.has_leaf.load()) {
+    if (entry.state.load() == Announced::State::waiting && entry.has_grant.load()) {
       stream_.queue_pair().sends().with_request(
           entry.number, [&](const SendRequest& message) { good = stream_.queue_pair().sends().usable(message); });
     }
@@ -266,7 +266,7 @@ void RendezvousSender::drop() {
   const std::uint32_t end = count_.load();
   for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
     Announced& entry = announced_[sequence % kAnnouncedMax];
-    if (entry.has_leaf.exchange(false)) stream_.link()->leaves().withdraw(entry.leaf);
+    if (entry.has_grant.exchange(false)) stream_.link()->grants().withdraw(entry.grant_slot);
     entry.state.store(Announced::State::done);
   }
   retired_.store(end);

@@ -17,7 +17,7 @@ class ShmStream;
 
 // Large messages that go out by rendezvous: each is announced, and stays among the requests until its bytes have left.
 // The receiver has chosen how when it answers: it has pulled the message out of our memory; it lets us push it into the
-// buffer; or it grants that it comes in pieces, through the bulk ring (RendezvousReceiver).
+// buffer; or it clears it to be sent in pieces, through the bulk ring (RendezvousReceiver).
 //
 // Thread safety: announce() with the queue pair's send lock; all else with the engine held. Lives and dies with its
 // stream.
@@ -32,7 +32,7 @@ class RendezvousSender {
   bool any() const { return retired_.load(std::memory_order_acquire) != count_.load(std::memory_order_relaxed); }
 
   // ---- answers; false: malformed
-  bool grant_arrived(std::uint32_t sequence);
+  bool clear_to_send_arrived(std::uint32_t sequence);
   bool push_arrived(const CellView& view);
   bool pulled_arrived(std::uint32_t sequence);
   // The number that a message has among the requests; nothing if it has left, or there is none.
@@ -55,8 +55,8 @@ class RendezvousSender {
     std::uint64_t number = 0;  // the queue pair's
     std::uint64_t offset = 0;  // what has crossed
     std::atomic<State> state{State::done};
-    std::atomic<bool> has_leaf{false};  // written last of what the posting thread writes
-    std::uint32_t leaf = 0;
+    std::atomic<bool> has_grant{false};  // written last of what the posting thread writes
+    std::uint32_t grant_slot = 0;
     MemoryBody target{};  // when pushing
   };
   enum class Step : std::uint8_t { moved, no_room, unusable };

@@ -64,8 +64,8 @@ bool ShmStream::arrived_in(ConnectionState state, bool connected, const CellView
       return connected && receiver_.message_arrived(view);
     case CellKind::announce:
       return connected && receiver_.announce_arrived(view);
-    case CellKind::grant:
-      return connected && rendezvous_sender_.grant_arrived(view.aux);
+    case CellKind::clear_to_send:
+      return connected && rendezvous_sender_.clear_to_send_arrived(view.aux);
     case CellKind::push:
       return connected && rendezvous_sender_.push_arrived(view);
     case CellKind::pulled:
@@ -128,7 +128,7 @@ void ShmStream::resume_receiving() {
   if (rendezvous_receiver_.first_has_come()) {  // it has waited to take a window back
     rendezvous_receiver_.finish();
   } else {
-    disconnection_.or_break([this] { receiver_.deliver_parked(); });
+    disconnection_.or_break([this] { receiver_.deliver_backlog(); });
   }
 }
 
@@ -141,7 +141,7 @@ bool ShmStream::take_turn() {
     if (!closed_) responder_.bring();
     if (!closed_) rendezvous_receiver_.place_held();
     if (!closed_) writes_.go_on();
-    if (!closed_) rendezvous_receiver_.grant_pieces();
+    if (!closed_) rendezvous_receiver_.clear_pieces();
     moved = !closed_ && rendezvous_receiver_.pull_some();
     moved |= !closed_ && rendezvous_sender_.push_some();
     moved |= !closed_ && rendezvous_sender_.send_pieces();

@@ -50,9 +50,9 @@ class ShmStream final : public Stream {
   bool lets_go_of(std::uint32_t key) override;
   const char* wire() const override { return "shm"; }
   bool holds_messages() const override {
-    return receiver_.any_parked() || rendezvous_receiver_.any() || writes_.holds();
+    return receiver_.has_backlog() || rendezvous_receiver_.any() || writes_.holds();
   }
-  bool awaits_memory_for_parked() const override { return writes_.holds_messages(); }
+  bool awaits_memory_for_backlog() const override { return writes_.holds_messages(); }
   bool memory_changed() override;
   bool let_go() override { return disconnection_.let_go(); }
   void close(CloseReason reason) override { disconnection_.close(reason); }

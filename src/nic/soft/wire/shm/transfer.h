@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Leave to use another process's memory, and how it is withdrawn.
+// Grants to use another process's memory, and how they are withdrawn.
 //
-// Whoever lets a peer copy from or to its memory puts a word into a leaf of its own segment and tells the peer which
-// one. The word holds a number that no other leave had, and a state. Reading is checked afterwards: what was read
-// counts only if the leave still stood when it had been read, so it can be withdrawn at any moment. Writing is
-// announced before: the writer marks the leaf busy around each stretch, and whoever withdraws the leave waits for the
-// mark to go. Nothing is read or written through a leave after its withdrawal has returned that anybody would notice.
+// Whoever lets a peer copy from or to its memory puts a word into a grant slot of its own segment and tells the peer
+// which one. The word holds a number that no other grant had, and a state. Reading is checked afterwards: what was read
+// counts only if the grant still stood when it had been read, so it can be withdrawn at any moment. Writing is
+// announced before: the writer marks the slot busy around each stretch, and whoever withdraws the grant waits for the
+// mark to go. Nothing is read or written through a grant after its withdrawal has returned that anybody would notice.
 //
-// RDMA needs no leave: the peer checks the region table of the memory's owner, which it has mapped to read. For each
+// RDMA needs no grant: the peer checks the region table of the memory's owner, which it has mapped to read. For each
 // stretch it copies it first notes the region's key, and by which connection, in a slot of the owner's segment, then
 // checks, copies, and clears the slot. The owner takes the key out of the table first, then waits until no slot holds
 // it: whoever noted it later finds it gone. Noting must not be overtaken by the check. A slot that a connection has for
@@ -30,49 +30,49 @@
 
 namespace anydat::nic::soft::shm {
 
-inline constexpr std::uint64_t kLeaveBusy = 1;  // in the low bit
-inline constexpr std::uint64_t kLeaveStep = 2;  // from one leave to the next
+inline constexpr std::uint64_t kGrantBusy = 1;  // in the low bit
+inline constexpr std::uint64_t kGrantStep = 2;  // from one grant to the next
 
-// The owner's side: which leaves are in use. From any thread: its lock is the one under which the link sends, so that
-// the message that tells of a leave may get it while it is written.
-class LeaveBook {
+// The owner's side: which grants are in use. From any thread: its lock is the one under which the link sends, so that
+// the message that tells of a grant may get it while it is written.
+class GrantTable {
  public:
   // `header`: of the owner's segment.
-  LeaveBook(SegmentHeader& header, base::Biased<base::SpinLock>& sending) : header_(header), sending_(sending) {}
-  LeaveBook(const LeaveBook&) = delete;
-  LeaveBook& operator=(const LeaveBook&) = delete;
+  GrantTable(SegmentHeader& header, base::Biased<base::SpinLock>& sending) : header_(header), sending_(sending) {}
+  GrantTable(const GrantTable&) = delete;
+  GrantTable& operator=(const GrantTable&) = delete;
 
-  // A leaf and its new word, published in the segment; false if all are in use.
-  bool issue(std::uint32_t& leaf, std::uint64_t& word) {
+  // A slot and its new word, published in the segment; false if all are in use.
+  bool issue(std::uint32_t& slot, std::uint64_t& word) {
     base::Guard guard(sending_);
-    return issue_locked(leaf, word);
+    return issue_locked(slot, word);
   }
   // The same inside a fill() of the link, which holds the lock.
-  bool issue_in_fill(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_NO_ANALYSIS { return issue_locked(leaf, word); }
+  bool issue_in_fill(std::uint32_t& slot, std::uint64_t& word) ANYDAT_NO_ANALYSIS { return issue_locked(slot, word); }
   // Withdraws it for reading, or once it is known to be over. Sequentially consistent, so that the reader's check that
   // follows its reading cannot miss it.
-  void withdraw(std::uint32_t leaf) {
+  void withdraw(std::uint32_t slot) {
     base::Guard guard(sending_);
-    header_.leaves[leaf].store(0);
-    used_ &= ~(std::uint64_t{1} << leaf);
+    header_.grants[slot].store(0);
+    used_ &= ~(std::uint64_t{1} << slot);
   }
   // Withdraws it for writing, unless a writer is busy: then false, and try again.
-  bool try_withdraw(std::uint32_t leaf, std::uint64_t word) {
+  bool try_withdraw(std::uint32_t slot, std::uint64_t word) {
     base::Guard guard(sending_);
     std::uint64_t expected = word;
-    if (!header_.leaves[leaf].compare_exchange_strong(expected, 0) && expected == (word | kLeaveBusy)) return false;
-    used_ &= ~(std::uint64_t{1} << leaf);
+    if (!header_.grants[slot].compare_exchange_strong(expected, 0) && expected == (word | kGrantBusy)) return false;
+    used_ &= ~(std::uint64_t{1} << slot);
     return true;
   }
 
  private:
-  bool issue_locked(std::uint32_t& leaf, std::uint64_t& word) ANYDAT_REQUIRES(sending_) {
+  bool issue_locked(std::uint32_t& slot, std::uint64_t& word) ANYDAT_REQUIRES(sending_) {
     if (used_ == ~std::uint64_t{0}) return false;
-    leaf = static_cast<std::uint32_t>(__builtin_ctzll(~used_));
-    used_ |= std::uint64_t{1} << leaf;
-    last_ += kLeaveStep;
+    slot = static_cast<std::uint32_t>(__builtin_ctzll(~used_));
+    used_ |= std::uint64_t{1} << slot;
+    last_ += kGrantStep;
     word = last_;
-    header_.leaves[leaf].store(word, std::memory_order_release);
+    header_.grants[slot].store(word, std::memory_order_release);
     return true;
   }
 
@@ -83,23 +83,23 @@ class LeaveBook {
 };
 
 // The peer's side.
-inline bool leave_stands(const SegmentHeader& header, std::uint32_t leaf, std::uint64_t word) {
-  return header.leaves[leaf].load() == word;
+inline bool grant_stands(const SegmentHeader& header, std::uint32_t slot, std::uint64_t word) {
+  return header.grants[slot].load() == word;
 }
-inline bool begin_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64_t word) {
+inline bool begin_writing(SegmentHeader& header, std::uint32_t slot, std::uint64_t word) {
   std::uint64_t expected = word;
-  return header.leaves[leaf].compare_exchange_strong(expected, word | kLeaveBusy);
+  return header.grants[slot].compare_exchange_strong(expected, word | kGrantBusy);
 }
 // False: the owner has lost patience and withdrawn it all the same, and does not count what was written.
-inline bool end_writing(SegmentHeader& header, std::uint32_t leaf, std::uint64_t word) {
-  std::uint64_t expected = word | kLeaveBusy;
-  return header.leaves[leaf].compare_exchange_strong(expected, word);
+inline bool end_writing(SegmentHeader& header, std::uint32_t slot, std::uint64_t word) {
+  std::uint64_t expected = word | kGrantBusy;
+  return header.grants[slot].compare_exchange_strong(expected, word);
 }
 
-// The owner's side. Whether the peer is writing by any leave.
-inline bool leaves_in_use(const SegmentHeader& header) {
-  return std::any_of(std::begin(header.leaves), std::end(header.leaves),
-                     [](const std::atomic<std::uint64_t>& leaf) { return (leaf.load() & kLeaveBusy) != 0; });
+// The owner's side. Whether the peer is writing by any grant.
+inline bool grants_in_use(const SegmentHeader& header) {
+  return std::any_of(std::begin(header.grants), std::end(header.grants),
+                     [](const std::atomic<std::uint64_t>& word) { return (word.load() & kGrantBusy) != 0; });
 }
 
 // Slots that belong to one connection each. Not thread safe.

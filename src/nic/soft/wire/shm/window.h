@@ -34,11 +34,11 @@ class SendWindow {
 // The receiver's side. With the engine held.
 class ReceiveWindow {
  public:
-  // False for a peer that sends more than its window: parking is what it costs. What is delivered is owed to the peer
-  // at once, so a message that meets nothing parked is within it.
-  bool takes(std::uint32_t cells) const { return parked_ + owed_ + cells <= kWindowCells; }
-  void park(std::uint32_t cells) { parked_ += cells; }
-  void unpark(std::uint32_t cells) { parked_ -= cells; }
+  // False for a peer that sends more than its window: the backlog is what it costs. What is delivered is owed to the
+  // peer at once, so a message that meets no backlog is within it.
+  bool takes(std::uint32_t cells) const { return backlog_ + owed_ + cells <= kWindowCells; }
+  void add_backlog(std::uint32_t cells) { backlog_ += cells; }
+  void remove_backlog(std::uint32_t cells) { backlog_ -= cells; }
   // True: the peer is to be given credit.
   bool deliver(std::uint32_t cells) {
     owed_ += cells;
@@ -47,7 +47,7 @@ class ReceiveWindow {
   std::uint32_t take_credit() { return std::exchange(owed_, 0); }
 
  private:
-  std::uint32_t parked_ = 0;
+  std::uint32_t backlog_ = 0;
   std::uint32_t owed_ = 0;  // delivered, and the peer does not know yet
 };
 

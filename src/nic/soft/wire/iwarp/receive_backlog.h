@@ -15,10 +15,10 @@ namespace anydat::nic::soft::iwarp {
 
 // What all connections of an adapter keep together of such messages as below, and which of them read no more because
 // that is as much as they may. With the engine held.
-class ParkedTogether {
+class ReceiveBacklogs {
  public:
   // `call`: has a pass ask for the next for room.
-  explicit ParkedTogether(std::function<void()> call) : call_(std::move(call)) {}
+  explicit ReceiveBacklogs(std::function<void()> call) : call_(std::move(call)) {}
 
   bool full() const { return bytes_ >= kMax; }
   void more(std::size_t bytes) { bytes_ += bytes; }
@@ -57,7 +57,7 @@ class ParkedTogether {
 
 // Messages of one connection that were taken in before there were buffers for them, in order. The newest may still be
 // arriving. Not thread safe.
-class Parked {
+class ReceiveBacklog {
  public:
   struct Message {
     std::vector<std::byte> bytes;
@@ -67,10 +67,10 @@ class Parked {
     std::uint32_t invalidates = 0;  // the STag that it names, or 0
   };
 
-  explicit Parked(ParkedTogether& all) : all_(all) {}
-  ~Parked() { clear(); }
-  Parked(const Parked&) = delete;
-  Parked& operator=(const Parked&) = delete;
+  explicit ReceiveBacklog(ReceiveBacklogs& all) : all_(all) {}
+  ~ReceiveBacklog() { clear(); }
+  ReceiveBacklog(const ReceiveBacklog&) = delete;
+  ReceiveBacklog& operator=(const ReceiveBacklog&) = delete;
 
   bool empty() const { return first_ == messages_.size(); }
   std::size_t cost() const { return cost_; }  // in bytes
@@ -115,7 +115,7 @@ class Parked {
   std::vector<Message> messages_;
   std::size_t first_ = 0;
   std::size_t cost_ = 0;
-  ParkedTogether& all_;
+  ReceiveBacklogs& all_;
 };
 
 }  // namespace anydat::nic::soft::iwarp

@@ -14,12 +14,12 @@
 
 namespace anydat::nic::soft::iwarp {
 
-// What this side says last on a connection that does not end in order: why, and which of the peer's messages is at
-// fault (RFC 5040, section 4.8). It is prepared where the fault is seen, and said when the connection is closed. It
-// takes memory, which most connections never need; without any it is not said.
+// The Terminate with which this side ends a connection that does not end in order: why, and which of the peer's
+// messages is at fault (RFC 5040, section 4.8). It is prepared where the fault is seen, and sent when the connection is
+// closed. It takes memory, which most connections never need; without any it is not sent.
 //
 // With the engine held.
-class LastWords {
+class PendingTerminate {
  public:
   bool prepared() const { return count_ != 0; }
   void blame_nobody(TerminateCode code) { blame(code, {}, 0); }
@@ -27,7 +27,7 @@ class LastWords {
   void blame(TerminateCode code, std::span<const std::byte> segment, std::size_t segment_bytes);
   // A Send of which this much is known. `invalidates`: the STag that it names, or 0.
   void blame_send(TerminateCode code, std::uint32_t sequence, std::uint32_t invalidates);
-  void say(Transmitter& line) const;
+  void send(Transmitter& line) const;
 
  private:
   using Message = std::array<std::byte, kTerminateBytesMax>;

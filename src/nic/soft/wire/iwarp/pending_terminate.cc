@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic/soft/wire/iwarp/last_words.h"
+#include "nic/soft/wire/iwarp/pending_terminate.h"
 
 #include <new>
 
 namespace anydat::nic::soft::iwarp {
 
-void LastWords::blame(TerminateCode code, std::span<const std::byte> segment, std::size_t segment_bytes) {
+void PendingTerminate::blame(TerminateCode code, std::span<const std::byte> segment, std::size_t segment_bytes) {
   write(terminate_for(code, segment, segment_bytes));
 }
 
-void LastWords::blame_send(TerminateCode code, std::uint32_t sequence, std::uint32_t invalidates) {
+void PendingTerminate::blame_send(TerminateCode code, std::uint32_t sequence, std::uint32_t invalidates) {
   SegmentHeader header;
   header.opcode = invalidates != 0 ? Opcode::send_invalidate : Opcode::send;
   header.last = true;
@@ -23,12 +23,12 @@ void LastWords::blame_send(TerminateCode code, std::uint32_t sequence, std::uint
   write(message);
 }
 
-void LastWords::write(const Terminate& message) {
+void PendingTerminate::write(const Terminate& message) {
   if (!message_) message_.reset(new (std::nothrow) Message);
   if (message_) count_ = static_cast<std::uint8_t>(write_terminate(message, *message_));
 }
 
-void LastWords::say(Transmitter& line) const {
+void PendingTerminate::send(Transmitter& line) const {
   if (count_ == 0) return;
   SegmentHeader header;
   header.opcode = Opcode::terminate;

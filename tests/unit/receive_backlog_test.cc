@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages without buffers, and those who are held back for how much of them is kept.
-#include "nic/soft/wire/iwarp/parked.h"
+#include "nic/soft/wire/iwarp/receive_backlog.h"
 
 #include <gtest/gtest.h>
 
@@ -10,27 +10,27 @@
 namespace anydat::nic::soft::iwarp {
 namespace {
 
-class ParkedMessages : public testing::Test {
+class MessagesInBacklog : public testing::Test {
  protected:
   static constexpr std::size_t kMax = 64 << 20;
   static constexpr std::size_t kOfEach = 64;  // what a message of length 0 costs
   static constexpr int kMessages = 100;
 
   // The last two of them are as many as there is room for.
-  ParkedMessages() {
+  MessagesInBacklog() {
     all.more(kMax - 2 * kOfEach);
     for (int i = 0; i < kMessages; ++i) messages.add(false);
     for (Turn& turn : waiting) all.wait_for_room(turn);
   }
 
   int calls = 0;
-  ParkedTogether all{[this] { ++calls; }};
-  Parked messages{all};
+  ReceiveBacklogs all{[this] { ++calls; }};
+  ReceiveBacklog messages{all};
   std::byte nothing{};
   std::array<Turn, 2> waiting{Turn(reinterpret_cast<TcpStream&>(nothing)), Turn(reinterpret_cast<TcpStream&>(nothing))};
 };
 
-TEST_F(ParkedMessages, CallThoseWhoWaitOnceWhenThereIsRoomAgain) {
+TEST_F(MessagesInBacklog, CallThoseWhoWaitOnceWhenThereIsRoomAgain) {
   for (int left = kMessages; left > 2; --left) messages.drop_oldest();
   EXPECT_TRUE(all.full());
   EXPECT_EQ(calls, 0);
@@ -47,13 +47,13 @@ TEST_F(ParkedMessages, CallThoseWhoWaitOnceWhenThereIsRoomAgain) {
   EXPECT_EQ(all.next_for_room(), nullptr);
 }
 
-TEST_F(ParkedMessages, CallNobodyWhereNobodyWaits) {
+TEST_F(MessagesInBacklog, CallNobodyWhereNobodyWaits) {
   for (Turn& turn : waiting) all.forget(turn);
   messages.clear();
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(ParkedMessages, AreClearedTogether) {
+TEST_F(MessagesInBacklog, AreClearedTogether) {
   messages.drop_oldest();
   messages.clear();
   EXPECT_EQ(calls, 1);

@@ -17,10 +17,10 @@ class Fabric;
 // The peer decides neither how long that takes nor what it costs: there are bounds to the time without progress, the
 // time in all, what is read in one turn and in all (nic/patience.h, nic/budget.h). Progress is what the peer's host
 // acknowledges of ours; what the peer says is none.
-class Farewell final : public FdHandler, public Stranger {
+class LingeringClose final : public FdHandler, public Stranger {
  public:
-  Farewell(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stage stage, const Address& source);
-  ~Farewell() override;
+  LingeringClose(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stage stage, const Address& source);
+  ~LingeringClose() override;
   void begin();
   void ready(std::uint32_t events) override;
   void turn_out() override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic/soft/wire/iwarp/farewell.h"
+#include "nic/soft/wire/iwarp/lingering_close.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -15,7 +15,8 @@
 
 namespace anydat::nic::soft::iwarp {
 
-Farewell::Farewell(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stage stage, const Address& source)
+LingeringClose::LingeringClose(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stage stage,
+                               const Address& source)
     : Stranger(fabric.adapter().strangers(), source, stage),
       fabric_(fabric),
       socket_(std::move(socket)),
@@ -28,12 +29,12 @@ Farewell::Farewell(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stag
         if (!over_) fabric_.engine().set_timer(timer_, patience_.next_look(now));
       }) {}
 
-Farewell::~Farewell() {
+LingeringClose::~LingeringClose() {
   if (watched_) fabric_.engine().unwatch(socket_.get(), *this);
   fabric_.engine().cancel_timer(timer_);
 }
 
-void Farewell::begin() {
+void LingeringClose::begin() {
   if (!go_on()) {
     finish();
     return;
@@ -48,7 +49,7 @@ void Farewell::begin() {
 }
 
 // What the socket has already, the kernel goes on delivering; a peer that gets no more than that is told by a reset.
-void Farewell::turn_out() {
+void LingeringClose::turn_out() {
   if (watched_) fabric_.engine().unwatch(socket_.get(), *this);
   watched_ = false;
   if (!rest_.idle()) reset_on_close(socket_);
@@ -56,7 +57,7 @@ void Farewell::turn_out() {
   finish();
 }
 
-bool Farewell::go_on() {
+bool LingeringClose::go_on() {
   rest_.writable();
   rest_.flush();
   if (rest_.idle() && !said_) {
@@ -68,7 +69,7 @@ bool Farewell::go_on() {
 
 // Whatever the peer still says is heard and forgotten: a part of it each time, since the descriptor says that there is
 // more until there is not.
-bool Farewell::hear() {
+bool LingeringClose::hear() {
   const ssize_t count = discard_now(socket_.get(), std::min(budget::kUnheardPerTurn, unheard_ + 1));
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
@@ -80,7 +81,7 @@ bool Farewell::hear() {
   return true;
 }
 
-void Farewell::ready(std::uint32_t) {
+void LingeringClose::ready(std::uint32_t) {
   const bool was_said = said_;
   if (!go_on()) {
     finish();
@@ -90,31 +91,31 @@ void Farewell::ready(std::uint32_t) {
 }
 
 // What the peer's host has not acknowledged, the end of the stream among it, whether the socket has it already or not.
-std::size_t Farewell::untaken() const {
+std::size_t LingeringClose::untaken() const {
   return rest_.waiting() + unacknowledged(socket_.get()) + (said_ ? 0 : 1);
 }
 
-bool Farewell::progressed() {
+bool LingeringClose::progressed() {
   const std::size_t before = std::exchange(untaken_, untaken());
   return untaken_ < before;
 }
 
-void Farewell::look(base::Nanoseconds now) {
+void LingeringClose::look(base::Nanoseconds now) {
   if (over_) return;
   if (progressed()) patience_.progress(now);
   if (patience_.over(now)) cut();
 }
 
-void Farewell::cut() {
+void LingeringClose::cut() {
   if (untaken() > 0) reset_on_close(socket_);
   finish();
 }
 
-short Farewell::awaits() const {
+short LingeringClose::awaits() const {
   return said_ ? POLLIN : POLLIN | POLLOUT;
 }
 
-void Farewell::finish() {
+void LingeringClose::finish() {
   over_ = true;
   fabric_.setups_and_ends().finished(*this);
 }
