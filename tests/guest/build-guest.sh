@@ -133,8 +133,15 @@ unpack_kernel() {
   rm -f "$out.xz"
 }
 
+# PACKAGE=VERSION, or PACKAGE alone where that version is there no more: for
+# some hours after a new kernel only some of its packages are.
+version_or_newest() {
+  if apt-cache madison "$1" | grep -qF " $2 "; then echo "$1=$2"; else echo "$1"; fi
+}
+
 # Debian leaves siw out of its kernel but ships the source: build just that
-# folder against the headers of exactly the same package version.
+# folder against the headers of exactly the same package version.  The
+# programs that build modules are the same for all versions of a series.
 get_siw() {
   local s=$build/siw v series hdr
   v=$(cat "$build/kernel/ok-$kver")
@@ -146,8 +153,8 @@ get_siw() {
   (cd "$s/deb" && apt-get -qq -o APT::Sandbox::User=root download \
     "linux-headers-$kver=$v" \
     "linux-headers-${kver%-"$flavour"}-common=$v" \
-    "linux-kbuild-$series=$v" \
-    "linux-source-$series=$v") || return 1
+    "$(version_or_newest "linux-kbuild-$series" "$v")" \
+    "$(version_or_newest "linux-source-$series" "$v")") || return 1
   local d
   for d in "$s"/deb/*.deb; do dpkg-deb -x "$d" "$s/root"; done
   rm -rf "$s/deb"

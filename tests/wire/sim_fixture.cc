@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "dapl/ep.h"
-#include "dapl/handle_table.h"
 #include "dapl/ia.h"
+#include "dapl/object.h"
 #include "nic/soft/adapter.h"
 
 namespace anydat::test {
