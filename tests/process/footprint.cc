@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -62,6 +63,15 @@ int sockets_of(DAT_CONN_QUAL qualifier) {
   return lines_of("/proc/net/unix", [&](const std::string& line) {
     return line.find("@anydat/") != std::string::npos && line.ends_with(end);
   });
+}
+
+std::chrono::microseconds processor_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto in_all = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return in_all(usage.ru_utime) + in_all(usage.ru_stime);
 }
 
 int files_left() {

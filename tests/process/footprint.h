@@ -5,6 +5,7 @@
 #include <dat/udat.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <ostream>
 
 #include "support/dat_events.h"
@@ -28,6 +29,9 @@ void expect_back_to(const Footprint& before, Caller caller = Caller::here());
 // Local sockets of this host that carry the name of the service point `qualifier`: the listening one, and one for each
 // link that came in through it.
 int sockets_of(DAT_CONN_QUAL qualifier);
+
+// That this process has used, in all threads and in the kernel. Allocates nothing.
+std::chrono::microseconds processor_time();
 
 // Files that anybody could have left where named shared memory lives.
 int files_left();

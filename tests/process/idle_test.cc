@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A process that has nothing to do uses no processor time, whatever it has open.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "footprint.h"
 #include "peer.h"
 #include "support/dat_fixture.h"
 #include "support/waiter.h"
@@ -16,15 +16,6 @@ namespace anydat::test {
 namespace {
 
 constexpr std::chrono::seconds kInterval{1};
-
-std::chrono::microseconds processor_time() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto in_all = [](const timeval& time) {
-    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
-  };
-  return in_all(usage.ru_utime) + in_all(usage.ru_stime);
-}
 
 // Over one second, after one second without traffic.
 std::chrono::microseconds idle_processor_time() {

@@ -157,10 +157,7 @@ void play_starved_server(RoleContext& context) {
       few.reset();
       expect_back_to(before);
     } else if (line == "processor time") {
-      rusage usage{};
-      ::getrusage(RUSAGE_SELF, &usage);
-      context.parent.say(std::to_string(usage.ru_utime.tv_sec * 1'000'000 + usage.ru_utime.tv_usec +
-                                        usage.ru_stime.tv_sec * 1'000'000 + usage.ru_stime.tv_usec));
+      context.parent.say(std::to_string(processor_time().count()));
       continue;
     } else if (line == "accept") {
       ServerEnd& end = server.welcome(1);

@@ -2,11 +2,12 @@
 // A program that runs out of memory when its connection stands: what it sends arrives all the same (DTO-19).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 
+#include "footprint.h"
 #include "no_memory.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
@@ -15,15 +16,6 @@ namespace anydat::test {
 namespace {
 
 constexpr int kSends = 40;
-
-double processor_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 struct Completed {
   int all = 0;
@@ -54,7 +46,7 @@ void play_sender(RoleContext& context) {
   context.parent.hear();
   int posted = 0;
   Completed sent;
-  const double before = processor_seconds();
+  const auto before = processor_time();
   {
     const NoMemory from_now_on(0, NoMemory::Failing::all);
     DAT_LMR_TRIPLET segment = source.triplet(0, bytes);
@@ -62,7 +54,7 @@ void play_sender(RoleContext& context) {
       ++posted;
     sent = completed(side.request.get(), posted);
   }
-  const bool spins = processor_seconds() - before > 4;
+  const bool spins = processor_time() - before > std::chrono::seconds(4);
   context.parent.say(
       fmt::format("{} posted, {} completed{}", posted, sent.all, spins ? ", by asking again and again" : ""));
   context.parent.say(std::to_string(sent.well));

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "footprint.h"
 #include "lingering.h"
 #include "raw_peer.h"
 #include "support/dat_fixture.h"
@@ -30,13 +31,6 @@ namespace anydat::test {
 namespace {
 
 constexpr rlim_t kLimit = 128;
-
-long processor_time_us() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_utime.tv_sec * 1'000'000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_sec * 1'000'000 +
-         usage.ru_stime.tv_usec;
-}
 
 void limit_descriptors(rlim_t most) {
   rlimit limit{};
@@ -100,7 +94,7 @@ void play_besieged_server(RoleContext& context) {
     } else if (line == "files") {
       context.parent.say(std::to_string(open_files()));
     } else if (line == "processor time") {
-      context.parent.say(std::to_string(processor_time_us()));
+      context.parent.say(std::to_string(processor_time().count()));
     } else {
       return;
     }
