@@ -7,6 +7,7 @@ dapltest=("$programs/dapltest")
 serve() {
   start_server 'Service Point Ready' "${dapltest[@]}" -T S -D "$adapter"
   : >"$work/expected"
+  again=0
 }
 # kinds NUMBER: so many kinds of dapltest's tests have passed. In all it is 102: 35 of transactions, 10 of performance, 35
 # functions, 20 limits, and the server with the client that tells it to quit.
@@ -69,6 +70,14 @@ transaction() {
     "${options[@]}" "${operations[@]}"
   no_complaints client
   says client 'End of Work -- Client Exiting'
+  # Of what takes less than a millisecond it counts nothing, and says to let it do more.
+  if grep -q 'enough time has lapsed' "$work/client" && [ "$iterations" -lt 1000000 ]; then
+    says client 'Test completed successfully'
+    finished 'Transaction Test Finished for this client'
+    again=$((again + 1))
+    transaction "$threads" "$endpoints" $((10 * iterations)) "${options[@]}" -- "$@"
+    return
+  fi
   says client "Stats ---- : $threads threads, $endpoints EPs"
   # What it adds to an iteration whose data is to be compared.
   [[ " ${options[*]} " != *" -V "* ]] || set -- "$@" 'server SR' 'client SR' 'server SR'
@@ -84,7 +93,6 @@ case_transactions() {
   local size threads
   serve
   for size in 64 256 4096 16384 65536; do
-    # Of what takes less than a millisecond it counts nothing.
     transaction 1 1 5000 -- "client SR $size" "server SR $size"
     transaction 1 1 200 -V -- "client SR $size 3" "server SR $size 2"
     transaction 1 1 200 -V -- "client RW $size" "server RW $size" "client RR $size"
@@ -101,7 +109,7 @@ case_transactions() {
   transaction 1 1 200 -V -- 'client RR 4096' 'server RR 8192'
   transaction 1 1 200 -V -- 'client RW 1024' 'client RW 2048' 'server RW 4096'
   tell_to_quit
-  kinds $(wc -l <"$work/expected")
+  kinds $(($(wc -l <"$work/expected") - again))
 }
 
 # Of several endpoints of a thread it counts on it that their messages arrive in the order in which they were sent, which
@@ -112,7 +120,7 @@ case_endpoints() {
   transaction 2 8 100 -V -- 'client SR 1024 3' 'server SR 1536 2' 'client RW 4096' 'server RR 4096'
   transaction 8 4 100 -V -P -- 'client RW 4096 2' 'server RW 2048 4' 'client SR 256' 'server SR 256'
   tell_to_quit
-  kinds $(wc -l <"$work/expected")
+  kinds $(($(wc -l <"$work/expected") - again))
 }
 
 performance() { # OPERATION SIZE SEGMENTS OPTION...
