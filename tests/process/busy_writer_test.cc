@@ -12,7 +12,8 @@
 
 #include "hostile_attacks.h"
 #include "nic/soft/stream.h"
-#include "nic/soft/wire/shm/transfer.h"
+#include "nic/soft/wire/shm/grants.h"
+#include "nic/soft/wire/shm/rdma_uses.h"
 #include "support/dat_fixture.h"
 
 namespace anydat::test {

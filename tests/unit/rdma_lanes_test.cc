@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "nic/soft/wire/shm/transfer.h"
+#include "nic/soft/wire/shm/rdma_uses.h"
 
 namespace anydat::test {
 namespace {

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "nic/soft/wire/shm/layout.h"
-#include "nic/soft/wire/shm/transfer.h"
+#include "nic/soft/wire/shm/rdma_uses.h"
 
 namespace anydat::nic::soft::shm {
 
-// Where in the peer's segment a connection notes the region that its RDMA is using (transfer.h): in a slot that it
+// Where in the peer's segment a connection notes the region that its RDMA is using (rdma_uses.h): in a slot that it
 // shares with others, or, for a region that is used for long, in one of its own.
 //
 // One of its own makes each RDMA on a region a little cheaper and the end of that region dearer, so it is not for those

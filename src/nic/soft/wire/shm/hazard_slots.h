@@ -9,11 +9,11 @@
 #include "base/clock.h"
 #include "nic/engine.h"
 #include "nic/soft/wire/shm/hazard_slot.h"
-#include "nic/soft/wire/shm/transfer.h"
+#include "nic/soft/wire/shm/rdma_uses.h"
 
 namespace anydat::nic::soft::shm {
 
-// The slots of a peer's segment, for RDMA of this side (transfer.h): which connection has one for itself, and how those
+// The slots of a peer's segment, for RDMA of this side (rdma_uses.h): which connection has one for itself, and how those
 // that share the others come by one when all are taken.
 //
 // Thread safety: take() and wait_for_shared() from any thread, all else with the engine held. Lives and dies with its

@@ -6,7 +6,8 @@
 
 #include "base/clock.h"
 #include "nic/engine.h"
-#include "nic/soft/wire/shm/transfer.h"
+#include "nic/soft/wire/shm/grants.h"
+#include "nic/soft/wire/shm/rdma_uses.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -14,7 +15,7 @@ class Link;
 class ShmStream;
 
 // The hazards of a link: what the peer is using of this side's memory by RDMA, or is writing of a message that it
-// pushes (transfer.h), how it is pressed to let go of that, and the gates of both sides, at which RDMA waits while the
+// pushes (rdma_uses.h, grants.h), how it is pressed to let go of that, and the gates of both sides, at which RDMA waits while the
 // end of a connection is on its way.
 //
 // Each `close` that is sent shuts the gate: the peer begins no RDMA on this link, of any connection, until it has dealt

@@ -12,6 +12,7 @@
 #include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/doorbell.h"
+#include "nic/soft/wire/shm/grants.h"
 #include "nic/soft/wire/shm/hazard_slots.h"
 #include "nic/soft/wire/shm/hazards.h"
 #include "nic/soft/wire/shm/link_end.h"
@@ -21,7 +22,6 @@
 #include "nic/soft/wire/shm/link_users.h"
 #include "nic/soft/wire/shm/mapping_exchange.h"
 #include "nic/soft/wire/shm/peer_death.h"
-#include "nic/soft/wire/shm/transfer.h"
 #include "os/slow_close.h"
 
 namespace anydat::nic::soft::shm {
@@ -68,7 +68,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   void remove(ShmStream& stream);
   LinkUsers& users() { return users_; }
 
-  // Copying directly between the two processes (cross_copy.h, transfer.h).
+  // Copying directly between the two processes (cross_copy.h, transfer_policy.h).
   PeerMemory& peer_memory() { return peer_memory_; }
   bool within_process() const { return within_process_; }  // the peer is this process
   LinkReceiver& receiver() { return receiver_; }

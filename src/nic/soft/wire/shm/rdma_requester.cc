@@ -11,6 +11,7 @@
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
+#include "nic/soft/wire/shm/transfer_policy.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -134,9 +135,8 @@ template <WorkKind kind>
 SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped) {
   const RemoteSegment& remote = message.remote;
   const bool here = !mapped && is_here(remote);
-  // The rest of what the peer has been given a part of is the peer's, too.
-  const bool begun_by_peer = begun_by_peer_ && progress.bytes > 0;
-  if (!here && (begun_by_peer || !link_->peer_memory().reachable())) return by_peer(message, progress);
+  if (rdma_way({here, link_->peer_memory().reachable(), begun_by_peer_ && progress.bytes > 0}) == RdmaWay::by_peer)
+    return by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
   std::uint64_t where = 0;
   if (!region || region->resolve(remote.address, message.length, remote_user(), remote_right(kind), where) !=

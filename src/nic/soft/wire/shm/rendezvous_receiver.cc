@@ -25,18 +25,18 @@ bool RendezvousReceiver::accept(const AnnounceBody& body, std::uint32_t sequence
   Incoming* message = begin(body.length, solicited, body.invalidates);
   beginning_.reset();
   if (!message) return false;
-  arriving_.push_back({message, sequence, Arriving::Way::pieces, false, false, {}});
+  arriving_.push_back({message, sequence, MessageWay::pieces, false, false, {}});
   Arriving& large = arriving_.back();
   large.way = choose_way(body, large);
   switch (large.way) {
-    case Arriving::Way::pieces:
+    case MessageWay::pieces:
       clear_pieces();
       break;
-    case Arriving::Way::push:
+    case MessageWay::push:
       stream_.link()->sender().send_control(CellKind::push, stream_.remote(), sequence,
                                             std::as_bytes(std::span(&large.memory, 1)));
       break;
-    case Arriving::Way::pull:
+    case MessageWay::pull:
       large.memory = body.memory;
       stream_.link()->sender().come_back(stream_);
       break;
@@ -60,7 +60,7 @@ bool RendezvousReceiver::take_small(const std::byte* bytes, std::size_t length, 
   stream_.fabric().adapter().batch().flush();
   Incoming* message = begin(length, solicited, key);
   if (!message) return is_over(stream_.queue_pair().state());
-  Arriving small{message, 0, Arriving::Way::pieces, false, true, {}};
+  Arriving small{message, 0, MessageWay::pieces, false, true, {}};
   if (!stream_.pages().of_arrivals().there(message->buffer.all(), {0, length}, length, true,
                                            OwnPages::CopiedBy::us_in_short)) {
     small.held.reset(new std::byte[length]);
@@ -94,39 +94,42 @@ void RendezvousReceiver::place_held() {
   finish();
 }
 
-RendezvousReceiver::Arriving::Way RendezvousReceiver::choose_way(const AnnounceBody& body, Arriving& large) {
+MessageWay RendezvousReceiver::choose_way(const AnnounceBody& body, Arriving& large) {
   const bool can_pull = body.memory.span_count > 0 && stream_.link()->peer_memory().reachable();
-  const auto busy = [&](Arriving::Way way) {
-    return std::count_if(arriving_.begin(), arriving_.end(),
-                         [&](const Arriving& other) { return &other != &large && other.way == way && !other.done; });
+  const auto busy = [&](MessageWay way) {
+    return static_cast<std::size_t>(std::count_if(arriving_.begin(), arriving_.end(), [&](const Arriving& other) {
+      return &other != &large && other.way == way && !other.done;
+    }));
   };
-  // Both processors copy: messages are pulled and pushed turn and turn about. A lone one is pulled, which saves a hop.
-  if (can_pull && busy(Arriving::Way::pull) <= busy(Arriving::Way::push)) return Arriving::Way::pull;
-  // What the peer is to write into is there, or it would have to ask for it.
+  return message_way({can_pull, body.can_push != 0, busy(MessageWay::pull), busy(MessageWay::push)},
+                     [&] { return offer(body, can_pull, large); });
+}
+
+// Makes its buffer known to the peer, which is to write there. False: it cannot now.
+bool RendezvousReceiver::offer(const AnnounceBody& body, bool can_pull, Arriving& large) {
   const std::span<const nic::Segment> buffer = large.message->buffer.all();
-  if (body.can_push != 0 && (!can_pull || stream_.pages().of_arrivals().there(buffer, {0, body.length}, body.length,
-                                                                              true, OwnPages::CopiedBy::kernel))) {
-    MemoryBody target{};
-    std::uint64_t left = body.length;
-    for (const nic::Segment& segment : large.message->buffer.all()) {
-      if (segment.length == 0 || left == 0) continue;
-      if (target.span_count == kSpansMax) break;
-      const std::uint64_t part = std::min(left, segment.length);
-      target.spans[target.span_count++] = {segment.address, part};
-      left -= part;
-    }
-    if (left == 0 && stream_.link()->grants().issue(target.grant_slot, target.grant)) {
-      large.memory = target;
-      return Arriving::Way::push;
-    }
+  // It is there, or the peer would have to ask for it.
+  if (can_pull &&
+      !stream_.pages().of_arrivals().there(buffer, {0, body.length}, body.length, true, OwnPages::CopiedBy::kernel))
+    return false;
+  MemoryBody target{};
+  std::uint64_t left = body.length;
+  for (const nic::Segment& segment : buffer) {
+    if (segment.length == 0 || left == 0) continue;
+    if (target.span_count == kSpansMax) break;
+    const std::uint64_t part = std::min(left, segment.length);
+    target.spans[target.span_count++] = {segment.address, part};
+    left -= part;
   }
-  return can_pull ? Arriving::Way::pull : Arriving::Way::pieces;
+  if (left != 0 || !stream_.link()->grants().issue(target.grant_slot, target.grant)) return false;
+  large.memory = target;
+  return true;
 }
 
 // A message that the peer is to write.
 RendezvousReceiver::Arriving* RendezvousReceiver::pushed(std::uint32_t sequence) {
   const auto large = std::find_if(arriving_.begin(), arriving_.end(), [&](const Arriving& entry) {
-    return entry.sequence == sequence && entry.way == Arriving::Way::push && !entry.done;
+    return entry.sequence == sequence && entry.way == MessageWay::push && !entry.done;
   });
   return large != arriving_.end() ? &*large : nullptr;
 }
@@ -157,7 +160,7 @@ bool RendezvousReceiver::cannot_push_arrived(std::uint32_t sequence) {
 
 // From its first byte on, by the one way that is open to any two processes.
 void RendezvousReceiver::take_in_pieces(Arriving& large) {
-  large.way = Arriving::Way::pieces;
+  large.way = MessageWay::pieces;
   large.message->placed = 0;
   clear_pieces();
 }
@@ -166,7 +169,7 @@ void RendezvousReceiver::take_in_pieces(Arriving& large) {
 // there before they may come.
 void RendezvousReceiver::clear_pieces() {
   for (Arriving& large : arriving_) {
-    if (large.way != Arriving::Way::pieces || large.cleared) continue;
+    if (large.way != MessageWay::pieces || large.cleared) continue;
     if (!stream_.pages().of_arrivals().there(large.message->buffer.all(), {0, large.message->length},
                                              large.message->length, true))
       return;
@@ -177,7 +180,7 @@ void RendezvousReceiver::clear_pieces() {
 
 void RendezvousReceiver::part_arrived(std::uint32_t sequence, const std::byte* bytes, std::size_t count) {
   const auto large = std::find_if(arriving_.begin(), arriving_.end(), [&](const Arriving& entry) {
-    return entry.sequence == sequence && entry.way == Arriving::Way::pieces && !entry.done && !entry.held;
+    return entry.sequence == sequence && entry.way == MessageWay::pieces && !entry.done && !entry.held;
   });
   if (large == arriving_.end() || !large->cleared || count > large->message->length - large->message->placed) {
     stream_.disconnection().violated("it sent bytes that nobody asked for");
@@ -198,7 +201,7 @@ bool RendezvousReceiver::pull_some() {
   std::uint64_t left = kPulledPerTurn;
   for (Arriving& large : arriving_) {
     if (stream_.over() || left == 0 || messages == shares.size()) break;
-    if (large.way != Arriving::Way::pull || large.done) continue;
+    if (large.way != MessageWay::pull || large.done) continue;
     Incoming& message = *large.message;
     if (const WorkStatus status = stream_.queue_pair().receives().check(message); status != WorkStatus::success) {
       if (messages > 0) break;  // those before it first
@@ -226,7 +229,7 @@ bool RendezvousReceiver::pull_some() {
   if (outcome == CopyOutcome::peer_gone) return false;
   if (outcome == CopyOutcome::not_reachable) {
     for (Arriving& large : arriving_) {
-      if (large.way == Arriving::Way::pull && !large.done) take_in_pieces(large);
+      if (large.way == MessageWay::pull && !large.done) take_in_pieces(large);
     }
     return true;
   }
@@ -287,7 +290,7 @@ void RendezvousReceiver::finish() {
 // On a link that this side has given up the peer may be writing, until it has had its time: then it may begin no other
 // stretch.
 bool RendezvousReceiver::withdraw(const Arriving& large) {
-  if (large.way != Arriving::Way::push || large.done) return true;
+  if (large.way != MessageWay::push || large.done) return true;
   Link& link = *stream_.link();
   for (unsigned tries = 0; !link.grants().try_withdraw(large.memory.grant_slot, large.memory.grant); ++tries) {
     if (link.peer_gone() || link.end().peer_was_gone()) return true;

@@ -12,6 +12,7 @@
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/ring.h"
+#include "nic/soft/wire/shm/transfer_policy.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -64,10 +65,9 @@ class RendezvousReceiver {
  private:
   // In the order of its queue pair's Incoming.
   struct Arriving {
-    enum class Way : std::uint8_t { pieces, pull, push };
     Incoming* message;
     std::uint32_t sequence;
-    Way way;
+    MessageWay way;
     bool done = false;
     bool cleared = false;                 // when it comes in pieces
     MemoryBody memory{};                  // the sender's for a pull; ours, with our grant, for a push
@@ -79,7 +79,8 @@ class RendezvousReceiver {
   };
 
   Incoming* begin(std::uint64_t length, bool solicited, std::uint32_t invalidates);
-  Arriving::Way choose_way(const AnnounceBody& body, Arriving& large);
+  MessageWay choose_way(const AnnounceBody& body, Arriving& large);
+  bool offer(const AnnounceBody& body, bool can_pull, Arriving& large);
   void take_in_pieces(Arriving& large);
   Arriving* pushed(std::uint32_t sequence);
   bool pulled(std::span<const PulledShare> shares, CopyOutcome outcome);
