@@ -13,6 +13,7 @@
 #include "dapl/event.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
+#include "nic/outstanding_receives.h"
 
 namespace anydat::dapl {
 

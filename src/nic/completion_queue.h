@@ -16,24 +16,7 @@
 
 namespace anydat::nic {
 
-class ReceiveQueue;
-
-// Counts the receives of a shared queue whose completions have been reaped, wholly or in part.
-class ReapCount {
- public:
-  explicit ReapCount(ReceiveQueue& whose) : queue(whose) {}
-  // By whoever takes a completion off its event queue, or knows that it will never be.
-  void add();
-  std::uint64_t get() const { return count_.load(std::memory_order_acquire); }
-  // From now on only those that come by one event queue, and with its lock held: then adding needs no locked operation.
-  void belong_to_one() { one_writer_ = true; }
-
-  ReceiveQueue& queue;
-
- private:
-  std::atomic<std::uint64_t> count_{0};
-  bool one_writer_ = false;  // fixed before it is used
-};
+class ReapCount;
 
 struct Completion {
   void* owner = nullptr;  // QueuePairEvents::owner of the queue pair that did the work

@@ -221,7 +221,4 @@ struct SendRow {
   SendRow behind(std::size_t count) const { return {sends.subspan(count), regions_seen}; }
 };
 
-// Private data of connection set-up, and what a NIC may add for itself travels apart from it (PD-9).
-inline constexpr std::size_t kPrivateDataMax = 256;
-
 }  // namespace anydat::nic

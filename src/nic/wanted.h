@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/big_endian.h"
+#include "nic/private_data_limits.h"
 #include "nic/service_ports.h"
 #include "nic/sized_bytes.h"
 #include "nic/types.h"

@@ -10,7 +10,7 @@
 #include "base/biased_lock.h"
 #include "base/list.h"
 #include "nic/adapter.h"
-#include "nic/soft/outstanding_receives.h"
+#include "nic/outstanding_receives.h"
 #include "nic/soft/resident_pages.h"
 
 namespace anydat::nic::soft {

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "nic/adapter.h"
 #include "nic/loop.h"
+#include "nic/private_data_limits.h"
 #include "nic/verbs/resources.h"
 
 namespace anydat::nic::verbs {
@@ -74,15 +75,11 @@ struct CmHead {
   std::uint64_t number = 0;  // chosen by the active side for all parts of one request
 };
 static_assert(sizeof(CmHead) == 16);
+static_assert(sizeof(CmHead) + kIbRejectDataMax == 148);  // what a reject has
 
 inline constexpr std::size_t kIbRequestBytes = 56;
 inline constexpr std::size_t kPartMax = kIbRequestBytes - sizeof(CmHead);
-inline constexpr std::size_t kQualBytes = 8;                           // of them, where the qualifier is told
-inline constexpr std::size_t kIbPrivateDataMax = 160;                  // a reply has 196 bytes
-inline constexpr std::size_t kIbRejectDataMax = 148 - sizeof(CmHead);  // a reject has 148 bytes
-// Linux has 256 in all and needs some for how many Reads may be under way (RFC 6581, section 4.1). Soft-iWARP refuses a
-// connection with 252.
-inline constexpr std::size_t kIwarpPrivateDataMax = 192;
+inline constexpr std::size_t kQualBytes = 8;  // of them, where the qualifier is told
 
 // Private data with a head.
 struct CmMessage {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "nic/outstanding_receives.h"
 #include "nic/verbs/completions.h"
 #include "nic/verbs/receive_pool.h"
 

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/unique_fd.h"
+#include "nic/private_data_limits.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"

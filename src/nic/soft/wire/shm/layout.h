@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "nic/private_data_limits.h"
 #include "nic/types.h"
 
 namespace anydat::nic::soft::shm {
@@ -84,7 +85,7 @@ struct SegmentHeader {
   std::uint64_t probe_value;
   std::uint32_t probe_thread;
 
-  // Grants to copy directly between the memory of the segment's maker and that of its peer; see transfer.h.
+  // Grants to copy directly between the memory of the segment's maker and that of its peer; see grants.h.
   alignas(64) std::atomic<std::uint64_t> grants[kGrantSlots];
 
   // 0: RDMA may begin. The maker sets the lowest bit when the link is over. The bits above it count the `close`
@@ -93,7 +94,7 @@ struct SegmentHeader {
   // Set by the sender before it uses a slot that belongs to one connection: the maker may have to fence it then.
   std::atomic<std::uint32_t> rdma_lanes;
   // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, and in the
-  // upper half the maker's name for the connection; or 0. See transfer.h.
+  // upper half the maker's name for the connection; or 0. See rdma_uses.h.
   alignas(64) std::atomic<std::uint64_t> rdma_uses[kRdmaSlots];
   // Written by the sender before it uses a slot that belongs to one connection: the only key that is noted there, of
   // the slot that many places behind the shared ones. 0: none.

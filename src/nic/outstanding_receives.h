@@ -7,9 +7,30 @@
 #include <cstdint>
 
 #include "base/counter.h"
-#include "nic/adapter.h"
+#include "nic/receive_queue.h"
 
-namespace anydat::nic::soft {
+namespace anydat::nic {
+
+// Counts the receives of a shared queue whose completions have been reaped, wholly or in part.
+class ReapCount {
+ public:
+  explicit ReapCount(ReceiveQueue& whose) : queue(whose) {}
+  // By whoever takes a completion off its event queue, or knows that it will never be.
+  void add() {
+    if (!one_writer_) [[unlikely]]
+      return queue.reaped();
+    count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  std::uint64_t get() const { return count_.load(std::memory_order_acquire); }
+  // From now on only those that come by one event queue, and with its lock held: then adding needs no locked operation.
+  void belong_to_one() { one_writer_ = true; }
+
+  ReceiveQueue& queue;
+
+ private:
+  std::atomic<std::uint64_t> count_{0};
+  bool one_writer_ = false;  // fixed before it is used
+};
 
 // By what the outstanding receives of a pool become fewer: a posted receive is outstanding until it has been reaped
 // (SRQ-ACC-9, SRQ-ACC-12). What has been reaped, ever, is the sum of several counts, apart, so that reaping changes
@@ -54,4 +75,4 @@ class OutstandingReceives {
   ReapCount any_;
 };
 
-}  // namespace anydat::nic::soft
+}  // namespace anydat::nic
