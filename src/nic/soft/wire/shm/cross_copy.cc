@@ -151,13 +151,21 @@ CopyOutcome PeerMemory::copy_whole(bool from, const iovec& here, std::span<const
   return failed(moved < 0 ? errno : EFAULT);
 }
 
-CopyOutcome PeerMemory::copy_from(const CopyBatch& batch) {
+template <typename Call>
+CopyOutcome PeerMemory::copy(const CopyBatch& batch, Call&& call) {
   const pid_t thread = thread_.load(std::memory_order_relaxed);
   if (thread <= 0) return CopyOutcome::not_reachable;
-  const ssize_t moved =
-      process_vm_readv(thread, batch.local_.data(), batch.locals_, batch.remote_.data(), batch.remotes_, 0);
+  const ssize_t moved = call(thread, batch.local_.data(), batch.locals_, batch.remote_.data(), batch.remotes_, 0);
   if (moved == static_cast<ssize_t>(batch.bytes_)) return CopyOutcome::copied;
   return failed(moved < 0 ? errno : EFAULT);
+}
+
+CopyOutcome PeerMemory::copy_from(const CopyBatch& batch) {
+  return copy(batch, process_vm_readv);
+}
+
+CopyOutcome PeerMemory::copy_to(const CopyBatch& batch) {
+  return copy(batch, process_vm_writev);
 }
 
 }  // namespace anydat::nic::soft::shm

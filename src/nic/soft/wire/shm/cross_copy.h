@@ -81,10 +81,14 @@ class PeerMemory {
   // Requires of all: that ready() has just said so, and that the pages are there.
   CopyOutcome copy_from(std::span<const nic::Segment> to, std::span<const MemoryBody::Span> from, CopyRange range);
   CopyOutcome copy_to(std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to, CopyRange range);
-  CopyOutcome copy_from(const CopyBatch& batch);  // all of it or not
+  // All of it or not; but of what is not all copied, bytes may have arrived.
+  CopyOutcome copy_from(const CopyBatch& batch);
+  CopyOutcome copy_to(const CopyBatch& batch);
   CopyOutcome copy_whole(bool from, const iovec& here, std::span<const iovec, 2> there);
 
  private:
+  template <typename Call>
+  CopyOutcome copy(const CopyBatch& batch, Call&& call);
   template <typename Call>
   CopyOutcome copy(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range,
                    Call&& call);

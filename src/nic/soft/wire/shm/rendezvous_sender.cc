@@ -2,7 +2,9 @@
 #include "nic/soft/wire/shm/rendezvous_sender.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/copy.h"
@@ -14,8 +16,10 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-// Of one large message in one turn, so that it does not keep others of the link waiting.
-constexpr std::uint64_t kPushedPerTurn = 128 << 10;
+// In one turn, of one message and of several, so that it does not keep others of the link waiting. With more of several
+// the receiver would wait for the first of them.
+constexpr std::uint64_t kPushedOfOne = 256 << 10;
+constexpr std::uint64_t kPushedOfSeveral = 128 << 10;
 
 }  // namespace
 
@@ -173,61 +177,110 @@ bool RendezvousSender::send_pieces() {
   return !stream_.over();
 }
 
+// What can be pushed of a message now, into the batch.
+RendezvousSender::Push RendezvousSender::add_to(CopyBatch& batch, PushedShare& share, std::uint64_t limit) {
+  Announced& entry = *share.entry;
+  Push can = Push::unusable;
+  stream_.queue_pair().sends().with_request(entry.number, [&](const SendRequest& message) {
+    if (!stream_.queue_pair().sends().usable(message)) return;
+    share.length = message.length;
+    share.bytes = std::min(limit, message.length - entry.offset);
+    can = Push::not_now;
+    if (!stream_.pages().of_requests().there(message.segments, {entry.offset, share.bytes},
+                                             message.length - entry.offset, false, OwnPages::CopiedBy::kernel))
+      return;
+    PeerMemory& peer = stream_.link()->peer_memory();
+    const std::span<const MemoryBody::Span> target{entry.target.spans, entry.target.span_count};
+    const CopyOutcome ready = peer.ready();
+    if (ready == CopyOutcome::peer_gone) return;
+    can = Push::never;
+    if (ready != CopyOutcome::copied ||
+        !peer.there(target, {entry.offset, share.bytes}, true, stream_.fabric().adapter().engine().ticks()))
+      return;
+    can = batch.add(message.segments, target, {entry.offset, share.bytes}) ? Push::yes : Push::not_now;
+  });
+  return can;
+}
+
+// The receiver may take a grant back at any moment: then its end is near, as if it had gone.
+CopyOutcome RendezvousSender::push(const CopyBatch& batch, std::span<const PushedShare> shares) {
+  SegmentHeader& header = stream_.link()->outbound().header();
+  const auto stands = [](const PushedShare& share, auto&& mark, SegmentHeader& at) {
+    return mark(at, share.entry->target.grant_slot, share.entry->target.grant);
+  };
+  const auto refused = std::find_if_not(shares.begin(), shares.end(),
+                                        [&](const PushedShare& share) { return stands(share, begin_writing, header); });
+  CopyOutcome outcome = CopyOutcome::peer_gone;
+  if (refused == shares.end()) outcome = stream_.link()->peer_memory().copy_to(batch);
+  for (const PushedShare& share : std::span(shares.begin(), refused)) {
+    if (!stands(share, end_writing, header)) outcome = CopyOutcome::peer_gone;
+  }
+  return outcome;
+}
+
+// Several messages at once if they are short, as in RendezvousReceiver::pull_some().
 bool RendezvousSender::push_some() {
   std::uint32_t sequence = 0;
-  Announced* entry = stream_.over() ? nullptr : first_in(Announced::State::pushing, sequence);
-  if (!entry) return false;
-  bool usable_memory = false, waits = false, withdrawn = false;
-  CopyOutcome outcome = CopyOutcome::copied;
-  std::uint64_t length = 0;
-  stream_.queue_pair().sends().with_request(entry->number, [&](const SendRequest& message) {
-    length = message.length;
-    usable_memory = stream_.queue_pair().sends().usable(message);
-    if (!usable_memory) return;
-    const std::uint64_t count = std::min(kPushedPerTurn, length - entry->offset);
-    waits = !stream_.pages().of_requests().there(message.segments, {entry->offset, count}, length - entry->offset,
-                                                 false, OwnPages::CopiedBy::kernel);
-    if (waits) return;
-    PeerMemory& peer = stream_.link()->peer_memory();
-    const std::span<const MemoryBody::Span> target{entry->target.spans, entry->target.span_count};
-    outcome = peer.ready();
-    if (outcome == CopyOutcome::copied &&
-        !peer.there(target, {entry->offset, count}, true, stream_.fabric().adapter().engine().ticks())) {
-      outcome = CopyOutcome::not_resident;
+  if (stream_.over() || !first_in(Announced::State::pushing, sequence)) return false;
+  CopyBatch batch;
+  std::array<PushedShare, kAnnouncedMax> shares;
+  std::size_t messages = 0;
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t end = count_.load(std::memory_order_acquire); sequence != end && bytes < kPushedOfSeveral;
+       ++sequence) {
+    Announced& entry = announced_[sequence % kAnnouncedMax];
+    if (entry.state.load(std::memory_order_relaxed) != Announced::State::pushing) continue;
+    PushedShare& share = shares[messages];
+    share = {&entry, sequence, 0, 0};
+    if (const Push can = add_to(batch, share, messages == 0 ? kPushedOfOne : kPushedOfSeveral - bytes);
+        can != Push::yes) {
+      if (messages == 0) return cannot_push(can, share);
+      break;  // those before it first
     }
-    if (outcome != CopyOutcome::copied) return;
-    SegmentHeader& header = stream_.link()->outbound().header();
-    withdrawn = !begin_writing(header, entry->target.grant_slot, entry->target.grant);
-    if (withdrawn) return;
-    outcome = peer.copy_to(message.segments, target, {entry->offset, count});
-    withdrawn = !end_writing(header, entry->target.grant_slot, entry->target.grant);
-    if (outcome == CopyOutcome::copied) entry->offset += count;
-  });
-  if (!usable_memory) {
-    finish(*entry, WorkStatus::local_protection);
-    return false;
+    bytes += share.bytes;
+    ++messages;
   }
-  if (waits) return false;
-  if (withdrawn) return false;  // its end is near
+  CopyOutcome outcome = push(batch, std::span(shares).first(messages));
+  if (outcome == CopyOutcome::no_memory_there && messages > 1) {  // it does not say which
+    CopyBatch first;
+    messages = 1;
+    if (add_to(first, shares[0], kPushedOfOne) != Push::yes) return false;
+    outcome = push(first, std::span(shares).first(messages));
+  }
+  return pushed(std::span(shares).first(messages), outcome);
+}
+
+// True if there is more to do and nothing to wait for.
+bool RendezvousSender::cannot_push(Push why, const PushedShare& share) {
+  if (why == Push::unusable) finish(*share.entry, WorkStatus::local_protection);
+  if (why != Push::never) return false;
+  // The receiver brings its memory in by itself, or clears the message to be sent in pieces.
+  share.entry->offset = 0;
+  share.entry->state.store(Announced::State::waiting);
+  stream_.link()->sender().send_control(CellKind::cannot_push, stream_.remote(), share.sequence);
+  stream_.link()->sender().come_back(stream_);
+  return true;
+}
+
+bool RendezvousSender::pushed(std::span<const PushedShare> shares, CopyOutcome outcome) {
   switch (outcome) {
     case CopyOutcome::copied:
       break;
-    case CopyOutcome::not_resident:  // the receiver brings its memory in by itself
+    case CopyOutcome::not_resident:
     case CopyOutcome::not_reachable:
-      entry->offset = 0;
-      entry->state.store(Announced::State::waiting);
-      stream_.link()->sender().send_control(CellKind::cannot_push, stream_.remote(), sequence);
-      stream_.link()->sender().come_back(stream_);
-      return true;
+      return cannot_push(Push::never, shares.front());
     case CopyOutcome::no_memory_there:
       stream_.disconnection().violated("it asked for a message at a place that it does not have");
       return false;
     case CopyOutcome::peer_gone:
       return false;
   }
-  if (entry->offset == length) {
-    stream_.link()->sender().send_control(CellKind::pushed, stream_.remote(), sequence);
-    finish(*entry, WorkStatus::success);
+  for (const PushedShare& share : shares) {
+    if (stream_.over()) return true;
+    share.entry->offset += share.bytes;
+    if (share.entry->offset != share.length) continue;
+    stream_.link()->sender().send_control(CellKind::pushed, stream_.remote(), share.sequence);
+    finish(*share.entry, WorkStatus::success);
   }
   if (!stream_.over()) stream_.link()->sender().come_back(stream_);
   return true;

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "nic/soft/stream.h"
+#include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/ring.h"
 
@@ -60,11 +62,23 @@ class RendezvousSender {
     MemoryBody target{};  // when pushing
   };
   enum class Step : std::uint8_t { moved, no_room, unusable };
+  struct PushedShare {
+    Announced* entry;
+    std::uint32_t sequence;
+    std::uint64_t length;
+    std::uint64_t bytes;  // of those in this turn
+  };
+  // never: the kernel does not let us, or the receiver's memory is not there.
+  enum class Push : std::uint8_t { yes, not_now, never, unusable };
 
   bool describe(const SendRequest& message, AnnounceBody& body, Announced& entry);
   Announced* announced(std::uint32_t sequence);
   Announced* first_in(Announced::State state, std::uint32_t& sequence);
   void finish(Announced& entry, WorkStatus status);
+  Push add_to(CopyBatch& batch, PushedShare& share, std::uint64_t limit);
+  CopyOutcome push(const CopyBatch& batch, std::span<const PushedShare> shares);
+  bool cannot_push(Push why, const PushedShare& share);
+  bool pushed(std::span<const PushedShare> shares, CopyOutcome outcome);
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
   ShmStream& stream_;
