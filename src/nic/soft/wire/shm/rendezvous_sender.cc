@@ -240,11 +240,12 @@ bool RendezvousSender::push_some() {
     bytes += share.bytes;
     ++messages;
   }
+  if (messages == 0) return false;  // an announcement that was answered before it had left, and has not left
   CopyOutcome outcome = push(batch, std::span(shares).first(messages));
   if (outcome == CopyOutcome::no_memory_there && messages > 1) {  // it does not say which
     CopyBatch first;
     messages = 1;
-    if (add_to(first, shares[0], kPushedOfOne) != Push::yes) return false;
+    if (const Push can = add_to(first, shares[0], kPushedOfOne); can != Push::yes) return cannot_push(can, shares[0]);
     outcome = push(first, std::span(shares).first(messages));
   }
   return pushed(std::span(shares).first(messages), outcome);
