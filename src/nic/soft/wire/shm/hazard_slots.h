@@ -13,8 +13,8 @@
 
 namespace anydat::nic::soft::shm {
 
-// The slots of a peer's segment, for RDMA of this side (rdma_uses.h): which connection has one for itself, and how those
-// that share the others come by one when all are taken.
+// The slots of a peer's segment, for RDMA of this side (rdma_uses.h): which connection has one for itself, and how
+// those that share the others come by one when all are taken.
 //
 // Thread safety: take() and wait_for_shared() from any thread, all else with the engine held. Lives and dies with its
 // link.

@@ -15,8 +15,8 @@ class Link;
 class ShmStream;
 
 // The hazards of a link: what the peer is using of this side's memory by RDMA, or is writing of a message that it
-// pushes (rdma_uses.h, grants.h), how it is pressed to let go of that, and the gates of both sides, at which RDMA waits while the
-// end of a connection is on its way.
+// pushes (rdma_uses.h, grants.h), how it is pressed to let go of that, and the gates of both sides, at which RDMA waits
+// while the end of a connection is on its way.
 //
 // Each `close` that is sent shuts the gate: the peer begins no RDMA on this link, of any connection, until it has dealt
 // with that. tests/models/rdma_gate.pml is its model.

@@ -205,15 +205,14 @@ RendezvousSender::Push RendezvousSender::add_to(CopyBatch& batch, PushedShare& s
 // The receiver may take a grant back at any moment: then its end is near, as if it had gone.
 CopyOutcome RendezvousSender::push(const CopyBatch& batch, std::span<const PushedShare> shares) {
   SegmentHeader& header = stream_.link()->outbound().header();
-  const auto stands = [](const PushedShare& share, auto&& mark, SegmentHeader& at) {
-    return mark(at, share.entry->target.grant_slot, share.entry->target.grant);
-  };
-  const auto refused = std::find_if_not(shares.begin(), shares.end(),
-                                        [&](const PushedShare& share) { return stands(share, begin_writing, header); });
+  const auto begun = std::find_if_not(shares.begin(), shares.end(), [&](const PushedShare& share) {
+    return begin_writing(header, share.entry->target.grant_slot, share.entry->target.grant);
+  });
   CopyOutcome outcome = CopyOutcome::peer_gone;
-  if (refused == shares.end()) outcome = stream_.link()->peer_memory().copy_to(batch);
-  for (const PushedShare& share : std::span(shares.begin(), refused)) {
-    if (!stands(share, end_writing, header)) outcome = CopyOutcome::peer_gone;
+  if (begun == shares.end()) outcome = stream_.link()->peer_memory().copy_to(batch);
+  for (const PushedShare& share : std::span(shares.begin(), begun)) {
+    if (!end_writing(header, share.entry->target.grant_slot, share.entry->target.grant))
+      outcome = CopyOutcome::peer_gone;
   }
   return outcome;
 }
