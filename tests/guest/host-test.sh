@@ -14,6 +14,7 @@ work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 export DAT_WIRE=tcp DAT_LOG=warn
 
+: >"$work/server" # it is read before the shell in the background has come to make it
 "$build/bin/datping" --serve --ia soft --qual 0 >"$work/server" 2>&1 &
 for _ in $(seq 100); do
   port=$(sed -n 's/.*serving on [^ ]*:\([0-9]*\) .*/\1/p' "$work/server")

@@ -37,6 +37,8 @@ json() {
 # start_server PROGRAM ARGUMENT...: starts a server that prints where it serves, as ADDRESS:QUALIFIER, which is then in
 # $server_at. Its process is in $server_pid.
 start_server() {
+  # The shell in the background empties it at some time later: until then the server before would be found.
+  : >"$work/server"
   "$bin/$1" "${@:2}" >"$work/server" 2>&1 &
   server_pid=$!
   servers+=("$server_pid")
