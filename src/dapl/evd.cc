@@ -10,7 +10,6 @@
 #include "dapl/ep.h"
 #include "dapl/ia.h"
 #include "dapl/instances.h"
-#include "os/cancel.h"
 #include "os/processor.h"
 
 namespace anydat::dapl {
@@ -285,8 +284,6 @@ Error Evd::post_software(const void* pointer) {
   return queued ? kSuccess : Error(Code::queue_full);
 }
 
-// ---- departures
-
 Error evd_is_waited_on(const char* call) {
   return fail(Code::invalid_state, Detail::evd_waiter, "{}: another thread is blocked in dat_evd_wait on this EVD",
               call);
@@ -294,108 +291,6 @@ Error evd_is_waited_on(const char* call) {
 
 void Evd::poll_borrowers() {
   Instances::get().poll_borrowers(*this);
-}
-
-// Whether a wait for so many may begin.
-Error Evd::may_wait_locked(Count threshold) const {
-  if (threshold <= 0 || static_cast<std::uint32_t>(threshold) > ring_.capacity()) {
-    return fail(Argument::threshold, "dat_evd_wait: threshold {} is not between 1 and the queue length {}", threshold,
-                ring_.capacity());
-  }
-  if (!waitable_) {
-    return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD is unwaitable");
-  }
-  if (waiter_) return evd_is_waited_on("dat_evd_wait");
-  if (threshold > 1 && configuration_ != evd_state::kConfigThreshold) {
-    const bool notify = configuration_ == evd_state::kConfigNotify;
-    return fail(Code::invalid_state, notify ? Detail::evd_config_notify : Detail::evd_config_solicited,
-                "dat_evd_wait: threshold {} on an EVD whose streams are {}; only 1 is possible", threshold,
-                notify ? "UNSIGNALLED" : "SOLICITED_WAIT");
-  }
-  return kSuccess;
-}
-
-Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
-  const auto take = [&event](const Event& taken) { event = taken; };
-  if (!nmore) return fail(Argument::nmore, "dat_evd_wait: nmore is NULL");
-  for (bool polled = false;; polled = true) {
-    {
-      base::Guard guard(lock_);
-      if (const Error error = may_wait_locked(threshold)) return error;
-      if (!polled) counting_.wait_calls.add();
-      const std::uint32_t count = ring_.queued();
-      if (count >= static_cast<std::uint32_t>(threshold)) {
-        pop_locked(take);
-        counting_.taken_by_waits.publish(counting_.taken_by_waits.get() + 1);
-        *nmore = static_cast<Count>(count - 1);
-        return kSuccess;
-      }
-      if (polled && timeout == 0) {
-        *nmore = static_cast<Count>(count);
-        return timed_out_;
-      }
-    }
-    if (timeout != 0) return block(timeout, threshold, event, nmore);
-    engine_.poll();
-  }
-}
-
-Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
-  const auto take = [&event](const Event& taken) { event = taken; };
-  const base::Nanoseconds deadline =
-      timeout == kInfinite ? base::kForever : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
-  const auto wanted = static_cast<std::uint32_t>(threshold);
-  const os::CancelOff off;
-  nic::Waiter waiter(off.was_on());
-  bool registered = false;
-  nic::WaitResult result = nic::WaitResult::notified;
-  for (;;) {
-    {
-      base::Guard guard(lock_);
-      if (!registered) {
-        // What changed since the caller looked (EVD-WAIT-10, EVD-RESIZE-10).
-        if (dead_) return Error(Code::abort);
-        if (const Error error = may_wait_locked(threshold)) return error;
-        waiter_ = &waiter;
-        note_watched_locked();
-        threshold_ = wanted;
-        turned_away_ = false;
-        registered = true;
-        counting_.waits.add();
-      } else if (result == nic::WaitResult::notified) {
-        counting_.wake_ups.add();
-      }
-      const std::uint32_t count = ring_.queued();
-      const bool finished = dead_ || turned_away_ || count >= wanted || result != nic::WaitResult::notified;
-      if (finished) {
-        waiter_ = nullptr;  // from here on the EVD may go (EVD-FREE-5), once the lock is released
-        note_watched_locked();
-        if (dead_) return Error(Code::abort);
-        if (turned_away_) {
-          return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD became unwaitable");
-        }
-        if (count >= wanted) {  // TMO-5: also if the time has run out
-          pop_locked(take);
-          counting_.taken_by_waits.publish(counting_.taken_by_waits.get() + 1);
-          *nmore = static_cast<Count>(count - 1);
-          return kSuccess;
-        }
-        *nmore = static_cast<Count>(count);
-        return result == nic::WaitResult::interrupted ? Error(Code::interrupted_call) : timed_out_;
-      }
-      waiter.rearm();
-    }
-    try {
-      result = engine_.waiting().wait(waiter, deadline);
-    } catch (...) {  // the thread was cancelled
-      base::Guard guard(lock_);
-      waiter_ = nullptr;
-      note_watched_locked();
-      // What it was woken for is somebody else's now.
-      if (enabled_ && cno_ && ring_.queued() >= wanted) cno_->trigger(*this);
-      throw;
-    }
-  }
 }
 
 // ---- size and end
