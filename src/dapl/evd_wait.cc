@@ -28,28 +28,43 @@ Error Evd::may_wait_locked(Count threshold) const {
   return kSuccess;
 }
 
+// How often a call looks before its thread becomes the EVD's waiter, which costs as much as a small message takes. Where
+// every event notifies and no CNO is there to be triggered, nobody can tell whether what comes has met a waiter or has been
+// there before: a thread is one only while it is really blocked (ruling A60).
+unsigned Evd::looks_before_wait_locked(Microseconds timeout) const {
+  constexpr unsigned kLooks = 64;  // a microsecond or two, which an answer through shared memory takes at most
+  if (timeout == 0) return 1;
+  return !cno_ && configuration_ == evd_state::kConfigThreshold ? kLooks : 0;
+}
+
 Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
   const auto take = [&event](const Event& taken) { event = taken; };
   if (!nmore) return fail(Argument::nmore, "dat_evd_wait: nmore is NULL");
-  for (bool polled = false;; polled = true) {
+  const auto wanted = static_cast<std::uint32_t>(threshold);
+  unsigned looks = 0;
+  for (bool looked = false;; looked = true) {
     {
       base::Guard guard(lock_);
       if (const Error error = may_wait_locked(threshold)) return error;
-      if (!polled) counting_.wait_calls.add();
+      if (!looked) {
+        counting_.wait_calls.add();
+        looks = looks_before_wait_locked(timeout);
+      }
       const std::uint32_t count = ring_.queued();
-      if (count >= static_cast<std::uint32_t>(threshold)) {
+      if (count >= wanted) {
         pop_locked(take);
         counting_.taken_by_waits.publish(counting_.taken_by_waits.get() + 1);
         *nmore = static_cast<Count>(count - 1);
         return kSuccess;
       }
-      if (polled && timeout == 0) {
+      if (looked && timeout == 0) {
         *nmore = static_cast<Count>(count);
         return timed_out_;
       }
     }
-    if (timeout != 0) return block(timeout, threshold, event, nmore);
-    engine_.poll();
+    if (looked || looks == 0) return block(timeout, threshold, event, nmore);
+    // A pass that brings others something may take long, so that is the last.
+    for (bool brought = false; looks > 0 && !brought && ring_.queued() < wanted; --looks) brought = engine_.poll();
   }
 }
 
