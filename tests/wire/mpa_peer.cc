@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "wire/mpa_peer.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -68,6 +69,10 @@ void MpaPeer::reset() {
   const linger at_once{1, 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   socket_.reset();
+}
+
+void MpaPeer::move_descriptor_to(int number) {
+  socket_.reset(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, number));
 }
 
 void MpaPeer::hold_little() {

@@ -32,7 +32,9 @@ class MpaPeer {
   std::size_t send_what_goes(std::span<const std::byte> bytes);
   void stop_sending();  // as a process that ends in order
   void reset();         // as one that does not
-  void hold_little();   // of what it has not read: its window is small, however fast it reads
+  // Its descriptor has such a number at least, so that the library may have those below.
+  void move_descriptor_to(int number);
+  void hold_little();  // of what it has not read: its window is small, however fast it reads
 
   // ---- set-up
   struct Greeting {

@@ -336,6 +336,34 @@ TEST_F(StrangersOfAnAdapter, AreCutShortForEndsOfTheHostThatHasTheMost) {
   EXPECT_FALSE(everybody_.back()->gone());
 }
 
+// A server that the program calls again and again keeps the sockets of connections that are over for as long as it likes.
+// The program's next call takes the place of one, as one who calls it would.
+TEST_F(StrangersOfAnAdapter, TakeThePlaceOfOldEndsForCallsOfTheProgram) {
+  add(kShare - 1, Stage::parting);
+  strangers_.one_calls();
+  add(1, Stage::parting);
+  strangers_.one_calls();
+  EXPECT_EQ(gone(), 0u) << "of those that have just begun";
+  EXPECT_TRUE(test::eventually([&] {
+    strangers_.one_calls();
+    return everybody_.front()->gone();
+  }));
+  EXPECT_EQ(gone(), 1u);
+  strangers_.one_calls();
+  EXPECT_EQ(gone(), 1u) << "there is room now";
+}
+
+// Not of one that has just begun, unless such have half of all descriptors: the program and its calls come first.
+TEST_F(StrangersOfAnAdapter, TakeThePlaceOfNewEndsForCallsWhereTheyAreVeryMany) {
+  add(2 * kShare - 1, Stage::parting);
+  strangers_.one_calls();
+  EXPECT_EQ(gone(), 0u);
+  add(1, Stage::parting);
+  strangers_.one_calls();
+  EXPECT_EQ(gone(), 1u);
+  EXPECT_TRUE(everybody_.front()->gone());
+}
+
 // Those of one adapter belong to its own engine, and may last: no other has its callers wait for them.
 TEST_F(StrangersOfAnAdapter, OfWhichFewPartAreLetInHoweverManyPartElsewhere) {
   add_to(of_another_, kShare, Stage::parting);

@@ -45,6 +45,45 @@ TEST_F(TcpGreeting, AMessageBeforeItIsDelivered) {
   target.expect_unharmed();
 }
 
+// EP-CONN-6; RFC 5040, section 4.8: it ends what has not begun, whatever it says.
+class TcpTerminate : public TcpGreeting {
+ protected:
+  static void send_terminate(MpaPeer& peer, bool malformed = false) {
+    SegmentHeader header;
+    header.opcode = Opcode::terminate;
+    header.last = true;
+    header.sequence = kFirstSequence;
+    Bytes words(kTerminateBytesMax);
+    words.resize(malformed ? 3 : write_terminate({.code = mpa_error::kInsufficientIrd}, words));
+    peer.send_segment(header, words);
+  }
+};
+
+TEST_F(TcpTerminate, InItsPlaceIsNoConnection) {
+  for (const bool malformed : {false, true}) {
+    const Ep ep(target.side(), target.srq());
+    std::optional<MpaPeer> peer = accept_silently(ep);
+    send_terminate(*peer, malformed);
+    EXPECT_EQ(next_event(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    EXPECT_EQ(ep.state(), DAT_EP_STATE_DISCONNECTED);
+    EXPECT_FALSE(poll_event(target.side().connect.get()));
+    target.expect_unharmed();
+  }
+}
+
+// The same of a caller that has been accepted: EP-DISC-15.
+TEST_F(TcpTerminate, InThePlaceOfTheCallersFirstMessageIsNoConnection) {
+  MpaPeer peer(target.port());
+  peer.greet({.revision = 2, .enhanced = Enhanced{.ird = 1, .ord = 1, .peer_to_peer = true, .rtr_write = true}});
+  const Ep ep = target.accept();
+  ASSERT_TRUE(peer.hear_answer());
+  send_terminate(peer);
+  EXPECT_EQ(next_event(), DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+  EXPECT_TRUE(peer.hung_up());
+  EXPECT_FALSE(poll_event(target.side().connect.get()));
+  target.expect_unharmed();
+}
+
 // STAT-18: it ends its connection with the one receive that it has taken of those that others share.
 TEST_F(TcpGreeting, AMessageBeforeItThatIsTooLongTakesOneReceive) {
   const Ep ep(target.side(), target.srq());

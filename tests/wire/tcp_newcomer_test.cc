@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -139,6 +140,28 @@ TEST_F(TcpNewcomer, IsLetInBesideRequestsThatTheProgramDoesNotAnswer) {
   EXPECT_EQ(others + of_the_busiest, kOthers);
   for (std::size_t i = asking.size() - 2; i < asking.size(); ++i) EXPECT_TRUE(is_served(i)) << "newcomer";
   for (std::size_t i = 2 * kOthers; i < asking.size() - 2; ++i) require(dat_cr_reject(asking[i]), "dat_cr_reject");
+  target.expect_unharmed();
+}
+
+// A server that the program calls again as soon as it has been turned away keeps each of those sockets.
+TEST_F(TcpNewcomer, IsFoundByAProgramThatCallsThoughAServerKeepsWhatIsOver) {
+  MpaListener server;
+  const Ep ep(target.side(), target.srq());
+  std::vector<MpaPeer> kept;
+  for (rlim_t i = 0; i < 2 * kDescriptors; ++i) {
+    const DAT_RETURN called = dat_ep_connect(ep.get(), loopback(), server.port(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                                             DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+    ASSERT_EQ(called, DAT_SUCCESS) << i << " sockets are kept";
+    std::optional<MpaPeer> peer = server.accept();
+    ASSERT_TRUE(peer && peer->hear_request());
+    limit_to(4 * kDescriptors);
+    peer->move_descriptor_to(kDescriptors);
+    limit_to(kDescriptors);
+    peer->send(MpaPeer::answer({.private_data = hex("'no'")}, true));
+    kept.push_back(std::move(*peer));
+    expect_event(target.side().connect.get(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+    require(dat_ep_reset(ep.get()), "dat_ep_reset");
+  }
   target.expect_unharmed();
 }
 

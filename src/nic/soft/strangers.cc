@@ -243,6 +243,15 @@ bool Strangers::one_has_come(By way) {
   return stranger || end;
 }
 
+void Strangers::one_calls() {
+  if (!too_many_part()) return;
+  Stranger* end = may_be_cut_short();
+  // The program comes before ends that have just begun, too, where they have half of all descriptors.
+  const bool very_many = in_process.partings.load(std::memory_order_relaxed) >= kPart / 2 * share();
+  if (!end && very_many) end = of_busiest_source(Stranger::Stage::parting, By::tcp, 0);
+  if (end) turn_out(*end);
+}
+
 void Strangers::one_parts() {
   if (at(Stranger::Stage::parting).size() <= budget::kPartingPeers) return;
   turn_out(*of_busiest_source(Stranger::Stage::parting, By::tcp, 0));

@@ -74,7 +74,8 @@ class Stranger {
 //
 // Those that were connections have as much again, which is one for all adapters, too: their peers decide how long they
 // take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of his
-// adapter, of the source with the most of them, unless that adapter has few. And there is a bound to how many an
+// adapter, of the source with the most of them, unless that adapter has few; and so does each call of the program's
+// own, by which a server that it calls again and again could fill its table. And there is a bound to how many an
 // adapter has, whoever comes. With the engine held.
 class Strangers {
  public:
@@ -91,6 +92,8 @@ class Strangers {
   bool may_come(By way);
   // Somebody has come. True: in the place of another.
   bool one_has_come(By way);
+  // The program wants a socket to call with: it is a newcomer as well, who does not wait.
+  void one_calls();
   // So has one more end, and counts already: if they are too many, another is cut short.
   void one_parts();
 

@@ -174,11 +174,15 @@ void Disconnection::peer_sent_close_notify(std::uint32_t reason) {
 void Disconnection::terminated(std::span<const std::byte> payload) {
   closed_ = true;
   Terminate message;
-  if (!parse_terminate(payload, message)) {
+  const bool understood = parse_terminate(payload, message);
+  if (understood) {
+    base::log(base::LogLevel::warn, "the peer has ended a connection over TCP: {}", describe(message.code));
+  }
+  if (set_up_ended()) return;
+  if (!understood) {
     connection().peer_lost(WorkStatus::bad_response);
     return;
   }
-  base::log(base::LogLevel::warn, "the peer has ended a connection over TCP: {}", describe(message.code));
   // Requests before the one at fault have been done: the peer takes them in order.
   SegmentHeader offender;
   CloseReason reason = reason_of(message.code);
@@ -192,6 +196,21 @@ void Disconnection::terminated(std::span<const std::byte> payload) {
     connection().peer_lost(WorkStatus::transport);
   } else {
     connection().peer_closed(reason);
+  }
+}
+
+// True: the peer has ended it in the place of its first message, and there has been no connection.
+bool Disconnection::set_up_ended() {
+  switch (negotiation().phase()) {
+    case Phase::greeting:
+      negotiation().fail(ConnectFailure::refused);
+      return true;
+    case Phase::accepting:
+      closed_ = true;
+      connection().establishment().accept_failed();
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -216,16 +235,8 @@ void Disconnection::end_of_stream() {
     negotiation().hung_up_on();
     return;
   }
-  if (negotiation().phase() == Phase::greeting) {
-    negotiation().fail(ConnectFailure::refused);
-    return;
-  }
+  if (set_up_ended()) return;
   if (sent_close_notify_) return;  // and its connection ends when what it sent has been delivered
-  if (negotiation().phase() == Phase::accepting) {
-    closed_ = true;
-    connection().establishment().accept_failed();
-    return;
-  }
   // Others than us end in order by hanging up between messages; the rest of one would be waited for in vain.
   const bool in_frame = !stream_.reader().between_frames();
   ReceiveBacklog& backlog = stream_.waiting().backlog();

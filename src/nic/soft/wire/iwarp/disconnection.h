@@ -69,6 +69,7 @@ class Disconnection {
   Transmitter take_line();
   void refuse_with_terminate(TerminateCode code, CloseReason reason);  // the pending one
   void prepare_terminate_for(CloseReason reason);
+  bool set_up_ended();
   void end_of_stream();
   int loss_told_to_sender();
 

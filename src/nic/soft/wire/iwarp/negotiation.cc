@@ -80,6 +80,7 @@ Status Negotiation::connect(const ConnectParameters& parameters) {
 
 Status Negotiation::look_for(ConnQual qual) {
   service_ = qual;
+  stream_.fabric().adapter().strangers().one_calls();
   if (is_port(qual)) return dial(remote_, qual);
   auto [reserved, socket] = reserve(stream_.fabric().adapter(), remote_);
   if (reserved != Status::ok) return reserved;
@@ -382,7 +383,7 @@ void Negotiation::first_segment_begins(const SegmentHeader& segment, std::size_t
       segment.opcode == Opcode::write && payload_bytes == 0 &&
       (segment.stag == kServiceStag ||
        (segment.stag == kSignalStag && segment.tagged_offset >> 32 == static_cast<std::uint32_t>(Signal::hello)));
-  if (hello) return;
+  if (hello || segment.opcode == Opcode::terminate) return;  // which ends what has not begun
   expect_of_any_peer();
   first_frame();
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <span>
 #include <utility>
 #include <vector>
@@ -72,9 +73,9 @@ class ReceiveBacklog {
   ReceiveBacklog(const ReceiveBacklog&) = delete;
   ReceiveBacklog& operator=(const ReceiveBacklog&) = delete;
 
-  bool empty() const { return first_ == messages_.size(); }
-  std::size_t cost() const { return cost_; }  // in bytes
-  Message& oldest() { return messages_[first_]; }
+  bool empty() const { return messages_.empty(); }
+  std::size_t cost() const { return cost_; }  // in bytes of memory
+  Message& oldest() { return messages_.front(); }
   Message& newest() { return messages_.back(); }
 
   void add(bool solicited, std::uint32_t invalidates = 0) {
@@ -82,38 +83,33 @@ class ReceiveBacklog {
     count(kEach);
   }
   void append(std::span<const std::byte> bytes) {
-    newest().bytes.insert(newest().bytes.end(), bytes.begin(), bytes.end());
-    count(bytes.size());
+    std::vector<std::byte>& to = newest().bytes;
+    const std::size_t before = to.capacity();
+    to.insert(to.end(), bytes.begin(), bytes.end());
+    count(to.capacity() - before);
   }
   void drop_oldest() {
-    const std::size_t bytes = oldest().bytes.size() + kEach;
+    const std::size_t bytes = oldest().bytes.capacity() + kEach;
+    messages_.pop_front();
     cost_ -= bytes;
-    oldest().bytes = {};
-    // Moving up those that are left is put off until it is worth it.
-    if (++first_ == messages_.size() || first_ >= kMovedUpAt) {
-      messages_.erase(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(first_));
-      first_ = 0;
-    }
     all_.less(bytes);
   }
   void clear() {
     messages_.clear();
-    first_ = 0;
     all_.less(std::exchange(cost_, 0));
   }
 
  private:
   // A message costs so much more than its bytes, or a peer could make us keep any number of messages of length 0.
   static constexpr std::size_t kEach = 64;
-  static constexpr std::size_t kMovedUpAt = 4096;
 
   void count(std::size_t bytes) {
     cost_ += bytes;
     all_.more(bytes);
   }
 
-  std::vector<Message> messages_;
-  std::size_t first_ = 0;
+  // What is counted as gone is gone: a row that moves up, or is kept for the next ones, would keep what it had.
+  std::list<Message> messages_;
   std::size_t cost_ = 0;
   ReceiveBacklogs& all_;
 };

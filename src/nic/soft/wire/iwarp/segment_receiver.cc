@@ -203,7 +203,8 @@ void SegmentReceiver::begin_terminate() {
 
 void SegmentReceiver::end_segment() {
   if (stream_.disconnection().discards()) return end_discarded();
-  if (stream_.negotiation().peer() == Negotiation::Peer::unknown &&
+  // What ends the stream says nothing of who the peer is, and is no message that a connection begins with.
+  if (stream_.negotiation().peer() == Negotiation::Peer::unknown && reader_.header().opcode != Opcode::terminate &&
       stream_.negotiation().hear(reader_.header(), reader_.payload_bytes()))
     return;
   switch (reader_.header().opcode) {
