@@ -157,9 +157,10 @@ TEST_F(TcpNewcomer, IsFoundByAProgramThatCallsThoughAServerKeepsWhatIsOver) {
     limit_to(4 * kDescriptors);
     peer->move_descriptor_to(kDescriptors);
     limit_to(kDescriptors);
-    peer->send(MpaPeer::answer({.private_data = hex("'no'")}, true));
+    peer->send(MpaPeer::answer({.revision = 2, .enhanced = nic::soft::iwarp::Enhanced{.ird = 4, .ord = 1}}));
+    peer->send(repeat(100, 0xff));
     kept.push_back(std::move(*peer));
-    expect_event(target.side().connect.get(), DAT_CONNECTION_EVENT_PEER_REJECTED);
+    expect_event(target.side().connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
     require(dat_ep_reset(ep.get()), "dat_ep_reset");
   }
   target.expect_unharmed();

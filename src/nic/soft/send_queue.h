@@ -126,6 +126,8 @@ class SendQueue {
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
   // `receives`: the queue pair stays among the users of memory whatever it sends.
   void let_posts_end(bool receives);
+  // Returns when the post that is being carried out now has been.
+  void let_post_end() { base::Guard inside_a_post(lock_); }
   // Calls that while nothing is posted, with all lanes closed.
   template <typename Action>
   void with_posts_ended(Action&& action) {

@@ -24,17 +24,11 @@ constexpr std::uint64_t kPushedOfSeveral = 128 << 10;
 }  // namespace
 
 SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& message) {
-  const std::uint32_t sequence = count_.load(std::memory_order_relaxed);
   const std::uint32_t cells = cells_for(sizeof(AnnounceBody));
-  if (sequence - retired_.load(std::memory_order_acquire) >= kAnnouncedMax) return SendOutcome::blocked;
-  if (!stream_.sender().window().has_room(cells)) return SendOutcome::blocked;
-  Announced& entry = announced_[sequence % kAnnouncedMax];
-  entry.number = number;
-  entry.offset = 0;
-  entry.has_grant.store(false, std::memory_order_relaxed);
-  entry.state.store(Announced::State::waiting, std::memory_order_relaxed);
+  if (announcements_.full() || !stream_.sender().window().has_room(cells)) return SendOutcome::blocked;
+  const std::uint32_t sequence = announcements_.next();
   // Noted first: the answer may be there before try_send() has returned.
-  count_.store(sequence + 1, std::memory_order_release);
+  Announced& entry = announcements_.begin(number);
   const bool sent =
       stream_.link()->sender().try_send(stream_, CellKind::announce, message.flags.solicited() ? kFlagSolicited : 0,
                                         stream_.remote(), sizeof(AnnounceBody), sequence, [&](std::byte* to) {
@@ -43,10 +37,10 @@ SendOutcome RendezvousSender::announce(std::uint64_t number, const SendRequest& 
                                           std::memcpy(to, &body, sizeof body);
                                         });
   if (!sent) {
-    entry.state.store(Announced::State::done, std::memory_order_relaxed);
-    count_.store(sequence, std::memory_order_release);
+    announcements_.take_back();
     return SendOutcome::blocked;
   }
+  announcements_.left();
   stream_.sender().window().use(cells);
   return SendOutcome::pending;
 }
@@ -77,24 +71,13 @@ bool RendezvousSender::describe(const SendRequest& message, AnnounceBody& body, 
 }
 
 RendezvousSender::Announced* RendezvousSender::announced(std::uint32_t sequence) {
-  const std::uint32_t retired = retired_.load(std::memory_order_relaxed);
-  const std::uint32_t count = count_.load(std::memory_order_acquire) - retired;
-  return sequence - retired < count ? &announced_[sequence % kAnnouncedMax] : nullptr;
+  return announcements_.find(sequence, [this] { stream_.queue_pair().sends().let_post_end(); });
 }
 
 std::optional<std::uint64_t> RendezvousSender::number_of(std::uint32_t sequence) {
   const Announced* const entry = announced(sequence);
   if (!entry || entry->state.load() == Announced::State::done) return std::nullopt;
   return entry->number;
-}
-
-RendezvousSender::Announced* RendezvousSender::first_in(Announced::State state, std::uint32_t& sequence) {
-  const std::uint32_t end = count_.load(std::memory_order_acquire);
-  for (sequence = retired_.load(std::memory_order_relaxed); sequence != end; ++sequence) {
-    Announced& entry = announced_[sequence % kAnnouncedMax];
-    if (entry.state.load(std::memory_order_relaxed) == state) return &entry;
-  }
-  return nullptr;
 }
 
 bool RendezvousSender::clear_to_send_arrived(std::uint32_t sequence) {
@@ -125,11 +108,7 @@ bool RendezvousSender::pulled_arrived(std::uint32_t sequence) {
 void RendezvousSender::finish(Announced& entry, WorkStatus status) {
   if (entry.has_grant.exchange(false)) stream_.link()->grants().withdraw(entry.grant_slot);
   const std::uint64_t number = entry.number;  // a posting thread may use the entry anew as soon as it is retired
-  entry.state.store(Announced::State::done);
-  std::uint32_t retired = retired_.load(std::memory_order_relaxed);
-  const std::uint32_t end = count_.load(std::memory_order_acquire);
-  while (retired != end && announced_[retired % kAnnouncedMax].state.load() == Announced::State::done) ++retired;
-  retired_.store(retired, std::memory_order_release);
+  announcements_.retire(entry);
   stream_.queue_pair().initiator().finished(number, status);
   if (!stream_.over()) stream_.queue_pair().sends().pump();
 }
@@ -157,8 +136,8 @@ RendezvousSender::Step RendezvousSender::send_piece(Announced& entry, std::uint3
 // True if there is more to do and nothing to wait for.
 bool RendezvousSender::send_pieces() {
   for (int turn = 0; turn < ShmStream::kPiecesPerTurn && !stream_.over(); ++turn) {
-    std::uint32_t sequence = 0;
-    Announced* entry = first_in(Announced::State::pieces, sequence);
+    std::uint32_t sequence = announcements_.first();
+    Announced* entry = announcements_.first_in(Announced::State::pieces, sequence);
     if (!entry) return false;
     std::uint64_t length = 0;
     switch (send_piece(*entry, sequence, length)) {
@@ -219,18 +198,17 @@ CopyOutcome RendezvousSender::push(const CopyBatch& batch, std::span<const Pushe
 
 // Several messages at once if they are short, as in RendezvousReceiver::pull_some().
 bool RendezvousSender::push_some() {
-  std::uint32_t sequence = 0;
-  if (stream_.over() || !first_in(Announced::State::pushing, sequence)) return false;
+  std::uint32_t sequence = announcements_.first();
+  if (stream_.over() || !announcements_.first_in(Announced::State::pushing, sequence)) return false;
   CopyBatch batch;
   std::array<PushedShare, kAnnouncedMax> shares;
   std::size_t messages = 0;
   std::uint64_t bytes = 0;
-  for (const std::uint32_t end = count_.load(std::memory_order_acquire); sequence != end && bytes < kPushedOfSeveral;
-       ++sequence) {
-    Announced& entry = announced_[sequence % kAnnouncedMax];
-    if (entry.state.load(std::memory_order_relaxed) != Announced::State::pushing) continue;
+  for (; bytes < kPushedOfSeveral; ++sequence) {
+    Announced* const entry = announcements_.first_in(Announced::State::pushing, sequence);
+    if (!entry) break;
     PushedShare& share = shares[messages];
-    share = {&entry, sequence, 0, 0};
+    share = {entry, sequence, 0, 0};
     if (const Push can = add_to(batch, share, messages == 0 ? kPushedOfOne : kPushedOfSeveral - bytes);
         can != Push::yes) {
       if (messages == 0) return cannot_push(can, share);
@@ -239,7 +217,6 @@ bool RendezvousSender::push_some() {
     bytes += share.bytes;
     ++messages;
   }
-  if (messages == 0) return false;  // an announcement that was answered before it had left, and has not left
   CopyOutcome outcome = push(batch, std::span(shares).first(messages));
   if (outcome == CopyOutcome::no_memory_there && messages > 1) {  // it does not say which
     CopyBatch first;
@@ -287,42 +264,38 @@ bool RendezvousSender::pushed(std::span<const PushedShare> shares, CopyOutcome o
 }
 
 bool RendezvousSender::fail(std::uint64_t address) {
-  const std::uint32_t end = count_.load(std::memory_order_acquire);
-  for (std::uint32_t sequence = retired_.load(std::memory_order_relaxed); sequence != end; ++sequence) {
-    Announced& entry = announced_[sequence % kAnnouncedMax];
+  return announcements_.find_if([&](Announced& entry) {
     const Announced::State state = entry.state.load();
-    if (state != Announced::State::pieces && state != Announced::State::pushing) continue;
+    if (state != Announced::State::pieces && state != Announced::State::pushing) return false;
     bool is_it = false;
     stream_.queue_pair().sends().with_request(
         entry.number, [&](const SendRequest& message) { is_it = lies_in(address, message.segments); });
-    if (!is_it) continue;
-    finish(entry, WorkStatus::local_protection);
-    return true;
-  }
-  return false;
+    if (is_it) finish(entry, WorkStatus::local_protection);
+    return is_it;
+  });
 }
 
-// LMR-FREE-8: what lies in a region that has gone can go no further.
+// LMR-FREE-8: what lies in a region that has gone can go no further. What is posted from now on has been looked at
+// anew.
 void RendezvousSender::memory_changed() {
-  for (std::uint32_t sequence = retired_.load(); sequence != count_.load() && !stream_.over(); ++sequence) {
-    Announced& entry = announced_[sequence % kAnnouncedMax];
+  announcements_.find_if([&](Announced& entry) {
     bool good = true;
     if (entry.state.load() == Announced::State::waiting && entry.has_grant.load()) {
       stream_.queue_pair().sends().with_request(
           entry.number, [&](const SendRequest& message) { good = stream_.queue_pair().sends().usable(message); });
     }
     if (!good) finish(entry, WorkStatus::local_protection);
-  }
+    return stream_.over();
+  });
 }
 
 void RendezvousSender::drop() {
-  const std::uint32_t end = count_.load();
-  for (std::uint32_t sequence = retired_.load(); sequence != end; ++sequence) {
-    Announced& entry = announced_[sequence % kAnnouncedMax];
+  announcements_.find_if([&](Announced& entry) {
     if (entry.has_grant.exchange(false)) stream_.link()->grants().withdraw(entry.grant_slot);
     entry.state.store(Announced::State::done);
-  }
-  retired_.store(end);
+    return false;
+  });
+  announcements_.retire_all();
 }
 
 }  // namespace anydat::nic::soft::shm

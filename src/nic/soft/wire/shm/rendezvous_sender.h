@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
 #include "nic/soft/stream.h"
+#include "nic/soft/wire/shm/announcements.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/ring.h"
@@ -31,7 +30,7 @@ class RendezvousSender {
 
   SendOutcome announce(std::uint64_t number, const SendRequest& message);
   // Whether the peer has not got all yet. From any thread.
-  bool any() const { return retired_.load(std::memory_order_acquire) != count_.load(std::memory_order_relaxed); }
+  bool any() const { return announcements_.any(); }
 
   // ---- answers; false: malformed
   bool clear_to_send_arrived(std::uint32_t sequence);
@@ -51,16 +50,7 @@ class RendezvousSender {
   void drop();            // of a connection that is over
 
  private:
-  // One that the peer has not got yet.
-  struct Announced {
-    enum class State : std::uint8_t { waiting, pieces, pushing, done };
-    std::uint64_t number = 0;  // the queue pair's
-    std::uint64_t offset = 0;  // what has crossed
-    std::atomic<State> state{State::done};
-    std::atomic<bool> has_grant{false};  // written last of what the posting thread writes
-    std::uint32_t grant_slot = 0;
-    MemoryBody target{};  // when pushing
-  };
+  using Announced = Announcements::Announced;
   enum class Step : std::uint8_t { moved, no_room, unusable };
   struct PushedShare {
     Announced* entry;
@@ -73,7 +63,6 @@ class RendezvousSender {
 
   bool describe(const SendRequest& message, AnnounceBody& body, Announced& entry);
   Announced* announced(std::uint32_t sequence);
-  Announced* first_in(Announced::State state, std::uint32_t& sequence);
   void finish(Announced& entry, WorkStatus status);
   Push add_to(CopyBatch& batch, PushedShare& share, std::uint64_t limit);
   CopyOutcome push(const CopyBatch& batch, std::span<const PushedShare> shares);
@@ -82,9 +71,7 @@ class RendezvousSender {
   Step send_piece(Announced& entry, std::uint32_t sequence, std::uint64_t& length);
 
   ShmStream& stream_;
-  std::array<Announced, kAnnouncedMax> announced_;
-  std::atomic<std::uint32_t> count_{0};    // ever; the sequence number of the next
-  std::atomic<std::uint32_t> retired_{0};  // all before this one are done
+  Announcements announcements_;
 };
 
 }  // namespace anydat::nic::soft::shm
