@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <new>
 
+#include "dapl/check_qualifier.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/private_data.h"
-#include "dapl/qualifier.h"
 
 namespace anydat::dapl {
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dapl/check_qualifier.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/private_data.h"
-#include "dapl/qualifier.h"
 
 namespace anydat::dapl {
 

@@ -6,11 +6,11 @@
 #include <cstring>
 #include <new>
 
+#include "dapl/check_qualifier.h"
 #include "dapl/cr.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
-#include "dapl/qualifier.h"
 
 namespace anydat::dapl {
 

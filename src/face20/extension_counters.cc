@@ -14,8 +14,8 @@
 #include "dapl/ia.h"
 #include "face/edge.h"
 #include "face/objects.h"
-#include "face20/counter_names.h"
 #include "face20/extension.h"
+#include "face20/ib_counter_names.h"
 
 namespace anydat::face {
 

@@ -13,7 +13,7 @@
 
 #include "base/big_endian.h"
 #include "nic/private_data_limits.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "nic/sized_bytes.h"
 #include "nic/types.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a caller over iWARP wants at a derived port (nic/service_ports.h): such a port may be anybody's, so the
+// What a caller over iWARP wants at a derived port (nic/qualifier_ports.h): such a port may be anybody's, so the
 // request's private data tell the qualifier whole, in front of the program's. All adapters that speak iWARP say it
 // alike.
 #pragma once
@@ -12,7 +12,7 @@
 
 #include "base/big_endian.h"
 #include "nic/private_data_limits.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "nic/sized_bytes.h"
 #include "nic/types.h"
 

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "fuzz/fuzz.h"
+#include "nic/qualifier_ports.h"
 #include "nic/refusal.h"
-#include "nic/service_ports.h"
 
 using namespace anydat::nic;
 

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
 

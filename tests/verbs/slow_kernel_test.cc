@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "support/dat_fixture.h"
 #include "verbs/device_test.h"
 #include "verbs/edge.h"

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "nic/qualifier_ports.h"
 #include "nic/refusal.h"
-#include "nic/service_ports.h"
 #include "nic/wanted.h"
 #include "wire/tcp_test.h"
 

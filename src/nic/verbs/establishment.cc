@@ -11,8 +11,8 @@
 
 #include "base/big_endian.h"
 #include "base/random.h"
+#include "nic/qualifier_ports.h"
 #include "nic/refusal.h"
-#include "nic/service_ports.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/wanted.h"

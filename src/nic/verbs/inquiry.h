@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The active side's question whose a derived port is (nic/service_ports.h).
+// The active side's question whose a derived port is (nic/qualifier_ports.h).
 #pragma once
 
 #include <array>
 
 #include "nic/adapter.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "nic/verbs/cm.h"
 #include "nic/verbs/kernel_calls.h"
 

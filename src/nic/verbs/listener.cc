@@ -10,9 +10,9 @@
 
 #include "base/fork.h"
 #include "base/lock.h"
+#include "nic/qualifier_ports.h"
 #include "nic/refusal.h"
 #include "nic/service_claim.h"
-#include "nic/service_ports.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/wanted.h"

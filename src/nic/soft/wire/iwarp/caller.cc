@@ -10,7 +10,7 @@
 
 #include "base/big_endian.h"
 #include "base/log.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/sockets.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The active side's question whose a derived port is (nic/service_ports.h).
+// The active side's question whose a derived port is (nic/qualifier_ports.h).
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/engine.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 #include "nic/wanted.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/address_watch.h"

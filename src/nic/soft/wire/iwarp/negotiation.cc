@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "nic/soft/wire/iwarp/caller.h"

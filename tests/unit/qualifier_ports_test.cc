@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The ports of qualifiers that are none, and what travels about them: the vectors are those of docs/wire-iwarp.md.
-#include "nic/service_ports.h"
+#include "nic/qualifier_ports.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 using namespace nic;
 using testing::ElementsAre;
 
-TEST(ServicePorts, AreThoseThatAreDocumented) {
+TEST(QualifierPorts, AreThoseThatAreDocumented) {
   EXPECT_THAT(derived_ports(65536), ElementsAre(20212, 20169, 20126, 20083, 20040, 19997, 19954, 19911));
   EXPECT_THAT(derived_ports(65537), ElementsAre(23617, 21442, 19267, 17092, 31301, 29126, 26951, 24776));
   EXPECT_THAT(derived_ports(72538), ElementsAre(25642, 29885, 17744, 21987, 26230, 30473, 18332, 22575));
@@ -30,7 +30,7 @@ TEST(ServicePorts, AreThoseThatAreDocumented) {
   EXPECT_THAT(derived_ports(~ConnQual{0}), ElementsAre(24353, 20780, 17207, 30018, 26445, 22872, 19299, 32110));
 }
 
-TEST(ServicePorts, AreDifferentAndInTheirRange) {
+TEST(QualifierPorts, AreDifferentAndInTheirRange) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 100'000; ++i) {
     const ConnQual qual = i < 50'000 ? 65536u + static_cast<unsigned>(i) : random() | 0x10000;
@@ -43,7 +43,7 @@ TEST(ServicePorts, AreDifferentAndInTheirRange) {
   }
 }
 
-TEST(ServicePorts, OfNeighboursAreSpread) {
+TEST(QualifierPorts, OfNeighboursAreSpread) {
   // As programs choose them: a row of process numbers. Drawn at random, no port would be the first of more than a dozen
   // of them.
   std::map<std::uint16_t, int> firsts;
