@@ -62,16 +62,19 @@ TEST_F(MessagesInBacklog, GiveTheirMemoryBackOneByOne) {
     const struct mallinfo2 info = mallinfo2();
     return info.uordblks + info.hblkhd;
   };
-  const std::vector<std::byte> some(16 << 10);
+  const std::vector<std::byte> some(11 << 10);
   const std::size_t before = in_use();
   for (int i = 0; i < 1000; ++i) {
     messages.add(false);
-    messages.append(some);
-    messages.append(some);
+    for (int part = 0; part < 3; ++part) messages.append(some);
+    if (i % 2 == 0) continue;
+    messages.end_newest();
+    EXPECT_TRUE(messages.newest().whole);
   }
   const std::size_t full = in_use() - before;
   if (full == 0) GTEST_SKIP() << "the allocator does not tell what is in use";
   EXPECT_GT(messages.cost(), full * 9 / 10) << "more is kept than is counted";
+  EXPECT_LT(messages.cost(), 40u * 1000 << 10) << "whole ones keep room for more";
   for (int i = 0; i < kMessages + 999; ++i) messages.drop_oldest();
   EXPECT_LT(in_use(), before + full / 100);
   EXPECT_FALSE(messages.empty());

@@ -99,7 +99,7 @@ void MessageReceiver::send_ended() {
   ++sends_expected_;
   message_bytes_ = 0;
   if (!current_) {
-    backlog().newest().whole = true;
+    backlog().end_newest();
     return;
   }
   Incoming* const message = std::exchange(current_, nullptr);
@@ -150,7 +150,8 @@ void MessageReceiver::immediate_ended() {
   }
   backlog().add(solicited);
   backlog().append(payload);
-  backlog().newest().whole = backlog().newest().immediate = true;
+  backlog().newest().immediate = true;
+  backlog().end_newest();
 }
 
 // A region went away: what is arriving in it, or waits for its pages, can go no further (LMR-FREE-8).

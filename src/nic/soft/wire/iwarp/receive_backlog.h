@@ -88,11 +88,18 @@ class ReceiveBacklog {
     to.insert(to.end(), bytes.begin(), bytes.end());
     count(to.capacity() - before);
   }
+  // The newest is whole, and keeps no room for more.
+  void end_newest() {
+    std::vector<std::byte>& bytes = newest().bytes;
+    const std::size_t before = bytes.capacity();
+    bytes.shrink_to_fit();
+    newest().whole = true;
+    discount(before - bytes.capacity());
+  }
   void drop_oldest() {
     const std::size_t bytes = oldest().bytes.capacity() + kEach;
     messages_.pop_front();
-    cost_ -= bytes;
-    all_.less(bytes);
+    discount(bytes);
   }
   void clear() {
     messages_.clear();
@@ -106,6 +113,10 @@ class ReceiveBacklog {
   void count(std::size_t bytes) {
     cost_ += bytes;
     all_.more(bytes);
+  }
+  void discount(std::size_t bytes) {
+    cost_ -= bytes;
+    all_.less(bytes);
   }
 
   // What is counted as gone is gone: a row that moves up, or is kept for the next ones, would keep what it had.
