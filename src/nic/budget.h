@@ -34,8 +34,10 @@ inline constexpr std::size_t kUnheardOfStranger = 256 << 10;
 // share of the descriptors.
 inline constexpr std::size_t kPartingPeers = 4096;
 
-// Rejections and ends that a local peer has asked for and does not take: it may ask as often as it likes without one
-// connection of ours. With one more its link is cut.
+// What a local peer is told and does not take: rejections and ends, for which it may ask as often as it likes without
+// one connection of ours, and for each connection far more than a peer can have under way that keeps to what it is
+// told. With one more its link is cut.
 inline constexpr std::size_t kAnswersUntaken = 128 << 10;
+inline constexpr std::size_t kAnswersUntakenOfConnection = 1024;
 
 }  // namespace anydat::nic::budget

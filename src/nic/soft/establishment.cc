@@ -109,7 +109,7 @@ void Establishment::accept_failed() {
 // ---- either side
 
 void Establishment::done(std::span<const std::byte> private_data) {
-  adapter_.engine().cancel_timer(deadline_timer_);
+  stop();
   queue_pair_.receives().arriving().connection_begins();
   queue_pair_.sends().connection_begins();
   events_.on_established(private_data);

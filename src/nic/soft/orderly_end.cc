@@ -17,7 +17,7 @@ void OrderlyEnd::begin() {
 }
 
 void OrderlyEnd::peer_ends() {
-  peer_closing_ = true;
+  if (std::exchange(peer_closing_, true)) return;  // it does not begin anew, nor the time for it
   if (still_to_be_delivered()) {
     linger();
   } else {

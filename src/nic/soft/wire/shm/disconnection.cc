@@ -137,7 +137,8 @@ void Disconnection::arrived(CloseReason reason, const CloseBody& refused) {
       reason = CloseReason::request_failed;
       break;
   }
-  if (reason != CloseReason::graceful) {
+  // What has not come about yet has nothing left to deliver, and no answer behind this one means anything.
+  if (reason != CloseReason::graceful || !stands(stream_.queue_pair().state())) {
     stream_.set_over();
     drop_undelivered();
   } else {

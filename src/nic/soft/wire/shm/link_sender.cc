@@ -11,16 +11,6 @@
 
 namespace anydat::nic::soft::shm {
 
-namespace {
-
-// Of what is sent whether a connection of ours is there or not, or as often as its peer asks. All else is bounded by
-// what the connections owe.
-constexpr bool asked_for_by_peer(CellKind kind) {
-  return kind == CellKind::reject || kind == CellKind::close || kind == CellKind::faulted_in;
-}
-
-}  // namespace
-
 LinkSender::LinkSender(Link& link, Engine& engine, const Segment& outbound, os::LocalSocket socket, ActivityTable marks,
                        bool fences)
     : link_(link),
@@ -40,7 +30,6 @@ void LinkSender::send_control(CellKind kind, std::uint32_t connection, std::uint
     if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
       try {
         waiting_controls_.push_back({kind, connection, aux, {body.begin(), body.end()}});
-        if (asked_for_by_peer(kind) && ++answers_untaken_ > budget::kAnswersUntaken) deaf_ = true;
       } catch (const std::bad_alloc&) {
         starved_ = true;
       }
@@ -89,6 +78,7 @@ void LinkSender::want_room() {
 }
 
 bool LinkSender::retry_blocked() {
+  const std::size_t most = budget::kAnswersUntaken + budget::kAnswersUntakenOfConnection * link_.users().connections();
   std::uint64_t before = 0;
   std::size_t turns = 0;
   {
@@ -97,13 +87,13 @@ bool LinkSender::retry_blocked() {
     while (!waiting_controls_.empty()) {
       const Control& next = waiting_controls_.front();
       if (!write_control(next.kind, next.connection, next.aux, next.body)) break;
-      if (asked_for_by_peer(next.kind)) --answers_untaken_;
       waiting_controls_.pop_front();
     }
     if (waiting_controls_.empty()) {
       link_.nothing_is_to_go();
       turns = ring_.sane() ? blocked_.size() : 0;
     } else {
+      deaf_ = waiting_controls_.size() > most;
       want_room();
     }
   }

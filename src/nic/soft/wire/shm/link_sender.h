@@ -109,13 +109,12 @@ class LinkSender {
   Engine& engine_;
   SegmentHeader& header_;  // of the peer's segment
   bool starved_ = false;   // a message to the peer is lost for want of memory
-  bool deaf_ = false;      // the peer takes no answers (budget::kAnswersUntaken)
+  bool deaf_ = false;      // the peer takes nothing of what it is told (budget::kAnswersUntaken)
   Doorbell doorbell_;
 
   base::Biased<base::SpinLock> lock_;
   RingWriter ring_ ANYDAT_GUARDED_BY(lock_);
   std::deque<Control> waiting_controls_ ANYDAT_GUARDED_BY(lock_);
-  std::size_t answers_untaken_ ANYDAT_GUARDED_BY(lock_) = 0;  // of them those that budget::kAnswersUntaken is about
   base::List<Turn, &Turn::place> blocked_ ANYDAT_GUARDED_BY(lock_);
   std::uint64_t sent_ ANYDAT_GUARDED_BY(lock_) = 0;
 };

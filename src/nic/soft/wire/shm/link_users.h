@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +30,7 @@ class LinkUsers {
   void add(ShmRequest& request);
   void remove(ShmRequest& request);
 
+  std::size_t connections() const { return streams_.size(); }
   bool serves_scope(ZoneId scope) const;  // one of the connections has it
   // The peer's side of a connection, which has this name there, gives up before it is connected.
   void cancelled(std::uint32_t remote_connection);

@@ -20,6 +20,7 @@ ShmRequest::ShmRequest(Fabric& fabric, std::shared_ptr<Link> link, const Connect
 
 ShmRequest::~ShmRequest() {
   if (!answered_) answer(RejectReason::nobody_listens);
+  link_->users().remove(*this);
 }
 
 void ShmRequest::answer(RejectReason reason, std::span<const std::byte> private_data) {
@@ -69,11 +70,11 @@ void ShmRequest::accept(QueuePair& queue_pair, std::span<const std::byte> privat
   std::copy(private_data.begin(), private_data.end(), body.private_data);
   soft.connection().establishment().accept(std::move(stream),
                                            {body_.local, body_.remote, body_.qual, body_.remote_port, {}});
+  link_->users().remove(*this);
   if (gone_ || link_->dead()) {
     soft.connection().establishment().accept_failed();  // CR-ACC-5
     return;
   }
-  link_->users().remove(*this);
   link_->sender().send_control(CellKind::accept, body_.connection, 0, std::as_bytes(std::span(&body, 1)));
 }
 
