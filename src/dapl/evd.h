@@ -131,7 +131,6 @@ class Evd final : public Object, public nic::CompletionQueue {
   bool found_empty();
   Error found_nothing();
   Error may_wait_locked(Count threshold) const ANYDAT_REQUIRES(lock_);
-  unsigned looks_before_wait_locked(Microseconds timeout) const ANYDAT_REQUIRES(lock_);
   Error block(Microseconds timeout, Count threshold, Event& event, Count* nmore);
 
   nic::Engine& engine_;  // the instance's

@@ -28,15 +28,16 @@ Error Evd::may_wait_locked(Count threshold) const {
   return kSuccess;
 }
 
-// How often a call looks before its thread becomes the EVD's waiter, which costs as much as a small message takes. Where
-// every event notifies and no CNO is there to be triggered, nobody can tell whether what comes has met a waiter or has been
-// there before: a thread is one only while it is really blocked (ruling A60).
-unsigned Evd::looks_before_wait_locked(Microseconds timeout) const {
-  constexpr unsigned kLooks = 64;  // a microsecond or two, which an answer through shared memory takes at most
-  if (timeout == 0) return 1;
-  return !cno_ && configuration_ == evd_state::kConfigThreshold ? kLooks : 0;
-}
+namespace {
 
+// A microsecond or two, which an answer through shared memory takes at most.
+constexpr unsigned kLooksBeforeWait = 64;
+
+}  // namespace
+
+// A thread that becomes the EVD's waiter pays for that as much as a small message takes, so it looks before. Where
+// every event notifies and no CNO is there to be triggered, nobody can tell whether what comes meanwhile has met a
+// waiter or has been there before: a thread is one only while it is really blocked (ruling A60).
 Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
   const auto take = [&event](const Event& taken) { event = taken; };
   if (!nmore) return fail(Argument::nmore, "dat_evd_wait: nmore is NULL");
@@ -48,7 +49,8 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
       if (const Error error = may_wait_locked(threshold)) return error;
       if (!looked) {
         counting_.wait_calls.add();
-        looks = looks_before_wait_locked(timeout);
+        const bool may_look = !cno_ && configuration_ == evd_state::kConfigThreshold;
+        looks = timeout == 0 ? 1 : may_look ? kLooksBeforeWait : 0;
       }
       const std::uint32_t count = ring_.queued();
       if (count >= wanted) {
