@@ -360,7 +360,7 @@ void Evd::shut_down() {
   for (;;) {
     {
       base::Guard guard(lock_);
-      if (!waiter_) {
+      if (!waiter_ && about_to_wait_ == 0) {
         left = ring_.close();
         break;
       }

@@ -149,6 +149,8 @@ class Evd final : public Object, public nic::CompletionQueue {
   Cno* cno_ ANYDAT_GUARDED_BY(lock_) = nullptr;
   nic::Waiter* waiter_ ANYDAT_GUARDED_BY(lock_) = nullptr;
   std::uint32_t threshold_ ANYDAT_GUARDED_BY(lock_) = 0;  // of the waiter
+  // Threads that are looking before they become the waiter. The EVD does not go before they have seen that it does.
+  std::uint32_t about_to_wait_ ANYDAT_GUARDED_BY(lock_) = 0;
   bool enabled_ ANYDAT_GUARDED_BY(lock_) = true;
   bool waitable_ ANYDAT_GUARDED_BY(lock_) = true;
   bool turned_away_ ANYDAT_GUARDED_BY(lock_) = false;  // the waiter met set_unwaitable (ruling A61)

@@ -46,6 +46,8 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
   for (bool looked = false;; looked = true) {
     {
       base::Guard guard(lock_);
+      if (looked) --about_to_wait_;
+      if (dead_) return Error(Code::abort);
       if (const Error error = may_wait_locked(threshold)) return error;
       if (!looked) {
         counting_.wait_calls.add();
@@ -63,6 +65,7 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
         *nmore = static_cast<Count>(count);
         return timed_out_;
       }
+      ++about_to_wait_;
     }
     if (looked || looks == 0) return block(timeout, threshold, event, nmore);
     // A pass that brings others something may take long, so that is the last.
@@ -83,6 +86,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
     {
       base::Guard guard(lock_);
       if (!registered) {
+        --about_to_wait_;
         // What changed since the caller looked (EVD-WAIT-10, EVD-RESIZE-10).
         if (dead_) return Error(Code::abort);
         if (const Error error = may_wait_locked(threshold)) return error;

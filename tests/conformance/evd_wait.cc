@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // dat_evd_wait without time-outs, signals and completion flags: section 7.6 of part 1.
+#include <atomic>
 #include <climits>
 #include <cstring>
+#include <thread>
 
 #include "evd_fixture.h"
 
@@ -171,6 +173,28 @@ TEST_P(EvdWait, FreeingTheEvdAbortsTheWaiter) {
   EXPECT_THAT(evd.free(), Succeeds());
   EXPECT_THAT(waiter.result().rc, HasType(DAT_ABORT));
   EXPECT_THAT(wait_evd(handle, 0).rc, HasType(DAT_INVALID_HANDLE));
+}
+
+// EVD-WAIT-17: a thread that is in the call, and not its waiter yet, is aborted as well.
+TEST_P(EvdWait, FreeingTheEvdAbortsWhoIsAboutToWait) {
+  for (int round = 0; round < 300; ++round) {
+    Evd brief(ia, DAT_EVD_SOFTWARE_FLAG, 4);
+    std::atomic<bool> begins{false};
+    DAT_RETURN rc = DAT_SUCCESS;
+    std::thread waiter([&, handle = brief.get()] {
+      begins = true;
+      rc = wait_evd(handle, DAT_TIMEOUT_INFINITE).rc;
+    });
+    while (!begins) std::this_thread::yield();
+    std::atomic<int> moment{0};
+    while (moment.fetch_add(1) < 4 * round) {
+    }
+    EXPECT_THAT(brief.free(), Succeeds());
+    waiter.join();
+    if (DAT_GET_TYPE(rc) != DAT_INVALID_HANDLE) {  // it came too late
+      ASSERT_THAT(rc, HasType(DAT_ABORT)) << "round " << round;
+    }
+  }
 }
 
 // EVD-WAIT-20, EVM-42: the events of a waiter that leaves without them never trigger the CNO.

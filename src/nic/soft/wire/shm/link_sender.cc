@@ -122,7 +122,7 @@ bool LinkSender::retry_blocked() {
 void LinkSender::send_what_waits() {
   link_.note_progress(retry_blocked());
   if (starved_) link_.end().fail("no memory is left for messages to it");
-  if (deaf_) link_.end().fail("it asks on and on, and takes no answers");
+  if (deaf_) link_.end().fail("it takes nothing of what it is told");
 }
 
 void LinkSender::forget(ShmStream& stream) {
