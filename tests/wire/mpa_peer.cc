@@ -169,6 +169,14 @@ void MpaPeer::send_message(const Bytes& payload, std::uint32_t sequence) {
   send_segment(header, payload);
 }
 
+void MpaPeer::send_terminate(const Bytes& payload) {
+  SegmentHeader header;
+  header.opcode = Opcode::terminate;
+  header.last = true;
+  header.sequence = kFirstSequence;
+  send_segment(header, payload);
+}
+
 void MpaPeer::ask_read(const ReadRequest& request) {
   SegmentHeader header;
   header.opcode = Opcode::read_request;

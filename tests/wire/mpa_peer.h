@@ -67,6 +67,8 @@ class MpaPeer {
   // A whole Send, the next one or another.
   void send_message(const Bytes& payload) { send_message(payload, next_send_++); }
   void send_message(const Bytes& payload, std::uint32_t sequence);
+  // The message that ends the stream, with that payload.
+  void send_terminate(const Bytes& payload);
   void ask_read(const nic::soft::iwarp::ReadRequest& request);
 
   struct Segment {

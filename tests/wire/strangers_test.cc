@@ -355,7 +355,7 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfOldEndsForCallsOfTheProgram) {
   EXPECT_EQ(gone(), 1u) << "there is room now";
 }
 
-// Not of one that has just begun, unless such have half of all descriptors: the program and its calls come first.
+// Not of one that has just begun, unless they have twice their share: the program and its calls come first.
 TEST_F(StrangersOfAnAdapter, TakeThePlaceOfNewEndsForCallsWhereTheyAreVeryMany) {
   add(2 * kShare - 1, Stage::parting);
   strangers_.one_calls();

@@ -66,11 +66,7 @@ class TcpBlame : public TcpTest {
     message.segment_header = std::span(bytes).first(count);
     Bytes words(kTerminateBytesMax);
     words.resize(write_terminate(message, words));
-    SegmentHeader header;
-    header.opcode = Opcode::terminate;
-    header.last = true;
-    header.sequence = kFirstSequence;
-    peer_->send_segment(header, words);
+    peer_->send_terminate(words);
   }
 
   void expect_statuses(const std::vector<DAT_DTO_COMPLETION_STATUS>& statuses) {

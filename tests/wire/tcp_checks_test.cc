@@ -210,11 +210,7 @@ TEST_F(TcpChecks, ATerminateInTheMiddleOfAMessageEndsTheConnectionOnce) {
   peer.send_segment(send_header(1, 0, false), repeat(20));
   Bytes words(kTerminateBytesMax);
   words.resize(write_terminate({.code = rdmap_error::kLocalCatastrophic}, words));
-  SegmentHeader header;
-  header.opcode = Opcode::terminate;
-  header.last = true;
-  header.sequence = kFirstSequence;
-  peer.send_segment(header, words);
+  peer.send_terminate(words);
   peer.send_segment(send_header(1, 20), repeat(20));  // too late
   EXPECT_EQ(target.expect_end(ep), DAT_CONNECTION_EVENT_BROKEN);
   EXPECT_FALSE(peer.hear_terminate());  // which are not answered
@@ -226,11 +222,7 @@ TEST_F(TcpChecks, TerminatesOfAllKindsEndOneConnection) {
                               "01 02 e0 00 00 2e 41 41 00000000 00000001 00000001 00000000"}) {
     MpaPeer peer(target.port());
     const Ep ep = meet(peer);
-    SegmentHeader header;
-    header.opcode = Opcode::terminate;
-    header.last = true;
-    header.sequence = kFirstSequence;
-    peer.send_segment(header, hex(payload));
+    peer.send_terminate(hex(payload));
     target.expect_end(ep);
     EXPECT_TRUE(peer.hung_up());
     target.expect_unharmed();

@@ -49,13 +49,9 @@ TEST_F(TcpGreeting, AMessageBeforeItIsDelivered) {
 class TcpTerminate : public TcpGreeting {
  protected:
   static void send_terminate(MpaPeer& peer, bool malformed = false) {
-    SegmentHeader header;
-    header.opcode = Opcode::terminate;
-    header.last = true;
-    header.sequence = kFirstSequence;
     Bytes words(kTerminateBytesMax);
     words.resize(malformed ? 3 : write_terminate({.code = mpa_error::kInsufficientIrd}, words));
-    peer.send_segment(header, words);
+    peer.send_terminate(words);
   }
 };
 

@@ -246,7 +246,7 @@ bool Strangers::one_has_come(By way) {
 void Strangers::one_calls() {
   if (!too_many_part()) return;
   Stranger* end = may_be_cut_short();
-  // The program comes before ends that have just begun, too, where they have half of all descriptors.
+  // The program comes before ends that have just begun, too, where they have twice their share.
   const bool very_many = in_process.partings.load(std::memory_order_relaxed) >= kPart / 2 * share();
   if (!end && very_many) end = of_busiest_source(Stranger::Stage::parting, By::tcp, 0);
   if (end) turn_out(*end);
