@@ -278,14 +278,16 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
 
 bool SoftAdapter::serves(ConnQual qual, const Address& local) const {
   if (!has_all_addresses()) return true;
-  const std::optional<std::string> device = device_of(local);
-  return !device || !os::is_claimed(tcp_claim(*device, qual));
+  std::string device;
+  return device_of(local, device) != Status::ok || !os::is_claimed(tcp_claim(device, qual));
 }
 
-std::vector<std::string> SoftAdapter::scopes_of(const Address& address) const {
-  const std::optional<std::string> device = device_of(address);
-  if (!device) return {};
-  return {*device, "*"};
+Status SoftAdapter::scopes_of(const Address& address, std::vector<std::string>& scopes) const {
+  std::string device;
+  const Status found = device_of(address, device);
+  scopes.clear();
+  if (found == Status::ok) scopes = {device, "*"};
+  return found == Status::unreachable ? Status::ok : found;
 }
 
 Status SoftAdapter::probe_service_point(ConnQual qual) const {
@@ -298,15 +300,16 @@ std::vector<Address> SoftAdapter::own_addresses() const {
 
 Status SoftAdapter::open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
                                 std::unique_ptr<Stream>& stream) {
-  const bool local = !scopes_of(parameters.remote).empty() || shm_->is_published(parameters.remote, parameters.qual);
-  if (config_.wire == SoftConfig::Wire::tcp || !shares_memory_ ||
-      (config_.wire == SoftConfig::Wire::automatic && !local)) {
+  if (config_.wire == SoftConfig::Wire::tcp || !shares_memory_) return open_tcp_stream(queue_pair, parameters, stream);
+  std::vector<std::string> scopes;
+  if (scopes_of(parameters.remote, scopes) != Status::ok) return Status::no_memory;
+  if (scopes.empty() && !shm_->is_published(parameters.remote, parameters.qual)) {
+    if (config_.wire == SoftConfig::Wire::shm) return Status::unreachable;
     return open_tcp_stream(queue_pair, parameters, stream);
   }
-  if (!local) return Status::unreachable;
   const std::uint64_t port = kFirstPort + next_port_++ % kPortCount;
   queue_pair.connection().set_local(info_.address, port);
-  stream = shm_->connect(queue_pair, parameters, info_.address, port);
+  stream = shm_->connect(queue_pair, parameters, std::move(scopes), info_.address, port);
   return Status::ok;
 }
 

@@ -85,8 +85,9 @@ class SoftAdapter final : public Adapter {
   Strangers& strangers() { return strangers_; }
   const std::string& scope() const { return scope_; }
   // The scopes that a service point reachable at a local address may have, in the order in which they are to be asked:
-  // a device's goes before that of all addresses. Empty if the address is not of this host.
-  std::vector<std::string> scopes_of(const Address& address) const;
+  // a device's goes before that of all addresses. None if the address is not of this host; no_memory if that cannot be
+  // told for want of a descriptor or of memory.
+  Status scopes_of(const Address& address, std::vector<std::string>& scopes) const;
   // Does somebody of this user listen there, on an adapter of this name? unreachable: nobody does.
   Status probe_service_point(ConnQual qual) const;
   // Whether requests for that qualifier, which is no port, are this adapter's if they come in at that address of the

@@ -6,9 +6,12 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <string_view>
+
+#include "os/lack.h"
 
 namespace anydat::nic::soft {
 
@@ -62,13 +65,20 @@ bool same_host(const Address& a, const Address& b) {
   return std::memcmp(&a.v6.sin6_addr, &b.v6.sin6_addr, sizeof a.v6.sin6_addr) == 0;
 }
 
-std::optional<std::string> device_of(const Address& address) {
-  if (address.generic.sa_family == AF_INET && ntohl(address.v4.sin_addr.s_addr) >> 24 == 127) return "lo";
-  if (address.generic.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr)) return "lo";
-  for (const HostAddress& entry : host_addresses()) {
-    if (same_host(entry.address, address)) return entry.device;
+Status device_of(const Address& address, std::string& device) {
+  if ((address.generic.sa_family == AF_INET && ntohl(address.v4.sin_addr.s_addr) >> 24 == 127) ||
+      (address.generic.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr))) {
+    device = "lo";
+    return Status::ok;
   }
-  return std::nullopt;
+  const std::optional<std::vector<HostAddress>> all = ask_for_addresses();
+  // A sandbox may forbid to ask.
+  if (!all) return os::is_lack(errno) ? Status::no_memory : Status::unreachable;
+  const auto entry = std::find_if(all->begin(), all->end(),
+                                  [&](const HostAddress& candidate) { return same_host(candidate.address, address); });
+  if (entry == all->end()) return Status::unreachable;
+  device = entry->device;
+  return Status::ok;
 }
 
 Address loopback_address() {

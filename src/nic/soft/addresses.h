@@ -21,8 +21,10 @@ std::vector<HostAddress> host_addresses();
 std::optional<std::vector<Address>> addresses_of(const std::string& scope);
 std::vector<std::string> host_devices();
 bool same_host(const Address& a, const Address& b);
-// The device an address belongs to; 127/8 and ::1 are those of "lo". Nothing if it is not of this host.
-std::optional<std::string> device_of(const Address& address);
+// The device an address belongs to; 127/8 and ::1 are those of "lo", without asking the host. unreachable: none of this
+// host, or of one that does not tell its addresses; no_memory: there is no descriptor or memory to ask with, and it may
+// be either.
+Status device_of(const Address& address, std::string& device);
 Address loopback_address();
 
 }  // namespace anydat::nic::soft

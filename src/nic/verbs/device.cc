@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "os/cancel.h"
+#include "os/lack.h"
 
 namespace anydat::nic::verbs {
 
@@ -20,7 +21,7 @@ namespace {
 
 Status status_of(int error) {
   if (error == EACCES || error == EPERM) return Status::denied;
-  return error == ENOMEM || error == EMFILE || error == ENFILE ? Status::no_memory : Status::failed;
+  return os::is_lack(error) ? Status::no_memory : Status::failed;
 }
 
 // In the words of OpenFabrics' Providers.

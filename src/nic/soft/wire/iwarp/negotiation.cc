@@ -56,8 +56,9 @@ Negotiation::SetUp::~SetUp() {
 // Also all the memory that the connection will need for it.
 void Negotiation::make_offer() {
   const SoftConfig& config = stream_.fabric().adapter().config();
+  std::string device;
   own_.crc = config.crc == SoftConfig::Crc::on ||
-             (config.crc == SoftConfig::Crc::automatic && !device_of(remote_).has_value());
+             (config.crc == SoftConfig::Crc::automatic && device_of(remote_, device) != Status::ok);
   // One more than the consumer's, for those that only make the peer answer.
   const auto depth = [](std::uint32_t reads) {
     return static_cast<std::uint16_t>(std::min<std::uint32_t>(reads + 1, kReadDepthMax - 1));

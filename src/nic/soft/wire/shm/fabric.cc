@@ -222,7 +222,8 @@ Engine& Fabric::engine() const {
 }
 
 std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
-                                           const Address& local, std::uint64_t local_port) {
+                                           std::vector<std::string> scopes, const Address& local,
+                                           std::uint64_t local_port) {
   auto stream = std::make_unique<ShmStream>(*this, queue_pair);
   ConnectBody body{};
   body.remote = local;
@@ -235,7 +236,6 @@ std::unique_ptr<ShmStream> Fabric::connect(SoftQueuePair& queue_pair, const Conn
   body.private_data_bytes = static_cast<std::uint32_t>(parameters.private_data.size());
   std::copy(parameters.private_data.begin(), parameters.private_data.end(), body.private_data);
   stream->negotiation().set_request(body);
-  std::vector<std::string> scopes = adapter_.scopes_of(parameters.remote);
   if (std::find(scopes.begin(), scopes.end(), parameters.adapter) != scopes.end())
     scopes = {std::string(parameters.adapter)};
   attempt(*stream, scopes, parameters.remote, parameters.qual);

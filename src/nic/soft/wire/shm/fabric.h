@@ -42,9 +42,10 @@ class Fabric {
   LinkSet& link_set() { return link_set_; }
   bool can_link() const { return static_cast<bool>(link_set_); }  // false: there was no memory for the marks of peers
 
-  // Opens a way to the service point `qual` on a host address of ours. The stream reports to its queue pair.
+  // Opens a way to the service point `qual` of one of these scopes, or, if there are none, to the one that is published
+  // for an address of another network namespace. The stream reports to its queue pair.
   std::unique_ptr<ShmStream> connect(SoftQueuePair& queue_pair, const ConnectParameters& parameters,
-                                     const Address& local, std::uint64_t local_port);
+                                     std::vector<std::string> scopes, const Address& local, std::uint64_t local_port);
   void cancel_attempt(ShmStream& stream);
   // The stream's request shall go to that service point; it has no link at the moment.
   // Without scopes, because its address is not of this network namespace, the directory is where to ask.

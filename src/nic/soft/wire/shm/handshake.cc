@@ -17,6 +17,7 @@
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/stream.h"
+#include "os/lack.h"
 #include "os/passed_descriptors.h"
 #include "os/peer_process.h"
 #include "os/uncancelled.h"
@@ -106,7 +107,7 @@ void Attempt::try_next() {
     int error = 0;
     os::LocalSocket socket(call(names_.front(), error));
     if (!socket) {
-      if (error == EMFILE || error == ENFILE) break;
+      if (os::is_lack(error)) break;
       if (error == EAGAIN) {  // its backlog is full; the connection's own time-out bounds this
         fabric_.engine().set_timer(retry_timer_, base::now_ns() + kBacklogRetry);
         return;

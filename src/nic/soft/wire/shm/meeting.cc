@@ -11,6 +11,7 @@
 
 #include "nic/soft/wire/shm/layout.h"
 #include "os/directory_socket.h"
+#include "os/lack.h"
 #include "os/local_socket.h"
 #include "os/peer_process.h"
 #include "os/slow_close.h"
@@ -59,7 +60,7 @@ Status probe_listener(const std::string& name) {
   if (const os::LocalSocket socket{call(name, error)}) {
     return os::peer_is_of_our_user(socket.get()) ? Status::ok : Status::unreachable;
   }
-  if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) return Status::no_memory;
+  if (os::is_lack(error)) return Status::no_memory;
   return error == EAGAIN ? Status::ok : Status::unreachable;  // EAGAIN: too many are calling there
 }
 

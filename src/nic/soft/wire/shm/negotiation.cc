@@ -70,9 +70,11 @@ bool Negotiation::redirect_arrived(const CellView& view) {
   bool asks = false;
   try {
     const std::string scope = body.scope;
-    const std::vector<std::string> scopes = stream_.fabric().adapter().scopes_of(request_->local);
+    std::vector<std::string> scopes;
     // Only a node that serves the address that was asked for.
-    if (scopes.empty()) {
+    if (stream_.fabric().adapter().scopes_of(request_->local, scopes) != Status::ok) {
+      asks = false;
+    } else if (scopes.empty()) {
       asks = stream_.fabric().is_published(request_->local, body.qual);
       if (asks) stream_.fabric().attempt(stream_, {}, request_->local, body.qual);
     } else {
