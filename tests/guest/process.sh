@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Guest side of process-test.sh, after guest-lib.sh. Argument: which tests of process_tests.
 export ANYDAT_TEST_TIMEOUT_SCALE=3
+export brief=1  # there are many, and what failed is to be found
 for adapter in verbs-rxe0 verbs-siw1; do
   mapfile -t tests < <(ANYDAT_TEST_ADAPTERS=$adapter process_tests "--gtest_filter=$1" --gtest_list_tests |
     awk '/^[^ ].*\.( |$)/ {suite = $1; next} /^  / {print suite $1}' | grep "${adapter//-/_}")
