@@ -166,7 +166,7 @@ Error EpConnection::connect(const Request& request) {
       return fail(Code::invalid_address, Detail::address_unreachable, "{}: no wire of this adapter reaches the address",
                   call);
     default:
-      return fail(Code::insufficient_resources, Detail::memory, "{}: no memory or no port for the attempt", call);
+      return fail(Code::insufficient_resources, Detail::memory, "{}: no memory, descriptor or port for the attempt", call);
   }
   ep_.state_machine().apply(EpStep::connect);
   connects_.add();

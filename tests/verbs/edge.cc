@@ -2,12 +2,14 @@
 #include "verbs/edge.h"
 
 #include <dlfcn.h>
+#include <rdma/rdma_cma.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -22,8 +24,8 @@ using anydat::test::edge::QueuePair;
 
 // The library's own function of that name, as programs are linked with it today.
 template <typename Function>
-Function* real(const char* name, const char* version = "IBVERBS_1.1") {
-  static void* const library = dlopen("libibverbs.so.1", RTLD_NOW);
+Function* real(const char* name, const char* version = "IBVERBS_1.1", const char* file = "libibverbs.so.1") {
+  void* const library = dlopen(file, RTLD_NOW);
   void* const found = library ? dlvsym(library, name, version) : nullptr;
   if (!found) std::abort();
   return reinterpret_cast<Function*>(found);
@@ -51,19 +53,30 @@ struct Door {
   int waiting = 0;
   int passes = 0;  // that may pass though it is closed
 };
-Door doors[3];
+Door doors[4];
 std::condition_variable doors_changed;
 
 Door& door(Call call) {
   return doors[static_cast<int>(call)];
 }
 
+class Waits {
+ public:
+  explicit Waits(Door& at) : at_(at) { ++at_.waiting; }
+  ~Waits() { --at_.waiting; }
+  Waits(const Waits&) = delete;
+  Waits& operator=(const Waits&) = delete;
+
+ private:
+  Door& at_;
+};
+
+// Whoever waits may be cancelled.
 void pass(Call call) {
   std::unique_lock held(lock);
-  ++door(call).waiting;
+  const Waits waits(door(call));
   doors_changed.wait(held, [&] { return !door(call).closed || door(call).passes > 0; });
   if (door(call).closed) --door(call).passes;
-  --door(call).waiting;
 }
 
 }  // namespace
@@ -173,6 +186,14 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   const std::lock_guard guard(lock);
   if (qp) made.push_back({qp, pd->context, attributes->send_cq, attributes->recv_cq, attributes->srq});
   return qp;
+}
+
+int rdma_connect(rdma_cm_id* id, rdma_conn_param* parameters) {
+  const int status = real<decltype(rdma_connect)>("rdma_connect", "RDMACM_1.0", "librdmacm.so.1")(id, parameters);
+  const int why = errno;
+  pass(Call::connecting);
+  errno = why;
+  return status;
 }
 
 #undef ibv_reg_mr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The edge between the adapter for RDMA devices and libibverbs: this program's own definitions of a few functions come
-// before the library's, pass everything on, and do what a device or a kernel seldom does when a test asks for it.
+// The edge between the adapter for RDMA devices and libibverbs or librdmacm: this program's own definitions of a few
+// functions come before the library's, pass everything on, and do what a device or a kernel seldom does when a test
+// asks for it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -19,8 +20,9 @@ struct QueuePair {
 };
 std::vector<QueuePair> queue_pairs();
 
-// The kernel is slow: while one of these lives, calls of that kind do not come back.
-enum class Call { registering, deregistering, destroying };
+// The kernel is slow: while one of these lives, calls of that kind do not come back. `connecting` is rdma_connect(),
+// which has done its work by then.
+enum class Call { registering, deregistering, destroying, connecting };
 class Gate {
  public:
   explicit Gate(Call call);

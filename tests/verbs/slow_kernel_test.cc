@@ -333,6 +333,29 @@ TEST_P(SlowKernel, AHostThatDoesNotAnswerHoldsUpNobody) {
   ASSERT_NO_THROW(exchange(other));
 }
 
+TEST_P(SlowKernel, AnAttemptThatIsGivenUpJustAsItHasBegunHoldsUpNobody) {
+  // EP-SM-14: the thread is cancelled when rdma_connect() has done its work, and the kernel destroys the identifier
+  // only when the other side has answered or, after ten seconds, will not.
+  if (GetParam().name.find("siw") == std::string::npos) GTEST_SKIP() << "InfiniBand's request is not waited for";
+  const Connection other = connect_pair(server, client);
+  const Ep ep(client);
+  {
+    const edge::Gate gate(edge::Call::connecting);
+    require(dat_ep_connect(ep.get(), loopback(), server.listen(), DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                           DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    ASSERT_TRUE(eventually([&] { return gate.reached(); }));
+    require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+    ASSERT_TRUE(eventually([&] { return !gate.reached(); })) << "the thread is not cancelled";
+  }
+  const auto start = std::chrono::steady_clock::now();
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  for (int i = 0; i < 3; ++i) ASSERT_NO_THROW(exchange(other));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
+  const DAT_EVENT request = expect_event(server.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+  require(dat_cr_reject(request.event_data.cr_arrival_event_data.cr_handle), "dat_cr_reject");
+}
+
 TEST_P(SlowKernel, EightStrangersThatSayNothingCostOneSecond) {
   // EP-CONN-7: all ports of the qualifier are asked at once. One after another they would cost eight.
   if (GetParam().name.find("siw") == std::string::npos) GTEST_SKIP() << "InfiniBand's ports are not TCP's";

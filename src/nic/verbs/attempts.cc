@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -61,14 +62,43 @@ void AbandonedAttempts::drop(AbandonedAttempt& attempt) {
   reaper_.give(std::move(job));
 }
 
+// One that the kernel may have begun, and in no call. Without memory for a call of its own it goes here, however long
+// that takes.
+void AbandonedAttempts::drop_unanswered(AbandonedAttempt& attempt) {
+  try {
+    // A call that comes to nothing takes it along.
+    const auto id = std::make_shared<CmIdPtr>(std::move(attempt.id));
+    const auto destroy = [id] {
+      id->reset();
+      return 0;
+    };
+    attempt.going = calls_.start(destroy, [this, &attempt](int) {
+      attempt.going.reset();
+      drop(attempt);
+      forget_dropped();
+    });
+  } catch (const std::bad_alloc&) {
+    drop(attempt);
+  }
+}
+
 void AbandonedAttempts::drop_all() {
-  for (AbandonedAttempt& attempt : attempts_) drop(attempt);
+  for (AbandonedAttempt& attempt : attempts_) {
+    if (attempt.going) continue;
+    if (attempt.dial) {
+      drop(attempt);
+    } else {
+      drop_unanswered(attempt);
+    }
+  }
   forget_dropped();
 }
 
 void AbandonedAttempts::drop_on(const SharedQueue* shared) {
   for (AbandonedAttempt& attempt : attempts_) {
-    if (attempt.shared == shared) drop(attempt);
+    if (attempt.shared != shared) continue;
+    if (const KernelCalls::Ref going = std::exchange(attempt.going, nullptr)) calls_.await(*going);
+    drop(attempt);
   }
   forget_dropped();
 }
@@ -85,7 +115,11 @@ void AbandonedAttempts::on_dialled(rdma_cm_id* id, int error) {
   for (AbandonedAttempt& attempt : attempts_) {
     if (attempt.id.get() != id) continue;
     attempt.dial.reset();
-    if (error != 0 || attempt.unwanted) drop(attempt);
+    if (error == EINTR || (error == 0 && attempt.unwanted)) {
+      drop_unanswered(attempt);
+    } else if (error != 0) {
+      drop(attempt);
+    }
   }
   forget_dropped();
 }

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <span>
-#include <vector>
 
 #include "nic/verbs/cm.h"
 #include "nic/verbs/completions.h"
@@ -30,37 +30,41 @@ struct AbandonedAttempt {
   Cq* cq;  // null: none
   std::uint32_t cq_room;
   SharedQueue* shared;
-  bool counted = false;   // among those that receive from it
-  KernelCalls::Ref dial;  // a call that the identifier is still in, and must outlive; or null
-  bool unwanted = false;  // goes when that is over
+  bool counted = false;    // among those that receive from it
+  KernelCalls::Ref dial;   // a call that the identifier is still in, and must outlive; or null
+  bool unwanted = false;   // goes when that is over
+  KernelCalls::Ref going;  // its identifier is being destroyed; or null
 };
 
 // The abandoned attempts of an adapter, each of which is kept until its answer comes, or, unwanted, until its call is
-// over. With the engine held.
+// over. The kernel destroys the identifier of an attempt that it has begun only when that is answered, for which it may
+// wait for many seconds: that is a call in a thread of its own, after which the rest goes. With the engine held.
 class AbandonedAttempts final : public CmHandler {
  public:
   AbandonedAttempts(CompletionQueues& queues, Reaper& reaper, KernelCalls& calls)
       : queues_(queues), reaper_(reaper), calls_(calls) {}
 
   void keep(AbandonedAttempt attempt);
-  // Gives up everything of it, of which the end is not waited for.
+  // Gives up everything of one that is no attempt any more, or none yet; the end of its queue pair is not waited for.
   void drop(AbandonedAttempt& attempt);
   void drop_all();
-  void drop_on(const SharedQueue* shared);  // those that have a queue pair on it
+  // Those that have a queue pair on it, of which the reaper has all afterwards. May wait for an answer.
+  void drop_on(const SharedQueue* shared);
 
   // ---- CmHandler
   void on_cm_event(const CmEvent& event) override;
   void on_dialled(rdma_cm_id* id, int error) override;
 
  private:
+  void drop_unanswered(AbandonedAttempt& attempt);
   void forget_dropped() {
-    std::erase_if(attempts_, [](const AbandonedAttempt& attempt) { return !attempt.id; });
+    std::erase_if(attempts_, [](const AbandonedAttempt& attempt) { return !attempt.id && !attempt.going; });
   }
 
   CompletionQueues& queues_;
   Reaper& reaper_;
   KernelCalls& calls_;
-  std::vector<AbandonedAttempt> attempts_;
+  std::list<AbandonedAttempt> attempts_;
 };
 
 }  // namespace anydat::nic::verbs

@@ -26,6 +26,7 @@ KernelCalls::Ref KernelCalls::start(std::function<int()> run, std::function<void
 
 // Where there are as many as there may be, one of them takes it later; without any it has failed.
 void KernelCalls::begin_worker() {
+  if (stopping_) return fail_waiting(ECANCELED);
   for (auto worker = workers_.begin(); worker != workers_.end();) {
     bool ended = false;
     {
@@ -47,9 +48,12 @@ void KernelCalls::begin_worker() {
   } catch (const std::bad_alloc&) {
     if (!workers_.empty() && !workers_.back().thread.joinable()) workers_.pop_back();
   }
+  if (workers_.empty()) fail_waiting(ENOMEM);
+}
+
+void KernelCalls::fail_waiting(int error) {
   const std::lock_guard guard(lock_);
-  if (!workers_.empty()) return;
-  for (const Ref& call : waiting_) call->error = ENOMEM;
+  for (const Ref& call : waiting_) call->error = error;
   done_.splice(done_.end(), waiting_);
   engine_.add_task(task_);
 }
@@ -70,11 +74,11 @@ void KernelCalls::work(Worker& self) {
       engine_.schedule(task_);
       return;
     }
-    int error = ECANCELED;
+    int error = 0;
     try {
       error = call->run();
     } catch (...) {  // the thread was cancelled
-      finish(self, ECANCELED);
+      finish(self, EINTR);
       {
         const std::lock_guard guard(lock_);
         self.ended = true;
@@ -144,9 +148,11 @@ void KernelCalls::call_done() {
 
 void KernelCalls::stop() {
   {
+    // With the engine: from here on the list of threads is this one's.
+    base::Guard engine(engine_);
+    stopping_ = true;
+    fail_waiting(ECANCELED);
     const std::lock_guard guard(lock_);
-    for (const Ref& call : waiting_) call->error = ECANCELED;
-    done_.splice(done_.end(), waiting_);
     for (Worker& worker : workers_) {
       if (!worker.ended && !std::exchange(worker.ends, true)) worker.thread.cancel();
     }

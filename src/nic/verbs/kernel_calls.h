@@ -26,8 +26,9 @@ class KernelCalls {
   ~KernelCalls() { stop(); }
 
   // `run` is called without the engine, and answers with an error number or 0; the thread may be cancelled where it
-  // says so (os::CancelOn). Then `done` is called with the engine, once, with that answer, or with ECANCELED; it must
-  // not throw. May throw std::bad_alloc.
+  // says so (os::CancelOn). Then `done` is called with the engine, once; it must not throw. It is told that answer, or
+  // ECANCELED where `run` has not been called, or EINTR where it was cancelled: then what it did may have been done all
+  // the same. May throw std::bad_alloc.
   Ref start(std::function<int()> run, std::function<void(int error)> done);
   // Its answer is of no interest any more: the call ends as soon as the kernel lets it.
   void cancel(Call& call);
@@ -46,6 +47,7 @@ class KernelCalls {
   static constexpr std::size_t kThreads = 64;
 
   void begin_worker();
+  void fail_waiting(int error);
   void work(Worker& self);
   void finish(Worker& self, int error);
   void call_done();
@@ -57,6 +59,7 @@ class KernelCalls {
   std::list<Ref> waiting_;
   std::list<Ref> done_;
   std::list<Worker> workers_;
+  bool stopping_ = false;  // nothing is begun any more; written and read with the engine held
 };
 
 class KernelCalls::Call {
