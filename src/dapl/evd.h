@@ -122,10 +122,12 @@ class Evd final : public Object, public nic::CompletionQueue {
   template <typename Take>
   void pop_locked(Take& take) ANYDAT_REQUIRES(lock_);
   // Apart: in a dequeue it would cost the face of 2.0, which writes more, the registers for that.
-  [[gnu::noinline]] void poll() {
-    engine_.poll();
+  // True if it has brought anything, to whomever, but for what came of borrowers.
+  [[gnu::noinline]] bool poll() {
+    const bool brought = engine_.poll();
     if (lent_.load(std::memory_order_relaxed)) [[unlikely]]
       poll_borrowers();
+    return brought;
   }
   void poll_borrowers();
   bool found_empty();

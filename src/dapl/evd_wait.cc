@@ -69,7 +69,7 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
     }
     if (looked || looks == 0) return block(timeout, threshold, event, nmore);
     // A pass that brings others something may take long, so that is the last.
-    for (bool brought = false; looks > 0 && !brought && ring_.queued() < wanted; --looks) brought = engine_.poll();
+    for (bool brought = false; looks > 0 && !brought && ring_.queued() < wanted; --looks) brought = poll();
   }
 }
 

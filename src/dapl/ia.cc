@@ -81,9 +81,15 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
   {
     Instances& instances = Instances::get();
     base::Guard guard(instances);
-    // Its owner may have closed since we looked.
+    // Its owner may have closed since we looked, and it may have been freed.
     const std::list<Ia*>& open = instances.open();
-    if (owner && std::find(open.begin(), open.end(), owner) == open.end()) {
+    bool there = !owner || std::find(open.begin(), open.end(), owner) != open.end();
+    if (evd && there) {
+      base::Guard engine(evd->ia().engine());
+      there = evd->alive();
+      if (there) evd->change_streams([](StreamCounts& counts) { ++counts.others; });
+    }
+    if (!there) {
       HandleTable::instance().remove(ia->slot_);
       return no_async_evd(wanted, name);
     }
@@ -91,10 +97,6 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
     ia->owns_async_evd_ = creates;
     ia->async_exists_elsewhere_ = elsewhere;
     instances.open().splice(instances.open().end(), place);
-    if (evd) {
-      base::Guard engine(evd->ia().engine());
-      evd->change_streams([](StreamCounts& counts) { ++counts.others; });
-    }
   }
   {
     base::Guard guard(ia->engine());

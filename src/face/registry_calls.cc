@@ -66,7 +66,14 @@ DAT_RETURN open_ia(const DAT_NAME_PTR name, DAT_COUNT async_min_qlen, DAT_EVD_HA
     *ia = DAT_HANDLE_NULL;
     return rc;
   }
-  registry.opened(std::move(use), *ia, dapl::HandleTable::owns(*ia));
+  try {
+    registry.opened(std::move(use), *ia, dapl::HandleTable::owns(*ia));
+  } catch (const std::bad_alloc&) {
+    use.table().provider->ia_close_func(*ia, DAT_CLOSE_ABRUPT_FLAG);
+    *async_evd = async_before;
+    *ia = DAT_HANDLE_NULL;
+    throw;
+  }
   return rc;
 }
 

@@ -403,8 +403,18 @@ void Registry::opened(Use&& use, DAT_IA_HANDLE ia, bool ours) {
     end(old->second);
     instances_.erase(old);
   }
-  instances_.emplace(ia, Instance{++last_instance_, use.registration_, table});
-  if (Entry* origin = use.registration_->origin; origin && table) origin->tables.push_back(table);
+  // Without memory all is as before, and the use is still the caller's.
+  try {
+    instances_.emplace(ia, Instance{++last_instance_, use.registration_, table});
+    Entry* const origin = use.registration_->origin;
+    if (origin && table && std::find(origin->tables.begin(), origin->tables.end(), table) == origin->tables.end()) {
+      origin->tables.push_back(table);
+    }
+  } catch (...) {
+    instances_.erase(ia);
+    if (table) ForeignTables::instance().drop(table);
+    throw;
+  }
   use.registration_ = nullptr;
 }
 

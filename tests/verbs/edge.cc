@@ -47,6 +47,7 @@ std::mutex lock;
 std::map<ibv_context*, Device> devices;
 std::vector<QueuePair> made;
 thread_local bool last_was_raised = false;
+bool sizes_are_fixed = false;
 
 struct Door {
   bool closed = false;
@@ -109,6 +110,16 @@ void Gate::let_one_pass() {
 bool Gate::reached() const {
   const std::lock_guard guard(lock);
   return door(call_).waiting > 0;
+}
+
+FixedSizes::FixedSizes() {
+  const std::lock_guard guard(lock);
+  sizes_are_fixed = true;
+}
+
+FixedSizes::~FixedSizes() {
+  const std::lock_guard guard(lock);
+  sizes_are_fixed = false;
 }
 
 void raise(ibv_context* device, const ibv_async_event& event) {
@@ -186,6 +197,14 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   const std::lock_guard guard(lock);
   if (qp) made.push_back({qp, pd->context, attributes->send_cq, attributes->recv_cq, attributes->srq});
   return qp;
+}
+
+int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
+  {
+    const std::lock_guard guard(lock);
+    if (sizes_are_fixed && (mask & IBV_SRQ_MAX_WR) != 0) return EINVAL;
+  }
+  return real<decltype(ibv_modify_srq)>("ibv_modify_srq")(srq, attributes, mask);
 }
 
 int rdma_connect(rdma_cm_id* id, rdma_conn_param* parameters) {

@@ -36,6 +36,15 @@ class Gate {
   const Call call_;
 };
 
+// A device that cannot change the size of a shared receive queue, as long as one of these lives.
+class FixedSizes {
+ public:
+  FixedSizes();
+  ~FixedSizes();
+  FixedSizes(const FixedSizes&) = delete;
+  FixedSizes& operator=(const FixedSizes&) = delete;
+};
+
 // The device tells its owner of an asynchronous event.
 void raise(ibv_context* device, const ibv_async_event& event);
 

@@ -106,6 +106,40 @@ TEST_P(DeviceFaults, FailedCompletionsOfASharedReceiveQueueBreakItsEndpointsAndL
   lose_shared_queue(true);
 }
 
+TEST_P(DeviceFaults, ADeviceWhoseQueueStaysSmallerThanTheSrqDoesNotTellOfTheLowWatermark) {
+  // SRQ-LW-4, SRQ-RESIZE-13: it knows only of what it has itself.
+  constexpr DAT_COUNT kBefore = 16, kAfter = 64, kLow = 8;
+  Srq srq(server.ia, server.pz, kBefore);
+  Lmr memory(server.ia, server.pz, kAfter * kBytes);
+  Connection shared = connect_pair(server, srq, client);
+  for (DAT_UINT64 i = 0; i < kBefore; ++i) post_shared(srq, memory, i);
+  ASSERT_THAT(dat_srq_set_lw(srq.get(), kLow), Succeeds());
+  {
+    const edge::FixedSizes fixed;
+    ASSERT_THAT(dat_srq_resize(srq.get(), kAfter), Succeeds());
+  }
+  for (DAT_UINT64 i = kBefore; i < kAfter; ++i) post_shared(srq, memory, i);
+  // As when it has been drained below its limit before anybody has looked.
+  const edge::QueuePair one = one_with_shared_queue();
+  ibv_srq_attr none{};
+  ASSERT_EQ(ibv_modify_srq(one.shared, &none, IBV_SRQ_LIMIT), 0);
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  event.element.srq = one.shared;
+  edge::raise(one.device, event);
+  const auto take = [&](int messages) {
+    for (int i = 0; i < messages; ++i) {
+      send(shared.client);
+      expect_completion(server.recv.get());
+      expect_completion(client.request.get());
+    }
+  };
+  take(kAfter - kLow);
+  EXPECT_FALSE(poll_event(server.ia.async_evd()));
+  take(1);
+  expect_async(server, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq.get(), DAT_SRQ_LOW_WATERMARK_EVENT);
+}
+
 TEST_P(DeviceFaults, APortThatGoesDownAndComesBackCostsNoConnection) {
   const Connection connection = connect_pair(server, client);
   for (const ibv_event_type type : {IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE}) {

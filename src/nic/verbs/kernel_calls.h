@@ -32,7 +32,7 @@ class KernelCalls {
   Ref start(std::function<int()> run, std::function<void(int error)> done);
   // Its answer is of no interest any more: the call ends as soon as the kernel lets it.
   void cancel(Call& call);
-  // Waits until a call that has been cancelled is over. It is not told of.
+  // Waits until a call is over, or makes it here if no thread has begun it. It is not told of.
   void await(Call& call);
   // No thread is there afterwards, and every call is done. Without the engine.
   void stop();

@@ -47,7 +47,7 @@ Status VerbsQueuePair::post_recv(const RecvRequest& request) {
   const Status status = receives_.post(request);
   // Closing changes the state before it flushes, so a receive posted around that moment is flushed by one of us.
   if (sends_.state_now() == ConnectionState::closed && status == Status::ok) [[unlikely]]
-    receives_.flush();
+    receives_.flush_late();
   return status;
 }
 

@@ -63,7 +63,8 @@ class VerbsQueuePair final : public QueuePair {
   void completion_lost(const Completion& completion);
 
  private:
-  bool comes_early();
+  bool comes_early(const ibv_wc& wc);
+  void first_has_come(const ibv_wc& wc);
 
   VerbsAdapter& adapter_;
   SendQueue sends_;

@@ -226,7 +226,8 @@ void ReceivePool::arm(std::uint32_t watermark) {
 void ReceivePool::device_undercut() {
   {
     base::Guard guard(lock_);
-    if (watermark_ == 0 || !srq_) return;
+    // After a resize that the device could not follow it has fewer than there are: then the completions tell.
+    if (watermark_ == 0 || !srq_ || depth_ > room_) return;
     // The event may be of an arming before the last one: then the device's limit still stands.
     ibv_srq_attr attributes{};
     if (ibv_query_srq(srq_, &attributes) != 0 || attributes.srq_limit != 0) return;

@@ -5,6 +5,7 @@
 
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
+#include "os/cancel.h"
 
 namespace anydat::nic::verbs {
 
@@ -47,8 +48,18 @@ Status ReceiveSide::init(const QueuePairLimits& limits) {
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
 // stay in order (DTO-40).
 void ReceiveSide::flush() {
-  if (!own_) return;
   base::Guard guard(queue_pair_.sends().lock());
+  flush_locked();
+}
+
+// When the endpoint has been reset meanwhile, what is there is the next connection's.
+void ReceiveSide::flush_late() {
+  base::Guard guard(queue_pair_.sends().lock());
+  if (queue_pair_.sends().state_now() == ConnectionState::closed) flush_locked();
+}
+
+void ReceiveSide::flush_locked() {
+  if (!own_) return;
   while (const std::optional<ReceivePool::Done> done = own_->take_waiting()) {
     own_->reaped();
     CompletionQueue* queue = queue_.load(std::memory_order_relaxed);
@@ -107,15 +118,23 @@ inline void ReceiveSide::completed(const ibv_wc& wc, std::uint32_t slot, ZoneId 
 
 // SRQ-TAKE-2: is it to be put aside until it is said that the other side has accepted? Without memory for that, better
 // early than lost.
-inline bool VerbsQueuePair::comes_early() {
+inline bool VerbsQueuePair::comes_early(const ibv_wc& wc) {
   const ConnectionState now = state();
   if (now == ConnectionState::accepting) [[unlikely]]
-    connection_.establishment().done({});  // the peer's last word may come later than its first message
+    first_has_come(wc);
   return now == ConnectionState::connecting;
 }
 
+// The peer's last word may come later than its first message. What fails is none: over InfiniBand the accept has failed
+// (CR-ACC-4), while over iWARP it is the peer that has left again.
+void VerbsQueuePair::first_has_come(const ibv_wc& wc) {
+  if (wc.status != IBV_WC_SUCCESS && !adapter_.device().is_iwarp()) return;
+  const os::CancelOff off;  // an EVD that is full disconnects (EP-SM-26), by a call of the kernel
+  connection_.establishment().done({});
+}
+
 void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
-  if (comes_early() && receives_.put_aside({wc, id, {}})) return;
+  if (comes_early(wc) && receives_.put_aside({wc, id, {}})) return;
   if (id.queue == WorkId::Queue::recv) {
     receives_.completed(wc, id.slot, zone_);
   } else {
@@ -126,7 +145,7 @@ void VerbsQueuePair::completed(const ibv_wc& wc, const WorkId& id) {
 }
 
 void VerbsQueuePair::completed_shared(const ibv_wc& wc, const ReceivePool::Done& done) {
-  if (comes_early() && receives_.put_aside({wc, {}, done})) return;
+  if (comes_early(wc) && receives_.put_aside({wc, {}, done})) return;
   receives_.completed(wc, done);
 }
 

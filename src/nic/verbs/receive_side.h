@@ -82,8 +82,10 @@ class ReceiveSide {
   // ---- its end
   void flush_early();  // others than the shared ones have their buffers back in the pool
   void flush();        // what is posted
+  void flush_late();   // the same by a post that finds the connection over
 
  private:
+  void flush_locked();  // the send lock
   void complete(const ReceivePool::Done& done, WorkStatus status, std::uint64_t length, bool solicited);
 
   VerbsQueuePair& queue_pair_;

@@ -70,7 +70,7 @@ void SharedQueue::replace() {
 }
 
 // The pool follows every rule of resizing; the device's queue only has to be as large for the sake of speed, and it
-// stays as it is where the device cannot do it.
+// stays as it is where the device cannot do it. Then its limit, which may be armed, says nothing any more.
 Status SharedQueue::resize(std::uint32_t depth) {
   if (const Status status = pool_.resize(depth); status != Status::ok) return status;
   if (depth <= pool_.room() || !srq_ || failed_) return Status::ok;
