@@ -7,16 +7,21 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include "neighbour.h"
+#include "nic/qualifier_ports.h"
 #include "raw_peer.h"
 #include "support/dat_events.h"
 #include "support/patience.h"
+#include "support/silent_port.h"
 
 namespace anydat::test {
 namespace {
@@ -101,6 +106,46 @@ TEST_P(ClosedDescriptors, AreNotReadWhereACallerWasHeardBy) {
   victim_->tell("attempt");
   EXPECT_EQ(victim_->connection_event(), event_name(DAT_CONNECTION_EVENT_BROKEN));
   expect_untouched();
+}
+
+// A qualifier whose ports are all to be had, and say nothing.
+class SilentQualifier {
+ public:
+  SilentQualifier() {
+    for (qualifier_ = 1ULL << 40; ports_.size() < nic::kPortsOfQualifier; ++qualifier_) {
+      if (claim()) break;
+      ports_.clear();
+    }
+  }
+  DAT_CONN_QUAL value() const { return qualifier_; }
+
+ private:
+  bool claim() try {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (const std::uint16_t port : nic::derived_ports(qualifier_)) {
+      at.sin_port = htons(port);
+      ports_.push_back(std::make_unique<SilentPort>(at));
+    }
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+
+  DAT_CONN_QUAL qualifier_ = 0;
+  std::vector<std::unique_ptr<SilentPort>> ports_;
+};
+
+// EP-CONN-7: whose a port is has been asked, and nobody has said anything.
+TEST_P(ClosedDescriptors, EndAnAttemptThatHasNotFoundItsPortYet) {
+  if (wire().name != "tcp") GTEST_SKIP() << "only over TCP a qualifier stands for several ports";
+  const SilentQualifier silent;
+  Neighbour caller(wire());
+  caller.tell(fmt::format("connect {}", silent.value()));
+  caller.tell("take-descriptors " + std::get<std::string>(GetParam()));
+  EXPECT_EQ(caller.connection_event(), event_name(DAT_CONNECTION_EVENT_NON_PEER_REJECTED));
+  EXPECT_EQ(caller.tell("untouched"), "yes");
 }
 
 // The child of a fork closes what the library has open.

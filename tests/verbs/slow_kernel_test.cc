@@ -9,12 +9,12 @@
 #include <functional>
 #include <future>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "nic/qualifier_ports.h"
 #include "support/dat_fixture.h"
+#include "support/silent_port.h"
 #include "verbs/device_test.h"
 #include "verbs/edge.h"
 
@@ -289,33 +289,12 @@ TEST_P(SlowKernel, TheEndOfAConnectionHoldsUpNobodyAndIsToldWhenItsBuffersAreFre
   wait_event(server.connect.get());
 }
 
-// A port of this host's at an address of its own that lets nobody in and refuses nobody: the backlog is full, and the
-// kernel drops every SYN.
-class SilentPort {
- public:
-  explicit SilentPort(sockaddr_in at) {
-    socklen_t size = sizeof at;
-    at.sin_port = 0;
-    auto* const address = reinterpret_cast<sockaddr*>(&at);
-    if (bind(listener_.get(), address, size) != 0 || listen(listener_.get(), 0) != 0 ||
-        getsockname(listener_.get(), address, &size) != 0 || connect(caller_.get(), address, size) != 0) {
-      throw std::runtime_error("no port");
-    }
-    port_ = ntohs(at.sin_port);
-  }
-  std::uint16_t port() const { return port_; }
-
- private:
-  base::UniqueFd listener_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  base::UniqueFd caller_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  std::uint16_t port_ = 0;
-};
-
 TEST_P(SlowKernel, AHostThatDoesNotAnswerHoldsUpNobody) {
   // EP-CONN-7, EP-SM-14: over iWARP the kernel waits for TCP's answer while rdma_connect() is called.
   if (GetParam().name.find("siw") == std::string::npos) GTEST_SKIP() << "InfiniBand's request is not waited for";
   sockaddr_in address{};
   std::memcpy(&address, server.ia.attributes().ia_address_ptr, sizeof address);
+  address.sin_port = 0;
   const SilentPort silent(address);
   const Connection other = connect_pair(server, client);
   const auto call = [&](const Ep& ep, DAT_TIMEOUT timeout) {

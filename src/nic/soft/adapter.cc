@@ -166,8 +166,9 @@ Status SoftAdapter::ask(const std::string& name, AdapterInfo& info) {
 Status SoftAdapter::start() {
   engine_.descriptor_loss().when_told([this] {
     base::Descriptors::note_loss();
-    shm_->descriptors_lost();
-    if (iwarp_) iwarp_->descriptors_lost();
+    // Without memory for the one the other is told all the same.
+    run_safely([this] { shm_->descriptors_lost(); });
+    if (iwarp_) run_safely([this] { iwarp_->descriptors_lost(); });
   });
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (regions_.descriptor() < 0 || !shm_->can_link() || !base::file_may_have(shm::kSegmentBytes)) {

@@ -66,9 +66,13 @@ void WindowOperations::connection_ends() {
 }
 
 bool WindowOperations::let_go() {
-  const bool quiet = own_.take_back_all();
-  if (!quiet) look_later();
-  return quiet;
+  if (own_.take_back_all()) {
+    // The connection is over, and may go.
+    queue_pair_.connection().engine().cancel_timer(look_timer_);
+    return true;
+  }
+  look_later();
+  return false;
 }
 
 }  // namespace anydat::nic::soft

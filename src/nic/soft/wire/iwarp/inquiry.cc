@@ -83,8 +83,13 @@ void Inquiry::close(Asked& asked) {
   fabric_.engine().unwatch(asked.socket.get(), asked);
   // What the kernel would keep of it for a minute stands in the way of the connection itself, where both come from the
   // only port of DAT_PORT_RANGE.
-  reset_on_close(asked.socket);
+  if (fabric_.engine().descriptor_loss().descriptors_are_ours()) reset_on_close(asked.socket);
   asked.socket.reset();
+}
+
+void Inquiry::descriptors_lost() {
+  why_ = ConnectFailure::refused;
+  if (stream_) fabric_.engine().set_timer(report_, base::now_ns());
 }
 
 void Inquiry::ready(Asked& asked, std::uint32_t events) {

@@ -33,6 +33,8 @@ class Inquiry {
   Status begin(const Address& remote, Address& local);
   // There is no outcome any more, and the stream forgets this.
   void abandon();
+  // The program has closed the sockets: no port will answer.
+  void descriptors_lost();
 
  private:
   // One port.

@@ -259,8 +259,12 @@ void Negotiation::answered(const StartUp& answer) {
     OutgoingHalf& outgoing = stream_.outgoing();
     base::Guard guard(outgoing.lock());
     // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
-    if (terms.begins_by_frame) outgoing.line().append_empty_frame();
-    if (terms.begins_by_read) stream_.requester().ask_for_nothing();
+    const bool begun = (!terms.begins_by_frame || outgoing.line().append_empty_frame()) &&
+                       (!terms.begins_by_read || stream_.requester().ask_for_nothing());
+    if (!begun) {
+      outgoing.line().give_up();
+      outgoing.come_back();
+    }
     say_hello(outgoing);
     // Whatever the peer is, it answers this; and says hello before, if it is one of ours.
     answers = answers && (terms.begins_by_read || stream_.requester().ask_for_nothing());

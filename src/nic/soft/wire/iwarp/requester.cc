@@ -272,7 +272,7 @@ SendOutcome Requester::send_atomic(const ExtendedRequest& message, Progress& pro
 // One at a time: the Writes that come meanwhile share the next.
 void Requester::ask_for_answer() {
   if (writes_unasked_ == 0 || asked_for_answer_ || asked_.size() >= terms_.reads_out) return;
-  if (!ask_for_nothing()) return;  // the next answer or Write asks again
+  if (!ask_for_nothing()) return outgoing_.come_back();  // when there is memory for it
   asked_for_answer_ = true;
   writes_unasked_ = 0;
   outgoing_.push_out();

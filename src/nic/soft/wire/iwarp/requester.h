@@ -48,6 +48,9 @@ class Requester final : private OwnPages::User {
   void peer_is_ours() ANYDAT_NO_ANALYSIS { peer_is_ours_ = true; }
   // A Read of length 0, which touches no memory, and comes behind the Writes: the peer answers it. False: no memory.
   bool ask_for_nothing() ANYDAT_NO_ANALYSIS;
+  // The same where Writes are to be answered that nobody has asked for yet; without memory the stream's turn comes
+  // here.
+  void ask_for_answer() ANYDAT_REQUIRES(outgoing_.lock());
 
   // ---- answers that arrive
   // A segment of one: nothing, or why it is refused. `wanted`: by the Read that it is for.
@@ -114,7 +117,6 @@ class Requester final : private OwnPages::User {
   bool request_read(const Asked& asked, const RemoteSegment& source) ANYDAT_REQUIRES(outgoing_.lock());
   bool make_room() ANYDAT_REQUIRES(outgoing_.lock());
   bool may_ask() const ANYDAT_REQUIRES(outgoing_.lock());
-  void ask_for_answer() ANYDAT_REQUIRES(outgoing_.lock());
   Asked oldest_asked();
   std::optional<TerminateCode> answer_completed(std::span<const std::byte> payload);
   bool one_delivered(std::uint32_t sequence);

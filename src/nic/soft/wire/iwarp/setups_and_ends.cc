@@ -30,6 +30,7 @@ void SetUpsAndEnds::shut_down() {
 
 void SetUpsAndEnds::descriptors_lost() {
   callers_.clear();
+  for (const auto& inquiry : inquiries_) inquiry->descriptors_lost();
   partings_.clear();
 }
 

@@ -26,7 +26,7 @@ class SetUpsAndEnds {
   ~SetUpsAndEnds();
   // The peers of lingering closes have a while to take what is in line for them.
   void shut_down();
-  // The program has closed our descriptors. Inquiries end with the streams that wait for them.
+  // The program has closed our descriptors. Inquiries have their outcome soon.
   void descriptors_lost();
 
   void called(base::UniqueFd socket, const Address& source, ConnQual qual);

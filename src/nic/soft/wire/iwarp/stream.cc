@@ -84,6 +84,7 @@ bool TcpStream::turn(bool told) {
     const Transmitter& line = outgoing_.line();
     moved = !line.idle() && !line.blocked();
     outgoing_.flush();
+    if (outgoing_.may_send()) requester_.ask_for_answer();
     pump = outgoing_.may_send() && outgoing_.wakes();
     broken = line.broken();
     memory_is_gone = line.memory_is_gone();

@@ -52,6 +52,7 @@ Transmitter::Transmitter(Transmitter&& other) noexcept
       blocked_(std::exchange(other.blocked_, false)),
       broken_(std::exchange(other.broken_, false)),
       memory_is_gone_(std::exchange(other.memory_is_gone_, false)),
+      amid_frame_(std::exchange(other.amid_frame_, false)),
       loss_(std::exchange(other.loss_, 0)),
       ulpdu_max_(std::exchange(other.ulpdu_max_, 0)),
       line_(std::exchange(other.line_, {})),
@@ -59,6 +60,7 @@ Transmitter::Transmitter(Transmitter&& other) noexcept
       waiting_(std::exchange(other.waiting_, 0)) {}
 
 std::byte* Transmitter::reserve(std::size_t bytes) {
+  if (amid_frame_) return nullptr;  // the peer would take it for the rest
   if (!last_ || last_->room().size() < bytes) {
     Chunk* chunk = pool_.take(static_cast<std::uint32_t>(bytes));
     lacks_memory_ = chunk == nullptr;
@@ -258,7 +260,7 @@ std::uint64_t Transmitter::send(const GatheredMessage& message, std::uint64_t of
       if (taken < frame.bytes &&
           !keep_rest(std::span(batch.pieces).subspan(frame.first_piece, end_piece - frame.first_piece), taken)) {
         // Half a frame is out, and nothing can follow it any more.
-        broken_ = true;
+        broken_ = amid_frame_ = true;
         return offset;
       }
       offset += frame.payload_bytes;

@@ -87,7 +87,8 @@ class Transmitter {
   bool broken_ = false;
   bool memory_is_gone_ = false;
   bool lacks_memory_ = false;
-  std::uint16_t loss_ = 0;  // an error of errno
+  bool amid_frame_ = false;  // the rest of what is out found no memory
+  std::uint16_t loss_ = 0;   // an error of errno
   std::uint32_t ulpdu_max_ = 0;
   base::List<Chunk, &Chunk::place> line_;
   Chunk* last_ = nullptr;  // of the line; it may still have room
