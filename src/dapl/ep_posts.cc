@@ -71,8 +71,9 @@ Error EpPosts::check_unusual_flags(const char* call, CompletionFlags flags, Flag
   return kSuccess;
 }
 
-// RDW-9 and its like. A peer that writes by RDMA does not wait for us to take note that the connection stands, and a
-// program that polls its memory (RDW-11) may answer before anybody has. The word came first, so looking finds it.
+// RDW-9 and its like. An RDMA Write of the peer may be in place before anybody here has looked at its word that the
+// connection stands, and a program that polls its memory (RDW-11) may answer while the endpoint is still
+// COMPLETION_PENDING. That word came before the Write, so a look finds it, for which this post takes the engine.
 bool EpPosts::takes_requests_after_all() {
   // One look takes so much from each peer; others may have sent more before.
   for (int i = 0;

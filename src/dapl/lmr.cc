@@ -152,7 +152,8 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   if (const Error error = find_memory(ia, request, address)) return error;
   if (const Error error = check_memory(request, address)) return error;
 
-  // Made before, and noted, so that nothing fails once the memory is registered that would leave it so.
+  // The object is made, and in its list, before the memory is registered: afterwards nothing may fail, or it would stay
+  // registered.
   std::unique_ptr<Lmr> made;
   {
     base::Guard guard(ia.engine());

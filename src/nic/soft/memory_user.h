@@ -8,8 +8,8 @@
 
 namespace anydat::nic::soft {
 
-// A queue pair as a user of memory: as whom it, and its peer, use that of this side, and its place among those
-// who do.
+// A queue pair as a user of memory: the zone and the number by which it and its peer have access to memory of this
+// side, and its entry in the list of those whom the removal of a region visits.
 //
 // Thread safety: any thread; set_zone(), set_scope() and leave() with the engine held. Lives and dies with its queue
 // pair.
@@ -27,7 +27,7 @@ class MemoryUser {
   // The next connection has another one (Scopes).
   void set_scope(ZoneId scope) { scope_.store(scope); }
 
-  // Removals of regions come by from now on.
+  // From now on removals of regions visit its queue pair.
   void enter() { users_.add(entry_); }
   void leave() { users_.remove(entry_); }
 

@@ -29,10 +29,11 @@ class ResidentPages {
     std::uint64_t address;
     std::uint64_t length;
   };
-  // Who is to touch the pages. The kernel waits for a page that has gone meanwhile, or says that it may not be used; an
-  // instruction of ours would end the process. So what has been seen counts for some milliseconds with the one, and for
-  // about one with the other, unless it is a short message: looking that often would cost more than they do. And what
-  // may not be used it touches all the same, as if it were the program's own: which may be about to mend the fault.
+  // Who is to touch the pages. If one has gone since it was seen, the kernel waits for it or answers with an error,
+  // while an instruction of ours waits or faults. So what has been seen is relied on for some milliseconds where the
+  // kernel copies, and for about one where we do; for short messages longer, since looking would cost more than they
+  // do. Pages that may not be used are left to an instruction of ours all the same: it faults like one of the program's
+  // own, whose handler may be about to mend that.
   enum class CopiedBy : std::uint8_t { us, us_in_short, kernel };
   // False: some of its pages are not there, or are this process's own and may not be read, or written. `thread` is one
   // of the process (os::PageMap), always the same. Where the kernel does not tell, all are taken to be there; and so

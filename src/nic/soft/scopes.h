@@ -7,10 +7,10 @@
 
 namespace anydat::nic::soft {
 
-// What the connections of an adapter are told from each other by in its region table, where the number of one stands in
-// the place of a zone (RegionUser). Each has one that no other has had, since a peer may not have heard yet that its
-// connection is over, and would find in the table what belongs to the next one of that number. After 2^31 they come
-// again; a peer that still has one then would also have to name a key that it was never given.
+// The numbers of an adapter's connections in its region table, where such a number takes the place of a zone for
+// windows that one queue pair alone shows (RegionUser). No number is given twice, since a peer that has not heard yet
+// that its connection is over would reach what belongs to the next one of that number. After 2^31 they come again; a
+// peer that still has one then would also have to name a key that it was never given.
 //
 // Thread safety: any thread.
 class Scopes {

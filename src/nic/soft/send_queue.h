@@ -148,7 +148,8 @@ class SendQueue {
 
  protected:
   SendOutcome hand_over(std::uint64_t number, const SendRequest& message, Progress& progress) ANYDAT_REQUIRES(lock_);
-  // To be called before a stream uses memory on the word of a check: each removal of a region comes by from then on.
+  // To be called before a stream uses memory that has been checked earlier: from then on each removal of a region
+  // visits this queue pair, and waits for its posts.
   void note_sending() ANYDAT_REQUIRES(lock_) {
     if (!noted_sending_) [[unlikely]]
       enter_to_send();

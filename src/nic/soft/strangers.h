@@ -64,10 +64,11 @@ class Stranger {
 // All of one adapter. They have a share of the descriptors that the process may open, RLIMIT_NOFILE, so that the rest
 // is left to the program and to its connections. The share is one for all adapters of the process.
 //
-// In the place of a newcomer beyond the share somebody goes, one and no more: of the source with the most sockets, who
-// has sent nothing and has been there longest; then, of the source with the most that are at the same stage, who has
-// not come to an end for long, and sooner if it has many; then whose answer the program has owed for longer still. None
-// of them old enough: the newcomer waits, and nobody of another source goes for that. An address that calls again and
+// When the share is used up, a newcomer takes the place of one socket at most. Candidates, in this order: of the source
+// with the most sockets, the one that has sent nothing for the longest time; of the source with the most sockets at the
+// same stage, one that has been at that stage for too long, which is sooner if the source has many; one whose answer
+// the program has owed for even longer. If none of them is old enough, the newcomer waits: no socket of another source
+// gives way. An address that calls again and
 // again so drives out itself, and nobody else. Local peers have half of the share at most, with what they have left
 // behind (os/slow_close.h), and go for their like only; those who come over TCP have the whole of it while it is free,
 // and go for a local one as long as they have more than half.

@@ -30,10 +30,10 @@ class ReadingTurn final : public Turn {
   void reads(bool told) { in_doubt_ = !told; }
   void has_read() { asked_for_others_ = false; }
   bool over() const { return over_; }
-  // Whether others come before what is next of what has been read, which ends the turn. After a message of this turn
-  // they do if they wait at all. What was read a moment ago may have come later than what others have had word of since
-  // epoll was asked last: if so, they go first, and this one's turn is still to come. Epoll is asked once for what has
-  // been read at once.
+  // Whether the turn ends before the next of the bytes that have been read, because others come first. After a message
+  // of this turn: if any other waits. Before its first message: if epoll has not named this socket, so that what was
+  // read may be younger than what has come for others; then epoll is asked, once for each read, and if it names others
+  // they go first, and this one keeps its place.
   bool others_come_first() {
     const bool first = !std::exchange(message_over_, false);
     const bool doubts = std::exchange(in_doubt_, false);

@@ -60,8 +60,8 @@ class Hazards {
   // ---- the peer's gate, for RDMA of this side
   // True: it is shut, and the stream comes back when it opens. False: it has opened meanwhile. With the send lock.
   bool wait_at_gate();
-  // A word of the peer's end has been dealt with, so that nothing is under way that it was meant for. True: it is open,
-  // and something of this side waits for that.
+  // To be called when a `close` of the peer has been dealt with: nothing that it ends is under way any more. True: the
+  // gate is open now, and RDMA of this side waits for that.
   bool open_gate();
 
  private:

@@ -59,8 +59,8 @@ bool LinkReceiver::receive() {
   return count > 0;
 }
 
-// By the general way, so that the straight one has one place only, and stays short. What comes before it and is none
-// goes by: answers, credit, RDMA.
+// By the general way, so that the straight way is compiled into one place only. Cells that are no messages (answers,
+// credit, RDMA) are dealt with on the way to the first that is one.
 void LinkReceiver::take_first_message() {
   std::size_t bytes = 0;
   for (int left = kMessagesPerTurn; left > 0 && bytes < budget::kReadWhileOthersWait && !stopped_; --left) {
