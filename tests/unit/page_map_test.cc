@@ -163,25 +163,25 @@ class ResidentPagesTest : public testing::Test {
 
 TEST_F(ResidentPagesTest, RemembersForAMoment) {
   const nic::soft::ResidentPages::Range range{memory_.address(0), 3 * os::kPageBytes};
-  EXPECT_FALSE(pages_.hold(0, range, true, now_));
+  EXPECT_FALSE(pages_.are_resident(0, range, true, now_));
   std::memset(memory_.at(0), 1, 3 * os::kPageBytes);
-  EXPECT_TRUE(pages_.hold(0, range, false, now_));  // though what lies behind is not there
+  EXPECT_TRUE(pages_.are_resident(0, range, false, now_));  // though what lies behind is not there
   ::madvise(memory_.at(1), os::kPageBytes, MADV_DONTNEED);
-  EXPECT_TRUE(pages_.hold(0, range, false, now_));
-  EXPECT_FALSE(pages_.hold(0, range, true, now_));  // seen for reading only
+  EXPECT_TRUE(pages_.are_resident(0, range, false, now_));
+  EXPECT_FALSE(pages_.are_resident(0, range, true, now_));  // seen for reading only
   const std::uint64_t later = now_ + 3'000'000;
-  EXPECT_TRUE(pages_.hold(0, range, false, later, CopiedBy::kernel));
-  EXPECT_FALSE(pages_.hold(0, range, false, later));
-  EXPECT_FALSE(pages_.hold(0, range, false, now_ + 18'000'000, CopiedBy::kernel));
+  EXPECT_TRUE(pages_.are_resident(0, range, false, later, CopiedBy::kernel));
+  EXPECT_FALSE(pages_.are_resident(0, range, false, later));
+  EXPECT_FALSE(pages_.are_resident(0, range, false, now_ + 18'000'000, CopiedBy::kernel));
 }
 
 // One look is enough for all that it has found, also if there is a hole behind.
 TEST_F(ResidentPagesTest, RememberWhatLiesBehindAsFarAsItIsThere) {
   std::memset(memory_.at(0), 1, 100 * os::kPageBytes);
-  EXPECT_TRUE(pages_.hold(0, {memory_.address(0), 1}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, {memory_.address(0), 1}, true, now_));
   ::madvise(memory_.at(0), kBytes, MADV_DONTNEED);
-  EXPECT_TRUE(pages_.hold(0, {memory_.address(1), 99 * os::kPageBytes}, true, now_));
-  EXPECT_FALSE(pages_.hold(0, {memory_.address(99), os::kPageBytes + 1}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, {memory_.address(1), 99 * os::kPageBytes}, true, now_));
+  EXPECT_FALSE(pages_.are_resident(0, {memory_.address(99), os::kPageBytes + 1}, true, now_));
 }
 
 // Pages are remembered by runs of 16, but for those of a run that has not been seen as a whole.
@@ -190,25 +190,25 @@ TEST_F(ResidentPagesTest, RememberNoPageThatHasNotBeenSeen) {
   while (memory_.address(run) / os::kPageBytes % 16 != 0) ++run;
   const std::size_t first = run + 8, count = 40;  // half a run, two runs, half a run
   std::memset(memory_.at(first), 1, count * os::kPageBytes);
-  EXPECT_TRUE(pages_.hold(0, {memory_.address(first), count * os::kPageBytes}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, {memory_.address(first), count * os::kPageBytes}, true, now_));
   ::madvise(memory_.at(0), kBytes, MADV_DONTNEED);
-  EXPECT_TRUE(pages_.hold(0, {memory_.address(first), count * os::kPageBytes}, true, now_));
-  EXPECT_FALSE(pages_.hold(0, {memory_.address(first - 1), 1}, true, now_));
-  EXPECT_FALSE(pages_.hold(0, {memory_.address(first + count), 1}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, {memory_.address(first), count * os::kPageBytes}, true, now_));
+  EXPECT_FALSE(pages_.are_resident(0, {memory_.address(first - 1), 1}, true, now_));
+  EXPECT_FALSE(pages_.are_resident(0, {memory_.address(first + count), 1}, true, now_));
 }
 
 // What is in memory and may not be written is not held for writing, nor taken for what may be once it has been.
-TEST_F(ResidentPagesTest, HoldNoPageThatMayNotBeWritten) {
+TEST_F(ResidentPagesTest, CallNoPageResidentThatMayNotBeWritten) {
   os::AccessMap access;
   access.open();
   std::memset(memory_.at(0), 1, 8 * os::kPageBytes);
   ::mprotect(memory_.at(2), os::kPageBytes, PROT_READ);
   if (access.allowed_until(memory_.address(2), 1, true) != memory_.address(2))
     GTEST_SKIP() << "the kernel does not tell";
-  EXPECT_FALSE(pages_.hold(0, {memory_.address(0), 3 * os::kPageBytes}, true, now_));
-  EXPECT_TRUE(pages_.hold(0, {memory_.address(0), 2 * os::kPageBytes}, true, now_));
-  EXPECT_FALSE(pages_.hold(0, {memory_.address(2), 1}, true, now_));
-  EXPECT_TRUE(pages_.hold(0, {memory_.address(0), 8 * os::kPageBytes}, false, now_));
+  EXPECT_FALSE(pages_.are_resident(0, {memory_.address(0), 3 * os::kPageBytes}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, {memory_.address(0), 2 * os::kPageBytes}, true, now_));
+  EXPECT_FALSE(pages_.are_resident(0, {memory_.address(2), 1}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, {memory_.address(0), 8 * os::kPageBytes}, false, now_));
 }
 
 // At a glance: what a look has found, and only for as long as it holds.
@@ -219,7 +219,7 @@ TEST_F(ResidentPagesTest, AreSeenWhereTheyHaveBeenLookedAt) {
   EXPECT_FALSE(pages_.seen(range, true, moment, stretch));
   std::memset(memory_.at(0), 1, 100 * os::kPageBytes);
   EXPECT_FALSE(pages_.seen(range, true, moment, stretch));
-  ASSERT_TRUE(pages_.hold(0, range, true, now_));
+  ASSERT_TRUE(pages_.are_resident(0, range, true, now_));
   EXPECT_TRUE(pages_.seen(range, true, moment, stretch));
   EXPECT_TRUE(stretch.holds({memory_.address(0), 32 * os::kPageBytes}, moment));
   EXPECT_FALSE(stretch.holds({memory_.address(0), 32 * os::kPageBytes + 1}, moment));
@@ -239,10 +239,10 @@ TEST_F(ResidentPagesTest, AreSeenForReadingAndForWriting) {
   const nic::soft::ResidentPages::Range range{memory_.address(0), 8};
   nic::soft::ResidentPages::Stretch reads, writes;
   std::memset(memory_.at(0), 1, os::kPageBytes);
-  ASSERT_TRUE(pages_.hold(0, range, false, now_));
+  ASSERT_TRUE(pages_.are_resident(0, range, false, now_));
   EXPECT_TRUE(pages_.seen(range, false, moment, reads));
   EXPECT_FALSE(pages_.seen(range, true, moment, writes));
-  ASSERT_TRUE(pages_.hold(0, range, true, now_));
+  ASSERT_TRUE(pages_.are_resident(0, range, true, now_));
   EXPECT_TRUE(pages_.seen(range, true, moment, writes));
   EXPECT_TRUE(pages_.seen(range, false, moment, reads));
 }
@@ -250,12 +250,12 @@ TEST_F(ResidentPagesTest, AreSeenForReadingAndForWriting) {
 // Such as that of a device, which the kernel never calls present.
 TEST_F(ResidentPagesTest, AreThereWhereTheyHaveBeenBroughtIn) {
   const nic::soft::ResidentPages::Range range{memory_.address(3) + 8, os::kPageBytes};
-  EXPECT_FALSE(pages_.hold(0, range, true, now_));
+  EXPECT_FALSE(pages_.are_resident(0, range, true, now_));
   pages_.note(range, true, nic::moment_of(now_));
-  EXPECT_TRUE(pages_.hold(0, range, true, now_));
-  EXPECT_TRUE(pages_.hold(0, range, false, now_));
-  EXPECT_FALSE(pages_.hold(0, {memory_.address(2), 1}, true, now_));
-  EXPECT_FALSE(pages_.hold(0, {memory_.address(5), 1}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, range, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, range, false, now_));
+  EXPECT_FALSE(pages_.are_resident(0, {memory_.address(2), 1}, true, now_));
+  EXPECT_FALSE(pages_.are_resident(0, {memory_.address(5), 1}, true, now_));
 }
 
 // Two buffers of one run, used in turn, are not looked at each time: what is known of the one stays.
@@ -265,14 +265,14 @@ TEST_F(ResidentPagesTest, OfARunStayWhenAnotherIsSeenLater) {
   const nic::soft::ResidentPages::Range one{memory_.address(run + 8), 8}, other{memory_.address(run + 2), 8};
   std::memset(memory_.at(run + 8), 1, os::kPageBytes);
   std::memset(memory_.at(run + 2), 1, os::kPageBytes);
-  ASSERT_TRUE(pages_.hold(0, one, true, now_, CopiedBy::us_in_short));
+  ASSERT_TRUE(pages_.are_resident(0, one, true, now_, CopiedBy::us_in_short));
   const std::uint64_t later = now_ + 2'200'000;
-  ASSERT_TRUE(pages_.hold(0, other, true, later, CopiedBy::us_in_short));
+  ASSERT_TRUE(pages_.are_resident(0, other, true, later, CopiedBy::us_in_short));
   ::madvise(memory_.at(0), kBytes, MADV_DONTNEED);
-  EXPECT_TRUE(pages_.hold(0, one, true, later, CopiedBy::us_in_short));
-  EXPECT_TRUE(pages_.hold(0, other, true, later, CopiedBy::us_in_short));
+  EXPECT_TRUE(pages_.are_resident(0, one, true, later, CopiedBy::us_in_short));
+  EXPECT_TRUE(pages_.are_resident(0, other, true, later, CopiedBy::us_in_short));
   // All of it is as old as the oldest.
-  EXPECT_FALSE(pages_.hold(0, other, true, now_ + 17'000'000, CopiedBy::us_in_short));
+  EXPECT_FALSE(pages_.are_resident(0, other, true, now_ + 17'000'000, CopiedBy::us_in_short));
 }
 
 // One look is enough for what lies before, if there is no gap: who uses buffers from the last to the first pays once.
@@ -280,9 +280,9 @@ TEST_F(ResidentPagesTest, RememberWhatLiesBefore) {
   std::size_t first = 0;
   while (memory_.address(first) % (1 << 20) != 0) ++first;
   std::memset(memory_.at(first), 1, 100 * os::kPageBytes);
-  EXPECT_TRUE(pages_.hold(0, {memory_.address(first + 99), 1}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, {memory_.address(first + 99), 1}, true, now_));
   ::madvise(memory_.at(0), kBytes, MADV_DONTNEED);
-  EXPECT_TRUE(pages_.hold(0, {memory_.address(first), 100 * os::kPageBytes}, true, now_));
+  EXPECT_TRUE(pages_.are_resident(0, {memory_.address(first), 100 * os::kPageBytes}, true, now_));
 }
 
 // A process is then no longer found by its number.
@@ -311,9 +311,9 @@ TEST_F(ResidentPagesTest, AreLookedForAgainOnceThereIsRoomForADescriptor) {
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_TRUE(pages_.hold(0, range, false, now_));  // nothing is known
+  EXPECT_TRUE(pages_.are_resident(0, range, false, now_));  // nothing is known
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_FALSE(pages_.hold(0, range, false, now_ + base::kNsPerSecond));
+  EXPECT_FALSE(pages_.are_resident(0, range, false, now_ + base::kNsPerSecond));
 }
 
 }  // namespace

@@ -182,7 +182,7 @@ Status SoftAdapter::start() {
     shares_memory_ = false;
   }
   // The descriptor that this takes is there from the beginning.
-  resident_pages_.hold(0, {reinterpret_cast<std::uintptr_t>(this), 1}, false, engine_.ticks());
+  resident_pages_.are_resident(0, {reinterpret_cast<std::uintptr_t>(this), 1}, false, engine_.ticks());
   base::Guard guard(engine_);
   return iwarp_ ? iwarp_->start() : Status::ok;
 }
@@ -215,8 +215,8 @@ bool SoftAdapter::queue_pairs_let_go() {
   return quiet;
 }
 
-void SoftAdapter::let_posts_end() {
-  memory_users_.for_each([](SoftQueuePair& queue_pair) { queue_pair.connection().let_posts_end(); });
+void SoftAdapter::await_posts() {
+  memory_users_.for_each([](SoftQueuePair& queue_pair) { queue_pair.connection().await_posts(); });
 }
 
 // Pairs with close_window(): either this is seen there, or the key is found gone by whoever checks it next.
@@ -230,7 +230,7 @@ void SoftAdapter::expect_reads_into_windows() {
 bool SoftAdapter::close_window(std::uint32_t key, Stream* used_by) {
   regions_.remove(key);
   base::full_fence();
-  if (windows_read_into_.load()) let_posts_end();
+  if (windows_read_into_.load()) await_posts();
   shm_->region_gone(key);
   return used_by ? used_by->lets_go_of(key) : !shm_->press(key);
 }

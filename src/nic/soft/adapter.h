@@ -100,7 +100,7 @@ class SoftAdapter final : public Adapter {
   AddressWatch& address_watch() { return address_watch_; }
   MemoryUsers& memory_users() { return memory_users_; }
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
-  void let_posts_end();
+  void await_posts();
   // True when no queue pair acts any longer on a check of memory that came before. False: ask again.
   bool queue_pairs_let_go();
 

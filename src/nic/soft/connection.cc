@@ -35,13 +35,12 @@ void Connection::resume_receiving() {
 
 // ---- users of memory
 
-void Connection::let_posts_end() {
-  queue_pair_.sends().let_posts_end(!queue_pair_.receives().arriving().empty() ||
-                                    (stream_ && stream_->holds_messages()));
+void Connection::await_posts() {
+  queue_pair_.sends().await_posts(!queue_pair_.receives().arriving().empty() || (stream_ && stream_->holds_messages()));
 }
 
 bool Connection::memory_changed() {
-  let_posts_end();
+  await_posts();
   return !stream_ || stream_->memory_changed();
 }
 

@@ -57,7 +57,7 @@ class Connection {
   // A region has been removed: nobody acts on an older check afterwards, if this answers true (Adapter::quiesce()).
   bool memory_changed();
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
-  void let_posts_end();
+  void await_posts();
 
   // ---- its end
   void disconnect(bool graceful);

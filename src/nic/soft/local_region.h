@@ -17,7 +17,7 @@ namespace anydat::nic::soft {
 // A region of ours that requests of a queue pair use one after the other, once it has been checked for the first of
 // them.
 //
-// With the send lock, but for is(). It is true until Adapter::quiesce() comes by (Connection::let_posts_end()),
+// With the send lock, but for is(). It is true until Adapter::quiesce() comes by (Connection::await_posts()),
 // which closes it.
 class LocalRegion {
  public:
@@ -62,7 +62,7 @@ class SeenMemory {
   bool look(const ResidentPages::Range& range, const ResidentPages::Range& bounds, Moments& moments,
             ResidentPages& pages) {
     if (range.length > kSeenAtOnce)
-      return pages.hold(0, range, to_write_, moments.ticks(), ResidentPages::CopiedBy::us_in_short);
+      return pages.are_resident(0, range, to_write_, moments.ticks(), ResidentPages::CopiedBy::us_in_short);
     if (!pages.seen(range, to_write_, moments.now(), seen_)) return false;
     const std::uint64_t end = std::min(seen_.address + seen_.length, bounds.address + bounds.length);
     seen_.address = std::max(seen_.address, bounds.address);

@@ -37,7 +37,7 @@ bool OwnPages::there(std::uint64_t address, std::uint64_t length, std::uint64_t 
                      CopiedBy by) {
   if (lacked(address, length, to_write, now)) return false;
   std::uint64_t absent = 0;
-  if (adapter_.resident_pages().hold(0, {address, length}, to_write, now, by, &absent)) {
+  if (adapter_.resident_pages().are_resident(0, {address, length}, to_write, now, by, &absent)) {
     // What holds for the others is too old for us, or may not be used.
     if (by == CopiedBy::us) known_.store(known_word(address, to_write, now), std::memory_order_relaxed);
     return true;

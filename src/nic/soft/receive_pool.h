@@ -88,7 +88,7 @@ class ReceivePool final : public ReceiveQueue {
   // Both in one, copied out. False if there is none.
   bool take(Receive& out);
   // Posts that have begun are seen by what follows; those that begin now see what came before.
-  void let_posts_end() { base::Guard inside_a_post(lock_); }
+  void await_posts() { base::Guard inside_a_post(lock_); }
   ZoneId zone() const { return zone_; }
   std::uint32_t largest_segment_count() const;
   // Of its depth, and the segments of each. queue_full: what is posted does not fit them.

@@ -88,7 +88,7 @@ void ReceiveSide::flush_posted() {
   // messages take them with the engine held alone.
   queue_pair_.sends().if_closed([this] {
     Receive receive;
-    buffers_.own()->let_posts_end();
+    buffers_.own()->await_posts();
     while (buffers_.own()->take(receive)) complete(receive, WorkStatus::flushed, 0, false);
   });
 }

@@ -80,8 +80,8 @@ void ResidentPages::Known::note(std::uint64_t page, std::uint64_t end, bool to_w
   }
 }
 
-bool ResidentPages::hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by,
-                         std::uint64_t* absent) {
+bool ResidentPages::are_resident(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by,
+                                 std::uint64_t* absent) {
   if (range.length == 0) return true;
   Known* const known = this->known(thread, now);
   if (!known || !known->told) return true;

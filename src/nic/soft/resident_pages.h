@@ -40,8 +40,8 @@ class ResidentPages {
   // they are while the system has no room for the descriptors that it takes, which is tried again. `now`: of any clock
   // that takes one to some millions of steps for a millisecond, always the same.
   // `absent`: where one of those is told of.
-  bool hold(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us,
-            std::uint64_t* absent = nullptr);
+  bool are_resident(pid_t thread, const Range& range, bool to_write, std::uint64_t now, CopiedBy by = CopiedBy::us,
+                    std::uint64_t* absent = nullptr);
 
   // They have been there since, as who has brought them in one after the other knows: also where the kernel calls them
   // absent, as it does those of a device. `since`: the moment at which the first may have come.
@@ -66,7 +66,7 @@ class ResidentPages {
     }
   };
   // Whether they have been seen some milliseconds before `moment` (nic/moment.h). For short messages: without a system
-  // call, so false says nothing, and hold() is to be asked. Requires: `thread` has been 0 always.
+  // call, so false says nothing, and are_resident() is to be asked. Requires: `thread` has been 0 always.
   bool seen(const Range& range, bool to_write, std::uint64_t moment, Stretch& stretch) const {
     if (stretch.holds(range, moment)) [[likely]]
       return true;

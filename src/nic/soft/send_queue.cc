@@ -129,7 +129,7 @@ void SendQueue::enter_to_send() {
   queue_pair_.memory().enter();
 }
 
-void SendQueue::let_posts_end(bool receives) {
+void SendQueue::await_posts(bool receives) {
   base::Guard inside_a_post(lock_);
   lanes_.close();
   noted_sending_ = false;

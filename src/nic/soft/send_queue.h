@@ -125,7 +125,7 @@ class SendQueue {
   void set_peer_takes(std::uint32_t abilities);
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
   // `receives`: the queue pair stays among the users of memory whatever it sends.
-  void let_posts_end(bool receives);
+  void await_posts(bool receives);
   // Returns when the post that is being carried out now has been.
   void let_post_end() { base::Guard inside_a_post(lock_); }
   // Calls that while nothing is posted, with all lanes closed.

@@ -50,7 +50,7 @@ class Requester final : private OwnPages::User {
   bool ask_for_nothing() ANYDAT_NO_ANALYSIS;
   // The same where Writes are to be answered that nobody has asked for yet; without memory the stream's turn comes
   // here.
-  void ask_for_answer() ANYDAT_REQUIRES(outgoing_.lock());
+  void ask_for_answer() ANYDAT_NO_ANALYSIS;
 
   // ---- answers that arrive
   // A segment of one: nothing, or why it is refused. `wanted`: by the Read that it is for.

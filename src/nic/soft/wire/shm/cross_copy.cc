@@ -77,7 +77,7 @@ void PeerMemory::attach(int socket, const os::PeerProcess& process, const Segmen
   if (process_vm_readv(thread, &here, 1, &there, 1, 0) != sizeof seen || seen != value) return;
   thread_.store(thread);
   // The descriptor that this takes is there as long as the link.
-  pages_.hold(thread, {address, sizeof seen}, false, now);
+  pages_.are_resident(thread, {address, sizeof seen}, false, now);
 }
 
 bool PeerMemory::link_stands(base::Nanoseconds now) {
@@ -98,7 +98,7 @@ bool PeerMemory::there(std::span<const MemoryBody::Span> spans, CopyRange range,
     }
     const std::uint64_t part = std::min(range.count, span.length - range.offset);
     const ResidentPages::Range pages{span.address + range.offset, part};
-    if (!pages_.hold(thread, pages, to_write, now, ResidentPages::CopiedBy::kernel)) return false;
+    if (!pages_.are_resident(thread, pages, to_write, now, ResidentPages::CopiedBy::kernel)) return false;
     range.count -= part;
     range.offset = 0;
   }

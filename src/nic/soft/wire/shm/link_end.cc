@@ -53,7 +53,7 @@ void LinkEnd::finish() {
   peer_was_gone_ = link_.peer_gone();
   // No RDMA of ours begins any more, and none is under way, when the peer learns that the link is over.
   link_.outbound().header().rdma_gate.fetch_or(kGateLinkOver);
-  link_.users().let_posts_end();
+  link_.users().await_posts();
   link_.doorbell().hang_up();
   link_.users().requesters_gone();
   link_.users().link_lost(status_);

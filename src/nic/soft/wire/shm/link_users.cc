@@ -67,8 +67,8 @@ void LinkUsers::come_back() {
   for (ShmStream* const stream : streams_) link_.sender().come_back(*stream);
 }
 
-void LinkUsers::let_posts_end() {
-  for (ShmStream* const stream : streams_) stream->queue_pair().connection().let_posts_end();
+void LinkUsers::await_posts() {
+  for (ShmStream* const stream : streams_) stream->queue_pair().connection().await_posts();
 }
 
 void LinkUsers::requesters_gone() {

@@ -38,7 +38,7 @@ class LinkUsers {
 
   // ---- the link is over
   void stop() { engine_.cancel_timer(unused_timer_); }
-  void let_posts_end();
+  void await_posts();
   void requesters_gone();
   // A stream stays on the link until its queue pair gives it up.
   void link_lost(WorkStatus status);

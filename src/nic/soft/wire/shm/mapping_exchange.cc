@@ -28,7 +28,7 @@ void MappingExchange::arrived(std::span<const std::byte> datagram, int fd) {
 // Not by the marks of the uses, which the peer can write as well.
 void MappingExchange::taken_back(std::uint32_t key) {
   if (!mapped_.close(key)) return;
-  fabric_.adapter().let_posts_end();
+  fabric_.adapter().await_posts();
   mapped_.give_back(key);
 }
 

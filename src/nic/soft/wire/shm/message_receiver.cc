@@ -119,7 +119,8 @@ bool MessageReceiver::next_buffer_there(std::size_t length) {
   std::uint64_t left = length;
   for (const nic::Segment& segment : next->all()) {
     const std::uint64_t part = std::min(left, segment.length);
-    if (!adapter_.resident_pages().hold(0, {segment.address, part}, true, now, ResidentPages::CopiedBy::us_in_short))
+    if (!adapter_.resident_pages().are_resident(0, {segment.address, part}, true, now,
+                                                ResidentPages::CopiedBy::us_in_short))
       return false;
     left -= part;
   }

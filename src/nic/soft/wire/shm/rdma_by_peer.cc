@@ -69,7 +69,7 @@ SendOutcome RdmaRequester::write_by_peer(const SendRequest& message, Progress& p
   if (stream_.rendezvous_sender().any() || puts_under_way() >= kPutsUnderWayMax)
     return SendOutcome::blocked;  // as in by_peer()
   const bool seen = message.segments.size() == 1 &&
-                    pages_.seen().hold(link_->peer_memory().epoch(), message.segments[0].address, message.length);
+                    pages_.seen().cover(link_->peer_memory().epoch(), message.segments[0].address, message.length);
   if (!seen && !stream_.pages().of_requests().there(message.segments, {0, message.length}, message.length, false))
     return SendOutcome::blocked;
   const bool asks = message.kind == WorkKind::rdma_write;
@@ -101,8 +101,8 @@ inline bool RdmaRequester::put_again(const SingleRdma& request) {
   if (put_lane_.key != request.remote.key || request.length > kShortWriteMax || put_lane_.left == 0 || begun_by_peer_ ||
       waits_ || puts_under_way() >= kPutsUnderWayMax || stream_.rendezvous_sender().any() ||
       !link_->doorbell().peer_polls() || !link_->doorbell().peer_expects() ||
-      !pages_.seen().hold(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift, request.local.address,
-                          request.length, false)) {
+      !pages_.seen().cover(link_->peer_memory().epoch(), request.remote.address + put_lane_.shift,
+                           request.local.address, request.length, false)) {
     return false;
   }
   --put_lane_.left;

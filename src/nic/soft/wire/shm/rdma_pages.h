@@ -37,13 +37,13 @@ class RdmaPages {
     std::uint64_t local_first = 0;
     std::uint64_t local_last = 0;
     bool reads = false;
-    bool hold(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local, std::uint64_t count,
-              bool for_read) const {
+    bool cover(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local, std::uint64_t count,
+               bool for_read) const {
       return reads == for_read && remote >= remote_first && remote + count - 1 <= remote_last &&
-             hold(now, local, count);
+             cover(now, local, count);
     }
     // Those of this side.
-    bool hold(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const {
+    bool cover(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const {
       return epoch == now && local >= local_first && local + count - 1 <= local_last;
     }
     static constexpr std::uint64_t first_of(std::uint64_t address) { return address & ~(os::kPageBytes - 1); }
@@ -62,7 +62,7 @@ class RdmaPages {
   // Of a Write that is whole, at a glance.
   bool seen(const SendRequest& message, std::uint64_t shift, base::Nanoseconds epoch) const {
     return message.segments.size() == 1 &&
-           seen_.hold(epoch, message.remote.address + shift, message.segments[0].address, message.length, false);
+           seen_.cover(epoch, message.remote.address + shift, message.segments[0].address, message.length, false);
   }
   // Where this side can look at the peer's memory. `shift`: from what the peer's program calls it to where it is.
   bool there(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);

@@ -139,8 +139,8 @@ SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progre
     return by_peer(message, progress);
   const std::optional<Region> region = link_->peer_regions().find(remote.key);
   std::uint64_t where = 0;
-  if (!region || region->resolve(remote.address, message.length, remote_user(), remote_right(kind), where) !=
-                     RegionCheck::ok) {
+  if (!region ||
+      region->resolve(remote.address, message.length, remote_user(), remote_right(kind), where) != RegionCheck::ok) {
     return fail(progress, WorkStatus::remote_access);
   }
   // From what the peer's program calls it to where it is.
@@ -289,7 +289,7 @@ CopyOutcome RdmaRequester::copy(const SendRequest& message, std::uint64_t shift,
   const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
   if (message.segments.size() == 1) [[likely]] {
     const std::uint64_t local = message.segments[0].address + offset;
-    if (!pages_.seen().hold(peer.epoch(), remote, local, count, reads) && !pages_.there(message, shift, offset, count))
+    if (!pages_.seen().cover(peer.epoch(), remote, local, count, reads) && !pages_.there(message, shift, offset, count))
         [[unlikely]] {
       return CopyOutcome::not_resident;
     }

@@ -59,8 +59,8 @@ bool ReadResponder::fault_in_arrived(const CellView& view) {
   if (!opens(body.key, body.address, body.length, view.aux, where, served_.size())) return true;
   const bool to_write = view.aux == access::kRemoteWrite;
   // A peer that cannot look for itself asks each time.
-  if (stream_.fabric().adapter().resident_pages().hold(0, {where, body.length}, to_write,
-                                                       stream_.fabric().engine().ticks())) {
+  if (stream_.fabric().adapter().resident_pages().are_resident(0, {where, body.length}, to_write,
+                                                               stream_.fabric().engine().ticks())) {
     stream_.link()->sender().send_control(CellKind::faulted_in, stream_.remote(), 0);
   } else {
     stream_.fabric().adapter().page_faulter().ask(pages_for_peer_, where, body.length, to_write);
