@@ -84,6 +84,7 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
     // Its owner may have closed since we looked, and it may have been freed.
     const std::list<Ia*>& open = instances.open();
     bool there = !owner || std::find(open.begin(), open.end(), owner) != open.end();
+    if (shared) there = there && lookup<Evd>(wanted) == shared;
     if (evd && there) {
       base::Guard engine(evd->ia().engine());
       there = evd->alive();

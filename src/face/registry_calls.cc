@@ -170,7 +170,14 @@ DAT_RETURN open_query(va_list arguments) {
   if (rc == DAT_SUCCESS && *query.handle() == DAT_HANDLE_NULL) {
     return refuse(DAT_INTERNAL_ERROR, "has returned no handle");
   }
-  if (rc == DAT_SUCCESS) registry.opened(std::move(use), *query.handle(), dapl::HandleTable::owns(*query.handle()));
+  if (rc != DAT_SUCCESS) return end(rc);
+  try {
+    registry.opened(std::move(use), *query.handle(), dapl::HandleTable::owns(*query.handle()));
+  } catch (const std::bad_alloc&) {
+    *query.handle() = DAT_HANDLE_NULL;
+    va_end(whole);
+    throw;
+  }
   return end(rc);
 }
 

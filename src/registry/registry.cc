@@ -403,7 +403,7 @@ void Registry::opened(Use&& use, DAT_IA_HANDLE ia, bool ours) {
     end(old->second);
     instances_.erase(old);
   }
-  // Without memory all is as before, and the use is still the caller's.
+  // Without memory nothing is noted of it, and the use is still the caller's.
   try {
     instances_.emplace(ia, Instance{++last_instance_, use.registration_, table});
     Entry* const origin = use.registration_->origin;

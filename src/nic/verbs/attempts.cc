@@ -47,6 +47,7 @@ void AbandonedAttempts::drop(AbandonedAttempt& attempt) {
   job.pd = std::move(attempt.pd);
   Cq* const cq = std::exchange(attempt.cq, nullptr);
   SharedQueue* const shared = std::exchange(attempt.counted, false) ? attempt.shared : nullptr;
+  attempt.shared = nullptr;  // nothing of it is on that any more
   const std::uint32_t room = attempt.cq_room;
   if (!job.queue_pair && !cq && !shared) return;
   const auto done = [this, cq, shared, room] {
@@ -66,13 +67,13 @@ void AbandonedAttempts::drop(AbandonedAttempt& attempt) {
 // that takes.
 void AbandonedAttempts::drop_unanswered(AbandonedAttempt& attempt) {
   try {
-    // A call that comes to nothing takes it along.
     const auto id = std::make_shared<CmIdPtr>(std::move(attempt.id));
     const auto destroy = [id] {
       id->reset();
       return 0;
     };
-    attempt.going = calls_.start(destroy, [this, &attempt](int) {
+    attempt.going = calls_.start(destroy, [this, &attempt, id](int) {
+      id->reset();  // if the call has come to nothing
       attempt.going.reset();
       drop(attempt);
       forget_dropped();

@@ -48,7 +48,12 @@ void KernelCalls::begin_worker() {
   } catch (const std::bad_alloc&) {
     if (!workers_.empty() && !workers_.back().thread.joinable()) workers_.pop_back();
   }
-  if (workers_.empty()) fail_waiting(ENOMEM);
+  bool any = false;
+  {
+    const std::lock_guard guard(lock_);
+    any = std::any_of(workers_.begin(), workers_.end(), [](const Worker& one) { return !one.ends && !one.ended; });
+  }
+  if (!any) fail_waiting(ENOMEM);
 }
 
 void KernelCalls::fail_waiting(int error) {

@@ -13,7 +13,8 @@
 namespace anydat::nic::verbs {
 
 // Calls of the kernel that come back when another host likes, each in a thread of its own: soft-iWARP's rdma_connect()
-// waits for the answer to a TCP SYN, two minutes long where a firewall swallows it. Threads end when there is nothing
+// waits for the answer to a TCP SYN, two minutes long where a firewall swallows it, and the end of an attempt for the
+// answer to that. Threads end when there is nothing
 // to do.
 //
 // Thread safety: with the engine held, but for what runs in the threads.
@@ -27,8 +28,8 @@ class KernelCalls {
 
   // `run` is called without the engine, and answers with an error number or 0; the thread may be cancelled where it
   // says so (os::CancelOn). Then `done` is called with the engine, once; it must not throw. It is told that answer, or
-  // ECANCELED where `run` has not been called, or EINTR where it was cancelled: then what it did may have been done all
-  // the same. May throw std::bad_alloc.
+  // ECANCELED or ENOMEM where `run` has not been called, or EINTR where it was cancelled: then what it did may have
+  // been done all the same. May throw std::bad_alloc.
   Ref start(std::function<int()> run, std::function<void(int error)> done);
   // Its answer is of no interest any more: the call ends as soon as the kernel lets it.
   void cancel(Call& call);

@@ -125,10 +125,10 @@ inline bool VerbsQueuePair::comes_early(const ibv_wc& wc) {
   return now == ConnectionState::connecting;
 }
 
-// The peer's last word may come later than its first message. What fails is none: over InfiniBand the accept has failed
-// (CR-ACC-4), while over iWARP it is the peer that has left again.
+// The peer's last word may come later than its first message. What the device only gives back is none: over InfiniBand
+// the accept has failed (CR-ACC-4), while over iWARP it is the peer that has left again.
 void VerbsQueuePair::first_has_come(const ibv_wc& wc) {
-  if (wc.status != IBV_WC_SUCCESS && !adapter_.device().is_iwarp()) return;
+  if (wc.status == IBV_WC_WR_FLUSH_ERR && !adapter_.device().is_iwarp()) return;
   const os::CancelOff off;  // an EVD that is full disconnects (EP-SM-26), by a call of the kernel
   connection_.establishment().done({});
 }

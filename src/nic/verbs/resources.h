@@ -40,6 +40,7 @@ inline int get_event(rdma_event_channel* channel, rdma_cm_event** event) {
   const base::ForkHeldOff held_off;
   return rdma_get_cm_event(channel, event);
 }
+// May take seconds over iWARP (AbandonedAttempts), longer than a fork is held off.
 inline int destroy_id(rdma_cm_id* id) {
   const base::ForkHeldOff held_off;
   return rdma_destroy_id(id);

@@ -245,6 +245,7 @@ void Negotiation::answered(const StartUp& answer) {
   phase_ = Phase::greeting;
   first_frame_seen_ = true;
   bool answers = terms.reads_known && terms.reads_out > 0;
+  bool broken = false;
   const bool too_much = asks_for_too_much(answer, own_);
   {
     OutgoingHalf& outgoing = stream_.outgoing();
@@ -261,15 +262,14 @@ void Negotiation::answered(const StartUp& answer) {
     // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
     const bool begun = (!terms.begins_by_frame || outgoing.line().append_empty_frame()) &&
                        (!terms.begins_by_read || stream_.requester().ask_for_nothing());
-    if (!begun) {
-      outgoing.line().give_up();
-      outgoing.come_back();
-    }
+    if (!begun) outgoing.line().give_up();
     say_hello(outgoing);
     // Whatever the peer is, it answers this; and says hello before, if it is one of ours.
     answers = answers && (terms.begins_by_read || stream_.requester().ask_for_nothing());
     outgoing.line().flush();
+    broken = outgoing.line().broken();
   }
+  if (broken) return stream_.disconnection().out_of_memory();
   // What it is stays open: one of ours that was asked again in revision 1 says hello, which its first segment tells.
   if (!answers) {
     expect_of_any_peer();

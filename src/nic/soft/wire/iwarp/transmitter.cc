@@ -236,7 +236,7 @@ void Transmitter::Frames::add(const GatheredMessage& message, std::uint64_t offs
 std::uint64_t Transmitter::send(const GatheredMessage& message, std::uint64_t offset, std::uint64_t limit) {
   const std::size_t payload_max = ulpdu_max_ - segment_header_bytes(message.first.opcode);
   const std::uint64_t end = offset + std::min(limit, message.length - offset);
-  while (offset < end && !blocked_) {
+  while (offset < end && !blocked_ && !amid_frame_) {
     // Nothing goes out before all that is in line.
     if (line_.size() > kChunksPerCall) {
       flush();
