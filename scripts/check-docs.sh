@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Checks that what docs/ says of the code is so where it can be told by names and numbers: the version of the layout that
-# processes share, the timers and the locks that there are, the files that are named.
+# processes share, the timers and the locks that there are, the files and the tests that are named.
 #
 # Prints what is wrong, one line each. Exit 1 if there is anything.
 set -euo pipefail
@@ -63,5 +63,18 @@ files=$(find . -type f -not -path './build/*' -not -path './.git/*')
 while IFS=$'\t' read -r page name; do
   grep -qE "(^|/)${name//./\\.}\$" <<<"$files" || fault "$page names $name, which does not exist"
 done < <(grep -oHE '`[a-z0-9_/.-]+\.(cc|h|sh|def)`' docs/*.md CONTRIBUTING.md tests/README.md | tr -d '`' | sed 's/:/\t/' | sort -u)
+
+# ---- Tests that the docs and the table of habits name, `Suite.Name` or `Suite.*`
+
+tests=$(find tests -name '*.cc' -exec grep -hoE 'TEST(_F|_P)?\(\w+, *\w+' {} + | sed -E 's/TEST(_F|_P)?\((\w+), *(\w+)/\2.\3/')
+while IFS=$'\t' read -r page name; do
+  case $name in
+    *.\*) grep -qF "${name%\*}" <<<"$tests" ;;
+    *) grep -qxF "$name" <<<"$tests" ;;
+  esac || fault "$page names the test $name, which does not exist"
+done < <({
+  grep -oHE '`[A-Z][A-Za-z0-9]+\.([A-Z][A-Za-z0-9]+|\*)`' docs/*.md docs/spec/*.md CONTRIBUTING.md tests/README.md
+  grep -oHE '"[A-Z][A-Za-z0-9]+\.[A-Z][A-Za-z0-9]+"' src/face/habits.cc
+} | tr -d '`"' | sed 's/:/\t/' | sort -u)
 
 [ $faults -eq 0 ]

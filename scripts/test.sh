@@ -109,6 +109,7 @@ run_tests() {
   fi
   # What failed has said why in the midst of it.
   grep -vE ' Passed |^ *Start +[0-9]+: ' "$log" | tail -n 400
+  tell_tests "build/$preset/Testing/Temporary/LastTest.log"
   say "All of it is in $log."
   return 1
 }
@@ -186,6 +187,9 @@ run_part() {
       scripts/check-docs.sh || return 1
       # It lists the rules that no test names, and fails if there are any.
       scripts/rules.sh || return 1
+      # Each mutant finds its place in the source.
+      scripts/mutate.sh --list | tail -n 1
+      [ "${PIPESTATUS[0]}" = 0 ] || return 1
       scripts/check-models.sh || return 1
       bench/instructions.sh || return 1
       bench/face_costs.sh || return 1
