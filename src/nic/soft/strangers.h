@@ -68,10 +68,9 @@ class Stranger {
 // with the most sockets, the one that has sent nothing for the longest time; of the source with the most sockets at the
 // same stage, one that has been at that stage for too long, which is sooner if the source has many; one whose answer
 // the program has owed for even longer. If none of them is old enough, the newcomer waits: no socket of another source
-// gives way. An address that calls again and
-// again so drives out itself, and nobody else. Local peers have half of the share at most, with what they have left
-// behind (os/slow_close.h), and go for their like only; those who come over TCP have the whole of it while it is free,
-// and go for a local one as long as they have more than half.
+// gives way. An address that calls again and again so drives out itself, and nobody else. Local peers have half of the
+// share at most, with what they have left behind (os/slow_close.h), and go for their like only; those who come over TCP
+// have the whole of it while it is free, and go for a local one as long as they have more than half.
 //
 // Those that were connections have as much again, which is one for all adapters, too: their peers decide how long they
 // take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of his

@@ -14,8 +14,7 @@ namespace anydat::nic::verbs {
 
 // Calls of the kernel that come back when another host likes, each in a thread of its own: soft-iWARP's rdma_connect()
 // waits for the answer to a TCP SYN, two minutes long where a firewall swallows it, and the end of an attempt for the
-// answer to that. Threads end when there is nothing
-// to do.
+// answer to that. Threads end when there is nothing to do.
 //
 // Thread safety: with the engine held, but for what runs in the threads.
 class KernelCalls {
