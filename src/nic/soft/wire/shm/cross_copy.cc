@@ -42,9 +42,6 @@ std::size_t add(std::span<iovec> vector, std::size_t used, std::uint64_t address
   return used + 1;
 }
 
-// A number that is given up comes back after all others have been used. No machine does that in this time.
-constexpr base::Nanoseconds kLookAfter = 1'000'000;
-
 }  // namespace
 
 void offer_probe(SegmentHeader& header, std::uint32_t thread) {
@@ -80,8 +77,7 @@ void PeerMemory::attach(int socket, const os::PeerProcess& process, const Segmen
   pages_.are_resident(thread, {address, sizeof seen}, false, now);
 }
 
-bool PeerMemory::link_stands(base::Nanoseconds now) {
-  if (now - looked_.load(std::memory_order_relaxed) < kLookAfter) return true;
+bool PeerMemory::look_at_link(base::Nanoseconds now) {
   if (os::peer_has_hung_up(socket_, process_)) return false;
   looked_.store(now, std::memory_order_relaxed);
   return true;
@@ -140,15 +136,6 @@ CopyOutcome PeerMemory::copy_from(std::span<const nic::Segment> to, std::span<co
 CopyOutcome PeerMemory::copy_to(std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to,
                                 CopyRange range) {
   return copy(from, to, range, process_vm_writev);
-}
-
-CopyOutcome PeerMemory::copy_whole(bool from, const iovec& here, std::span<const iovec, 2> there) {
-  const pid_t thread = thread_.load(std::memory_order_relaxed);
-  const ssize_t moved = from ? process_vm_readv(thread, &here, 1, there.data(), there.size(), 0)
-                             : process_vm_writev(thread, &here, 1, there.data(), there.size(), 0);
-  if (moved == static_cast<ssize_t>(here.iov_len)) [[likely]]
-    return CopyOutcome::copied;
-  return failed(moved < 0 ? errno : EFAULT);
 }
 
 template <typename Call>

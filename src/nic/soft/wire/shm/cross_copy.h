@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <span>
 
@@ -84,15 +85,29 @@ class PeerMemory {
   // All of it or not; but of what is not all copied, bytes may have arrived.
   CopyOutcome copy_from(const CopyBatch& batch);
   CopyOutcome copy_to(const CopyBatch& batch);
-  CopyOutcome copy_whole(bool from, const iovec& here, std::span<const iovec, 2> there);
+  template <bool from>
+  CopyOutcome copy_whole(const iovec& here, const std::array<iovec, 2>& there) {
+    const pid_t thread = thread_.load(std::memory_order_relaxed);
+    const ssize_t moved = from ? process_vm_readv(thread, &here, 1, there.data(), there.size(), 0)
+                               : process_vm_writev(thread, &here, 1, there.data(), there.size(), 0);
+    if (moved == static_cast<ssize_t>(here.iov_len)) [[likely]]
+      return CopyOutcome::copied;
+    return failed(moved < 0 ? errno : EFAULT);
+  }
 
  private:
+  // A number that is given up comes back after all others have been used. No machine does that in this time.
+  static constexpr base::Nanoseconds kLookAfter = 1'000'000;
+
   template <typename Call>
   CopyOutcome copy(const CopyBatch& batch, Call&& call);
   template <typename Call>
   CopyOutcome copy(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range,
                    Call&& call);
-  bool link_stands(base::Nanoseconds now);
+  bool link_stands(base::Nanoseconds now) {
+    return now - looked_.load(std::memory_order_relaxed) < kLookAfter || look_at_link(now);
+  }
+  bool look_at_link(base::Nanoseconds now);
   CopyOutcome failed(int error);
 
   int socket_ = -1;

@@ -129,6 +129,36 @@ inline bool RdmaRequester::local_there(const SendRequest& message, const Progres
 template SendOutcome RdmaRequester::send<WorkKind::rdma_read>(const SendRequest&, Progress&);
 template SendOutcome RdmaRequester::send<WorkKind::rdma_write>(const SendRequest&, Progress&);
 
+// A turn's copy by way of the kernel.
+template <WorkKind kind>
+inline CopyOutcome RdmaRequester::copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
+                                       std::uint64_t count) {
+  constexpr bool reads = kind == WorkKind::rdma_read;
+  const std::uint64_t start = message.remote.address + shift;
+  const std::uint64_t remote = start + offset;
+  PeerMemory& peer = link_->peer_memory();
+  if (const CopyOutcome outcome = peer.ready(); outcome != CopyOutcome::copied) return outcome;
+  // The kernel's copy ascends, but within one span the processor may let later bytes be seen first. The end is a span
+  // of its own, so that it comes last (RDW-11).
+  const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
+  if (message.segments.size() == 1) [[likely]] {
+    const std::uint64_t local = message.segments[0].address + offset;
+    if (!pages_.seen().cover(peer.epoch(), remote, local, count, reads) && !pages_.there(message, shift, offset, count))
+        [[unlikely]] {
+      return CopyOutcome::not_resident;
+    }
+    const std::uint64_t before_tail = message.length - tail;
+    const std::uint64_t first = offset < before_tail ? std::min(count, before_tail - offset) : 0;
+    const std::array<iovec, 2> there{iovec{reinterpret_cast<void*>(remote), first},
+                                     iovec{reinterpret_cast<void*>(remote + first), count - first}};
+    return peer.copy_whole<reads>({reinterpret_cast<void*>(local), count}, there);
+  }
+  if (!pages_.there(message, shift, offset, count)) return CopyOutcome::not_resident;
+  const MemoryBody::Span spans[] = {{start, message.length - tail}, {start + message.length - tail, tail}};
+  return reads ? peer.copy_from(message.segments, spans, {offset, count})
+               : peer.copy_to(message.segments, spans, {offset, count});
+}
+
 // The same where the remote region is not mapped here, or what is before this one is the peer's to do. Requires an
 // RdmaUse.
 template <WorkKind kind>
@@ -173,7 +203,7 @@ SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progre
     copy_part(message, reinterpret_cast<std::byte*>(remote.address + shift), progress);
   } else {
     const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
-    switch (copy(message, shift, progress.bytes, count)) {
+    switch (copy<kind>(message, shift, progress.bytes, count)) {
       case CopyOutcome::copied:
         progress.bytes += count;
         break;
@@ -275,34 +305,6 @@ bool RdmaRequester::peer_is_faster(const SendRequest& message, std::uint64_t shi
 SendOutcome RdmaRequester::later() {
   link_->sender().come_back(stream_);
   return SendOutcome::blocked;
-}
-
-CopyOutcome RdmaRequester::copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset,
-                                std::uint64_t count) {
-  const bool reads = message.kind == WorkKind::rdma_read;
-  const std::uint64_t start = message.remote.address + shift;
-  const std::uint64_t remote = start + offset;
-  PeerMemory& peer = link_->peer_memory();
-  if (const CopyOutcome outcome = peer.ready(); outcome != CopyOutcome::copied) return outcome;
-  // The kernel's copy ascends, but within one span the processor may let later bytes be seen first. The end is a span
-  // of its own, so that it comes last (RDW-11).
-  const std::uint64_t tail = reads ? 0 : std::min<std::uint64_t>(message.length, 8);
-  if (message.segments.size() == 1) [[likely]] {
-    const std::uint64_t local = message.segments[0].address + offset;
-    if (!pages_.seen().cover(peer.epoch(), remote, local, count, reads) && !pages_.there(message, shift, offset, count))
-        [[unlikely]] {
-      return CopyOutcome::not_resident;
-    }
-    const std::uint64_t before_tail = message.length - tail;
-    const std::uint64_t first = offset < before_tail ? std::min(count, before_tail - offset) : 0;
-    const std::array<iovec, 2> there{iovec{reinterpret_cast<void*>(remote), first},
-                                     iovec{reinterpret_cast<void*>(remote + first), count - first}};
-    return peer.copy_whole(reads, {reinterpret_cast<void*>(local), count}, there);
-  }
-  if (!pages_.there(message, shift, offset, count)) return CopyOutcome::not_resident;
-  const MemoryBody::Span spans[] = {{start, message.length - tail}, {start + message.length - tail, tail}};
-  return reads ? peer.copy_from(message.segments, spans, {offset, count})
-               : peer.copy_to(message.segments, spans, {offset, count});
 }
 
 }  // namespace anydat::nic::soft::shm

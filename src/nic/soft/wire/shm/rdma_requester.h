@@ -96,6 +96,7 @@ class RdmaRequester {
   void open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours);
   bool target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress);
   bool is_here(const RemoteSegment& remote);
+  template <WorkKind kind>
   CopyOutcome copy(const SendRequest& message, std::uint64_t shift, std::uint64_t offset, std::uint64_t count);
   std::uint32_t puts_under_way() const {
     return puts_sent_.load(std::memory_order_acquire) - puts_answered_.load(std::memory_order_acquire);
