@@ -2,6 +2,10 @@
 #include "nic/poll_clock.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace anydat::nic {
 namespace {
@@ -68,6 +72,35 @@ TEST(PollClock, WhoPollsFastLooksByTimeRarely) {
   const base::Nanoseconds took = base::now_ns() - start;
   EXPECT_LE(looks, took / (PollClock::kLookEvery / 2) + 1);
   EXPECT_LT(looks, kPasses / 2);
+}
+
+// Of the time that this thread has the processor: meanwhile none goes by for a poller that has been sent away.
+base::Nanoseconds time_here() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * base::kNsPerSecond + now.tv_nsec;
+}
+
+// What is due is at most 100 us late while anybody polls, whatever a pass costs.
+TEST(PollClock, WhoPollsLooksEveryHundredMicroseconds) {
+  PollClock clock;
+  poll_for_a_while(clock);
+  for (const base::Nanoseconds pass_takes : {0, 300, 3'000, 30'000}) {
+    std::vector<base::Nanoseconds> between;
+    base::Nanoseconds looked = time_here();
+    for (const base::Nanoseconds end = looked + base::kNsPerSecond / 20; looked < end;) {
+      for (const base::Nanoseconds done = base::now_ns() + pass_takes; base::now_ns() < done;) {
+      }
+      if (!pass(clock)) continue;
+      const base::Nanoseconds now = time_here();
+      between.push_back(now - looked);
+      looked = now;
+    }
+    // The fewest may have met an interrupt, or a processor that was taken from the whole machine.
+    const auto most = between.begin() + static_cast<std::ptrdiff_t>(between.size() * 9 / 10);
+    std::nth_element(between.begin(), most, between.end());
+    EXPECT_LE(*most, 2 * PollClock::kLookEvery) << "passes of " << pass_takes << " ns";
+  }
 }
 
 TEST(PollClock, WhoPausesBetweenPassesLooksInEach) {
