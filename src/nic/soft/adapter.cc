@@ -295,8 +295,8 @@ Status SoftAdapter::probe_service_point(ConnQual qual) const {
   return shm::probe_listener(shm::service_name(scope_, qual));
 }
 
-std::vector<Address> SoftAdapter::own_addresses() const {
-  return addresses_of(scope_).value_or(std::vector<Address>());
+std::optional<std::vector<Address>> SoftAdapter::own_addresses() const {
+  return addresses_of(scope_);
 }
 
 Status SoftAdapter::open_stream(SoftQueuePair& queue_pair, const ConnectParameters& parameters,

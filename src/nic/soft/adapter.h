@@ -96,7 +96,8 @@ class SoftAdapter final : public Adapter {
   // Whether it is the host's addresses, whatever they are, that it listens at and comes from; else they are those of
   // one device.
   bool has_all_addresses() const { return scope_ == "*"; }
-  std::vector<Address> own_addresses() const;  // at this moment, which may be none
+  // At this moment, which may be none; nothing, and errno says why, where the system does not tell.
+  std::optional<std::vector<Address>> own_addresses() const;
   AddressWatch& address_watch() { return address_watch_; }
   MemoryUsers& memory_users() { return memory_users_; }
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.

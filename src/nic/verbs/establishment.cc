@@ -16,6 +16,7 @@
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/wanted.h"
+#include "os/lack.h"
 
 namespace anydat::nic::verbs {
 
@@ -105,7 +106,7 @@ Status Establishment::begin_attempt() {
     names_.local_port = ntohs(rdma_get_src_port(id));
     return Status::ok;
   }
-  const Status why = errno == ENOMEM ? Status::no_memory : Status::unreachable;
+  const Status why = os::is_lack(errno) ? Status::no_memory : Status::unreachable;
   id_.reset();
   return why;
 }

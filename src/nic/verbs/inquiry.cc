@@ -10,6 +10,7 @@
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/establishment.h"
 #include "nic/wanted.h"
+#include "os/lack.h"
 
 namespace anydat::nic::verbs {
 
@@ -54,7 +55,7 @@ Status Inquiry::begin(Question& question) {
   question.id.reset(id);
   sockaddr_storage from = socket_address(local_, 0);
   if (bind_id(id, reinterpret_cast<sockaddr*>(&from)) == 0 && resolve(question)) return Status::ok;
-  const Status why = errno == ENOMEM ? Status::no_memory : Status::unreachable;
+  const Status why = os::is_lack(errno) ? Status::no_memory : Status::unreachable;
   question.id.reset();
   return why;
 }

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
+#include "os/lack.h"
 #include "os/uncancelled.h"
 
 namespace anydat::nic::soft::iwarp {
@@ -143,11 +144,16 @@ base::UniqueFd open_for(const Address& remote, int type) {
   return base::UniqueFd::of([&] { return ::socket(remote.generic.sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
 }
 
+Status why(int error) {
+  return os::is_lack(error) ? Status::no_memory : Status::unreachable;
+}
+
 // EADDRNOTAVAIL is what connect(2) says both when no address of ours suits the remote one and when every port is taken,
 // by connections to there or by what is left of them for a minute. A datagram socket tells: its ports are others.
 bool has_address_for(const Address& from, const Address& remote) {
   const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
-  return probe && bind(probe.get(), &from.generic, size_of(from)) == 0 &&
+  if (!probe) return os::is_lack(errno);  // what is lacking then, too
+  return bind(probe.get(), &from.generic, size_of(from)) == 0 &&
          os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0;
 }
 
@@ -164,8 +170,10 @@ Status choose_own_address(const SoftAdapter& adapter, const Address& remote, Add
             getsockname(probe.get(), reinterpret_cast<sockaddr*>(&chosen), &size) == 0;
   }
   // The list of addresses takes a descriptor, too: the one that the probe has just given back.
+  const auto own_addresses = adapter.own_addresses();
+  if (!own_addresses) return why(errno);
   bool found = false;
-  for (const Address& own : adapter.own_addresses()) {
+  for (const Address& own : *own_addresses) {
     if (own.generic.sa_family != remote.generic.sa_family) continue;
     const bool best = knows && same_host(own, plain(chosen));
     if (best || !found) from = own;
@@ -182,13 +190,12 @@ Call outcome_of(base::UniqueFd socket, int error, const Address& from, const Add
       return {Status::ok, std::move(socket)};
     case ECONNREFUSED:
       return {Status::ok, {}};
-    case ENOMEM:
-    case EAGAIN:
+    case EAGAIN:  // no port is free
       return {Status::no_memory, {}};
     case EADDRNOTAVAIL:
       return {has_address_for(from, remote) ? Status::no_memory : Status::unreachable, {}};  // EP-CONN-21
     default:
-      return {Status::unreachable, {}};
+      return {why(error), {}};
   }
 }
 
@@ -210,7 +217,7 @@ Call call_from_range(const SoftAdapter& adapter, const Address& from, const Addr
     }
     const Address at = with_port(from, config.first_port + (start + i) % count);
     if (bind(socket.get(), &at.generic, size_of(at)) != 0) {
-      if (errno != EADDRINUSE && errno != EACCES) return {Status::unreachable, {}};
+      if (errno != EADDRINUSE && errno != EACCES) return {why(errno), {}};
       continue;
     }
     const int error = os::uncancelled::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
@@ -241,7 +248,7 @@ Call reserve(const SoftAdapter& adapter, const Address& remote) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const Address at = config.ports_chosen ? with_port(from, config.first_port + (start + i) % count) : from;
     if (bind(socket.get(), &at.generic, size_of(at)) == 0) return {Status::ok, std::move(socket)};
-    if (errno != EADDRINUSE && errno != EACCES) return {Status::unreachable, {}};
+    if (errno != EADDRINUSE && errno != EACCES) return {why(errno), {}};
   }
   return {Status::no_memory, {}};
 }
@@ -275,7 +282,7 @@ Call call(const SoftAdapter& adapter, const Address& remote) {
   prepare(socket.get(), adapter);
   if (!any) {
     set_option(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    if (bind(socket.get(), &from.generic, size_of(from)) != 0) return {Status::unreachable, {}};
+    if (bind(socket.get(), &from.generic, size_of(from)) != 0) return {why(errno), {}};
   }
   const int error = os::uncancelled::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
   return outcome_of(std::move(socket), error, from, remote);
