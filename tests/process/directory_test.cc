@@ -99,6 +99,18 @@ TEST_F(SharedDirectory, LetsProcessesOfTwoNetworkNamespacesMeet) {
   exchange(client, server);
 }
 
+// What 127.0.0.1 means is each namespace's own, and so is what serves there.
+TEST_F(SharedDirectory, HasNoNameForLoopback) {
+  Neighbour server(wire_, {kAddress});
+  const std::string qualifier = server.tell("listen");
+  for (const fs::directory_entry& folder : fs::directory_iterator(directory_)) {
+    EXPECT_EQ(folder.path().filename(), kAddress);
+  }
+  Neighbour stranger(wire_, {"10.177.3.10"});
+  stranger.tell(fmt::format("connect {} 127.0.0.1", qualifier));
+  EXPECT_EQ(stranger.connection_event(), event_name(DAT_CONNECTION_EVENT_NON_PEER_REJECTED));
+}
+
 // The kernel translates the numbers of users: to whom they are shown they are those of his own namespace. In one both
 // are their own root, as in rootless containers; in the other they have nothing in common.
 TEST_F(SharedDirectory, LetsOneUserMeetWhateverItsNumbersAre) {

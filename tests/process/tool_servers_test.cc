@@ -251,6 +251,27 @@ TEST_P(ToolServers, DatpingOutlivesAClientForWhomItHasNoMemory) {
       run_tool(fmt::format("datping --count 3 --size 64 --to 127.0.0.1:{} --ia {}", qualifier, GetParam().ia_name)), 0);
 }
 
+// What datping says of itself.
+struct PingRequest {
+  std::uint64_t magic = 0x64617470696e6731;
+  std::uint64_t size = 64;
+};
+
+// By the time that they are accepted, some have gone.
+TEST_P(ToolServers, DatpingOutlivesClientsThatDoNotWaitForAnAnswer) {
+  ToolServer server({"datping", "--serve", "--qual", "0", "--ia", GetParam().ia_name});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  ASSERT_EQ(kill(server.pid(), SIGSTOP), 0);
+  for (int i = 0; i < 3; ++i) {
+    const Ep ep = ask(qualifier, PingRequest{}, sizeof(PingRequest));
+    require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+  }
+  ASSERT_EQ(kill(server.pid(), SIGCONT), 0);
+  EXPECT_EQ(
+      run_tool(fmt::format("datping --count 3 --size 64 --to 127.0.0.1:{} --ia {}", qualifier, GetParam().ia_name)), 0);
+  EXPECT_TRUE(server.lives());
+}
+
 INSTANTIATE_TEST_SUITE_P(Wires, ToolServers, testing::ValuesIn(all_wires()), wire_name);
 
 }  // namespace
