@@ -102,11 +102,13 @@ TEST_F(SharedDirectory, LetsProcessesOfTwoNetworkNamespacesMeet) {
 // What 127.0.0.1 means is each namespace's own, and so is what serves there.
 TEST_F(SharedDirectory, HasNoNameForLoopback) {
   Neighbour server(wire_, {kAddress});
+  server.tell("take-address 127.0.0.1 lo:1");
   const std::string qualifier = server.tell("listen");
   for (const fs::directory_entry& folder : fs::directory_iterator(directory_)) {
     EXPECT_EQ(folder.path().filename(), kAddress);
   }
   Neighbour stranger(wire_, {"10.177.3.10"});
+  stranger.tell("take-address 127.0.0.1 lo:1");
   stranger.tell(fmt::format("connect {} 127.0.0.1", qualifier));
   EXPECT_EQ(stranger.connection_event(), event_name(DAT_CONNECTION_EVENT_NON_PEER_REJECTED));
 }
