@@ -49,8 +49,9 @@ void AbandonedAttempts::drop(AbandonedAttempt& attempt) {
   SharedQueue* const shared = std::exchange(attempt.counted, false) ? attempt.shared : nullptr;
   attempt.shared = nullptr;  // nothing of it is on that any more
   const std::uint32_t room = attempt.cq_room;
-  if (!job.queue_pair && !cq && !shared) return;
-  const auto done = [this, cq, shared, room] {
+  if (!job.queue_pair && !cq && !shared) return attempt.keeps.reset();
+  // What is kept goes with this, behind the queue pair.
+  const auto done = [this, cq, shared, room, keeps = std::move(attempt.keeps)] {
     if (cq) queues_.release(cq, room);
     if (shared) shared->detach();
   };
@@ -97,11 +98,23 @@ void AbandonedAttempts::drop_all() {
 
 void AbandonedAttempts::drop_on(const SharedQueue* shared) {
   for (AbandonedAttempt& attempt : attempts_) {
-    if (attempt.shared != shared) continue;
-    if (const KernelCalls::Ref going = std::exchange(attempt.going, nullptr)) calls_.await(*going);
-    drop(attempt);
+    if (attempt.shared != shared || attempt.going) continue;
+    if (attempt.dial) {
+      drop(attempt);
+    } else {
+      drop_unanswered(attempt);
+    }
   }
   forget_dropped();
+}
+
+void AbandonedAttempts::leave_to(const SharedQueue* shared, const std::shared_ptr<KeptParts>& parts) {
+  for (AbandonedAttempt& attempt : attempts_) {
+    if (attempt.shared != shared) continue;
+    attempt.shared = nullptr;
+    attempt.counted = false;
+    attempt.keeps = parts;
+  }
 }
 
 // Whatever it is, it is the answer, or stands for it.

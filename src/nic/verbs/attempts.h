@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <span>
 
 #include "nic/verbs/cm.h"
@@ -30,10 +31,11 @@ struct AbandonedAttempt {
   Cq* cq;  // null: none
   std::uint32_t cq_room;
   SharedQueue* shared;
-  bool counted = false;    // among those that receive from it
-  KernelCalls::Ref dial;   // a call that the identifier is still in, and must outlive; or null
-  bool unwanted = false;   // goes when that is over
-  KernelCalls::Ref going;  // its identifier is being destroyed; or null
+  std::shared_ptr<KeptParts> keeps;  // of a shared queue that has gone before
+  bool counted = false;              // among those that receive from it
+  KernelCalls::Ref dial;             // a call that the identifier is still in, and must outlive; or null
+  bool unwanted = false;             // goes when that is over
+  KernelCalls::Ref going;            // its identifier is being destroyed; or null
 };
 
 // The abandoned attempts of an adapter, each of which is kept until its answer comes, or, unwanted, until its call is
@@ -48,8 +50,10 @@ class AbandonedAttempts final : public CmHandler {
   // Gives up everything of one that is no attempt any more, or none yet; the end of its queue pair is not waited for.
   void drop(AbandonedAttempt& attempt);
   void drop_all();
-  // Those that have a queue pair on it, of which the reaper has all afterwards. May wait for an answer.
+  // Those that have a queue pair on it, which need not have gone yet when this returns.
   void drop_on(const SharedQueue* shared);
+  // It goes, and the device's part of it, which `parts` are, goes behind their queue pairs.
+  void leave_to(const SharedQueue* shared, const std::shared_ptr<KeptParts>& parts);
 
   // ---- CmHandler
   void on_cm_event(const CmEvent& event) override;

@@ -56,20 +56,20 @@ Cq* CompletionQueues::reserve(std::uint32_t room) {
 
 void CompletionQueues::release(Cq* cq, std::uint32_t room) {
   cq->release(room);
-  if (cq->unused()) release_own(cq, nullptr, nullptr);
+  if (!cq->unused()) return;
+  Reaper::Job job;
+  job.completions = take(cq);
+  reaper_.give(std::move(job));
 }
 
 Cq* CompletionQueues::create_own(std::uint32_t room, SharedQueue& shared) {
   return create(room, &shared);
 }
 
-void CompletionQueues::release_own(Cq* cq, SrqPtr shared, PdPtr pd) {
-  Reaper::Job job;
-  job.pd = std::move(pd);
-  job.shared = std::move(shared);
-  job.completions = cq->take();
-  reaper_.give(std::move(job));
+CqPtr CompletionQueues::take(Cq* cq) {
+  CqPtr taken = cq->take();
   std::erase_if(all_, [&](const auto& entry) { return entry.get() == cq; });
+  return taken;
 }
 
 void CompletionQueues::ready(std::uint32_t) {

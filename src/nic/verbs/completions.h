@@ -63,9 +63,10 @@ class CompletionQueues final : public FdHandler {
   // Null when out of memory or of the device's queues.
   Cq* reserve(std::uint32_t room);
   void release(Cq* cq, std::uint32_t room);
-  // One of its own for the receives of a shared queue, which it is removed with by release_own().
+  // One of its own for the receives of a shared queue.
   Cq* create_own(std::uint32_t room, SharedQueue& shared);
-  void release_own(Cq* cq, SrqPtr shared, PdPtr pd);
+  // What is still on it, or comes, is nobody's.
+  CqPtr take(Cq* cq);
 
   // FdHandler: takes what the channel has to say; what it is about is found by polling.
   void ready(std::uint32_t events) override;

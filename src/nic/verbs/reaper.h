@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "nic/engine.h"
@@ -60,6 +61,17 @@ class Reaper {
   std::uint64_t finished_ = 0;
   bool stopping_ = false;
   os::Thread thread_;
+};
+
+// What several keep, until the last of them gives it to the reaper. With the engine held.
+struct KeptParts {
+  explicit KeptParts(Reaper& to) : reaper(to) {}
+  KeptParts(const KeptParts&) = delete;
+  KeptParts& operator=(const KeptParts&) = delete;
+  ~KeptParts() { reaper.give(std::move(parts)); }
+
+  Reaper& reaper;
+  Reaper::Job parts;
 };
 
 }  // namespace anydat::nic::verbs

@@ -2,6 +2,7 @@
 #include "nic/verbs/shared_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "nic/verbs/adapter.h"
@@ -15,21 +16,25 @@ SharedQueue::~SharedQueue() {
   failed_ = false;  // nothing takes its place
   adapter_.abandoned().drop_on(this);
   adapter_.reaper().finish();  // of queue pairs on it
-  remove_device_queue();
+  if (!parts_) return;
+  take_device_queue(parts_->parts);
+  adapter_.abandoned().leave_to(this, parts_);
 }
 
-void SharedQueue::remove_device_queue() {
+// What is still on its completion queue, or comes, belongs to queue pairs that have gone, or never connect.
+void SharedQueue::take_device_queue(Reaper::Job& parts) {
   pool_.detach();
   if (srq_) srq_->srq_context = nullptr;
-  // What is still on its completion queue belongs to queue pairs that have gone.
-  if (cq_) return adapter_.completions().queues().release_own(std::exchange(cq_, nullptr), std::move(srq_), pd_);
-  srq_.reset();
+  parts.pd = pd_;
+  parts.shared = std::move(srq_);
+  if (cq_) parts.completions = adapter_.completions().queues().take(std::exchange(cq_, nullptr));
 }
 
 Status SharedQueue::init(std::uint32_t depth, std::uint32_t segments, ZoneId zone) {
   if (const Status status = pool_.init(depth, segments); status != Status::ok) return status;
   pd_ = adapter_.device().zone(zone);
   segments_ = std::max(segments, 1u);
+  parts_ = std::make_shared<KeptParts>(adapter_.reaper());
   return pd_ ? make_device_queue() : Status::no_memory;
 }
 
@@ -45,6 +50,12 @@ Status SharedQueue::make_device_queue() {
   if (!cq_) return Status::no_memory;
   pool_.attach(srq_.get(), depth);
   return Status::ok;
+}
+
+void SharedQueue::remove_device_queue() {
+  Reaper::Job parts;
+  take_device_queue(parts);
+  adapter_.reaper().give(std::move(parts));
 }
 
 void SharedQueue::failed() {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
+
 #include "nic/outstanding_receives.h"
 #include "nic/verbs/completions.h"
+#include "nic/verbs/reaper.h"
 #include "nic/verbs/receive_pool.h"
 
 namespace anydat::nic::verbs {
@@ -39,6 +42,7 @@ class SharedQueue final : public ReceiveQueue {
 
  private:
   Status make_device_queue();
+  void take_device_queue(Reaper::Job& parts);
   void remove_device_queue();
   void replace();
 
@@ -50,6 +54,7 @@ class SharedQueue final : public ReceiveQueue {
   PdPtr pd_;
   Cq* cq_ = nullptr;
   SrqPtr srq_;
+  std::shared_ptr<KeptParts> parts_;  // for the end
   std::uint32_t queue_pairs_ = 0;
   bool failed_ = false;
 };
