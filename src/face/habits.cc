@@ -71,7 +71,7 @@ constexpr std::array kTable{
     HabitRow{&Habits::srq_ep_without_watermark, Compat::openfabrics,
              "max_recv_dtos of an endpoint with an SRQ set to anything", "dtestsrq (sets it to its burst)",
              "OpenFabrics has no hard high watermark; dat_ep_set_watermark sets one all the same",
-             "HabitsHoldingTest.MaxRecvDtosOfAnSrqEndpointIsNoWatermark"},
+             "HabitsTest.NoMaxRecvDtosBreaksAnSrqEndpoint"},
     HabitRow{
         &Habits::broken_after_disconnect, Compat::openfabrics,
         "one asynchronous EP_BROKEN waited for after each end of a connection of an endpoint with an SRQ", "dtestsrq",

@@ -332,6 +332,34 @@ TEST_P(HabitsTest, MaxRecvDtosOfAnSrqEndpointMayBeAnything) {
   }
 }
 
+TEST_P(HabitsTest, NoMaxRecvDtosBreaksAnSrqEndpoint) {
+  // EP-CSRQ-16, EP-WM-13: 0 is the watermark that the first buffer exceeds, on each wire and however short it is held.
+  DAT_EP_ATTR attr = default_srq_ep_attr();
+  attr.max_recv_dtos = 0;
+  Pair pair(under("openfabrics", GetParam()));
+  const Srq srq(pair.server.ia, pair.server.pz, 12);
+  const Connection connection = connect_pair(pair.server, srq, pair.client, attr);
+  const auto post_buffer = [&] {
+    DAT_LMR_TRIPLET segment = pair.sink.triplet(0, 64);
+    require(dat_srq_post_recv(srq.get(), 1, &segment, cookie(2)), "dat_srq_post_recv");
+  };
+  for (int i = 0; i < 6; ++i) post_buffer();
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_THAT(post_send(connection.client, pair.source.triplet(0, 64)), Succeeds());
+    EXPECT_EQ(expect_completion(pair.server.recv.get()).transfered_length, 64u) << "message " << i;
+    expect_completion(pair.client.request.get());
+  }
+  EXPECT_EQ(connection.server.state(), DAT_EP_STATE_CONNECTED);
+  EXPECT_EQ(connection.server.query().ep_attr.max_recv_dtos, 0) << "as it was given";
+  expect_no_event(pair.server.connect.get());
+  if (!watermarks_supported(pair.server.ia)) return;
+  // What is asked for by dat_ep_set_watermark is a watermark all the same.
+  ASSERT_THAT(dat_ep_set_watermark(connection.server.get(), DAT_WATERMARK_INFINITE, 0), Succeeds());
+  post_buffer();
+  ASSERT_THAT(post_send(connection.client, pair.source.triplet(0, 64)), Succeeds());
+  expect_event(pair.server.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
+}
+
 // A server as dtestsrq is one: one SRQ, many endpoints, and an async EVD of eight.
 struct SrqServer : Side {
   static constexpr std::size_t kBytes = 64;
