@@ -166,6 +166,24 @@ TEST_F(TcpQualifiers, MayHaveTheSameFirstPort) {
   expect_reached(second);
 }
 
+// docs/wire-iwarp.md, Qualifiers above 65535: a port of the eight is one service point's alone. Two that shared one
+// would each get callers of the other, and which, the kernel would choose; so it is asked who has the second port, not
+// who answers.
+TEST_F(TcpQualifiers, DoNotShareAPort) {
+  const DAT_CONN_QUAL first = free_qualifier();
+  const std::uint16_t wanted = derived_ports(first)[0];
+  DAT_CONN_QUAL second = first;
+  do {
+    ++second;
+  } while (derived_ports(second)[0] != wanted || !Foreigner(derived_ports(second)[1]).listens());
+  const PspAt one(server, first);
+  ASSERT_FALSE(Foreigner(wanted).listens());
+  for (const Side* const side : {&server, &client}) {  // of the same instance of the adapter, and of another
+    const PspAt two(*side, second);
+    EXPECT_FALSE(Foreigner(derived_ports(second)[1]).listens()) << "the second service point has its second port";
+  }
+}
+
 TEST_F(TcpQualifiers, AreReachedWhoeverHasTheirFirstPort) {
   const DAT_CONN_QUAL qualifier = free_qualifier();
   const auto ports = derived_ports(qualifier);
