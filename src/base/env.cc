@@ -97,25 +97,26 @@ std::optional<std::int64_t> env_number(EnvVar var) {
   return parse_number(env_text(var));
 }
 
-std::string env_complaint(std::string_view name, std::string_view value) {
+std::string env_complaint(std::string_view name, std::string_view value, std::string_view unset_compat) {
   if (!name.starts_with(kPrefix)) return {};
   for (const EnvEntry& entry : kTable) {
     if (name != entry.name) continue;
     if (means_something(entry, value)) return {};
     return fmt::format("the environment variable {} is '{}' and not {} {}; taking {}", name, value,
-                       entry.kind == EnvKind::choice ? "one of" : "a number of", entry.values, entry.default_value);
+                       entry.kind == EnvKind::choice ? "one of" : "a number of", entry.values,
+                       entry.var == EnvVar::compat ? unset_compat : entry.default_value);
   }
   return fmt::format("the environment variable {} is not known; `datinfo --env` lists all", name);
 }
 
-void warn_of_environment() {
+void warn_of_environment(std::string_view unset_compat) {
   static constinit std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
     const std::size_t end = text.find('=');
     if (end == std::string_view::npos) continue;
-    const std::string complaint = env_complaint(text.substr(0, end), text.substr(end + 1));
+    const std::string complaint = env_complaint(text.substr(0, end), text.substr(end + 1), unset_compat);
     if (!complaint.empty()) log(LogLevel::warn, "{}", complaint);
   }
 }

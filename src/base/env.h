@@ -53,9 +53,10 @@ std::optional<std::int64_t> env_number(EnvVar var);
 
 // The sentence to warn with about one variable of the environment: its name is none of the table's, or its value means
 // nothing and the default holds instead. Empty if there is nothing to say, as of any name without the prefix.
-std::string env_complaint(std::string_view name, std::string_view value);
+// `unset_compat`: what holds while DAT_COMPAT is unset, in which the versions of the interface differ.
+std::string env_complaint(std::string_view name, std::string_view value, std::string_view unset_compat = "default");
 
 // Logs all complaints about the environment, at level warn and once in a process.
-void warn_of_environment();
+void warn_of_environment(std::string_view unset_compat);
 
 }  // namespace anydat::base

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <new>
 
-#include "base/env.h"
 #include "dapl/cno.h"
 #include "dapl/counters.h"
 #include "dapl/cr.h"
@@ -47,7 +46,6 @@ Ia::Ia(const AdapterKind& kind, std::string name, std::unique_ptr<nic::Adapter> 
 Ia::~Ia() = default;
 
 Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, Handle* async_evd, Handle* handle) {
-  base::warn_of_environment();
   const Handle wanted = *async_evd;
   const bool creates = !wanted;
   const bool elsewhere = wanted == kEvdExists;

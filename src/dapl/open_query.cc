@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/open_query.h"
 
-#include "base/env.h"
 #include "base/fork.h"
 
 namespace anydat::dapl {
@@ -21,7 +20,6 @@ base::Mutex& Query::lock() {
 
 Error Query::open(const AdapterKind& kind, const char* name, Handle* handle) {
   const char* call = "dat_ib_open_query";
-  base::warn_of_environment();
   nic::AdapterInfo info;
   std::string why;
   if (const nic::Status status = kind.ask(kind.adapter, info, why); status != nic::Status::ok) {

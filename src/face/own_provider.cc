@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 #include "dapl/open_query.h"
 #include "face/calls.h"
 #include "face/habits.h"
+#include "face/versions.h"
 #include "registry/builtin.h"
 
 namespace anydat::face {
@@ -40,7 +42,9 @@ struct OwnNames {
 };
 constinit base::PerProcess<OwnNames> own_names;
 
-dapl::AdapterKind kind_of(const OwnName& name, const std::string& adapter) {
+// What is opened by that name, or asked about; by then a mistake in the environment may matter.
+dapl::AdapterKind kind_to_open(const OwnName& name, const std::string& adapter) {
+  base::warn_of_environment(kDefaultCompat);
   return {&name.table,
           &registry::open_builtin,
           &registry::ask_builtin,
@@ -54,7 +58,7 @@ dapl::AdapterKind kind_of(const OwnName& name, const std::string& adapter) {
 DAT_RETURN open_adapter(const OwnName& name, const std::string& adapter, DAT_COUNT async_min_qlen,
                         DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
   const dapl::Error error =
-      dapl::Ia::open(kind_of(name, adapter), name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
+      dapl::Ia::open(kind_to_open(name, adapter), name.tuple.name.c_str(), async_min_qlen, async_evd, ia);
   return to_dat(error, "(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle)");
 }
 
@@ -154,7 +158,7 @@ DAT_RETURN open_builtin(const Tuple& tuple, DAT_COUNT async_min_qlen, DAT_EVD_HA
 
 dapl::Error query_builtin(const Tuple& tuple, DAT_HANDLE* query) {
   const OwnName& own = own_name(tuple);
-  return dapl::Query::open(kind_of(own, tuple.name), own.tuple.name.c_str(), query);
+  return dapl::Query::open(kind_to_open(own, tuple.name), own.tuple.name.c_str(), query);
 }
 
 dapl::Error query_registered(const char* name, DAT_HANDLE* query) {
@@ -162,7 +166,7 @@ dapl::Error query_registered(const char* name, DAT_HANDLE* query) {
   for (const DAT_BOOLEAN thread_safe : {DAT_FALSE, DAT_TRUE}) {
     if (!own) own = find_name({name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, thread_safe});
   }
-  if (own) return dapl::Query::open(kind_of(*own, adapter_of(*own)), own->tuple.name.c_str(), query);
+  if (own) return dapl::Query::open(kind_to_open(*own, adapter_of(*own)), own->tuple.name.c_str(), query);
   return dapl::fail(dapl::Code::provider_not_found, dapl::Detail::name_not_registered, "{}: {} is not registered",
                     "dat_ib_open_query", name);
 }
