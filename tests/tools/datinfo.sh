@@ -31,6 +31,14 @@ DAT_SPIN_US=7 DAT_NO_SUCH=1 run 0 datinfo --env --json
 [ "$(json unknown 0)" = DAT_NO_SUCH ] || die "the unknown variable is not in the JSON"
 json variables 0 default >/dev/null
 
+# What programs of each version may take for granted while nobody says: datinfo has the library of uDAPL 1.2.
+(unset DAT_COMPAT && run 0 datinfo --env)
+grep -A 4 '^DAT_COMPAT$' "$work/out" >"$work/compat" || die "DAT_COMPAT is not shown"
+grep -qE '^  values +strict, default, openfabrics$' "$work/compat" || die "the settings are not shown"
+grep -qE '^  default +default$' "$work/compat" || die "libdat.so.1 does not go by default"
+grep -qE '^  meaning .*OpenFabrics does as well, by which libdat2\.so\.2 goes while this is unset$' "$work/compat" ||
+  die "what libdat2.so.2 goes by is not said"
+
 # A registry of one's own is listed as it is.
 printf 'mine u1.2 nonthreadsafe default libdat.so.1 anydat.1.0 soft-lo ""\n' >"$work/dat.conf"
 DAT_OVERRIDE=$work/dat.conf run 0 datinfo
