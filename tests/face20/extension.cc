@@ -285,19 +285,6 @@ TEST_P(Dat2Extension, NamedAttributesSayWhatWorks) {
   EXPECT_THAT(dat_ib_query_counters(server.ia.get(), DCNT_IA_ALL_COUNTERS, values, 0), Succeeds());
 }
 
-// D2-RC-7: an operation that is not there is refused in the words of the interface.
-TEST_P(Dat2Extension, OperationsThatAreNotThereAreRefused) {
-  for (int code = DAT_IB_UD_SEND_OP; code <= DAT_IB_UD_AH_FREE_OP; ++code) {
-    if (code == DAT_IB_QUERY_COUNTERS_OP || code == DAT_IB_PRINT_COUNTERS_OP || code == DAT_IB_START_COUNTERS_OP ||
-        code == DAT_IB_STOP_COUNTERS_OP) {
-      continue;
-    }
-    EXPECT_THAT(dat_extension_op(connection->client.get(), static_cast<DAT_EXTENDED_OP>(code)),
-                HasType(DAT_MODEL_NOT_SUPPORTED))
-        << code;
-  }
-}
-
 // D2-EXT-5: the rules of every request hold.
 TEST_P(Dat2Extension, PostsAreCheckedAsOthers) {
   DAT_LMR_TRIPLET segment = local->triplet(0, 8);
