@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Checks that what docs/ says of the code is so where it can be told by names and numbers: the version of the layout that
-# processes share, the timers and the locks that there are, the files and the tests that are named.
+# processes share, the timers and the locks that there are, the files and the tests that are named, the habits that are let be.
 #
 # Prints what is wrong, one line each. Exit 1 if there is anything.
 set -euo pipefail
@@ -76,5 +76,33 @@ done < <({
   grep -oHE '`[A-Z][A-Za-z0-9]+\.([A-Z][A-Za-z0-9]+|\*)`' docs/*.md docs/spec/*.md CONTRIBUTING.md tests/README.md
   grep -oHE '"[A-Z][A-Za-z0-9]+\.[A-Z][A-Za-z0-9]+"' src/face/habits.cc
 } | tr -d '`"' | sed 's/:/\t/' | sort -u)
+
+# ---- Habits: each row of the table in the face has one line in docs/porting.md, which names the same setting; and no line
+# there tells of a setting that no row has
+
+# habit_rows: "SETTING<tab>how its line begins" of each row. A text may be of several literals; the last one is what is wanted.
+habit_rows() {
+  perl -0777 -ne '
+    while (/HabitRow\{(.*?)"\s*\},?\s*\n/sg) {
+      my $row = "$1\"";
+      my ($from) = $row =~ /Compat::(\w+)/;
+      my @texts = $row =~ /((?:"(?:[^"\\]|\\.)*"\s*)+)(?:,|$)/g;
+      my $told = $texts[-1] =~ s/"\s*"//gr =~ s/^"|"\s*$//gr;
+      print $from eq "strict" ? "any" : $from =~ s/_$//r, "\t$told\n";
+    }' src/face/habits.cc
+}
+
+rows=$(habit_rows)
+[ "$(grep -c . <<<"$rows")" = "$(grep -c 'HabitRow{' src/face/habits.cc)" ] || fault "not each row of src/face/habits.cc can be read"
+habit_lines=$(sed -n '/^| habit | from |/,/^$/p' docs/porting.md)
+while IFS=$'\t' read -r setting told; do
+  line=$(grep -F "| $told" <<<"$habit_lines" || true)
+  [ "$(grep -cF "| $told" <<<"$line")" = 1 ] || { fault "docs/porting.md has not one line for the habit '$told'" && continue; }
+  [ "$(cut -d '|' -f 3 <<<"$line")" = " $setting " ] || fault "docs/porting.md tells the habit '$told' of another setting than $setting"
+done <<<"$rows"
+while IFS= read -r line; do
+  found=$(while IFS=$'\t' read -r setting told; do [[ $line != "| $told"* ]] || printf x; done <<<"$rows")
+  [ -n "$found" ] || fault "docs/porting.md tells a habit that src/face/habits.cc has no row for: ${line:0:80}"
+done < <(grep -E '^\|[^|]+\| (default|openfabrics) \|' <<<"$habit_lines")
 
 [ $faults -eq 0 ]

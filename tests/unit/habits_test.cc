@@ -49,7 +49,7 @@ TEST(Habits, EveryRowDecidesSomethingElseAndSaysWhatWhoAndWhy) {
   std::set<dapl::Habit*> decided;
   dapl::Habits some;
   for (const face::HabitRow& row : face::habit_table()) {
-    for (const char* text : {row.habit, row.who, row.reason, row.test}) EXPECT_STRNE(text, "");
+    for (const char* text : {row.habit, row.who, row.reason, row.test, row.told}) EXPECT_STRNE(text, "");
     EXPECT_TRUE(habits.insert(row.habit).second) << row.habit;
     if (!row.decision) continue;
     EXPECT_TRUE(decided.insert(&(some.*row.decision)).second) << row.habit;
