@@ -146,7 +146,7 @@ test_modes() {
 
 # What the part first leaves to the part release: the third wire, which is the first one without cross-process copy; uDAPL 2.0;
 # what takes long. As names of ctest, and of tests in its shares of a suite.
-not_first='/shm_ring|shm_ring_|conformance2|conformance.default|field\..*\.(judges|tcp)|benchmarks|beside_writes|fuzz|man\.|Stress'
+not_first='/shm_ring|shm_ring_|conformance2|conformance.default|field\..*\.(judges|tcp|abi)|benchmarks|beside_writes|fuzz|man\.|Stress'
 not_first_of_suites='-*/shm_ring*:*shm_ring_*:*Stress*'
 
 # Where they cannot run, this part has shown nothing, and fails. Over TCP without the case that counts on the order of

@@ -7,7 +7,7 @@ set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../../scripts/lib.sh"
 [ $# -ge 1 ] || die "usage: debian.sh FOLDER_TO_UNPACK_IN ARGUMENT_OF_FIELD_SH..."
-"$here/unpack.sh" "$1" || exit $?
+"$here/unpack.sh" "$1" dapl2-utils libdapl2 || exit $?
 folder=$(realpath "$1")
 shift
 registry=()

@@ -8,7 +8,7 @@ here=$(realpath "$(dirname "$0")")
 . "$here/stage.sh"
 [ $# -eq 2 ] || die "usage: provider-test.sh GUEST_FOLDER BUILD_FOLDER"
 [ -e "$2/src/libdat2.so.2" ] || { say "skipped: libdat2 was not built"; exit 77; }
-"$here/../field/unpack.sh" "$2/field" || exit 77
+"$here/../field/unpack.sh" "$2/field" dapl2-utils libdapl2 || exit 77
 image=$2/guest-provider.initramfs
 theirs=$2/field/usr
 providers=("$theirs"/lib/*/libdaplofa.so.2)
