@@ -41,7 +41,9 @@ TEST_P(Dat2Library, TheAttributesAreThoseOfTheVersion) {
   EXPECT_EQ(provider.supports_multipath, DAT_FALSE);
   EXPECT_EQ(provider.rdma_read_lmr_rmr_context_exposure, DAT_FALSE);
   EXPECT_GE(attr.max_lmr_block_size, 0x80000000U);
-  EXPECT_GE(attr.max_message_size, 0x80000000U);
+  if (GetParam().ia_name.starts_with("soft")) {
+    EXPECT_GE(attr.max_message_size, 0x80000000U);  // of a device it is the device's
+  }
   EXPECT_EQ(attr.extension_version, attr.extension_supported == DAT_EXTENSION_IB ? 209 : 0);
 }
 
@@ -195,7 +197,8 @@ TEST_P(Dat2Library, NoTwoAdaptersAreRelated) {
 
 // D2-HDR-10: the library of 1.2 in the same process is another copy, whose handles are none here and the reverse.
 TEST_P(Dat2Library, HandlesOfTheOtherVersionAreRefused) {
-  void* const other = dlopen(ANYDAT_LIBDAT, RTLD_NOW | RTLD_LOCAL);
+  void* other = dlopen(ANYDAT_LIBDAT, RTLD_NOW | RTLD_LOCAL);
+  if (!other) other = dlopen("libdat.so.1", RTLD_NOW | RTLD_LOCAL);  // the program has been taken elsewhere
   ASSERT_NE(other, nullptr) << dlerror();
   const auto open = reinterpret_cast<DAT_RETURN (*)(DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HANDLE*,
                                                     DAT_UINT32, DAT_UINT32, DAT_BOOLEAN)>(dlsym(other, "dat_ia_openv"));
