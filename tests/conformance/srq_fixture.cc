@@ -140,16 +140,54 @@ void expect_soft_watermark(const Side& side, const Ep& ep, Caller caller) {
   }
 }
 
-StoppedSender::StoppedSender(Side& server, const Ep& ep, const Wire& wire, int small, int large,
-                             std::size_t large_bytes)
-    : process_("stopped_sender", wire,
-               {std::to_string(server.listen()), std::to_string(small), std::to_string(large),
-                std::to_string(large_bytes)}) {
+namespace {
+
+// Lets in who asks for a connection.
+void accept_stopped_sender(Side& server, const Ep& ep) {
   const DAT_EVENT request = expect_event(server.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
   require(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, ep.get(), 0, nullptr), "dat_cr_accept");
+}
+
+}  // namespace
+
+StoppedSender::StoppedSender(Side& server, const Ep& ep, const Wire& wire, int small, int large,
+                             std::size_t large_bytes) {
+  if (wire.stopped_sender_by_hand) {
+    begin_by_hand(server, ep, small, large, large_bytes);
+  } else {
+    begin_process(server, ep, wire, small, large, large_bytes);
+  }
+}
+
+void StoppedSender::begin_process(Side& server, const Ep& ep, const Wire& wire, int small, int large,
+                                  std::size_t large_bytes) {
+  process_.emplace("stopped_sender", wire,
+                   std::vector{std::to_string(server.listen()), std::to_string(small), std::to_string(large),
+                               std::to_string(large_bytes)});
+  accept_stopped_sender(server, ep);
   expect_event(ep.query().connect_evd_handle, DAT_CONNECTION_EVENT_ESTABLISHED);
-  process_.channel().say("go");
-  process_.wait_until_stopped();
+  process_->channel().say("go");
+  process_->wait_until_stopped();
+}
+
+void StoppedSender::begin_by_hand(Side& server, const Ep& ep, int small, int large, std::size_t large_bytes) {
+  by_hand_.emplace(server.listen(), [&] { accept_stopped_sender(server, ep); });
+  expect_event(ep.query().connect_evd_handle, DAT_CONNECTION_EVENT_ESTABLISHED);
+  std::vector<std::byte> message(kLarge);
+  fill_pattern(message, 0);
+  for (int i = 0; i < small; ++i) by_hand_->send(std::span(message).first(kSmall));
+  for (int i = 0; i < large; ++i) by_hand_->begin(message, large_bytes);
+  by_hand_->stand_by();
+}
+
+void StoppedSender::resume() {
+  if (process_) process_->resume();
+  if (by_hand_) by_hand_->go_on();
+}
+
+void StoppedSender::kill() {
+  if (process_) process_->kill();
+  if (by_hand_) by_hand_->leave();
 }
 
 bool eventually_held(const Ep& ep, DAT_COUNT expected) {

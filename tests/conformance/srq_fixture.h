@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <vector>
 
+#include "half_sender.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
 
@@ -67,11 +69,12 @@ class Buffers {
 void expect_low_watermark(const Side& side, const Srq& srq, Caller caller = Caller::here());
 void expect_soft_watermark(const Side& side, const Ep& ep, Caller caller = Caller::here());
 
-// A client in another process that posts messages and then stops, so that those too large to travel at once stay
-// incomplete: the endpoint that takes buffers for them holds the buffers until the client goes on or dies.
+// A client that posts messages and then stops, so that those too large to travel at once stay incomplete: the endpoint
+// that takes buffers for them holds the buffers until the client goes on or dies. It is a process of its own, or, where
+// a receiver could help itself to the messages of a process that stands still, a sender that is played by hand.
 //
 // The constructor connects it to `ep` (an endpoint of `server`) and returns when every message has been posted and the
-// client stands still. Messages up to kSmall bytes arrive whole; those of kLarge bytes are announced only.
+// client stands still. Messages up to kSmall bytes arrive whole; of those of kLarge bytes the beginning at most.
 class StoppedSender {
  public:
   static constexpr std::size_t kSmall = 32;
@@ -79,11 +82,15 @@ class StoppedSender {
 
   StoppedSender(Side& server, const Ep& ep, const Wire& wire, int small, int large, std::size_t large_bytes = kLarge);
 
-  void resume() { process_.resume(); }  // the rest of the data follows
-  void kill() { process_.kill(); }      // the connection breaks
+  void resume();  // the rest of the data follows
+  void kill();    // the connection breaks
 
  private:
-  PeerProcess process_;
+  void begin_process(Side& server, const Ep& ep, const Wire& wire, int small, int large, std::size_t large_bytes);
+  void begin_by_hand(Side& server, const Ep& ep, int small, int large, std::size_t large_bytes);
+
+  std::optional<PeerProcess> process_;
+  std::optional<HalfSender> by_hand_;
 };
 
 // True once `expected` buffers are held by the endpoint.

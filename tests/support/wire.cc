@@ -29,8 +29,13 @@ std::vector<Wire> wires_of(const char* adapters) {
 
 const std::vector<Wire>& wires_of_soft() {
   static const std::vector<Wire> wires{
-      // Large messages are copied from process to process, so that a receiver needs no help of a stopped sender.
-      {.name = "shm", .ia_name = "soft-lo", .env = {{"DAT_WIRE", "shm"}}, .held_for_stopped_sender = 0},
+      // Large messages are copied from process to process, so that a receiver needs no help of a stopped sender; unless
+      // that one cannot be copied from.
+      {.name = "shm",
+       .ia_name = "soft-lo",
+       .env = {{"DAT_WIRE", "shm"}},
+       .held_for_stopped_sender = 8,
+       .stopped_sender_by_hand = true},
       // The same with that forbidden, as it may be in a container: large messages go through shared memory in pieces.
       {.name = "shm_ring",
        .ia_name = "soft-lo",

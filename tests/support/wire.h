@@ -19,6 +19,8 @@ struct Wire {
 
   // The buffers that one endpoint takes for messages whose sender stopped after posting them; at most this many.
   int held_for_stopped_sender = 1;
+  // That sender is played by hand (conformance/half_sender.h), since one that uses the library leaves none.
+  bool stopped_sender_by_hand = false;
   // How much of a message can leave its sender before the receiver has a buffer for it, at most.
   std::size_t taken_ahead = 0;
 };
