@@ -191,6 +191,7 @@ struct ProviderAttributes {
   bool is_thread_safe;
   std::uint32_t dapl_version_minor;
   Count max_private_data_size;
+  bool shared_queues;          // SRQs, at all
   bool high_watermarks;        // of endpoints
   bool srq_of_any_zone;        // an endpoint may use the SRQ of another zone
   bool counts_taken_receives;  // both answers of dat_ep_recv_query

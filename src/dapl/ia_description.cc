@@ -86,6 +86,7 @@ ProviderAttributes Description::provider_attributes() const {
           kind_.thread_safe,
           kind_.api_minor_version,
           static_cast<Count>(info_.private_data_max),
+          shared_queues(),
           info_.has_watermarks,
           info_.shared_queue_of_any_zone,
           info_.counts_taken_buffers,

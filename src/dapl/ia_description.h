@@ -64,6 +64,8 @@ class Description {
   const std::string& name() const { return name_; }
   const Limits& limits() const { return limits_; }
   const nic::Address& address() const { return info_.address; }
+  // Whether there are SRQs: not with a device that has none (SRQ-CREATE-15).
+  bool shared_queues() const { return limits_.max_srqs > 0; }
   // What the adapter can (nic::ability), of what its program can make use of.
   std::uint32_t abilities() const { return kind_.extended ? info_.abilities : 0; }
   // Whether bytes of a region, or of a window, can be named by their offset (D2-LMR-2, D2-RMR-7).

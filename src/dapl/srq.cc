@@ -20,6 +20,9 @@ Srq::~Srq() = default;
 Error Srq::create(Ia& ia, Pz& pz, const SrqAttributes& attr, Handle* handle) {
   const Limits& limits = ia.limits();
   if (!handle) return fail(Argument::srq_handle, "dat_srq_create: srq_handle is NULL");
+  if (!ia.description().shared_queues()) {  // SRQ-CREATE-15
+    return fail(Code::model_not_supported, Detail::none, "dat_srq_create: srq_supported of {} is FALSE", ia.name());
+  }
   if (attr.max_recv_dtos <= 0 || attr.max_recv_dtos > limits.max_recv_per_srq) {
     return fail(Argument::srq_attr, "dat_srq_create: max_recv_dtos {} is not between 1 and {}", attr.max_recv_dtos,
                 limits.max_recv_per_srq);

@@ -79,11 +79,13 @@ void fill(const dapl::ProviderAttributes& from, DAT_PROVIDER_ATTR& to) {
   for (auto& row : to.evd_stream_merging_supported) {
     std::fill(std::begin(row), std::end(row), DAT_TRUE);  // ruling A43
   }
-  to.srq_supported = DAT_TRUE;
+  to.srq_supported = to_dat(from.shared_queues);
   // Ruling A35 says what the digits mean.
-  to.srq_watermarks_supported = from.high_watermarks ? 0x111 : 0x001;
-  to.srq_ep_pz_difference_supported = to_dat(from.srq_of_any_zone);
-  to.srq_info_supported = 0x11;
+  if (from.shared_queues) {
+    to.srq_watermarks_supported = from.high_watermarks ? 0x111 : 0x001;
+    to.srq_ep_pz_difference_supported = to_dat(from.srq_of_any_zone);
+    to.srq_info_supported = 0x11;
+  }
   to.ep_recv_info_supported = from.counts_taken_receives ? 0x11 : 0x00;
   to.lmr_sync_req = DAT_FALSE;
   to.dto_async_return_guaranteed = DAT_FALSE;

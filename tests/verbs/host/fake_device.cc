@@ -100,6 +100,9 @@ ibv_context* context_of_ids() {
   return &context;
 }
 
+constexpr int kMany = 1000;
+std::atomic<int> shared_queues{kMany};
+
 }  // namespace
 
 namespace anydat::test::fake {
@@ -113,6 +116,14 @@ std::vector<int> descriptors() {
   std::vector<int> result;
   for (const int* fd : numbers) result.push_back(*fd);
   return result;
+}
+
+WithoutSharedQueues::WithoutSharedQueues() {
+  shared_queues = 0;
+}
+
+WithoutSharedQueues::~WithoutSharedQueues() {
+  shared_queues = kMany;
 }
 
 }  // namespace anydat::test::fake
@@ -170,10 +181,13 @@ int ibv_close_device(ibv_context* context) {
 int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   *attributes = {};
   attributes->max_mr_size = ~std::uint64_t{0};
-  attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_pd = attributes->max_srq = 1000;
-  attributes->max_qp_wr = attributes->max_srq_wr = 4096;
+  attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_pd = kMany;
+  attributes->max_qp_wr = 4096;
+  attributes->max_srq = shared_queues;
+  attributes->max_srq_wr = shared_queues > 0 ? 4096 : 0;
   attributes->max_cqe = 8192;
-  attributes->max_sge = attributes->max_sge_rd = attributes->max_srq_sge = 16;
+  attributes->max_sge = attributes->max_sge_rd = 16;
+  attributes->max_srq_sge = shared_queues > 0 ? 16 : 0;
   attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = attributes->max_res_rd_atom = 16;
   attributes->phys_port_cnt = 2;
   attributes->node_guid = htobe64(0x0002'c903'0004'a5e0);

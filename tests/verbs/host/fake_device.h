@@ -12,4 +12,13 @@ int objects();
 // The descriptors in them.
 std::vector<int> descriptors();
 
+// A device that has no shared receive queues, for the length of a scope.
+class WithoutSharedQueues {
+ public:
+  WithoutSharedQueues();
+  ~WithoutSharedQueues();
+  WithoutSharedQueues(const WithoutSharedQueues&) = delete;
+  WithoutSharedQueues& operator=(const WithoutSharedQueues&) = delete;
+};
+
 }  // namespace anydat::test::fake

@@ -74,6 +74,21 @@ TEST_F(VerbsModule, ShowsTheNumberAndThePortOfTheDevice) {
   EXPECT_EQ(provider_attribute(ia, "DAT_IB_TRANSPORT_MTU"), "4096");
 }
 
+// SRQ-CREATE-15, ATTR-1, GEN-13: the attributes say it, and the call.
+TEST_F(VerbsModule, OfADeviceWithoutSharedQueuesHasNoSrq) {
+  const fake::WithoutSharedQueues none;
+  const Side side(kFake);
+  const DAT_PROVIDER_ATTR provider = side.ia.provider();
+  EXPECT_EQ(provider.srq_supported, DAT_FALSE);
+  EXPECT_EQ(provider.srq_watermarks_supported, 0);
+  EXPECT_EQ(provider.srq_info_supported, 0);
+  DAT_SRQ_ATTR attr{.max_recv_dtos = 1, .max_recv_iov = 1, .low_watermark = 0};
+  DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
+  EXPECT_THAT(dat_srq_create(side.ia.get(), side.pz.get(), &attr, &srq), HasType(DAT_MODEL_NOT_SUPPORTED));
+  const Ep ep(side);  // endpoints have queues of their own
+  EXPECT_EQ(ep.state(), DAT_EP_STATE_UNCONNECTED);
+}
+
 TEST_F(VerbsModule, ItsChildHasNoneOfItsDescriptorsAndBeginsAnew) {
   Side side(kFake);
   use(side);
