@@ -136,6 +136,35 @@ TEST_P(EpQuery, AddressesCanBeReadInEveryState) {
   }
 }
 
+TEST_P(EpQuery, LocalPortIsWhatTheOtherSideSees) {
+  // EP-QUERY-4, EP-QUERY-3: in each state where it is valid.
+  for (const DAT_EP_STATE state : states_to_hold(server.ia)) {
+    SCOPED_TRACE(state_name(state));
+    const HeldEp ep(server, client, GetParam(), state);
+    const DAT_EP_PARAM param = ep.query();
+    const DAT_EP_PARAM peer = ep.peer().query();
+    switch (state) {
+      case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+        EXPECT_EQ(param.local_port_qual, query_request(ep.request_made()).remote_port_qual);
+        break;
+      case DAT_EP_STATE_COMPLETION_PENDING:
+        EXPECT_EQ(param.local_port_qual, ep.asked_at()) << "of a process that stands still";
+        break;
+      case DAT_EP_STATE_CONNECTED:
+      case DAT_EP_STATE_DISCONNECT_PENDING:
+        EXPECT_EQ(param.remote_port_qual, peer.local_port_qual) << "the other way round";
+        [[fallthrough]];
+      case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+        EXPECT_EQ(param.local_port_qual, peer.remote_port_qual);
+        break;
+      default:
+        break;
+    }
+  }
+  const HeldEp accepted(server, client, GetParam(), DAT_EP_STATE_CONNECTED, Way::kAcceptedThroughRsp);
+  EXPECT_EQ(accepted.query().local_port_qual, accepted.peer().query().remote_port_qual) << "of the passive side";
+}
+
 TEST_P(EpQuery, ActiveSideNamesWhatItAskedFor) {
   // EP-QUERY-6, EP-CONN-2
   const Ep ep(client);

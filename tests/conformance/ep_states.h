@@ -63,6 +63,9 @@ class HeldEp {
   // The request that the endpoint has made and nobody answers: ACTIVE. It belongs to the client.
   DAT_CR_HANDLE request_made() const { return request_made_; }
 
+  // Where the other side has asked for the connection: COMPLETION_PENDING.
+  DAT_CONN_QUAL asked_at() const { return rsp_ ? rsp_->qualifier() : psp_->qualifier(); }
+
   // The other end: an endpoint of `client`, or, in COMPLETION_PENDING, of a process that stands still.
   const Ep& peer() const { return peer_; }
   const OwnEvds& peer_evds() const { return peer_evds_; }

@@ -1,9 +1,66 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // dat_evd_free: section 7.10 of part 1.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <future>
+#include <stdexcept>
+#include <utility>
+
 #include "evd_fixture.h"
 
 namespace anydat::test {
 namespace {
+
+// Keeps a thread inside of the call that it sleeps in: a signal's handler, which does not return before it is let go.
+std::atomic<int> kept_threads;
+std::atomic<int> door_of_handler{-1};
+
+extern "C" void stay_in_handler(int) {
+  const int error = errno;
+  ++kept_threads;
+  char unused = 0;
+  while (::read(door_of_handler, &unused, 1) < 0 && errno == EINTR) {
+  }
+  errno = error;
+}
+
+class KeptInside {
+ public:
+  KeptInside() {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+    door_of_handler = ends[0];
+    outside_ = ends[1];
+    kept_threads = 0;
+    struct sigaction stay {};
+    stay.sa_handler = stay_in_handler;
+    ::sigaction(SIGUSR1, &stay, &before_);
+  }
+  ~KeptInside() {
+    ::sigaction(SIGUSR1, &before_, nullptr);
+    let_go();
+    ::close(door_of_handler);
+  }
+  KeptInside(const KeptInside&) = delete;
+  KeptInside& operator=(const KeptInside&) = delete;
+
+  void keep(const BlockedWait& waiter) {
+    const int before = kept_threads;
+    waiter.signal(SIGUSR1);
+    if (!eventually([&] { return kept_threads > before; })) throw std::runtime_error("the handler does not run");
+  }
+  void let_go() {
+    if (outside_ >= 0) ::close(outside_);  // the end of file opens the door to all
+    outside_ = -1;
+  }
+
+ private:
+  int outside_ = -1;
+  struct sigaction before_ {};
+};
 
 class EvdFree : public MessageTest {
  protected:
@@ -124,14 +181,22 @@ TEST_P(EvdFree, CnoIsReleasedWithItsLastEvd) {
   EXPECT_THAT(cno.free(), Succeeds());
 }
 
-// EVD-FREE-5
+// EVD-FREE-5: a thread that cannot leave dat_evd_wait keeps the call that frees; so both of those that wait in an
+// adapter, of which one sees to its progress.
 TEST_P(EvdFree, WaiterHasLeftWhenTheCallReturns) {
-  for (int round = 0; round < 20; ++round) {
-    Evd evd(server.ia, DAT_EVD_SOFTWARE_FLAG, 4);
-    BlockedWait waiter(evd.get(), 3);
-    post(evd.get());
-    EXPECT_THAT(evd.free(), Succeeds());
-    EXPECT_THAT(waiter.result().rc, HasType(DAT_ABORT));
+  Evd led(server.ia, DAT_EVD_SOFTWARE_FLAG, 4);
+  Evd followed(server.ia, DAT_EVD_SOFTWARE_FLAG, 4);
+  BlockedWait leader(led.get(), 3);
+  BlockedWait follower(followed.get(), 3);
+  for (const auto& [evd, waiter] : {std::pair{&followed, &follower}, std::pair{&led, &leader}}) {
+    std::future<DAT_RETURN> freed;  // goes when the thread has been let go
+    KeptInside kept;
+    kept.keep(*waiter);
+    freed = std::async(std::launch::async, [&evd = *evd] { return evd.free(); });
+    EXPECT_EQ(freed.wait_for(quiet_time()), std::future_status::timeout) << "the waiter is still inside";
+    kept.let_go();
+    EXPECT_THAT(freed.get(), Succeeds());
+    EXPECT_THAT(waiter->result().rc, HasType(DAT_ABORT));
   }
 }
 

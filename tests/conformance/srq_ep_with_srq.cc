@@ -188,19 +188,52 @@ TEST_P(SrqEndpoint, ManyShareOneQueueWithOwnEvdsZonesAndPeers) {
 }
 
 TEST_P(SrqEndpoint, ReadDepthsOfTheConsumerSurviveConnecting) {
-  // EP-CSRQ-23, EP-CONN-17
+  // EP-CSRQ-23, EP-CONN-17: also to a peer that has other ones.
   DAT_EP_ATTR attr = default_srq_ep_attr();
   attr.max_rdma_read_in = 3;
   attr.max_rdma_read_out = 2;
-  const Connection connection = connect_pair(server, srq, client, attr);
-  EXPECT_EQ(connection.server.query().ep_attr.max_rdma_read_in, 3);
-  EXPECT_EQ(connection.server.query().ep_attr.max_rdma_read_out, 2);
+  DAT_EP_ATTR of_client = default_ep_attr();
+  of_client.max_rdma_read_in = 2;
+  of_client.max_rdma_read_out = 1;
+  const Ep ep(server, srq, attr);
+  const Ep peer(client, of_client);
+  connect_pair(server, ep.get(), peer.get());
+  EXPECT_EQ(ep.query().ep_attr.max_rdma_read_in, 3);
+  EXPECT_EQ(ep.query().ep_attr.max_rdma_read_out, 2);
+}
+
+// How a Read by `reader` of memory at the other side ends.
+DAT_DTO_COMPLETION_STATUS status_of_read(const Side& side, const Ep& reader, const Lmr& sink, const Lmr& source) {
+  DAT_LMR_TRIPLET local = sink.triplet(0, 64);
+  const DAT_RMR_TRIPLET remote = source.remote(0, 64);
+  require(dat_ep_post_rdma_read(reader.get(), 1, &local, cookie(1), &remote, DAT_COMPLETION_DEFAULT_FLAG),
+          "dat_ep_post_rdma_read");
+  return expect_event(side.request.get(), DAT_DTO_COMPLETION_EVENT).event_data.dto_completion_event_data.status;
+}
+
+TEST_P(SrqEndpoint, ReadDepthsThatWereLeftUnsetAreWhatAQueryShows) {
+  // EP-CSRQ-23, EP-CONN-17: chosen when the endpoint is made, not raised by connecting, and true.
   DAT_EP_ATTR unset = default_srq_ep_attr();
   unset.max_rdma_read_in = 0;
   unset.max_rdma_read_out = 0;
-  const Connection free_choice = connect_pair(server, srq, client, unset);
-  EXPECT_GE(free_choice.server.query().ep_attr.max_rdma_read_in, 0);
-  EXPECT_GE(free_choice.server.query().ep_attr.max_rdma_read_out, 0);
+  for (const bool server_reads : {true, false}) {
+    Side here(GetParam());  // each time anew: a Read that fails leaves events behind
+    const Side there(GetParam());
+    const Lmr own(here.ia, here.pz, 64);
+    const Lmr other(there.ia, there.pz, 64);
+    const Srq queue(here.ia, here.pz, 4);
+    const Ep ep(here, queue, unset);
+    const Ep peer(there);
+    const DAT_EP_ATTR chosen = ep.query().ep_attr;
+    connect_pair(here, ep.get(), peer.get());
+    const DAT_EP_ATTR shown = ep.query().ep_attr;
+    EXPECT_LE(shown.max_rdma_read_in, chosen.max_rdma_read_in);
+    EXPECT_LE(shown.max_rdma_read_out, chosen.max_rdma_read_out);
+    const DAT_DTO_COMPLETION_STATUS status =
+        server_reads ? status_of_read(here, ep, own, other) : status_of_read(there, peer, other, own);
+    const DAT_COUNT depth = server_reads ? shown.max_rdma_read_out : shown.max_rdma_read_in;
+    EXPECT_EQ(status == DAT_DTO_SUCCESS, depth > 0) << "a Read ends with " << status << ", and the depth is " << depth;
+  }
 }
 
 TEST_P(SrqEndpoint, IsReadyToConnectAgainAtOnce) {
