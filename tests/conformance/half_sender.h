@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "process/raw_peer.h"
+#include "support/progress.h"
 
 namespace anydat::test {
 
@@ -49,6 +50,7 @@ class HalfSender {
   void take_one();
   void send_piece(std::uint32_t number);
 
+  const Bystander bystander_;  // it sends when its thread is given a processor
   RawPeer peer_;
   std::uint32_t connection_ = 0;  // the receiver's name for it
   std::uint64_t position_ = 0;    // in the bulk ring

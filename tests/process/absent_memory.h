@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <span>
 
+#include "support/progress.h"
+
 namespace anydat::test {
 
 class AbsentMemory {
@@ -23,6 +25,7 @@ class AbsentMemory {
   void fill(std::span<const std::byte> content);  // of all pages
 
  private:
+  const Bystander bystander_;
   std::span<std::byte> pages_;
   int fd_ = -1;
 };

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "support/dat_matchers.h"
+#include "support/progress.h"
 
 namespace anydat::test {
 namespace {
@@ -146,7 +147,7 @@ std::vector<DAT_DTO_COMPLETION_EVENT_DATA> expect_completions(DAT_EVD_HANDLE evd
 }
 
 void expect_no_event(DAT_EVD_HANDLE evd, Caller caller) {
-  if (const auto event = wait_event(evd, quiet_time())) {
+  if (const auto event = wait_event(evd, settle() ? std::chrono::milliseconds(0) : quiet_time())) {
     ADD_FAILURE_AT(caller.file, caller.line) << "expected no event, got " << in_words(*event);
   }
 }

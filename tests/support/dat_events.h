@@ -42,10 +42,11 @@ std::vector<DAT_DTO_COMPLETION_EVENT_DATA> expect_completions(DAT_EVD_HANDLE evd
                                                               DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS,
                                                               Caller caller = Caller::here());
 
-// Fails if an event is on the EVD or comes within quiet_time(). It never fails a correct library, since a rule says
-// that no event comes. It finds a wrong event for certain if the caller has first seen an effect that the event would
-// have come before (the events of this API are generated in the call or the step that causes them), and with high
-// probability otherwise.
+// Fails if an event is on the EVD, or comes of what has been posted, put off or sent before: all adapters of this
+// process are made to carry that out first (settle()). Where there is more on which that depends, such as another
+// process, or a device, it is watched for quiet_time(): then a wrong event is found for certain only if the caller has
+// first seen an effect that the event would have come before. It never fails a correct library, since a rule says that
+// no event comes.
 void expect_no_event(DAT_EVD_HANDLE evd, Caller caller = Caller::here());
 
 // Takes and drops everything that is on the EVD now; returns how many.

@@ -8,6 +8,8 @@
 
 #include <stdexcept>
 
+#include "support/progress.h"
+
 namespace anydat::test {
 
 void require(DAT_RETURN rc, std::string_view what) {
@@ -26,6 +28,7 @@ Ia::Ia(const Wire& wire, DAT_COUNT async_qlen) {
   // As a program asks that is built with DAT_THREADSAFE: many tests call from several threads.
   require(dat_ia_openv(name.data(), async_qlen, &async_evd_, &handle_, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE),
           "dat_ia_open " + wire.ia_name);
+  note_open(handle_, wire.ia_name.starts_with("soft"));
 }
 
 Ia::Ia(Ia&& other) noexcept
@@ -36,6 +39,7 @@ Ia::~Ia() {
   if (handle_ == DAT_HANDLE_NULL) {
     return;
   }
+  note_closed(handle_);
   const DAT_RETURN rc = dat_ia_close(handle_, DAT_CLOSE_GRACEFUL_FLAG);
   EXPECT_THAT(rc, Succeeds()) << "graceful close after everything was freed (INV-8)";
   if (rc != DAT_SUCCESS) {
@@ -60,6 +64,7 @@ DAT_PROVIDER_ATTR Ia::provider() const {
 DAT_RETURN Ia::close(DAT_CLOSE_FLAGS flags) {
   const DAT_RETURN rc = dat_ia_close(handle_, flags);
   if (rc == DAT_SUCCESS) {
+    note_closed(handle_);
     handle_ = DAT_HANDLE_NULL;
     async_evd_ = DAT_HANDLE_NULL;
   }

@@ -14,8 +14,8 @@ bool built_with_sanitizer();
 // fails. 5 s, longer under a sanitizer, times the number in ANYDAT_TEST_TIMEOUT_SCALE.
 std::chrono::milliseconds patience();
 
-// How long a test watches for something that must not happen. Nothing that is absent can be awaited, so this is short,
-// and it is used after an effect that the unwanted event would have preceded (see expect_no_event).
+// How long a test watches for something that must not happen, where settle() cannot tell. Nothing that is absent can be
+// awaited, so this is short, and it is used after an effect that the unwanted event would have preceded.
 std::chrono::milliseconds quiet_time();
 
 // Polls until `predicate` holds, and says whether it ever did.

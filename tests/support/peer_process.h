@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/patience.h"
+#include "support/progress.h"
 #include "support/wire.h"
 
 namespace anydat::test {
@@ -67,6 +68,7 @@ class PeerProcess {
   PeerProcess(const std::string& role, const Wire& wire, const std::vector<std::string>& arguments,
               const std::string& program, int fds[2]);
 
+  const Bystander bystander_;
   LineChannel channel_;
   pid_t pid_ = -1;
 };

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/progress.h"
+
 namespace anydat::test {
 namespace {
 
@@ -40,15 +42,25 @@ WatchedThread::~WatchedThread() {
 }
 
 void WatchedThread::wait_until_asleep(Caller caller) const {
+  if (!falls_asleep()) throw_not_blocked(caller);
+}
+
+bool WatchedThread::falls_asleep() const {
   // A thread may also sleep for an instant where it waits for a lock; several looks in a row tell that apart.
   constexpr int kLooks = 4;
   int seen = 0;
-  const bool found = eventually([&] {
+  eventually([&] {
     const pid_t id = id_;
     seen = id != 0 && asleep(id) ? seen + 1 : 0;
     return seen == kLooks || ended_within(std::chrono::milliseconds(0));
   });
-  if (!found || seen < kLooks) throw_not_blocked(caller);
+  return seen == kLooks;
+}
+
+bool WatchedThread::stays_asleep() const {
+  if (!settle()) return !ended_within(quiet_time());
+  // One that wakes up again and again for others, and has not ended for so long, has not been woken either.
+  return falls_asleep() || !ended_within(std::chrono::milliseconds(0));
 }
 
 bool WatchedThread::ended_within(std::chrono::milliseconds time) const {

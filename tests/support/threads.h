@@ -31,9 +31,14 @@ class WatchedThread {
   // Returns when the kernel has shown the thread asleep for a while; throws if it ends first or never sleeps.
   void wait_until_asleep(Caller caller = Caller::here()) const;
   bool ended_within(std::chrono::milliseconds time) const;
+  // Asleep still, after all that has been done so far has had its effects (settle()); who is woken is not, whether it
+  // has been given a processor or not.
+  bool stays_asleep() const;
   void signal(int number) const;  // has no effect on a thread that has ended
 
  private:
+  bool falls_asleep() const;  // false if it ends, or does not
+
   std::atomic<pid_t> id_{0};
   std::promise<void> ended_;
   std::shared_future<void> end_;
@@ -49,7 +54,9 @@ class BlockedCall {
     thread_.wait_until_asleep(caller);
   }
 
-  // Has it returned, or does it within that time? Pass quiet_time() to see that it stays blocked.
+  // Whether nothing that has been done so far makes it return.
+  bool stays_blocked() const { return thread_.stays_asleep(); }
+  // Has it returned, or does it within that time?
   bool returned_within(std::chrono::milliseconds time) const { return thread_.ended_within(time); }
   void signal(int number) const { thread_.signal(number); }
 

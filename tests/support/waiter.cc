@@ -10,12 +10,10 @@
 namespace anydat::test {
 
 Waiter::Waiter(DAT_EVD_HANDLE evd, DAT_COUNT threshold)
-    : future_(std::async(std::launch::async, [evd, threshold] {
-        Result result{};
+    : thread_([this, evd, threshold] {
         const auto timeout = std::chrono::duration_cast<std::chrono::microseconds>(2 * patience()).count();
-        result.rc = dat_evd_wait(evd, static_cast<DAT_TIMEOUT>(timeout), threshold, &result.event, &result.more);
-        return result;
-      })) {
+        result_.rc = dat_evd_wait(evd, static_cast<DAT_TIMEOUT>(timeout), threshold, &result_.event, &result_.more);
+      }) {
   // A blocked waiter owns the EVD: dequeuing is refused, even from an empty queue (EVD-DEQ-4).
   const bool blocked = eventually([evd] {
     DAT_EVENT event{};
@@ -26,21 +24,11 @@ Waiter::Waiter(DAT_EVD_HANDLE evd, DAT_COUNT threshold)
   }
 }
 
-Waiter::~Waiter() {
-  if (future_.valid()) {
-    future_.wait();
-  }
-}
-
-bool Waiter::woken_within(std::chrono::milliseconds time) const {
-  return future_.wait_for(time) == std::future_status::ready;
-}
-
 Waiter::Result Waiter::result(Caller caller) {
-  if (future_.wait_for(patience()) != std::future_status::ready) {
+  if (!woken_within(patience())) {
     throw std::runtime_error(fmt::format("{}:{}: the waiter was not woken", caller.file, caller.line));
   }
-  return future_.get();
+  return result_;
 }
 
 }  // namespace anydat::test

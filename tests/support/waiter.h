@@ -4,9 +4,8 @@
 
 #include <dat/udat.h>
 
-#include <future>
-
 #include "support/dat_events.h"
+#include "support/threads.h"
 
 namespace anydat::test {
 
@@ -20,17 +19,19 @@ class Waiter {
 
   // Returns when the thread is certain to be blocked. Requires: the EVD is empty, and nobody else waits on it.
   explicit Waiter(DAT_EVD_HANDLE evd, DAT_COUNT threshold = 1);
-  ~Waiter();  // waits for the thread, whose own time-out bounds that
 
-  // Has it returned, or does it within that time? Pass quiet_time() to see that it stays blocked.
-  bool woken_within(std::chrono::milliseconds time) const;
+  // Whether nothing that has been done so far wakes it.
+  bool stays_blocked() const { return thread_.stays_asleep(); }
+  // Has it returned, or does it within that time?
+  bool woken_within(std::chrono::milliseconds time) const { return thread_.ended_within(time); }
 
   // Its result, which must come in well under its own time-out: a wait that ends by that time-out was not woken, even
   // though it then finds the events. Throws if it does not come.
   Result result(Caller caller = Caller::here());
 
  private:
-  std::future<Result> future_;
+  Result result_{};
+  WatchedThread thread_;  // whose own time-out bounds how long it is waited for
 };
 
 }  // namespace anydat::test

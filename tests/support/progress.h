@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Letting the adapters of this process move on, in place of waiting for some time in which nothing comes.
+#pragma once
+
+#include <dat/udat.h>
+
+namespace anydat::test {
+
+// An instance that settle() sees to, from its opening on until it is closed. `polled`: whether whoever polls it makes
+// all of its progress, as with the software adapters, and no device beside it.
+void note_open(DAT_IA_HANDLE ia, bool polled);
+void note_closed(DAT_IA_HANDLE ia);
+
+// Something else on which what adapters here do may depend, as long as it lives: another process, say.
+class Bystander {
+ public:
+  Bystander();
+  ~Bystander();
+  Bystander(const Bystander&) = delete;
+  Bystander& operator=(const Bystander&) = delete;
+};
+
+// Drives all adapters of this process in turn. When it returns true, what had been posted, put off or sent before has
+// been carried out and reported, and what that brought about at the other side, too. False if it cannot know, since
+// there is somebody else on whom that depends: then only time tells.
+bool settle();
+
+}  // namespace anydat::test
