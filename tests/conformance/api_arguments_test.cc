@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every call of the API with null pointers and undefined bits: section 1.5 of part 1, GEN-7 of part 2.
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -114,6 +117,42 @@ TEST_P(ApiArguments, RequiredResultsMayNotBeNull) {
     expect_refused(
         {{"dat_rmr_query", 3, [](Household& h) { return dat_rmr_query(h.rmr, DAT_RMR_FIELD_ALL, nullptr); }}});
   }
+}
+
+// GEN-14, GEN-7: nothing is written where no structure can be.
+TEST_P(ApiArguments, StructuresForResultsAreAligned) {
+  alignas(8) std::array<std::byte, sizeof(DAT_IA_ATTR) + 8> room;
+  room.fill(std::byte{0x5A});
+  const auto misaligned = [&room](auto* type) { return reinterpret_cast<decltype(type)>(room.data() + 2); };
+  expect_refused({
+      {"dat_ia_query", 4,
+       [&](Household& h) {
+         auto* const attr = misaligned(static_cast<DAT_IA_ATTR*>(nullptr));
+         return dat_ia_query(h.ia, nullptr, DAT_IA_FIELD_ALL, attr, 0, nullptr);
+       }},
+      {"dat_ia_query provider_attributes", 6,
+       [&](Household& h) {
+         auto* const attr = misaligned(static_cast<DAT_PROVIDER_ATTR*>(nullptr));
+         return dat_ia_query(h.ia, nullptr, 0, nullptr, DAT_PROVIDER_FIELD_ALL, attr);
+       }},
+      {"dat_evd_query", 3,
+       [&](Household& h) {
+         return dat_evd_query(h.evd, DAT_EVD_FIELD_ALL, misaligned(static_cast<DAT_EVD_PARAM*>(nullptr)));
+       }},
+      {"dat_ep_query", 3,
+       [&](Household& h) {
+         return dat_ep_query(h.idle, DAT_EP_FIELD_ALL, misaligned(static_cast<DAT_EP_PARAM*>(nullptr)));
+       }},
+      {"dat_srq_query", 3,
+       [&](Household& h) {
+         return dat_srq_query(h.srq, DAT_SRQ_FIELD_ALL, misaligned(static_cast<DAT_SRQ_PARAM*>(nullptr)));
+       }},
+      {"dat_lmr_query", 3,
+       [&](Household& h) {
+         return dat_lmr_query(h.lmr, DAT_LMR_FIELD_ALL, misaligned(static_cast<DAT_LMR_PARAM*>(nullptr)));
+       }},
+  });
+  EXPECT_TRUE(std::all_of(room.begin(), room.end(), [](std::byte byte) { return byte == std::byte{0x5A}; }));
 }
 
 // EVD-POST-8, EP-CSRQ-6, SRQ-CREATE-12, SRQ-POST-6, DTO-5, RDR-4, RDW-4, RMR-BIND-11, LMR-SYNC-9, EP-MODIFY-10, PD-2

@@ -6,6 +6,7 @@
 
 #include "srq_states.h"
 #include "srq_traffic.h"
+#include "support/counter.h"
 
 namespace anydat::test {
 namespace {
@@ -60,6 +61,18 @@ TEST_P(SrqLowWatermark, FiresDuringTheCallIfAlreadyBelow) {
   expect_no_event(server.ia.async_evd());
   take_down_to(3);  // SRQ-LW-5: it has fired, and is not armed
   expect_no_event(server.ia.async_evd());
+}
+
+TEST_P(SrqLowWatermark, EachEventIsCounted) {
+  // SRQ-LW-2, SRQ-LW-3: the one of the call, and that of a message.
+  EXPECT_EQ(counter(srq.get(), "low_watermark_events"), 0u);
+  set_lw(6);
+  expect_low_watermark(server, srq);
+  EXPECT_EQ(counter(srq.get(), "low_watermark_events"), 1u);
+  set_lw(5);
+  take_down_to(4);
+  expect_low_watermark(server, srq);
+  EXPECT_EQ(counter(srq.get(), "low_watermark_events"), 2u);
 }
 
 TEST_P(SrqLowWatermark, StaysSilentIfEqualOrAbove) {

@@ -10,8 +10,8 @@ namespace {
 using Dat2Memory = Dat2;
 INSTANTIATE_TEST_SUITE_P(Wires, Dat2Memory, testing::ValuesIn(all_wires()), wire_name);
 
-DAT_RETURN create(const Side& side, std::span<std::byte> memory, DAT_MEM_TYPE type, unsigned rights, DAT_VA_TYPE va_type,
-                  DAT_LMR_HANDLE* lmr) {
+DAT_RETURN create(const Side& side, std::span<std::byte> memory, DAT_MEM_TYPE type, unsigned rights,
+                  DAT_VA_TYPE va_type, DAT_LMR_HANDLE* lmr) {
   DAT_REGION_DESCRIPTION description{};
   description.for_va = memory.data();
   return dat_lmr_create(side.ia.get(), type, description, memory.size(), side.pz.get(),
@@ -30,6 +30,11 @@ TEST_P(Dat2Memory, ARegionsAddressesAreWhatItsTypeSays) {
   if (server.ia.attributes().extension_supported == DAT_EXTENSION_NONE) {
     EXPECT_THAT(create(server, memory, type, DAT_MEM_PRIV_ALL_FLAG | 0x40U, DAT_VA_TYPE_VA, &lmr),
                 HasType(DAT_INVALID_PARAMETER));
+  }
+  for (const unsigned bit : {0x04U, 0x80U, 0x100U, 0x1000U}) {  // 0x100 is known to programs of 1.2 alone
+    EXPECT_THAT(create(server, memory, type, DAT_MEM_PRIV_ALL_FLAG | bit, DAT_VA_TYPE_VA, &lmr),
+                HasType(DAT_INVALID_PARAMETER))
+        << std::hex << bit;
   }
   const DAT_RETURN zero_based = create(server, memory, type, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, &lmr);
   if (server.ia.attributes().zb_supported == DAT_FALSE) {
@@ -131,8 +136,8 @@ class LoneSegment {
 
  private:
   static constexpr std::size_t kPage = 4096;
-  std::byte* const pages_ = static_cast<std::byte*>(
-      ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::byte* const pages_ =
+      static_cast<std::byte*>(::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   DAT_LMR_TRIPLET* segment_;
 };
 
