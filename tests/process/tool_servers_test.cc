@@ -257,14 +257,19 @@ struct PingRequest {
   std::uint64_t size = 64;
 };
 
-// By the time that they are accepted, some have gone.
+// The server finds requests of clients that have gone.
 TEST_P(ToolServers, DatpingOutlivesClientsThatDoNotWaitForAnAnswer) {
   ToolServer server({"datping", "--serve", "--qual", "0", "--ia", GetParam().ia_name});
   const DAT_CONN_QUAL qualifier = server.qualifier();
+  // Over shared memory the others have its link.
+  const Ep first = ask(qualifier, PingRequest{}, sizeof(PingRequest));
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
   ASSERT_EQ(kill(server.pid(), SIGSTOP), 0);
   for (int i = 0; i < 3; ++i) {
     const Ep ep = ask(qualifier, PingRequest{}, sizeof(PingRequest));
+    expect_no_event(side.connect.get());  // meanwhile the request is on its way
     require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+    EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_DISCONNECTED);
   }
   ASSERT_EQ(kill(server.pid(), SIGCONT), 0);
   EXPECT_EQ(

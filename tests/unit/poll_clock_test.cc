@@ -82,14 +82,15 @@ base::Nanoseconds time_here() {
   return now.tv_sec * base::kNsPerSecond + now.tv_nsec;
 }
 
-// What is due is at most 100 us late while anybody polls, whatever a pass costs.
+// What is due is 100 us late at most while anybody polls, whatever a pass costs: in the median, since the machine may
+// take the processor away from all of us.
 TEST(PollClock, WhoPollsLooksEveryHundredMicroseconds) {
   PollClock clock;
   poll_for_a_while(clock);
   for (const base::Nanoseconds pass_takes : {0, 300, 3'000, 30'000}) {
     std::vector<base::Nanoseconds> between;
     base::Nanoseconds looked = time_here();
-    for (const base::Nanoseconds end = looked + base::kNsPerSecond / 20; looked < end;) {
+    for (const base::Nanoseconds end = looked + base::kNsPerSecond / 20; time_here() < end;) {
       for (const base::Nanoseconds done = base::now_ns() + pass_takes; base::now_ns() < done;) {
       }
       if (!pass(clock)) continue;
@@ -97,6 +98,7 @@ TEST(PollClock, WhoPollsLooksEveryHundredMicroseconds) {
       between.push_back(now - looked);
       looked = now;
     }
+    ASSERT_FALSE(between.empty());
     // Some have met an interrupt, or a processor that was taken from the whole machine.
     const auto middle = between.begin() + static_cast<std::ptrdiff_t>(between.size() / 2);
     std::nth_element(between.begin(), middle, between.end());

@@ -52,7 +52,7 @@ class AbandonedAttempts final : public CmHandler {
   void drop_all();
   // Those that have a queue pair on it, which need not have gone yet when this returns.
   void drop_on(const SharedQueue* shared);
-  // It goes, and the device's part of it, which `parts` are, goes behind their queue pairs.
+  // The queue goes; the device's part of it, which `parts` are, goes behind their queue pairs.
   void leave_to(const SharedQueue* shared, const std::shared_ptr<KeptParts>& parts);
 
   // ---- CmHandler

@@ -2,6 +2,7 @@
 #include "nic/verbs/device_events.h"
 
 #include "base/log.h"
+#include "nic/budget.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/shared_queue.h"
@@ -10,7 +11,8 @@ namespace anydat::nic::verbs {
 
 void DeviceEvents::ready(std::uint32_t) {
   ibv_async_event event{};
-  while (ibv_get_async_event(adapter_.device().context(), &event) == 0) {
+  for (int i = 0; i < budget::kDeviceEventsPerTurn; ++i) {
+    if (ibv_get_async_event(adapter_.device().context(), &event) != 0) return;
     // What it is about lives until the event is acknowledged; whoever destroys it waits for that.
     void* context = nullptr;
     int port = 0;

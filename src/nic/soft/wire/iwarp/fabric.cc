@@ -231,11 +231,17 @@ base::Nanoseconds Fabric::silence_interval() const {
   return adapter_.config().silence_ns / 4;
 }
 
+// At a share of the connections each time, so that each is looked at once in an interval, and however many there are
+// nobody waits for all of them.
 void Fabric::look_for_silence() {
   if (streams_.empty()) return;
-  engine().set_timer(silence_timer_, base::now_ns() + silence_interval());
-  const std::vector<TcpStream*> streams(streams_.begin(), streams_.end());
-  for (TcpStream* stream : streams) {
+  const std::size_t shares = (streams_.size() - 1) / budget::kSilenceLooksPerTurn + 1;
+  engine().set_timer(silence_timer_, base::now_ns() + silence_interval() / static_cast<base::Nanoseconds>(shares));
+  if (unasked_.empty()) unasked_.assign(streams_.begin(), streams_.end());
+  for (std::size_t i = 0; i < budget::kSilenceLooksPerTurn && !unasked_.empty(); ++i) {
+    TcpStream* const stream = unasked_.back();
+    unasked_.pop_back();
+    // It may have ended since, and another one may be in its place.
     if (streams_.contains(stream)) stream->look_for_silence(adapter_.config().silence_ns);
   }
 }

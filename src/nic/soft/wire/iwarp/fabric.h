@@ -91,6 +91,7 @@ class Fabric final : public PollSource, public FdHandler {
   Staging staging_;
   ChunkPool chunks_;
   std::unordered_set<TcpStream*> streams_;  // with a socket
+  std::vector<TcpStream*> unasked_;         // of them, some of which may have ended, in this round of looks for silence
   ReceiveBacklogs backlogs_;
   unsigned looks_ = 0;
   unsigned vain_looks_ = 0;    // in a row

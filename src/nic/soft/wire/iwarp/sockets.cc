@@ -152,9 +152,10 @@ Status why(int error) {
 // by connections to there or by what is left of them for a minute. A datagram socket tells: its ports are others.
 bool has_address_for(const Address& from, const Address& remote) {
   const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
-  if (!probe) return os::is_lack(errno);  // what is lacking then, too
-  return bind(probe.get(), &from.generic, size_of(from)) == 0 &&
-         os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0;
+  const bool has = probe && bind(probe.get(), &from.generic, size_of(from)) == 0 &&
+                   os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0;
+  // Where the probe itself lacks something, it is not the address that is missing.
+  return has || os::is_lack(errno);
 }
 
 // A device may have addresses in several networks. The one from which the kernel would go there is right if it is the
