@@ -21,7 +21,7 @@ namespace {
 class EpWalk : public testing::TestWithParam<Wire> {
  protected:
   static constexpr int kNodes = 4;  // on each side
-  static constexpr int kSteps = 1500;
+  static constexpr int kSteps = 6000;
   static constexpr std::size_t kPostedMost = 16;  // which any endpoint has room for
   static constexpr std::size_t kBytes = 64;
 
