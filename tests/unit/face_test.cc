@@ -56,7 +56,7 @@ TEST(Face, AnArgumentIsNamedByItsPlaceInTheCall) {
   EXPECT_EQ(face::to_dat(error, "(ia_handle, pz_handle, recv, request, connect, srq_handle, ep_attributes, ep_handle)"),
             base | DAT_INVALID_ARG7);
   EXPECT_EQ(face::to_dat(error, "(ep_attributes)"), base | DAT_INVALID_ARG1);
-  EXPECT_EQ(face::to_dat(error, "(my_ep_attributes, ep_attributes2)"), base | DAT_NO_SUBTYPE);             // not there
+  EXPECT_EQ(face::to_dat(error, "(my_ep_attributes, ep_attributes2)"), base | DAT_NO_SUBTYPE);  // not there
   EXPECT_EQ(face::to_dat(error, "(a, b, c, d, e, f, g, h, i, ep_attributes)"), base | DAT_INVALID_ARG10);
   EXPECT_EQ(face::to_dat(error, "(a, b, c, d, e, f, g, h, i, j, ep_attributes)"), base | DAT_NO_SUBTYPE);  // no ARG11
   EXPECT_EQ(face::to_dat(Error(Code::invalid_parameter, face::at(3)), "()"), base | DAT_INVALID_ARG3);
