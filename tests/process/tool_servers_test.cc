@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tools' servers, and clients that are none: what one of them does, or lacks, must not end the service for others.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -159,6 +164,76 @@ TEST_P(ToolServers, DatperfTurnsFromAnIdleClientToTheNext) {
             0);
 }
 
+// A run that is being set up, and never will be.
+TEST_P(ToolServers, DatperfTurnsFromARunWithoutItsOtherEndpointsToTheNext) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--patience", "0.3"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  RunRequest request;
+  request.endpoints = 60'000;
+  const Ep lonely = ask(qualifier, request, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 50 --wait block --to 127.0.0.1:{} --ia {}", qualifier,
+                                 GetParam().ia_name)),
+            0);
+}
+
+// Each of them is given up in its turn.
+TEST_P(ToolServers, DatperfTurnsFromAClientThatAsksForRunAfterRun) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--patience", "0.3"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  RunRequest request;
+  request.endpoints = 2;
+  std::vector<Ep> lonely;
+  for (request.run = 1; request.run <= 4; ++request.run) lonely.push_back(ask(qualifier, request, 64));
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 50 --wait block --to 127.0.0.1:{} --ia {}", qualifier,
+                                 GetParam().ia_name)),
+            0);
+}
+
+// Long before its patience is over. The second goes while it waits, or when it has its turn.
+TEST_P(ToolServers, DatperfTurnsFromClientsThatHaveGoneInTheMiddleOfTheirSetUp) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--patience", "600"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  RunRequest request;
+  request.endpoints = 2;
+  const Ep gone = ask(qualifier, request, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  request.run = 2;
+  const Ep waits = ask(qualifier, request, 64);
+  for (const Ep* ep : {&waits, &gone})
+    require(dat_ep_disconnect(ep->get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+  EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 50 --wait block --to 127.0.0.1:{} --ia {}", qualifier,
+                                 GetParam().ia_name)),
+            0);
+}
+
+// Neither does it end the run that is being set up, nor is it turned away.
+TEST_P(ToolServers, DatperfLetsTheNextClientWaitWhileARunIsSetUp) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--patience", "600"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  RunRequest request;
+  request.endpoints = 2;
+  const Ep first = ask(qualifier, request, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  RunRequest other;
+  other.run = 2;
+  const Ep next = ask(qualifier, other, 64);
+  request.index = 1;
+  const Ep second = ask(qualifier, request, 64);
+  const auto up = wait_event(side.connect.get());
+  ASSERT_TRUE(up.has_value());
+  EXPECT_EQ(up->event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_EQ(up->event_data.connect_event_data.ep_handle, second.get());
+  require(dat_ep_disconnect(first.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+  std::optional<DAT_EVENT> served;
+  do served = wait_event(side.connect.get());  // behind the ends of both, or between
+  while (served && served->event_number == DAT_CONNECTION_EVENT_DISCONNECTED);
+  ASSERT_TRUE(served.has_value());
+  EXPECT_EQ(served->event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_EQ(served->event_data.connect_event_data.ep_handle, next.get());
+}
+
 TEST_P(ToolServers, DatperfMakesNoMoreMemoryThanItMay) {
   ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--memory", "64MiB"});
   const DAT_CONN_QUAL qualifier = server.qualifier();
@@ -231,6 +306,49 @@ TEST_P(ToolServers, DatperfEndsARunWithAPhaseThatIsTooLong) {
   EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 20 --to 127.0.0.1:{} --ia {}", qualifier,
                                  GetParam().ia_name)),
             0);
+}
+
+// A host that asks in revision 2 of MPA, promises a first frame and never sends it, so that its connection is accepted
+// and does not come up.
+class HalfConnected {
+ public:
+  HalfConnected(DAT_CONN_QUAL port, const RunRequest& request) {
+    sockaddr_in there{};
+    there.sin_family = AF_INET;
+    there.sin_port = htons(static_cast<std::uint16_t>(port));
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::string said("MPA ID Req Frame\x50\x02\x00\x44\xC0\x04\x80\x04", 24);
+    said.append(reinterpret_cast<const char*>(&request), sizeof request);
+    if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0 ||
+        send(socket_.get(), said.data(), said.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(said.size())) {
+      throw std::runtime_error("it cannot ask");
+    }
+  }
+  bool accepted() const {
+    pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    std::array<char, 20> frame{};
+    constexpr char kRejected = 0x20;
+    return poll(&answer, 1, 10'000) == 1 && recv(socket_.get(), frame.data(), frame.size(), MSG_WAITALL) == 20 &&
+           std::string(frame.data(), 16) == "MPA ID Rep Frame" && (frame[16] & kRejected) == 0;
+  }
+
+ private:
+  base::UniqueFd socket_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+};
+
+// Several of them: for each alone a patient client would wait.
+TEST(ToolServersOverTcp, DatperfTurnsFromClientsThatDoNotCompleteTheirConnections) {
+  const ScopedEnv env{{{"DAT_WIRE", "tcp"}}};
+  ToolServer server({"datperf", "serve", "--qual", "0", "--patience", "0.3"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  std::vector<HalfConnected> strangers;
+  for (std::uint64_t run = 1; run <= 4; ++run) {
+    RunRequest request;
+    request.run = run;
+    strangers.emplace_back(qualifier, request);
+  }
+  EXPECT_TRUE(strangers.front().accepted());
+  EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 50 --wait block --to 127.0.0.1:{}", qualifier)), 0);
 }
 
 TEST_P(ToolServers, DatpingOutlivesAClientForWhomItHasNoMemory) {

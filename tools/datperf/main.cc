@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   serve
       ->add_option("--patience", serve_options.patience_s,
-                   "Seconds without a message after which a run gives way to the next client")
+                   "Seconds in which nothing comes before a run gives way to the next client")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   serve->add_option("--control-fd", serve_options.control_fd)->group("");

@@ -17,6 +17,7 @@
 #include "common/process.h"
 #include "common/ticks.h"
 #include "datperf/rdma_loops.h"
+#include "datperf/requests.h"
 #include "datperf/run.h"
 
 namespace datperf {
@@ -24,24 +25,29 @@ namespace {
 
 constexpr tools::Timeout kSetUpTimeout = std::chrono::seconds(10);
 constexpr tools::Timeout kSetUpOfEach = std::chrono::milliseconds(5);
-using Clock = std::chrono::steady_clock;
-constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
-constexpr tools::Timeout kWaitAtMost = std::chrono::hours(1);  // at once: far from where a time_point ends
-constexpr DAT_COUNT kRequestsMax = 4096;                       // that nobody has looked at yet
+constexpr tools::Timeout kBetweenLooks = std::chrono::milliseconds(20);  // at a run that is being set up
+using Clock = Requests::Clock;
+
+// Whether a run from which nothing has come since then has to make room for the next one.
+bool gives_way(const ServeOptions& options, const Requests& requests, Clock::time_point since) {
+  if (options.control_fd >= 0) return false;  // there is one client, which has started us
+  return Clock::now() - since >= std::chrono::duration<double>(options.patience_s) && requests.some_wait();
+}
 
 // Ends a run that has been silent for too long while somebody else waits for his turn.
 class Patience {
  public:
-  Patience(const ServeOptions& options, const Side& side, DAT_EVD_HANDLE requests, std::uint64_t requests_seen) {
-    if (options.control_fd >= 0) return;  // there is one client, which has started us
-    thread_ = std::thread([=, this, &side] {
+  Patience(const ServeOptions& options, const Side& side, const Requests& requests) {
+    // What cannot be counted looks like silence.
+    if (options.control_fd >= 0 || !requests.counted()) return;
+    thread_ = std::thread([&, this] {
       const auto patience = std::chrono::duration<double>(options.patience_s);
       std::uint64_t heard = side.heard();
       auto since = Clock::now();
       std::unique_lock lock(mutex_);
       while (!changed_.wait_for(lock, patience / 10, [this] { return over_; })) {
         if (const std::uint64_t now = side.heard(); now != std::exchange(heard, now)) since = Clock::now();
-        if (Clock::now() - since < patience || tools::events_of(requests) <= requests_seen) continue;
+        if (!gives_way(options, requests, since)) continue;
         fmt::print(stderr, "datperf: a run that has been silent for {} s gives way to the next\n", options.patience_s);
         side.cut();
         return;
@@ -69,21 +75,17 @@ class Patience {
 class Server {
  public:
   explicit Server(const ServeOptions& options)
-      : options_(options),
-        adapter_(options.ia),
-        requests_(adapter_.make_evd(kRequestsMax, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG)),
-        listener_(adapter_, requests_.get(), options.qualifier),
-        stop_(requests_.get(), options.control_fd) {}
+      : options_(options), adapter_(options.ia), requests_(adapter_, options.qualifier, options.control_fd) {}
 
   int run() {
     if (options_.control_fd >= 0) {
-      tools::announce(options_.control_fd, listener_.qualifier());
+      tools::announce(options_.control_fd, requests_.qualifier());
     } else {
       fmt::print("datperf: serving on {}:{} ({}); stop with Ctrl-C\n",
-                 tools::address_text(adapter_.attributes().ia_address_ptr), listener_.qualifier(), options_.ia);
+                 tools::address_text(adapter_.attributes().ia_address_ptr), requests_.qualifier(), options_.ia);
       std::fflush(stdout);
     }
-    while (const auto first = next_request(kNoDeadline)) {
+    while (const auto first = requests_.next()) {
       // Whatever a client does, or lacks, ends its own run only.
       try {
         first->params.op == Op::send ? serve_run<Side>(*first) : serve_run<RdmaSide>(*first);
@@ -95,38 +97,6 @@ class Server {
   }
 
  private:
-  struct Incoming {
-    DAT_CR_HANDLE cr;
-    Params params;
-  };
-
-  // The next request of a datperf client; nothing when it is time to stop. Rejects what it does not understand.
-  std::optional<Incoming> next_request(Clock::time_point deadline) {
-    for (DAT_EVENT event{}; !stopping_;) {
-      const auto left = std::min(std::chrono::duration_cast<tools::Timeout>(deadline - Clock::now()), kWaitAtMost);
-      if (!tools::wait_event(requests_.get(), left, event)) {
-        if (Clock::now() < deadline) continue;
-        throw tools::Error("a connection of the run is missing");
-      }
-      if (event.event_number == DAT_SOFTWARE_EVENT) {
-        stopping_ = true;
-        continue;
-      }
-      const DAT_CR_HANDLE cr = event.event_data.cr_arrival_event_data.cr_handle;
-      ++requests_seen_;
-      try {
-        if (const auto params = decode(tools::request_data(cr))) return Incoming{cr, *params};
-      } catch (const tools::Error&) {
-        // It cannot even be asked for its data.
-      }
-      reject(cr);
-    }
-    return std::nullopt;
-  }
-
-  // Who asked may have gone already, so that there is nobody left to be told.
-  static void reject(DAT_CR_HANDLE cr) { dat_cr_reject(cr); }
-
   // False: the run needs more than a stranger may have, which is said.
   bool affordable(const Params& params) const {
     if (options_.control_fd >= 0) return true;  // whoever has started us asks for what he wants
@@ -137,38 +107,23 @@ class Server {
   }
 
   template <typename AnySide>  // Side or RdmaSide
-  void serve_run(const Incoming& first) {
+  void serve_run(const Request& first) {
     const Params& params = first.params;
     // The rest of a run that we gave up, or one that is too large.
-    if (params.run == last_run_ || !affordable(params)) return reject(first.cr);
+    if (params.run == last_run_ || !affordable(params)) return Requests::reject(first.cr);
     last_run_ = params.run;
     std::optional<AnySide> side;
     try {
       side.emplace(adapter_, params, Role::server);
     } catch (const std::exception&) {
-      reject(first.cr);  // the client need not wait for what cannot be had
+      Requests::reject(first.cr);  // the client need not wait for what cannot be had
       throw;
     }
     const std::uint64_t start_ns = tools::now_ns();
-    // All connections of a run, however many, and not so long for each.
-    const Clock::time_point deadline = Clock::now() + kSetUpTimeout + params.endpoints * kSetUpOfEach;
-    std::vector<bool> accepted(params.endpoints);
-    side->accept(params.index, first.cr);
-    accepted[params.index] = true;
-    for (std::uint32_t left = params.endpoints - 1; left > 0;) {
-      const auto next = next_request(deadline);
-      if (!next) return;
-      // Somebody else's run (one at a time, or neither measures anything), or none of those that this one has left.
-      if (next->params.run != params.run || next->params.index >= params.endpoints || accepted[next->params.index]) {
-        reject(next->cr);
-        continue;
-      }
-      side->accept(next->params.index, next->cr);
-      accepted[next->params.index] = true;
-      --left;
-    }
+    if (!accept_all(*side, first)) return;
+    // From here on, since a client can be slow in completing its connections, too.
+    const Patience patience(options_, *side, requests_);
     side->await_accepted(kSetUpTimeout);
-    const Patience patience(options_, *side, requests_.get(), requests_seen_);
     set_up(*side, start_ns);
     if (announces(params)) {
       while (const std::uint64_t count = announced(*side)) run_phase(*side, count);
@@ -177,6 +132,44 @@ class Server {
       run_phase(*side, params.iters);
     }
     side->wait_disconnected(kSetUpTimeout);
+  }
+
+  // All connections of a run. False: it is time to stop. Throws Error if one is missing for too long, or has ended.
+  bool accept_all(Side& side, const Request& first) {
+    const Params& params = first.params;
+    // However many they are, and not so long for each.
+    const Clock::time_point deadline = Clock::now() + kSetUpTimeout + params.endpoints * kSetUpOfEach;
+    std::vector<bool> accepted(params.endpoints);
+    std::uint32_t left = params.endpoints;
+    Clock::time_point since;
+    const auto accept = [&](const Request& request) {
+      side.accept(request.params.index, request.cr);
+      accepted[request.params.index] = true;
+      --left;
+      since = Clock::now();
+    };
+    accept(first);
+    while (left > 0) {
+      side.note_established();
+      const auto next = requests_.next_of(params.run, std::min(deadline, Clock::now() + kBetweenLooks));
+      if (requests_.stopping()) return false;
+      if (next && next->params.index < params.endpoints && !accepted[next->params.index]) {
+        accept(*next);
+      } else if (next) {
+        Requests::reject(next->cr);  // none of those that this run has left
+      }
+      // What has come is accepted before: a server that was kept from looking blames nobody for it.
+      if (left > 0) check_patience(since, deadline);
+    }
+    return true;
+  }
+
+  // With a run whose last connection came at `since`.
+  void check_patience(Clock::time_point since, Clock::time_point deadline) const {
+    if (Clock::now() >= deadline) throw tools::Error("a connection of the run is missing");
+    if (gives_way(options_, requests_, since))
+      throw tools::Error(fmt::format("no connection has been added to it for {} s, and it gives way to the next",
+                                     options_.patience_s));
   }
 
   // How long the client's next phase is; 0: there is none.
@@ -250,11 +243,7 @@ class Server {
 
   const ServeOptions& options_;
   tools::Adapter adapter_;
-  tools::Evd requests_;
-  tools::Listener listener_;
-  tools::StopWatcher stop_;
-  bool stopping_ = false;
-  std::uint64_t requests_seen_ = 0;
+  Requests requests_;
   std::uint64_t last_run_ = 0;
 };
 

@@ -96,12 +96,28 @@ void Side::accept(std::uint32_t index, DAT_CR_HANDLE cr) {
   tools::check(dat_cr_accept(cr, lanes_.at(index).ep.get(), 0, nullptr), "dat_cr_accept");
 }
 
-void Side::await_accepted(tools::Timeout timeout) {
-  for (std::uint32_t accepted = 0; accepted < params_.endpoints; ++accepted) {
-    DAT_EVENT event{};
-    if (!tools::wait_event(inbox_.get(), timeout, event) || event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
-      throw tools::Error("a connection of the run was not completed");
+void Side::note_established() {
+  DAT_EVENT event{};
+  for (bool there = true;;) {
+    if (!event_if_there(inbox_.get(), event, there)) fail();
+    if (!there) return;
+    count_established(event);
   }
+}
+
+void Side::await_accepted(tools::Timeout timeout) {
+  while (established_ < params_.endpoints) {
+    DAT_EVENT event{};
+    if (!tools::wait_event(inbox_.get(), timeout, event))
+      throw tools::Error("a connection of the run was not completed");
+    count_established(event);
+  }
+}
+
+void Side::count_established(const DAT_EVENT& event) {
+  if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
+    throw tools::Error("a connection of the run was not completed, or has ended");
+  ++established_;
 }
 
 void Side::disconnect_all(tools::Timeout timeout) {

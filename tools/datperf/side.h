@@ -39,7 +39,9 @@ class Side {
   // Connection set-up, in the order of the endpoint's index. Each throws Error.
   void connect_all(const tools::Peer& server, tools::Timeout timeout);
   void accept(std::uint32_t index, DAT_CR_HANDLE cr);
-  void await_accepted(tools::Timeout timeout);  // all that accept() has been called for
+  void await_accepted(tools::Timeout timeout);  // all endpoints
+  // While not all have been asked for: throws Error if one that was accepted has ended, too.
+  void note_established();
   // Ends all connections in order, or, on the server, waits for the client to have done so.
   void disconnect_all(tools::Timeout timeout);
   void wait_disconnected(tools::Timeout timeout);
@@ -130,6 +132,7 @@ class Side {
   // The same for one that is there: nothing is said if none is.
   bool event_if_there(DAT_EVD_HANDLE evd, DAT_EVENT& event, bool& there);
   bool completed(const DAT_EVENT& event);
+  void count_established(const DAT_EVENT& event);
   void sign(Report& report) const;  // with the name of the wire
   bool lost(const DAT_EVENT& event);
   bool refused(const char* call, DAT_RETURN status);
@@ -156,9 +159,10 @@ class Side {
   bool post_receive(DAT_EP_HANDLE ep, std::uint64_t buffer);
 
   const bool alike_;
-  const bool shares_buffers_;     // several receives are for the same one
-  bool finished_ = false;         // the client has said so already
-  std::vector<DAT_EVENT> early_;  // the first report, if it came while other connections were still coming up
+  const bool shares_buffers_;      // several receives are for the same one
+  bool finished_ = false;          // the client has said so already
+  std::uint32_t established_ = 0;  // endpoints, on the server
+  std::vector<DAT_EVENT> early_;   // the first report, if it came while other connections were still coming up
   std::string failure_;
 
   // Of the calls for many, as many as one of them handles: what it is told, and what it tells.
