@@ -127,7 +127,7 @@ class SendQueue {
   // `receives`: the queue pair stays among the users of memory whatever it sends.
   void await_posts(bool receives);
   // Returns when the post that is being carried out now has been.
-  void let_post_end() { base::Guard inside_a_post(lock_); }
+  void await_post() { base::Guard inside_a_post(lock_); }
   // Calls that while nothing is posted, with all lanes closed.
   template <typename Action>
   void with_posts_ended(Action&& action) {

@@ -10,9 +10,9 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/resident_pages.h"
+#include "nic/soft/wire/shm/flow_control.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/ring.h"
-#include "nic/soft/wire/shm/window.h"
 
 namespace anydat::nic::soft::shm {
 

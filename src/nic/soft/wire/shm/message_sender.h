@@ -6,8 +6,8 @@
 
 #include "nic/soft/resident_pages.h"
 #include "nic/soft/stream.h"
+#include "nic/soft/wire/shm/flow_control.h"
 #include "nic/soft/wire/shm/layout.h"
-#include "nic/soft/wire/shm/window.h"
 
 namespace anydat::nic::soft {
 class SendQueue;

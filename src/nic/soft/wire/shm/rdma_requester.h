@@ -28,7 +28,7 @@ class ShmStream;
 //
 // This side does them all, where the peer's memory is mapped here, is of this process, or can be reached by way of the
 // kernel (rdma_requester.cc); unless the kernel does not let it or the other side is faster: then the peer carries them
-// out, and answers (rdma_by_peer.cc). Atomic operations are always the peer's.
+// out, and answers (rdma_requester_by_peer.cc). Atomic operations are always the peer's.
 //
 // Thread safety: requests come with the queue pair's send lock; all else with the engine held. Lives and dies with its
 // stream.

@@ -71,7 +71,7 @@ bool RendezvousSender::describe(const SendRequest& message, AnnounceBody& body, 
 }
 
 RendezvousSender::Announced* RendezvousSender::announced(std::uint32_t sequence) {
-  return announcements_.find(sequence, [this] { stream_.queue_pair().sends().let_post_end(); });
+  return announcements_.find(sequence, [this] { stream_.queue_pair().sends().await_post(); });
 }
 
 std::optional<std::uint64_t> RendezvousSender::number_of(std::uint32_t sequence) {
