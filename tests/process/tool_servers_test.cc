@@ -25,6 +25,7 @@
 
 #include "base/unique_fd.h"
 #include "support/dat_fixture.h"
+#include "support/progress.h"
 
 namespace anydat::test {
 namespace {
@@ -72,7 +73,10 @@ class ToolServer {
     if (at == std::string::npos || colon == std::string::npos) throw std::runtime_error("it serves nowhere: " + line);
     return std::stoul(line.substr(line.rfind(':', colon) + 1));
   }
-  bool lives() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
+  bool lives() const {
+    siginfo_t ended{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+  }
   pid_t pid() const { return pid_; }
   // What it has of memory at the most, in bytes.
   std::uint64_t peak() const {
@@ -85,6 +89,7 @@ class ToolServer {
   }
 
  private:
+  const Bystander bystander_;
   pid_t pid_ = -1;
   base::UniqueFd output_;
 };
@@ -169,7 +174,7 @@ TEST_P(ToolServers, DatperfTurnsFromARunWithoutItsOtherEndpointsToTheNext) {
   ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--patience", "0.3"});
   const DAT_CONN_QUAL qualifier = server.qualifier();
   RunRequest request;
-  request.endpoints = 60'000;
+  request.endpoints = 4000;
   const Ep lonely = ask(qualifier, request, 64);
   EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
   EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 50 --wait block --to 127.0.0.1:{} --ia {}", qualifier,
@@ -196,11 +201,12 @@ TEST_P(ToolServers, DatperfTurnsFromClientsThatHaveGoneInTheMiddleOfTheirSetUp) 
   ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--patience", "600"});
   const DAT_CONN_QUAL qualifier = server.qualifier();
   RunRequest request;
-  request.endpoints = 2;
+  request.endpoints = 4000;  // which may take longer than the next client waits
   const Ep gone = ask(qualifier, request, 64);
   EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
   request.run = 2;
   const Ep waits = ask(qualifier, request, 64);
+  expect_no_event(side.connect.get());  // meanwhile the request is on its way
   for (const Ep* ep : {&waits, &gone})
     require(dat_ep_disconnect(ep->get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
   EXPECT_EQ(run_tool(fmt::format("datperf lat --size 64 --iters 50 --wait block --to 127.0.0.1:{} --ia {}", qualifier,
@@ -232,6 +238,21 @@ TEST_P(ToolServers, DatperfLetsTheNextClientWaitWhileARunIsSetUp) {
   ASSERT_TRUE(served.has_value());
   EXPECT_EQ(served->event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
   EXPECT_EQ(served->event_data.connect_event_data.ep_handle, next.get());
+}
+
+TEST_P(ToolServers, DatperfStopsWhileARunIsSetUpAndOthersWait) {
+  ToolServer server({"datperf", "serve", "--qual", "0", "--ia", GetParam().ia_name, "--patience", "600"});
+  const DAT_CONN_QUAL qualifier = server.qualifier();
+  RunRequest request;
+  request.endpoints = 2;
+  const Ep first = ask(qualifier, request, 64);
+  EXPECT_EQ(answer(), DAT_CONNECTION_EVENT_ESTABLISHED);
+  RunRequest other;
+  other.run = 2;
+  const Ep next = ask(qualifier, other, 64);
+  expect_no_event(side.connect.get());
+  ASSERT_EQ(kill(server.pid(), SIGTERM), 0);
+  EXPECT_TRUE(eventually([&] { return !server.lives(); }));
 }
 
 TEST_P(ToolServers, DatperfMakesNoMoreMemoryThanItMay) {

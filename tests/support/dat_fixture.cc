@@ -62,9 +62,10 @@ DAT_PROVIDER_ATTR Ia::provider() const {
 }
 
 DAT_RETURN Ia::close(DAT_CLOSE_FLAGS flags) {
+  const bool polled = note_closed(handle_);  // before: settle() has an object of it while it works
   const DAT_RETURN rc = dat_ia_close(handle_, flags);
+  if (rc != DAT_SUCCESS && handle_ != DAT_HANDLE_NULL) note_open(handle_, polled);
   if (rc == DAT_SUCCESS) {
-    note_closed(handle_);
     handle_ = DAT_HANDLE_NULL;
     async_evd_ = DAT_HANDLE_NULL;
   }

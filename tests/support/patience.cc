@@ -20,8 +20,8 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-// Known before main(): a thread that computed it at its first use would leave the guard of a local variable taken in the child
-// of a fork that comes just then.
+// Known before main(): a thread that computed it at its first use would leave the guard of a local variable taken in
+// the child of a fork that comes just then.
 const double scale = [] {
   const char* text = std::getenv("ANYDAT_TEST_TIMEOUT_SCALE");
   const double asked = text == nullptr ? 1 : std::strtod(text, nullptr);

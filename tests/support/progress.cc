@@ -61,9 +61,10 @@ void note_open(DAT_IA_HANDLE ia, bool polled) {
   open_instances()[ia] = polled;
 }
 
-void note_closed(DAT_IA_HANDLE ia) {
+bool note_closed(DAT_IA_HANDLE ia) {
   const std::lock_guard guard(open_instances_lock);
-  open_instances().erase(ia);
+  const auto node = open_instances().extract(ia);
+  return !node.empty() && node.mapped();
 }
 
 Bystander::Bystander() {

@@ -172,13 +172,14 @@ void StopWatcher::watch(DAT_EVD_HANDLE evd, int control_fd) {
   // poll ignores a descriptor of -1, which is what a server without a starter has, and what each source becomes once
   // it has spoken.
   std::array<pollfd, 3> sources{{{wake_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}, {control_fd, POLLIN, 0}}};
-  bool posted = false;
+  constexpr int kRetryMs = 100;  // the dispatcher is full
+  bool asked = false, posted = false;
   for (;;) {
-    if (poll(sources.data(), sources.size(), -1) < 0) continue;
+    if (poll(sources.data(), sources.size(), asked && !posted ? kRetryMs : -1) < 0) continue;
     if (sources[0].revents != 0) return;
     if (sources[1].revents != 0) {
       signalfd_siginfo info{};
-      if (read(signals_.get(), &info, sizeof info) == sizeof info && posted)
+      if (read(signals_.get(), &info, sizeof info) == sizeof info && asked)
         _exit(128 + static_cast<int>(info.ssi_signo));
     }
     if (sources[2].revents != 0) {
@@ -186,6 +187,7 @@ void StopWatcher::watch(DAT_EVD_HANDLE evd, int control_fd) {
       // Nobody may be left to stop a server that does not leave by itself, so it asks the system to.
       alarm(kStopTimeoutMs / 1000);
     }
+    asked = true;
     if (!posted) {
       DAT_EVENT event{};
       event.event_number = DAT_SOFTWARE_EVENT;

@@ -17,10 +17,11 @@ constexpr std::size_t kWaitingMax = 1024;                      // each holds wha
 Requests::Requests(const tools::Adapter& adapter, DAT_CONN_QUAL qualifier, int control_fd)
     : evd_(adapter.make_evd(kArrivedMax, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG)),
       listener_(adapter, evd_.get(), qualifier),
-      stop_(evd_.get(), control_fd) {}
+      stop_(evd_.get(), control_fd),
+      others_wait_(control_fd < 0) {}
 
 std::optional<Request> Requests::next() {
-  if (!waiting_.empty()) {
+  if (!stopping_ && !waiting_.empty()) {
     const Request first = waiting_.front();
     waiting_.pop_front();
     return first;
@@ -80,7 +81,7 @@ std::optional<Request> Requests::understood(const DAT_EVENT& event) {
 }
 
 void Requests::let_wait(const Request& request) {
-  if (waiting_.size() == kWaitingMax) return reject(request.cr);
+  if (!others_wait_ || waiting_.size() == kWaitingMax) return reject(request.cr);
   waiting_.push_back(request);
 }
 

@@ -51,6 +51,7 @@ class Requests {
   tools::Listener listener_;
   tools::StopWatcher stop_;
   bool stopping_ = false;
+  const bool others_wait_;  // whoever has started us wants nobody else to be served
   std::uint64_t seen_ = 0;
   std::deque<Request> waiting_;  // that somebody else's turn has met
 };

@@ -238,11 +238,13 @@ void Fabric::look_for_silence() {
   const std::size_t shares = (streams_.size() - 1) / budget::kSilenceLooksPerTurn + 1;
   engine().set_timer(silence_timer_, base::now_ns() + silence_interval() / static_cast<base::Nanoseconds>(shares));
   if (unasked_.empty()) unasked_.assign(streams_.begin(), streams_.end());
-  for (std::size_t i = 0; i < budget::kSilenceLooksPerTurn && !unasked_.empty(); ++i) {
+  for (std::size_t looks = 0; looks < budget::kSilenceLooksPerTurn && !unasked_.empty();) {
     TcpStream* const stream = unasked_.back();
     unasked_.pop_back();
     // It may have ended since, and another one may be in its place.
-    if (streams_.contains(stream)) stream->look_for_silence(adapter_.config().silence_ns);
+    if (!streams_.contains(stream)) continue;
+    stream->look_for_silence(adapter_.config().silence_ns);
+    ++looks;
   }
 }
 
