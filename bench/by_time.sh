@@ -4,4 +4,4 @@
 # The functions of what the library does by time, in one pass or the other by chance, as a pattern for awk: a pass that
 # reads the clock, Loop::poll_by_time() and what it calls, the look whether a peer has hung up, and that at pages which
 # have not been seen for a millisecond.
-by_time='Engine::(poll_by_clock|look_by_time)|(OwnPages|PeerMemory|RdmaPages)::(all_)?there|ResidentPages::(Known::|known|hold|seen_around|renew_stretch)|(SeenLocalRegion|SeenMemory)::look|(AccessMap|PageMap)::|Loop::(poll_by_time|run_descriptors)|Timers::run|LinkSet::(look_by_time|let_cool)|PollClock::(read|looked)|Poller::ready|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel'
+by_time='Engine::(poll_by_clock|look_by_time)|(OwnPages|PeerMemory|RdmaPages)::(all_)?there|ResidentPages::(Known::|known|are_resident|seen_around)|SeenMemory::look|(AccessMap|PageMap)::|Loop::(poll_by_time|run_descriptors)|Timers::run|LinkSet::(look_by_time|let_cool)|PollClock::(read|looked)|Poller::ready|os::peer_has_hung_up|^epoll_wait|^__pthread_.*asynccancel|^__internal_syscall_cancel|^__syscall_cancel'

@@ -110,7 +110,7 @@ count() {
           if (skip) {
             skip = 0
             if (callee == "anydat_counted") calls += value("sysCount")
-            else if (callee ~ /Engine::look_by_time|PollClock::read|Loop::poll_by_time|os::peer_has_hung_up|(OwnPages|RdmaPages)::(all_)?there|ResidentPages::hold/ && !inside) calls -= value("sysCount")
+            else if (callee ~ /Engine::look_by_time|PollClock::read|Loop::poll_by_time|os::peer_has_hung_up|(OwnPages|RdmaPages)::(all_)?there|ResidentPages::are_resident/ && !inside) calls -= value("sysCount")
             else if (callee ~ /^clock_gettime/ && !inside) calls -= value("sysCount")
             continue
           }
