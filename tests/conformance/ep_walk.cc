@@ -5,14 +5,14 @@
 //
 // ANYDAT_TEST_SEED: repeats a walk.
 #include <array>
-#include <cstdlib>
 #include <deque>
+#include <initializer_list>
 #include <list>
 #include <memory>
-#include <random>
 
 #include "ep_fixture.h"
 #include "ep_states.h"
+#include "random_walk.h"
 #include "support/properties.h"
 
 namespace anydat::test {
@@ -55,11 +55,6 @@ class EpWalk : public testing::TestWithParam<Wire> {
   };
 
   EpWalk() {
-    const char* seed = std::getenv("ANYDAT_TEST_SEED");
-    const unsigned value = seed ? static_cast<unsigned>(std::strtoul(seed, nullptr, 10)) : std::random_device{}();
-    RecordProperty("seed", std::to_string(value));
-    seed_ = value;
-    random_.seed(value);
     for (int i = 0; i < kNodes; ++i) {
       servers_.push_back(std::make_unique<Node>(server_));
       clients_.push_back(std::make_unique<Node>(client_));
@@ -68,7 +63,7 @@ class EpWalk : public testing::TestWithParam<Wire> {
 
   // ---- what chance chooses
 
-  std::size_t below(std::size_t limit) { return random_() % limit; }
+  std::size_t below(std::size_t limit) { return walk_.below(limit); }
   Node& any_client() { return *clients_[below(kNodes)]; }
   Node& any_server() { return *servers_[below(servers_.size())]; }
   Node& anybody() { return below(2) == 0 ? any_client() : any_server(); }
@@ -402,11 +397,7 @@ class EpWalk : public testing::TestWithParam<Wire> {
   }
 
   void walk() {
-    const struct {
-      void (EpWalk::*call)();
-      const char* name;
-      unsigned weight;
-    } calls[] = {
+    const std::initializer_list<RandomWalk::Call<EpWalk>> calls = {
         {&EpWalk::connect, "connect", 6},
         {&EpWalk::dup_connect, "dup_connect", 3},
         {&EpWalk::accept, "accept", 8},
@@ -421,17 +412,7 @@ class EpWalk : public testing::TestWithParam<Wire> {
         {&EpWalk::post_send, "post send", 6},
         {&EpWalk::modify, "modify", 3},
     };
-    std::vector<unsigned> weights;
-    for (const auto& each : calls) {
-      weights.push_back(each.weight);
-    }
-    std::discrete_distribution<std::size_t> choice(weights.begin(), weights.end());
-    for (int step = 0; step < kSteps && !HasFailure(); ++step) {
-      const auto& chosen = calls[choice(random_)];
-      SCOPED_TRACE("step " + std::to_string(step) + ": " + chosen.name);
-      (this->*chosen.call)();
-      expect_agreement();
-    }
+    walk_.go(*this, kSteps, calls, &EpWalk::expect_agreement);
     // A request without an answer goes with the instance, but its endpoint has to be free to be freed.
     while (Request* request = any_request()) {
       EXPECT_THAT(dat_cr_reject(request->handle), Succeeds());
@@ -455,15 +436,14 @@ class EpWalk : public testing::TestWithParam<Wire> {
   std::vector<std::unique_ptr<Node>> clients_;
   std::list<Request> requests_;
   std::vector<Reserved> reserved_;
-  std::mt19937 random_;
-  unsigned seed_ = 0;
+  RandomWalk walk_;
   std::array<int, 3> established_{};  // by where the client asked
   DAT_UINT64 last_number_ = 0;
 };
 
 TEST_P(EpWalk, EveryCallDoesWhatTheTableSays) {
   // EP-SM-4, EP-SM-22, EP-SM-23, EP-SM-24, EP-SM-25, EP-SM-27, GEN-6, EP-STATUS-2, EP-RQ-17, EP-RESET-2, CONN-SEQ-16
-  SCOPED_TRACE("repeat with ANYDAT_TEST_SEED=" + std::to_string(seed_));
+  SCOPED_TRACE(walk_.how_to_repeat());
   walk();
   EXPECT_GT(established_[0] + established_[1] + established_[2], 20) << "the walk has not come far";
 }

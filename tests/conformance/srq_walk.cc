@@ -6,13 +6,13 @@
 // ANYDAT_TEST_SEED: repeats a walk.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <deque>
+#include <initializer_list>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "random_walk.h"
 #include "srq_fixture.h"
 #include "support/properties.h"
 
@@ -47,10 +47,6 @@ class SrqWalk : public testing::TestWithParam<Wire> {
   };
 
   SrqWalk() {
-    const char* seed = std::getenv("ANYDAT_TEST_SEED");
-    seed_ = seed ? static_cast<unsigned>(std::strtoul(seed, nullptr, 10)) : std::random_device{}();
-    RecordProperty("seed", std::to_string(seed_));
-    random_.seed(seed_);
     for (Slot& slot : slots_) make_region(slot);
     for (Pair& pair : pairs_) pair = {.server = Ep(server_, srq_), .client = Ep(client_)};
   }
@@ -61,7 +57,7 @@ class SrqWalk : public testing::TestWithParam<Wire> {
     }
   }
 
-  std::size_t below(std::size_t limit) { return random_() % limit; }
+  std::size_t below(std::size_t limit) { return walk_.below(limit); }
   DAT_COUNT count_up_to(DAT_COUNT most) { return static_cast<DAT_COUNT>(below(static_cast<std::size_t>(most) + 1)); }
   Slot& any_slot() { return slots_[below(kSlots)]; }
   Pair& any_pair() { return pairs_[below(kPairs)]; }
@@ -264,11 +260,7 @@ class SrqWalk : public testing::TestWithParam<Wire> {
   }
 
   void walk() {
-    const struct {
-      void (SrqWalk::*call)();
-      const char* name;
-      unsigned weight;
-    } calls[] = {
+    const std::initializer_list<RandomWalk::Call<SrqWalk>> calls = {
         {&SrqWalk::post, "post", 24},
         {&SrqWalk::send, "send", 16},
         {&SrqWalk::reap, "reap", 10},
@@ -279,15 +271,7 @@ class SrqWalk : public testing::TestWithParam<Wire> {
         {&SrqWalk::connect, "connect", 4},
         {&SrqWalk::disconnect, "disconnect", 1},
     };
-    std::vector<unsigned> weights;
-    for (const auto& each : calls) weights.push_back(each.weight);
-    std::discrete_distribution<std::size_t> choice(weights.begin(), weights.end());
-    for (int step = 0; step < kSteps && !HasFailure(); ++step) {
-      const auto& chosen = calls[choice(random_)];
-      SCOPED_TRACE("step " + std::to_string(step) + ": " + chosen.name);
-      (this->*chosen.call)();
-      expect_agreement();
-    }
+    walk_.go(*this, kSteps, calls, &SrqWalk::expect_agreement);
   }
 
   Side server_{GetParam()};
@@ -308,15 +292,14 @@ class SrqWalk : public testing::TestWithParam<Wire> {
   int sent_ = 0;
   int fired_ = 0;
   int broken_ = 0;
-  std::mt19937 random_;
-  unsigned seed_ = 0;
+  RandomWalk walk_;
 };
 
 TEST_P(SrqWalk, EveryCallDoesWhatTheRulesSay) {
   // INV-1, INV-3, SRQ-ACC-4, SRQ-ACC-5, SRQ-ACC-6, SRQ-ACC-7, SRQ-ACC-9, SRQ-LW-2, SRQ-LW-3, SRQ-LW-4, SRQ-LW-5,
   // SRQ-LW-9, SRQ-LW-11, SRQ-RESIZE-2, SRQ-RESIZE-3, SRQ-RESIZE-4, SRQ-RESIZE-5, SRQ-RESIZE-13, SRQ-POST-15,
   // SRQ-POST-16, SRQ-POST-18, SRQ-POST-21, SRQ-POST-30, SRQ-POST-31, SRQ-ORD-1, SRQ-FLUSH-5, LMR-FREE-3, LMR-FREE-5
-  SCOPED_TRACE("repeat with ANYDAT_TEST_SEED=" + std::to_string(seed_));
+  SCOPED_TRACE(walk_.how_to_repeat());
   walk();
   RecordProperty("broken connections", broken_);
   if (HasFailure()) return;
