@@ -81,7 +81,7 @@ count() {
   # A profile lists, by object and function, the costs of the functions themselves; a line after "calls=" repeats those of
   # a callee. System calls are taken from there, because they are listed for functions even while nothing is collected.
   # Reading the clock is one under the simulator and none without it. What the library does by time is left out.
-  awk -v wire="$1" -v folder="$folder" -v done_by_time="$by_time" '
+  awk -v wire="$1" -v folder="$folder" -v done_by_time="$by_time" -v calls_by_time="$by_time_calls" '
     function value(name) { return name in column && column[name] <= NF ? $(column[name]) : 0 }
     function named(text, names,   id, at) {
       at = index(text, " ")
@@ -110,7 +110,7 @@ count() {
           if (skip) {
             skip = 0
             if (callee == "anydat_counted") calls += value("sysCount")
-            else if (callee ~ /Engine::look_by_time|PollClock::read|Loop::poll_by_time|os::peer_has_hung_up|(OwnPages|RdmaPages)::(all_)?there|ResidentPages::are_resident/ && !inside) calls -= value("sysCount")
+            else if (callee ~ calls_by_time && !inside) calls -= value("sysCount")
             else if (callee ~ /^clock_gettime/ && !inside) calls -= value("sysCount")
             continue
           }

@@ -109,6 +109,6 @@ done < <(grep -E '^\|[^|]+\| (default|openfabrics) \|' <<<"$habit_lines")
 . bench/by_time.sh
 while IFS= read -r name; do
   grep -rqE "\b$name" src || fault "bench/by_time.sh names '$name', which src does not have"
-done < <(sed -E 's/\|\^[^|]*//g' <<<"${by_time:?}" | grep -oE '[A-Za-z_]{4,}' | sort -u)
+done < <(sed -E 's/\|\^[^|]*//g' <<<"${by_time:?}|${by_time_calls:?}" | grep -oE '[A-Za-z_]{4,}' | sort -u)
 
 [ $faults -eq 0 ]
