@@ -217,7 +217,7 @@ std::optional<Error> Lmr::free() {
     return fail(Code::invalid_state, Detail::lmr_in_use, "dat_lmr_free: {} RMRs are bound to it", bound_);
   }
   ia().nic().remove_region(keys_.local);
-  if (!ia().nic().quiesce(keys_.local)) return std::nullopt;
+  if (!ia().nic().quiesce(keys_.local, (request_.rights & kRemote) != 0)) return std::nullopt;
   ia().retire(*this);
   return kSuccess;
 }

@@ -383,7 +383,8 @@ class Adapter {
   virtual void remove_region(std::uint32_t key) = 0;
   // To be called after remove_region(). True when nobody, neither we nor a peer, acts any longer on a check() that came
   // before. False while a peer is in the middle of using the memory: ask again, with the engine released in between.
-  virtual bool quiesce(std::uint32_t key) = 0;
+  // `open_to_peers`: the region had rights for them; of one that had none they are not asked.
+  virtual bool quiesce(std::uint32_t key, bool open_to_peers) = 0;
   // For a call that quiesce() or cut() has told to ask again, without the engine: comes back when the answer may be
   // another.
   virtual void await_quiet() { engine().waiting().pause(); }

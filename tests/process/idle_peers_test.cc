@@ -9,6 +9,7 @@
 #include <list>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
@@ -109,12 +110,22 @@ class Called {
     return (now() - start) / kCalls;
   }
 
+  // Likewise for the end of a region that peers may not touch.
+  double cost_of_a_free() {
+    std::vector<Lmr> regions;
+    for (int i = 0; i < kRegions; ++i) regions.emplace_back(side_.ia, side_.pz, kBytes, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+    const double start = now();
+    for (Lmr& region : regions) region.reset();
+    return (now() - start) / kRegions;
+  }
+
   DAT_EVD_HANDLE recv() const { return side_.recv.get(); }
 
   static constexpr int kMessagesOfEach = 3;
 
  private:
   static constexpr int kCalls = 5'000;
+  static constexpr int kRegions = 64;
 
   static double now() {
     timespec time;
@@ -148,6 +159,25 @@ TEST_P(IdlePeers, MakeAnEmptyDequeueNoDearer) {
   RecordProperty("ns_with_one", static_cast<int>(one));
   RecordProperty("ns_with_many", static_cast<int>(many));
   EXPECT_LT(many, 1.5 * one) << "ns, with " << peers << " peers";
+}
+
+TEST_P(IdlePeers, MakeTheEndOfARegionThatTheyMayNotTouchNoDearer) {
+  constexpr int kMany = 150;
+  const int peers = std::min(take_all_descriptors(), kMany);
+  Called by_many(GetParam());
+  for (int i = 0; i < peers; ++i) by_many.connect_one();
+  Called by_one(GetParam());
+  by_one.connect_one();
+  double one = 1e9;
+  double many = 1e9;
+  for (int round = 0; round < 40; ++round) {
+    one = std::min(one, by_one.cost_of_a_free());
+    many = std::min(many, by_many.cost_of_a_free());
+  }
+  RecordProperty("peers", peers);
+  RecordProperty("ns_with_one", static_cast<int>(one));
+  RecordProperty("ns_with_many", static_cast<int>(many));
+  EXPECT_LT(many, 3 * one + 100) << "ns, with " << peers << " peers, where it takes " << one << " ns with one";
 }
 
 // While they were idle nobody looked at their links.

@@ -35,7 +35,7 @@ class Page {
     for (bool quiet = false; !quiet; nic_->await_quiet()) {
       quiet = nic_.held([&] {
         for (const std::uint32_t key : {keys_.local, keys_.remote}) nic_->remove_region(key);
-        return nic_->quiesce(keys_.local) && nic_->quiesce(keys_.remote);
+        return nic_->quiesce(keys_.local, true) && nic_->quiesce(keys_.remote, true);
       });
     }
     ::munmap(page_, kPage);

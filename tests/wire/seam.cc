@@ -70,7 +70,7 @@ void SeamMemory::remove() {
     const bool quiet = nic_.held([&] {
       nic_->remove_region(keys_.local);
       if (keys_.remote != keys_.local) nic_->remove_region(keys_.remote);
-      return nic_->quiesce(keys_.local) && nic_->quiesce(keys_.remote);
+      return nic_->quiesce(keys_.local, true) && nic_->quiesce(keys_.remote, true);
     });
     if (quiet) return;
     nic_->await_quiet();

@@ -201,11 +201,11 @@ Status SoftAdapter::add_region(const Region& region, RegionKeys& keys) {
   return keys.local != 0 ? Status::ok : Status::no_memory;
 }
 
-bool SoftAdapter::quiesce(std::uint32_t key) {
+bool SoftAdapter::quiesce(std::uint32_t key, bool open_to_peers) {
   // Checks are acted on inside posts, by peers that copy for themselves, or with the engine held, as it is now.
-  shm_->region_gone(key);
+  if (open_to_peers) shm_->region_gone(key);
   resident_pages_.forget_untold();
-  const bool unused = !shm_->in_use(key);
+  const bool unused = !open_to_peers || !shm_->in_use(key);
   return queue_pairs_let_go() && unused;
 }
 

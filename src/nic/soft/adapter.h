@@ -57,7 +57,7 @@ class SoftAdapter final : public Adapter {
   RegionTable& regions() override { return regions_; }
   Status add_region(const Region& region, RegionKeys& keys) override;
   void remove_region(std::uint32_t key) override { regions_.remove(key); }
-  bool quiesce(std::uint32_t key) override;
+  bool quiesce(std::uint32_t key, bool open_to_peers) override;
   void expect_reads_into_windows() override;
   std::unique_ptr<Window> create_window(ZoneId zone, WindowScope scope, WindowEvents& events) override;
   std::unique_ptr<QueuePair> create_queue_pair(const QueuePairLimits& limits, ReceiveQueue* shared,

@@ -183,7 +183,7 @@ void VerbsAdapter::remove_region(std::uint32_t key) {
   reaper_.give(std::move(job));
 }
 
-bool VerbsAdapter::quiesce(std::uint32_t key) {
+bool VerbsAdapter::quiesce(std::uint32_t key, bool /*open_to_peers*/) {
   // When it has been deregistered, the device has let go of the memory; posts that checked it before look at their
   // segments under the locks of their queues, and what they gave the device is refused there.
   // Windows have shown parts of it under keys of their own.

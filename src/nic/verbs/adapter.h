@@ -46,7 +46,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
   const RegionTable& regions() override { return device_->regions(); }
   Status add_region(const Region& region, RegionKeys& keys) override;
   void remove_region(std::uint32_t key) override;
-  bool quiesce(std::uint32_t key) override;
+  bool quiesce(std::uint32_t key, bool open_to_peers) override;
   void await_quiet() override;
   bool prepares_binds() const override { return true; }
   std::unique_ptr<PreparedBind> prepare_bind(ZoneId zone, const Segment& part, std::uint32_t rights) override;
