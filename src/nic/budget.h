@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace anydat::nic::budget {
 
@@ -27,6 +28,24 @@ inline constexpr std::size_t kSentPerTurn = 1 << 20;
 inline constexpr std::size_t kSentWhileOthersWait = 128 << 10;
 // Sockets that epoll names, in one pass.
 inline constexpr std::size_t kReadyPerPass = 64;
+
+// A local peer. Messages of one link, and its datagrams: bells, and regions that it shows.
+inline constexpr int kMessagesPerTurn = 64;
+inline constexpr int kDatagramsPerTurn = 64;
+// Pieces of one long message, or of RDMA, through the bulk ring, with the engine or the send lock held.
+inline constexpr int kPiecesPerTurn = 32;
+// What the engine reads of long messages out of their senders' memory, of one message and of all of a connection.
+inline constexpr std::uint64_t kPulledOfOne = 256 << 10;
+inline constexpr std::uint64_t kPulledPerTurn = 512 << 10;
+// One stretch of RDMA, a tenth of a millisecond: whoever frees memory waits that long, and so do other posts to the
+// queue pair. By the kernel, and in memory that is mapped here. The latter is a memfd (shm::Link), whose pages nobody
+// can withhold; of others nothing is touched that may not be in memory.
+inline constexpr std::uint64_t kCopiedByKernelPerTurn = 256 << 10;
+inline constexpr std::uint64_t kCopiedInMemoryPerTurn = 4 << 20;
+
+// Completions of one queue of a device, in so many looks of so many each.
+inline constexpr int kCompletionLooksPerTurn = 8;
+inline constexpr int kCompletionsPerLook = 32;
 
 // A TCP socket whose connection is over is read until the peer has hung up, too, so that TCP does not throw away what
 // the peer has not read yet. In one turn, and in all: a peer that has been told that it is over has no more to say than

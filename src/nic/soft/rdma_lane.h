@@ -6,17 +6,13 @@
 
 #include "base/fence.h"
 #include "base/hidden_order.h"
+#include "nic/budget.h"
 #include "nic/region_table.h"
 #include "nic/soft/copy.h"
 #include "nic/soft/local_region.h"
 #include "nic/types.h"
 
 namespace anydat::nic::soft {
-
-// In one turn: whoever frees memory waits that long, and so do other posts to the queue pair. A tenth of a millisecond.
-// So nothing is touched that may not be in memory, but for what is mapped here of another process: that is a memfd
-// (Link), whose pages nobody can withhold.
-inline constexpr std::uint64_t kCopiedInMemoryPerTurn = 4 << 20;
 
 // The short way of RDMA Writes, or Reads, that are like the ones before them: between one region of ours and one of the
 // peer that is here in memory, too. What was found out about both is kept; each looks only whether it still holds.
@@ -59,7 +55,7 @@ class RdmaLane {
   // False: no byte has been copied, and the request must go the long way. Requires: leads_to(request.remote.key).
   // `moment`: of Engine::moment().
   bool carry(const SingleRdma& request, std::uint64_t moment, Moments& moments, ResidentPages& pages) {
-    if (request.length > kCopiedInMemoryPerTurn || !local_.holds(request.local, moment, moments, pages) ||
+    if (request.length > budget::kCopiedInMemoryPerTurn || !local_.holds(request.local, moment, moments, pages) ||
         !target_.region.holds(request.remote.address, request.length) ||
         (target_.ours && !target_there(request, moment, moments, pages))) [[unlikely]] {
       return false;

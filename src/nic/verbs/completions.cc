@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 
+#include "nic/budget.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/shared_queue.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::uint32_t kUsualRoom = 4096;  // of a completion queue that queue pairs share
 
-constexpr int kLooksPerPoll = 8;
 constexpr std::size_t kFewQueues = 2;
 constexpr int kRoundsOfFewQueues = 3;
 
@@ -90,14 +90,14 @@ void CompletionBatch::flush() {
 }
 
 bool CompletionPoller::poll() {
-  std::array<ibv_wc, kCompletionsPerLook> completions;
+  std::array<ibv_wc, budget::kCompletionsPerLook> completions;
   bool any = false;
   // Getting here and back costs as much as a few looks in vain.
   const int rounds = queues_.all().size() <= kFewQueues ? kRoundsOfFewQueues : 1;
   for (int round = 0; round < rounds && !any; ++round) {
     for (std::size_t i = 0; i < queues_.all().size(); ++i) {
       Cq& cq = *queues_.all()[i];
-      const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+      const int count = ibv_poll_cq(cq.get(), budget::kCompletionsPerLook, completions.data());
       if (count <= 0) [[likely]]
         continue;
       handle(cq, completions, count);
@@ -109,13 +109,13 @@ bool CompletionPoller::poll() {
 
 void CompletionPoller::drain() {
   if (polling_) return;
-  std::array<ibv_wc, kCompletionsPerLook> completions;
+  std::array<ibv_wc, budget::kCompletionsPerLook> completions;
   for (std::size_t i = 0; i < queues_.all().size(); ++i) {
     // All that is there is no more than the queue has room for. What comes meanwhile is not waited for: as long as a
     // peer goes on sending there would always be more.
     for (int left = queues_.all()[i]->get()->cqe; left > 0 && i < queues_.all().size();) {
       Cq& cq = *queues_.all()[i];
-      const int count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+      const int count = ibv_poll_cq(cq.get(), budget::kCompletionsPerLook, completions.data());
       if (count <= 0) break;
       left -= handle(cq, completions, count);
     }
@@ -123,14 +123,14 @@ void CompletionPoller::drain() {
 }
 
 // The first `count` of `completions`, and what comes after them; answers how many that were.
-int CompletionPoller::handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count) {
+int CompletionPoller::handle(Cq& cq, std::array<ibv_wc, budget::kCompletionsPerLook>& completions, int count) {
   polling_ = true;
   int handled = 0;
   for (int look = 1;; ++look) {
     handled += std::max(count, 0);
     for (int i = 0; i < count; ++i) dispatch(cq, completions[static_cast<std::size_t>(i)]);
-    if (count < kCompletionsPerLook || look == kLooksPerPoll) break;
-    count = ibv_poll_cq(cq.get(), kCompletionsPerLook, completions.data());
+    if (count < budget::kCompletionsPerLook || look == budget::kCompletionLooksPerTurn) break;
+    count = ibv_poll_cq(cq.get(), budget::kCompletionsPerLook, completions.data());
   }
   polling_ = false;
   batch_.flush();

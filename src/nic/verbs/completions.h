@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic/adapter.h"
+#include "nic/budget.h"
 #include "nic/loop.h"
 #include "nic/verbs/device.h"
 #include "nic/verbs/queue_pair_table.h"
@@ -117,9 +118,7 @@ class CompletionPoller {
   }
 
  private:
-  static constexpr int kCompletionsPerLook = 32;
-
-  int handle(Cq& cq, std::array<ibv_wc, kCompletionsPerLook>& completions, int count);
+  int handle(Cq& cq, std::array<ibv_wc, budget::kCompletionsPerLook>& completions, int count);
   void dispatch(Cq& cq, const ibv_wc& wc);
 
   CompletionQueues queues_;

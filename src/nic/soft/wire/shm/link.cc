@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -13,12 +14,6 @@
 #include "os/passed_descriptors.h"
 
 namespace anydat::nic::soft::shm {
-
-namespace {
-
-constexpr int kDatagramsPerTurn = 64;
-
-}  // namespace
 
 Link::Link(Fabric& fabric, Parts parts)
     : receiver_(*this, fabric, parts.inbound, parts.fences),
@@ -87,7 +82,7 @@ void Link::want_room_again() {
 void Link::ready(std::uint32_t) {
   std::array<std::byte, 64> datagram;
   bool rung = false;
-  for (int i = 0; i < kDatagramsPerTurn; ++i) {
+  for (int i = 0; i < budget::kDatagramsPerTurn; ++i) {
     std::array<os::PassedFd, 1> fd;
     const os::Arrived arrived = os::receive_with_descriptors(doorbell().socket(), datagram, fd);
     if (arrived.what == os::Arrival::nothing_yet) break;

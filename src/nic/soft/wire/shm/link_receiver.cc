@@ -16,7 +16,6 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-constexpr int kMessagesPerTurn = 64;
 // How far reading may run ahead of telling the sender, in cells.
 constexpr std::uint64_t kPublishEvery = kCellCount / 8;
 
@@ -35,7 +34,7 @@ LinkReceiver::LinkReceiver(Link& link, Fabric& fabric, const Segment& inbound, b
 
 bool LinkReceiver::receive() {
   int count = 0;
-  for (; count < kMessagesPerTurn && !stopped_; ++count) {
+  for (; count < budget::kMessagesPerTurn && !stopped_; ++count) {
     CellView view;
     const ReadResult result = ring_.peek(view);
     if (result == ReadResult::empty) break;
@@ -63,7 +62,7 @@ bool LinkReceiver::receive() {
 // credit, RDMA) are dealt with on the way to the first that is one.
 void LinkReceiver::take_first_message() {
   std::size_t bytes = 0;
-  for (int left = kMessagesPerTurn; left > 0 && bytes < budget::kReadWhileOthersWait && !stopped_; --left) {
+  for (int left = budget::kMessagesPerTurn; left > 0 && bytes < budget::kReadWhileOthersWait && !stopped_; --left) {
     CellView view;
     if (ring_.peek(view) == ReadResult::empty) break;
     link_.note_progress(true);
@@ -159,7 +158,7 @@ bool LinkReceiver::dispatch(const CellView& view) {
 
 // Bounded, since a peer that is cut off but alive could go on writing.
 void LinkReceiver::drain() {
-  for (std::uint32_t cells = 0; cells < kCellCount && !stopped_ && receive(); cells += kMessagesPerTurn) {
+  for (std::uint32_t cells = 0; cells < kCellCount && !stopped_ && receive(); cells += budget::kMessagesPerTurn) {
   }
 }
 

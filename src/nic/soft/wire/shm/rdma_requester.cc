@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/copy.h"
 #include "nic/soft/wire/shm/copy.h"
@@ -16,9 +17,6 @@
 namespace anydat::nic::soft::shm {
 
 namespace {
-
-// Between two processes by the kernel. As kCopiedInMemoryPerTurn, and it takes no longer.
-constexpr std::uint64_t kCopiedPerTurn = 256 << 10;
 
 // The first such Write by a link that the peer does not look at waits for the peer to look by time. So there have to
 // have been that many within a millisecond.
@@ -32,7 +30,7 @@ constexpr std::uint64_t kShortWrite = 256;
 
 // A turn's copy between the message and the remote bytes, which begin at `at`.
 void copy_part(const SendRequest& message, std::byte* at, Progress& progress) {
-  const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedInMemoryPerTurn);
+  const std::uint64_t count = std::min(message.length - progress.bytes, budget::kCopiedInMemoryPerTurn);
   at += progress.bytes;
   gather(message.segments, progress.bytes, count, [&](const std::byte* local, std::size_t part) {
     if (message.kind == WorkKind::rdma_read) {
@@ -122,8 +120,9 @@ inline bool RdmaRequester::local_there(const SendRequest& message, const Progres
     if (seen.look(range, adapter_.moments(), adapter_.resident_pages())) return true;
   }
   const std::uint64_t left = message.length - progress.bytes;
-  return stream_.pages().of_requests().there(message.segments, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)},
-                                             left, reads, OwnPages::CopiedBy::us_in_short);
+  return stream_.pages().of_requests().there(message.segments,
+                                             {progress.bytes, std::min(left, budget::kCopiedInMemoryPerTurn)}, left,
+                                             reads, OwnPages::CopiedBy::us_in_short);
 }
 
 template SendOutcome RdmaRequester::send<WorkKind::rdma_read>(const SendRequest&, Progress&);
@@ -202,7 +201,7 @@ SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progre
         true);
     copy_part(message, reinterpret_cast<std::byte*>(remote.address + shift), progress);
   } else {
-    const std::uint64_t count = std::min(message.length - progress.bytes, kCopiedPerTurn);
+    const std::uint64_t count = std::min(message.length - progress.bytes, budget::kCopiedByKernelPerTurn);
     switch (copy<kind>(message, shift, progress.bytes, count)) {
       case CopyOutcome::copied:
         progress.bytes += count;
@@ -225,9 +224,9 @@ SendOutcome RdmaRequester::unmapped(const SendRequest& message, Progress& progre
 // Whether the peer's memory, which is of this process and may be anything, can be touched as far as a turn goes.
 bool RdmaRequester::target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress) {
   const std::uint64_t left = message.length - progress.bytes;
-  return stream_.pages().of_requests().there({&target, 1}, {progress.bytes, std::min(left, kCopiedInMemoryPerTurn)},
-                                             left, message.kind != WorkKind::rdma_read,
-                                             OwnPages::CopiedBy::us_in_short);
+  return stream_.pages().of_requests().there({&target, 1},
+                                             {progress.bytes, std::min(left, budget::kCopiedInMemoryPerTurn)}, left,
+                                             message.kind != WorkKind::rdma_read, OwnPages::CopiedBy::us_in_short);
 }
 
 // They are on their way; or the peer does not have them; or it has them, and the kernel does not let others see them,

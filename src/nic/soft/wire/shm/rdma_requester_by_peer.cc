@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/atomic_word.h"
 #include "nic/soft/copy.h"
@@ -39,7 +40,7 @@ SendOutcome RdmaRequester::by_peer(const SendRequest& message, Progress& progres
                                                [&](std::byte* to) { std::memcpy(to, &body, sizeof body); });
     return sent ? SendOutcome::pending : SendOutcome::blocked;
   }
-  for (int turn = 0; turn < ShmStream::kPiecesPerTurn; ++turn) {
+  for (int turn = 0; turn < budget::kPiecesPerTurn; ++turn) {
     const std::uint64_t count = std::min<std::uint64_t>(kPieceBytesMax, message.length - progress.bytes);
     if (!pages_.told(message, progress.bytes, count, remote_user())) return without_pages(message, progress);
     if (!stream_.pages().of_requests().there(message.segments, {progress.bytes, count}, message.length - progress.bytes,

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/atomic_word.h"
 #include "nic/soft/copy.h"
@@ -70,7 +71,7 @@ bool ReadResponder::fault_in_arrived(const CellView& view) {
 
 bool ReadResponder::serve() {
   bool moved = false;
-  for (int turn = 0; turn < ShmStream::kPiecesPerTurn && !stream_.over(); ++turn) {
+  for (int turn = 0; turn < budget::kPiecesPerTurn && !stream_.over(); ++turn) {
     if (served_.empty()) return moved;
     Served& read = served_.front();
     if (read.atomic) {

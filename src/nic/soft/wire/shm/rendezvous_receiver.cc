@@ -5,20 +5,13 @@
 #include <array>
 #include <cstring>
 
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
 
 namespace anydat::nic::soft::shm {
-
-namespace {
-
-// In one turn, of one message and of all: the engine is held meanwhile.
-constexpr std::uint64_t kPulledOfOne = 256 << 10;
-constexpr std::uint64_t kPulledPerTurn = 512 << 10;
-
-}  // namespace
 
 bool RendezvousReceiver::accept(const AnnounceBody& body, std::uint32_t sequence, bool solicited) {
   beginning_ = sequence;
@@ -198,7 +191,7 @@ bool RendezvousReceiver::pull_some() {
   CopyBatch batch;
   std::array<PulledShare, kAnnouncedMax> shares;
   std::size_t messages = 0;
-  std::uint64_t left = kPulledPerTurn;
+  std::uint64_t left = budget::kPulledPerTurn;
   for (Arriving& large : arriving_) {
     if (stream_.over() || left == 0 || messages == shares.size()) break;
     if (large.way != MessageWay::pull || large.done) continue;
@@ -208,7 +201,7 @@ bool RendezvousReceiver::pull_some() {
       stream_.queue_pair().receives().fail(message, status);
       return false;
     }
-    const std::uint64_t count = std::min({left, kPulledOfOne, message.length - message.placed});
+    const std::uint64_t count = std::min({left, budget::kPulledOfOne, message.length - message.placed});
     const std::span<const MemoryBody::Span> source{large.memory.spans, large.memory.span_count};
     if (!peer.there(source, {message.placed, count}, false, stream_.fabric().adapter().engine().ticks())) {
       take_in_pieces(large);  // the sender brings its memory in by itself

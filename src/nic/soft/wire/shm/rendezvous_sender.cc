@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/copy.h"
 #include "nic/soft/wire/shm/cross_copy.h"
@@ -135,7 +136,7 @@ RendezvousSender::Step RendezvousSender::send_piece(Announced& entry, std::uint3
 
 // True if there is more to do and nothing to wait for.
 bool RendezvousSender::send_pieces() {
-  for (int turn = 0; turn < ShmStream::kPiecesPerTurn && !stream_.over(); ++turn) {
+  for (int turn = 0; turn < budget::kPiecesPerTurn && !stream_.over(); ++turn) {
     std::uint32_t sequence = announcements_.first();
     Announced* entry = announcements_.first_in(Announced::State::pieces, sequence);
     if (!entry) return false;

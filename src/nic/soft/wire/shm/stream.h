@@ -91,8 +91,6 @@ class ShmStream final : public Stream {
   }
   // What has come for it, in its turn; false: malformed.
   bool arrived_in(ConnectionState state, bool connected, const CellView& view);
-  // Through the bulk ring; the engine or the send lock is held meanwhile.
-  static constexpr int kPiecesPerTurn = 32;
 
  private:
   friend class LinkSender;
