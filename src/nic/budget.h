@@ -55,7 +55,7 @@ inline constexpr std::size_t kUnheardOfPeer = 64 << 20;
 inline constexpr std::size_t kUnheardOfStranger = 256 << 10;
 // Such sockets of peers at once; with one more the oldest of the host with the most of them goes. Strangers have a
 // share of the descriptors.
-inline constexpr std::size_t kPartingPeers = 4096;
+inline constexpr std::size_t kLingeringPeers = 4096;
 
 // What a local peer is told and does not take: rejections and ends, for which it may ask as often as it likes without
 // one connection of ours, and for each connection far more than a peer can have under way that keeps to what it is

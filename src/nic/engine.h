@@ -72,7 +72,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   bool look();
 
   // If everybody sleeps, has somebody look at the sources. For threads that do not hold the engine.
-  void nudge() {
+  void wake_if_armed() {
     if (loop_.armed()) wake_leader();
   }
 
@@ -81,7 +81,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // Waiting::kTick.
   void want_pass() {
     activity_.rely_on_pass();
-    nudge();
+    wake_if_armed();
   }
 
   // For threads whose posts bring completions: they are likely to look for them by themselves before long, and a thread

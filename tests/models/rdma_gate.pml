@@ -17,7 +17,7 @@ byte gate;       // counts by one; it and the next are changed by atomic instruc
 bool at_gate;    // Hazards::somebody_at_gate_
 bool connected0 = true;  // the state of connection 0's queue pair, under its lock
 bool told;       // `close` is in the ring
-bool wakes;      // come_back(), of connection 1
+bool wakes;      // schedule_turn(), of connection 1
 bool reported;   // dat_ep_free has returned
 
 inline store(w, v) { d_step { b[me].count < CAP; b[me].word[b[me].count] = w; b[me].value[b[me].count] = v; b[me].count++ } }

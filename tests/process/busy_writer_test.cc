@@ -162,7 +162,7 @@ class BusyWriter : public testing::Test {
 // LMR-FREE-8: one that is in the middle of an RDMA, whichever slot it notes that in.
 TEST_F(BusyWriter, HoldsUpTheFreeOfARegionThatItUsesByRdma) {
   shm::SegmentHeader& header = writer_->outbound().header();
-  header.rdma_lanes.store(1);
+  header.rdma_own_slots.store(1);
   for (const std::uint32_t slot : {0u, shm::kSharedRdmaSlots - 1, shm::kSharedRdmaSlots, shm::kRdmaSlots - 1}) {
     SCOPED_TRACE(slot);
     Lmr region(server_.ia, server_.pz, 64);

@@ -73,7 +73,7 @@ Fd make_region_table() {
 }
 
 Fd make_marks() {
-  return make_segment({.bytes = shm::kActivityBytes});
+  return make_segment({.bytes = shm::kMarkBytes});
 }
 
 RawSegment::RawSegment(int fd) {

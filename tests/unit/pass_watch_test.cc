@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/unique_fd.h"
-#include "nic/soft/wire/shm/activity.h"
+#include "nic/soft/wire/shm/marks.h"
 
 namespace anydat::nic::soft::shm {
 namespace {
@@ -27,7 +27,7 @@ class PassWatchTest : public testing::Test {
   }
 
   base::UniqueFd fd_;
-  ActivityTable table_ = ActivityTable::create(fd_);
+  MarkTable table_ = MarkTable::create(fd_);
   PassWatch watch_;
 };
 

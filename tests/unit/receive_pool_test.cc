@@ -15,7 +15,7 @@
 namespace anydat::nic::soft {
 namespace {
 
-struct Events final : ReceiveQueueEvents {
+struct PoolEvents final : ReceiveQueueEvents {
   void on_fault() override { ++faults; }
   void on_low_watermark() override { ++low_watermarks; }
   int faults = 0;
@@ -43,7 +43,7 @@ class ReceivePoolTest : public testing::Test {
   ReceiveQueue::Counts counts() const { return pool->counts(); }
 
   Engine engine;  // not started
-  Events events;
+  PoolEvents events;
   std::unique_ptr<ReceivePool> pool;
 };
 

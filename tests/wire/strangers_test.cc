@@ -83,7 +83,7 @@ class StrangersOfAnAdapter : public testing::Test {
 };
 
 TEST_F(StrangersOfAnAdapter, HaveTheirShareHoweverManyConnectionsEnd) {
-  add(kShare - 1, Stage::parting);
+  add(kShare - 1, Stage::lingering);
   add(kShare - 1, Stage::asking);  // the program owes them the answer
   EXPECT_TRUE(strangers_.may_come(Strangers::By::tcp));
   EXPECT_EQ(gone(), 0u);
@@ -94,7 +94,7 @@ TEST_F(StrangersOfAnAdapter, HaveTheirShareHoweverManyConnectionsEnd) {
 
 // EP-DISC-4: a peer that has just heard of the end has time to take what was sent to it, whoever wants to come in.
 TEST_F(StrangersOfAnAdapter, WaitForEndsThatHaveJustBegunAndTakeThePlaceOfOldOnes) {
-  add(kShare + 3, Stage::parting);
+  add(kShare + 3, Stage::lingering);
   EXPECT_FALSE(strangers_.may_come(Strangers::By::tcp));
   strangers_.one_has_come(Strangers::By::tcp);  // he has not waited
   EXPECT_EQ(gone(), 0u);
@@ -239,7 +239,7 @@ TEST_F(StrangersOfAnAdapter, WithoutAnEndAreWaitedForWhereTheyAreFewOfEachHost) 
 
 // Whoever looks whether anybody has called finds nobody in the end.
 TEST_F(StrangersOfAnAdapter, CostNothingBeforeTheyCome) {
-  add(kShare, Stage::parting);
+  add(kShare, Stage::lingering);
   EXPECT_TRUE(test::eventually([&] { return strangers_.may_come(Strangers::By::tcp); }));
   EXPECT_TRUE(strangers_.may_come(Strangers::By::tcp));
   EXPECT_EQ(gone(), 0u);
@@ -266,7 +266,7 @@ TEST_F(StrangersOfAnAdapter, CostNoneOfTheirLikeAnythingBeforeTheyCome) {
 
 // Their end costs nobody else his.
 TEST_F(StrangersOfAnAdapter, AreNotTurnedOutForEndsOfConnections) {
-  add(kShare + 3, Stage::parting);
+  add(kShare + 3, Stage::lingering);
   add(2, Stage::silent);
   let_one_in();
   for (std::size_t i = kShare + 3; i < everybody_.size(); ++i) EXPECT_FALSE(everybody_[i]->gone());
@@ -275,9 +275,9 @@ TEST_F(StrangersOfAnAdapter, AreNotTurnedOutForEndsOfConnections) {
 // RFC 5042, section 6: who lets ends pile up does so at his own expense. Of how many have called he may have fewer.
 TEST_F(StrangersOfAnAdapter, TakeThePlaceOfAnEndOfTheHostWithTheMostOfThem) {
   constexpr std::size_t kHosts = 3;
-  for (std::uint8_t i = 1; i <= kHosts; ++i) add(1, Stage::parting, host(i));
+  for (std::uint8_t i = 1; i <= kHosts; ++i) add(1, Stage::lingering, host(i));
   for (std::uint8_t i = 1; i <= kHosts; ++i) add(1, Stage::asking, host(i));
-  add(kShare, Stage::parting, host(kHosts + 1));
+  add(kShare, Stage::lingering, host(kHosts + 1));
   // Not before all of them have lasted long enough, and not the first ones alone.
   const auto all_have = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   ASSERT_TRUE(test::eventually([&] { return std::chrono::steady_clock::now() > all_have; }));
@@ -293,8 +293,8 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfAnEndOfTheHostWithTheMostOfThem) {
 TEST_F(StrangersOfAnAdapter, TakeThePlaceOfNoEndOfTheHostThatCallsMost) {
   constexpr std::size_t kEndsOfCaller = 3;
   const auto caller = host(1), other = host(2);
-  add(kShare - kEndsOfCaller, Stage::parting, other);
-  add(kEndsOfCaller, Stage::parting, caller);
+  add(kShare - kEndsOfCaller, Stage::lingering, other);
+  add(kEndsOfCaller, Stage::lingering, caller);
   add(kShare - 1, Stage::asking, caller);
   let_one_in();
   EXPECT_EQ(gone(), 1u);
@@ -303,10 +303,10 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfNoEndOfTheHostThatCallsMost) {
 
 // What is left to the program and its connections does not depend on how many adapters it has open.
 TEST_F(StrangersOfAnAdapter, ShareThePlacesOfEndsWithOtherAdapters) {
-  add_to(of_another_, kShare / 2 - 1, Stage::parting);
-  add(kShare / 2, Stage::parting);
+  add_to(of_another_, kShare / 2 - 1, Stage::lingering);
+  add(kShare / 2, Stage::lingering);
   EXPECT_TRUE(strangers_.may_come(Strangers::By::tcp));
-  add_to(of_another_, 1, Stage::parting);
+  add_to(of_another_, 1, Stage::lingering);
   EXPECT_FALSE(strangers_.may_come(Strangers::By::tcp));
   EXPECT_FALSE(of_another_.may_come(Strangers::By::tcp));
   let_one_in();
@@ -318,14 +318,14 @@ TEST_F(StrangersOfAnAdapter, ShareThePlacesOfEndsWithOtherAdapters) {
 // was sent to it.
 TEST_F(StrangersOfAnAdapter, AreCutShortForEndsOfTheHostThatHasTheMost) {
   constexpr std::size_t kHonest = 3;
-  for (std::uint8_t i = 1; i <= kHonest; ++i) add(1, Stage::parting, host(i));
-  add(budget::kPartingPeers - kHonest, Stage::parting, host(kHonest + 1));
-  strangers_.one_parts();
+  for (std::uint8_t i = 1; i <= kHonest; ++i) add(1, Stage::lingering, host(i));
+  add(budget::kLingeringPeers - kHonest, Stage::lingering, host(kHonest + 1));
+  strangers_.one_lingers();
   EXPECT_EQ(gone(), 0u);
   constexpr std::size_t kMore = 5;
   for (std::size_t i = 0; i < kMore; ++i) {
-    add(1, Stage::parting, host(kHonest + 1));
-    strangers_.one_parts();
+    add(1, Stage::lingering, host(kHonest + 1));
+    strangers_.one_lingers();
   }
   // The oldest of that host; one of the others may happen to have the same number as it, but hardly all.
   EXPECT_EQ(gone(), kMore);
@@ -340,9 +340,9 @@ TEST_F(StrangersOfAnAdapter, AreCutShortForEndsOfTheHostThatHasTheMost) {
 // likes. The program's next call takes the place of one, as one who calls it would.
 TEST_F(StrangersOfAnAdapter, TakeThePlaceOfOldEndsForCallsOfTheProgram) {
   const auto begun = std::chrono::steady_clock::now();
-  add(kShare - 1, Stage::parting);
+  add(kShare - 1, Stage::lingering);
   strangers_.one_calls();
-  add(1, Stage::parting);
+  add(1, Stage::lingering);
   strangers_.one_calls();
   const bool soon = std::chrono::steady_clock::now() - begun < std::chrono::milliseconds(900);
   EXPECT_TRUE(gone() == 0 || !soon) << "of those that have just begun";
@@ -357,10 +357,10 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfOldEndsForCallsOfTheProgram) {
 
 // Not of one that has just begun, unless they have twice their share: the program and its calls come first.
 TEST_F(StrangersOfAnAdapter, TakeThePlaceOfNewEndsForCallsWhereTheyAreVeryMany) {
-  add(2 * kShare - 1, Stage::parting);
+  add(2 * kShare - 1, Stage::lingering);
   strangers_.one_calls();
   EXPECT_EQ(gone(), 0u);
-  add(1, Stage::parting);
+  add(1, Stage::lingering);
   strangers_.one_calls();
   EXPECT_EQ(gone(), 1u);
   EXPECT_TRUE(everybody_.front()->gone());
@@ -368,13 +368,13 @@ TEST_F(StrangersOfAnAdapter, TakeThePlaceOfNewEndsForCallsWhereTheyAreVeryMany) 
 
 // Those of one adapter belong to its own engine, and may last: no other has its callers wait for them.
 TEST_F(StrangersOfAnAdapter, OfWhichFewPartAreLetInHoweverManyPartElsewhere) {
-  add_to(of_another_, kShare, Stage::parting);
-  add(kShare / 4 - 1, Stage::parting);
+  add_to(of_another_, kShare, Stage::lingering);
+  add(kShare / 4 - 1, Stage::lingering);
   EXPECT_FALSE(of_another_.may_come(Strangers::By::tcp));
   EXPECT_TRUE(strangers_.may_come(Strangers::By::tcp));
   strangers_.one_has_come(Strangers::By::tcp);
   EXPECT_EQ(gone(), 0u);
-  add(1, Stage::parting);
+  add(1, Stage::lingering);
   EXPECT_FALSE(strangers_.may_come(Strangers::By::tcp));
 }
 

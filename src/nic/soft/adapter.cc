@@ -211,7 +211,7 @@ bool SoftAdapter::quiesce(std::uint32_t key, bool open_to_peers) {
 
 bool SoftAdapter::queue_pairs_let_go() {
   bool quiet = true;
-  memory_users_.for_each([&](SoftQueuePair& queue_pair) { quiet &= queue_pair.connection().memory_changed(); });
+  memory_users_.for_each([&](SoftQueuePair& queue_pair) { quiet &= queue_pair.connection().region_removed(); });
   return quiet;
 }
 

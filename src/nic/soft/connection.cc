@@ -39,9 +39,9 @@ void Connection::await_posts() {
   queue_pair_.sends().await_posts(!queue_pair_.receives().arriving().empty() || (stream_ && stream_->holds_messages()));
 }
 
-bool Connection::memory_changed() {
+bool Connection::region_removed() {
   await_posts();
-  return !stream_ || stream_->memory_changed();
+  return !stream_ || stream_->region_removed();
 }
 
 // ---- its end

@@ -55,7 +55,7 @@ class Connection {
 
   // ---- users of memory
   // A region has been removed: nobody acts on an older check afterwards, if this answers true (Adapter::quiesce()).
-  bool memory_changed();
+  bool region_removed();
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
   void await_posts();
 

@@ -39,7 +39,7 @@ struct ArrivingSegment {
   bool last;  // of its message
   bool solicited;
 };
-enum class Placement : std::uint8_t {
+enum class SegmentResult : std::uint8_t {
   done,
   no_buffer,   // for its message, or one before it; nothing of it has been used
   bad_number,  // of a message that is whole already, or one too far ahead

@@ -8,7 +8,7 @@ std::uint64_t Moments::look_at_clock() {
   looks_.store(looks % kLooks, std::memory_order_relaxed);
   if (looks == kLooks) {
     engine_.add_task(task_);
-    engine_.nudge();  // whoever is awake comes by soon
+    engine_.wake_if_armed();  // whoever is awake comes by soon
   }
   return moment_of(engine_.ticks());
 }

@@ -71,7 +71,7 @@ class ReceiveSide {
   void fail(Incoming& message, WorkStatus status);  // breaks the connection
   bool finish(Incoming& message);                   // false: the connection has broken
   // Places it, and finishes what is whole now, in the order of the messages. Not to be mixed with the calls around.
-  Placement place_segment(const ArrivingSegment& segment);
+  SegmentResult place_segment(const ArrivingSegment& segment);
   // begin, place and finish in one, for a message that is wholly there. False if there is no buffer for it now. The
   // completion may wait in the adapter's batch, which the caller flushes.
   bool deliver(const std::byte* bytes, std::size_t length, bool solicited) {

@@ -29,18 +29,18 @@ Incoming* ReceiveSide::find_or_begin(std::uint64_t number, bool solicited) {
   return message;
 }
 
-Placement ReceiveSide::place_segment(const ArrivingSegment& segment) {
+SegmentResult ReceiveSide::place_segment(const ArrivingSegment& segment) {
   if (segment.number <= arriving_.finished() || segment.number - arriving_.finished() > kAheadMax)
-    return Placement::bad_number;
+    return SegmentResult::bad_number;
   const std::uint64_t end = segment.offset + segment.bytes.size();
-  if (end < segment.offset) return Placement::bad_offset;
+  if (end < segment.offset) return SegmentResult::bad_offset;
   Incoming* message = find_or_begin(segment.number, segment.solicited);
-  if (!message) return is_over(queue_pair_.state()) ? Placement::broken : Placement::no_buffer;
+  if (!message) return is_over(queue_pair_.state()) ? SegmentResult::broken : SegmentResult::no_buffer;
   // Two ends, something behind the end, or an end before what is there already.
-  if (message->end_known && (segment.last || end > message->length)) return Placement::bad_offset;
-  if (segment.last && end < message->length) return Placement::bad_offset;
-  if (!message->arrived.add(segment.offset, end)) return Placement::bad_offset;
-  if (!extend(*message, std::max(message->length, end))) return Placement::broken;
+  if (message->end_known && (segment.last || end > message->length)) return SegmentResult::bad_offset;
+  if (segment.last && end < message->length) return SegmentResult::bad_offset;
+  if (!message->arrived.add(segment.offset, end)) return SegmentResult::bad_offset;
+  if (!extend(*message, std::max(message->length, end))) return SegmentResult::broken;
   scatter(message->buffer.all(), segment.offset, segment.bytes.data(), segment.bytes.size());
   message->placed += segment.bytes.size();
   message->solicited = segment.solicited;
@@ -50,9 +50,9 @@ Placement ReceiveSide::place_segment(const ArrivingSegment& segment) {
   while (arriving_.next_is_there()) {
     Incoming& oldest = arriving_.oldest();
     if (!oldest.end_known || oldest.placed < oldest.length) break;
-    if (!finish(oldest)) return Placement::broken;
+    if (!finish(oldest)) return SegmentResult::broken;
   }
-  return Placement::done;
+  return SegmentResult::done;
 }
 
 }  // namespace anydat::nic::soft

@@ -100,7 +100,7 @@ class SendQueue {
   // ---- for the stream, which has been called with the lock
   SendLanes& lanes() { return lanes_; }
   // Its memory may have been freed since the post (LMR-FREE-4). Whoever removes a region from now on waits for the lock
-  // (Connection::memory_changed()).
+  // (Connection::region_removed()).
   bool usable(const SendRequest& message) const {
     return message.regions_seen == regions_.removals() || usable_still(message);
   }

@@ -39,7 +39,7 @@ constexpr std::size_t kPartOfAdapter = 4;
 struct InProcess {
   std::atomic<std::size_t> local{0};
   std::atomic<std::size_t> by_tcp{0};
-  std::atomic<std::size_t> partings{0};
+  std::atomic<std::size_t> lingering{0};
 };
 constinit InProcess in_process;
 // The child of a fork holds nothing of what was counted.
@@ -47,12 +47,12 @@ constinit base::AfterFork forget_all(
     [](void* counts) {
       static_cast<InProcess*>(counts)->local.store(0);
       static_cast<InProcess*>(counts)->by_tcp.store(0);
-      static_cast<InProcess*>(counts)->partings.store(0);
+      static_cast<InProcess*>(counts)->lingering.store(0);
     },
     &in_process);
 
 std::atomic<std::size_t>& all_of(Stranger::Stage stage, Stranger::By way) {
-  if (stage == Stranger::Stage::parting) return in_process.partings;
+  if (stage == Stranger::Stage::lingering) return in_process.lingering;
   return way == Stranger::By::tcp ? in_process.by_tcp : in_process.local;
 }
 
@@ -226,13 +226,13 @@ bool Strangers::may_come(By way) {
 // has few of them is none that keeps too many.
 bool Strangers::too_many_part() {
   const std::size_t share = Strangers::share();
-  return in_process.partings.load(std::memory_order_relaxed) >= share &&
-         at(Stranger::Stage::parting).size() >= share / kPartOfAdapter;
+  return in_process.lingering.load(std::memory_order_relaxed) >= share &&
+         at(Stranger::Stage::lingering).size() >= share / kPartOfAdapter;
 }
 
 // Those of other adapters belong to other engines.
 Stranger* Strangers::may_be_cut_short() {
-  return of_busiest_source(Stranger::Stage::parting, By::tcp, kTimeToPart);
+  return of_busiest_source(Stranger::Stage::lingering, By::tcp, kTimeToPart);
 }
 
 bool Strangers::one_has_come(By way) {
@@ -247,14 +247,14 @@ void Strangers::one_calls() {
   if (!too_many_part()) return;
   Stranger* end = may_be_cut_short();
   // The program comes before ends that have just begun, too, where they have twice their share.
-  const bool very_many = in_process.partings.load(std::memory_order_relaxed) >= kPart / 2 * share();
-  if (!end && very_many) end = of_busiest_source(Stranger::Stage::parting, By::tcp, 0);
+  const bool very_many = in_process.lingering.load(std::memory_order_relaxed) >= kPart / 2 * share();
+  if (!end && very_many) end = of_busiest_source(Stranger::Stage::lingering, By::tcp, 0);
   if (end) turn_out(*end);
 }
 
-void Strangers::one_parts() {
-  if (at(Stranger::Stage::parting).size() <= budget::kPartingPeers) return;
-  turn_out(*of_busiest_source(Stranger::Stage::parting, By::tcp, 0));
+void Strangers::one_lingers() {
+  if (at(Stranger::Stage::lingering).size() <= budget::kLingeringPeers) return;
+  turn_out(*of_busiest_source(Stranger::Stage::lingering, By::tcp, 0));
 }
 
 void Strangers::turn_out(Stranger& victim) {

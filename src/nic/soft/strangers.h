@@ -19,11 +19,11 @@ class Strangers;
 class Stranger {
  public:
   enum class Stage : std::uint8_t {
-    silent,   // has called and said nothing
-    talking,  // has said something, but not all
-    asking,   // the program has the request and owes the answer
-    leaving,  // has been refused, and the answer is on its way
-    parting,  // was a connection, and what it sent last is on its way
+    silent,     // has called and said nothing
+    talking,    // has said something, but not all
+    asking,     // the program has the request and owes the answer
+    leaving,    // has been refused, and the answer is on its way
+    lingering,  // was a connection, and what it sent last is on its way
   };
 
   // How it has come. What is passed over a local socket may be left to be closed.
@@ -36,7 +36,7 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
 
-  void enter(Stage stage);  // neither from nor to parting
+  void enter(Stage stage);  // neither from nor to lingering
   // Its socket is no stranger's any longer.
   void leave();
   Stage stage() const { return stage_; }
@@ -95,7 +95,7 @@ class Strangers {
   // The program wants a socket to call with: it is a newcomer as well, who does not wait.
   void one_calls();
   // So has one more end, and counts already: if they are too many, another is cut short.
-  void one_parts();
+  void one_lingers();
 
  private:
   friend class Stranger;
@@ -111,7 +111,7 @@ class Strangers {
   const List& at(Stranger::Stage stage) const { return stages_[static_cast<std::size_t>(stage)]; }
   List& at(Stranger::Stage stage) { return stages_[static_cast<std::size_t>(stage)]; }
   Counts& counts(Stranger::Stage stage, By way) {
-    return stage == Stranger::Stage::parting ? partings_of_ : strangers_of_[static_cast<std::size_t>(way)];
+    return stage == Stranger::Stage::lingering ? lingering_of_ : strangers_of_[static_cast<std::size_t>(way)];
   }
   std::uint16_t number_of(std::uint64_t source) const;
   void turn_out(Stranger& victim);
@@ -124,7 +124,7 @@ class Strangers {
   std::uint64_t secret_ = 0;
   std::array<List, kStages> stages_;
   std::array<Counts, 2> strangers_of_{};  // a source, by either way
-  Counts partings_of_{};
+  Counts lingering_of_{};
   bool warned_ = false;
 };
 

@@ -66,7 +66,7 @@ class Stream {
   virtual std::size_t untaken() { return 0; }
   // A memory region has been removed: work that needs it fails now. False while the peer is in the middle of writing
   // into what is no region any more; only a connection that is over can be in that state.
-  virtual bool memory_changed() = 0;
+  virtual bool region_removed() = 0;
   // The connection is over. True when neither the stream nor the peer uses the memory of requests and receives any
   // longer; if false, Connection::let_go_finished() will come.
   virtual bool let_go() = 0;

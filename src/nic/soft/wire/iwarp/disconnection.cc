@@ -70,7 +70,7 @@ void Disconnection::hang_up() {
       !stream_.fabric().engine().descriptor_loss().descriptors_are_ours()) {
     stream_.drop_socket();
   } else {
-    stream_.fabric().setups_and_ends().part(stream_.leave_socket(), std::move(rest), Stranger::Stage::parting,
+    stream_.fabric().setups_and_ends().part(stream_.leave_socket(), std::move(rest), Stranger::Stage::lingering,
                                             negotiation().remote());
   }
 }

@@ -26,11 +26,11 @@ constexpr base::Nanoseconds kMemoryRetry = 10'000'000;
 
 Fabric::Fabric(SoftAdapter& adapter)
     : adapter_(adapter),
-      backlogs_([this] { engine().nudge(); }),
+      backlogs_([this] { engine().wake_if_armed(); }),
       setups_and_ends_(*this),
       silence_timer_([this] { look_for_silence(); }),
       memory_timer_([this] {
-        for (TcpStream* const stream : streams_) come_back(stream->reading_turn());
+        for (TcpStream* const stream : streams_) schedule_turn(stream->reading_turn());
       }) {}
 
 Fabric::~Fabric() = default;
@@ -90,22 +90,22 @@ void Fabric::unwatch(TcpStream& stream, int fd) {
   busy_.forget(stream);
 }
 
-void Fabric::come_back(Turn& turn) {
+void Fabric::schedule_turn(Turn& turn) {
   turns_.add(turn);
   somebody_waits_.store(true);
-  engine().nudge();
+  engine().wake_if_armed();
 }
 
 void Fabric::come_back_with_memory() {
   memory_lacked_.store(true);
   somebody_waits_.store(true);
-  engine().nudge();
+  engine().wake_if_armed();
 }
 
 void Fabric::come_back_to_read(Turn& turn) {
   forget(turn);
   some_read_on_ = true;
-  come_back(turn);
+  schedule_turn(turn);
 }
 
 // The round stops here, and goes on with this one when those that have had word have had a turn.
@@ -113,7 +113,7 @@ void Fabric::keep_turn(Turn& turn) {
   turns_.keep(turn);
   stopped_ = true;
   somebody_waits_.store(true);
-  engine().nudge();
+  engine().wake_if_armed();
 }
 
 void Fabric::come_back_in_time(Turn& turn) {
@@ -160,7 +160,7 @@ bool Fabric::poll() {
     // The program sees what has come before those in line go on, which takes longer.
     line_is_next_ = true;
     somebody_waits_.store(true);
-    engine().nudge();
+    engine().wake_if_armed();
     return true;
   }
   progress |= run_turns();

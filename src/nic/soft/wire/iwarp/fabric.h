@@ -26,7 +26,7 @@ class TcpStream;
 // iWARP over TCP for one adapter instance: its sockets, and whose turn it is. No thread of its own: one epoll for all
 // connections, which the engine sleeps on like on any descriptor.
 //
-// Thread safety: come_back() from any thread; all else with the engine held.
+// Thread safety: schedule_turn() from any thread; all else with the engine held.
 class Fabric final : public PollSource, public FdHandler {
  public:
   explicit Fabric(SoftAdapter& adapter);
@@ -52,7 +52,7 @@ class Fabric final : public PollSource, public FdHandler {
   // Connections, which are told of everything that happens to their sockets, once each time.
   bool watch(TcpStream& stream, int fd);
   void unwatch(TcpStream& stream, int fd);
-  void come_back(Turn& turn);          // the next pass calls stream.turn()
+  void schedule_turn(Turn& turn);      // the next pass calls stream.turn()
   void come_back_in_time(Turn& turn);  // the same, for threads that do not hold the engine: it may be a while
   void come_back_with_memory();        // the same of all, for one that lacks memory: it is tried by time
   void come_back_to_read(Turn& turn);  // the same behind all others; before it epoll is asked who has had word

@@ -21,7 +21,7 @@ LingeringClose::LingeringClose(Fabric& fabric, base::UniqueFd socket, Transmitte
       fabric_(fabric),
       socket_(std::move(socket)),
       rest_(std::move(rest)),
-      unheard_(stage == Stage::parting ? budget::kUnheardOfPeer : budget::kUnheardOfStranger),
+      unheard_(stage == Stage::lingering ? budget::kUnheardOfPeer : budget::kUnheardOfStranger),
       patience_(kEndIdle, kEndTotal, base::now_ns()),
       timer_([this] {
         const base::Nanoseconds now = base::now_ns();

@@ -155,7 +155,7 @@ void MessageReceiver::immediate_ended() {
 }
 
 // A region went away: what is arriving in it, or waits for its pages, can go no further (LMR-FREE-8).
-void MessageReceiver::memory_changed() {
+void MessageReceiver::region_removed() {
   // One at most: what is begun is put in place before the next message arrives in a buffer.
   Incoming* const message = current_ ? current_ : stream_.waiting().begun();
   if (!message) return;

@@ -36,7 +36,7 @@ class MessageReceiver {
   // ---- the message that is arriving; null: none, or it has no buffer
   Incoming* current() const { return current_; }
   void forget_current() { current_ = nullptr; }
-  void memory_changed();
+  void region_removed();
 
   void deliver_backlog();  // as far as there are buffers
 

@@ -121,7 +121,7 @@ Status Negotiation::dial(const Address& remote, std::uint64_t port) {
   if (status != Status::ok) return status;
   phase_ = Phase::connecting;
   if (!socket) {  // refused, which is a report like any other
-    stream_.fabric().come_back(stream_.reading_turn());
+    stream_.fabric().schedule_turn(stream_.reading_turn());
     return Status::ok;
   }
   if (const Address local = local_end(socket.get()); local.generic.sa_family != AF_UNSPEC) {
@@ -441,7 +441,7 @@ void Negotiation::first_frame() {
     phase_ = Phase::open;
     stream_.queue_pair().connection().establishment().done({});
   }
-  stream_.fabric().come_back(stream_.reading_turn());
+  stream_.fabric().schedule_turn(stream_.reading_turn());
 }
 
 // What RFC 5040 has for all who speak it (section 5.3).

@@ -21,7 +21,7 @@ void OutgoingHalf::push_out() {
   } else if (!line_.idle() && !flush_comes_) {
     flush_comes_ = true;
     if (fabric_.engine().held()) {
-      fabric_.come_back(turn_);
+      fabric_.schedule_turn(turn_);
     } else {
       fabric_.come_back_in_time(turn_);
     }
@@ -36,7 +36,7 @@ void OutgoingHalf::say_to(std::uint32_t stag, std::uint64_t offset) {
   header.tagged_offset = offset;
   if (line_.append(header, std::span<const std::byte>{})) return;
   line_.give_up();
-  come_back();
+  schedule_turn();
 }
 
 std::uint64_t OutgoingHalf::share_of_pass() {

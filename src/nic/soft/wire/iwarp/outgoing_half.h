@@ -35,7 +35,7 @@ class OutgoingHalf {
   void let_wait() ANYDAT_REQUIRES(lock_) { somebody_waits_ = true; }  // one has been told to come again
   void let_wait_for_turn() ANYDAT_REQUIRES(lock_) {
     let_wait();
-    come_back();
+    schedule_turn();
   }
   // True: the one that waits is to come again now, and nobody waits any more.
   bool wakes() ANYDAT_REQUIRES(lock_) {
@@ -44,11 +44,11 @@ class OutgoingHalf {
 
   // ---- the line and the socket
   void push_out() ANYDAT_REQUIRES(lock_);
-  void come_back() ANYDAT_REQUIRES(lock_) {
+  void schedule_turn() ANYDAT_REQUIRES(lock_) {
     if (line_.lacks_memory() && !line_.broken()) [[unlikely]] {
       fabric_.come_back_with_memory();
     } else {
-      fabric_.come_back(turn_);
+      fabric_.schedule_turn(turn_);
     }
   }
   void flush() ANYDAT_REQUIRES(lock_) {

@@ -138,7 +138,7 @@ bool Placement::result_there() {
 }
 
 void Placement::wants_pages() {
-  stream_.fabric().come_back(stream_.reading_turn());
+  stream_.fabric().schedule_turn(stream_.reading_turn());
 }
 
 // What waits looks again, and meets what the memory has become.

@@ -95,7 +95,7 @@ bool ReadResponder::serve() {
         whole = offset == request.bytes;
         memory_is_gone = line.memory_is_gone();
       }
-      if (!whole && (!line.blocked() || line.broken())) outgoing.come_back();
+      if (!whole && (!line.blocked() || line.broken())) outgoing.schedule_turn();
     }
     if (memory_is_gone) [[unlikely]] {
       refuse(read, RegionCheck::out_of_bounds);
@@ -148,7 +148,7 @@ bool ReadResponder::serve_atomic(Served& served) {
   if (line.blocked() || line.broken()) return false;  // the stream's turn comes again
   header.sequence = response_sequence_;
   if (!line.append(header, payload)) {
-    outgoing.come_back();
+    outgoing.schedule_turn();
     return false;
   }
   ++response_sequence_;
@@ -172,7 +172,7 @@ void ReadResponder::refuse(const Served& read, RegionCheck check) {
 }
 
 void ReadResponder::wants_pages() {
-  stream_.fabric().come_back(stream_.reading_turn());
+  stream_.fabric().schedule_turn(stream_.reading_turn());
 }
 
 // Those behind the first have not been looked at.

@@ -16,7 +16,7 @@ void ReadingTurn::begin_with_stash() {
 
 void ReadingTurn::want() {
   more_to_read_ = true;
-  fabric_.come_back(*this);
+  fabric_.schedule_turn(*this);
 }
 
 void ReadingTurn::want_behind_others() {

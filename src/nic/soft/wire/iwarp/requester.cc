@@ -149,7 +149,7 @@ bool Requester::send_part(const SegmentHeader& first, const SendRequest& message
 // False, so that it is what their callers say.
 bool Requester::wait_for_room() {
   outgoing_.let_wait();
-  if (!outgoing_.line().blocked() || outgoing_.line().broken()) outgoing_.come_back();
+  if (!outgoing_.line().blocked() || outgoing_.line().broken()) outgoing_.schedule_turn();
   return false;
 }
 
@@ -259,7 +259,7 @@ SendOutcome Requester::send_atomic(const ExtendedRequest& message, Progress& pro
   const bool room = may_ask();
   if (!room || !outgoing_.line().append(header, payload)) {
     outgoing_.let_wait();  // the next answer wakes it
-    if (room) outgoing_.come_back();
+    if (room) outgoing_.schedule_turn();
     return SendOutcome::blocked;
   }
   ++request_sequence_;
@@ -272,7 +272,7 @@ SendOutcome Requester::send_atomic(const ExtendedRequest& message, Progress& pro
 // One at a time: the Writes that come meanwhile share the next.
 void Requester::ask_for_answer() {
   if (writes_unasked_ == 0 || asked_for_answer_ || asked_.size() >= terms_.reads_out) return;
-  if (!ask_for_nothing()) return outgoing_.come_back();  // when there is memory for it
+  if (!ask_for_nothing()) return outgoing_.schedule_turn();  // when there is memory for it
   asked_for_answer_ = true;
   writes_unasked_ = 0;
   outgoing_.push_out();
@@ -438,7 +438,7 @@ std::optional<Requester::NamedRead> Requester::find_asked(std::uint32_t sequence
 // ---- memory
 
 void Requester::wants_pages() {
-  stream_.fabric().come_back(stream_.reading_turn());
+  stream_.fabric().schedule_turn(stream_.reading_turn());
 }
 
 void Requester::pages_brought(const OwnPages&, const OwnPages::Brought& news) {

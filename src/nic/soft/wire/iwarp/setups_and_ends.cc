@@ -19,11 +19,11 @@ void SetUpsAndEnds::shut_down() {
   callers_.clear();
   inquiries_.clear();
   try {
-    partings_.wait();
+    lingering_closes_.wait();
   } catch (const std::bad_alloc&) {
     // Peers find their connections cut.
   }
-  partings_.clear();
+  lingering_closes_.clear();
   sweep();
   fabric_.engine().cancel_timer(sweep_timer_);
 }
@@ -31,7 +31,7 @@ void SetUpsAndEnds::shut_down() {
 void SetUpsAndEnds::descriptors_lost() {
   callers_.clear();
   for (const auto& inquiry : inquiries_) inquiry->descriptors_lost();
-  partings_.clear();
+  lingering_closes_.clear();
 }
 
 void SetUpsAndEnds::called(base::UniqueFd socket, const Address& source, ConnQual qual) {
@@ -58,8 +58,8 @@ SetUpsAndEnds::Begun SetUpsAndEnds::inquire(TcpStream& stream, const Address& re
 void SetUpsAndEnds::part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source) {
   try {
     auto lingering = std::make_unique<LingeringClose>(fabric_, std::move(socket), std::move(rest), stage, source);
-    if (stage == Stranger::Stage::parting) fabric_.adapter().strangers().one_parts();
-    partings_.add(std::move(lingering));
+    if (stage == Stranger::Stage::lingering) fabric_.adapter().strangers().one_lingers();
+    lingering_closes_.add(std::move(lingering));
   } catch (const std::bad_alloc&) {
     // The peer finds the connection cut.
   }
@@ -72,7 +72,7 @@ void SetUpsAndEnds::sweep_soon(bool wanted) {
 void SetUpsAndEnds::sweep() {
   callers_.sweep();
   inquiries_.sweep();
-  partings_.sweep();
+  lingering_closes_.sweep();
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -6,7 +6,7 @@
 #include "base/unique_fd.h"
 #include "nic/soft/finishing.h"
 #include "nic/soft/strangers.h"
-#include "nic/soft/wire/iwarp/partings.h"
+#include "nic/soft/wire/iwarp/lingering_closes.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -43,7 +43,7 @@ class SetUpsAndEnds {
 
   void finished(Caller& caller) { sweep_soon(callers_.finished(caller)); }
   void finished(Inquiry& inquiry) { sweep_soon(inquiries_.finished(inquiry)); }
-  void finished(LingeringClose& lingering) { sweep_soon(partings_.finished(lingering)); }
+  void finished(LingeringClose& lingering) { sweep_soon(lingering_closes_.finished(lingering)); }
 
  private:
   void sweep_soon(bool wanted);
@@ -52,7 +52,7 @@ class SetUpsAndEnds {
   Fabric& fabric_;
   Finishing<Caller> callers_;
   Finishing<Inquiry> inquiries_;
-  Partings partings_;
+  LingeringCloses lingering_closes_;
   Timer sweep_timer_;
 };
 

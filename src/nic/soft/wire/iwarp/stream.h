@@ -49,8 +49,8 @@ class TcpStream final : public Stream {
     return placement_.awaits_memory() && !messages_.current() && !waiting_.backlog().empty();
   }
   std::size_t untaken() override;
-  bool memory_changed() override {
-    if (!over()) messages_.memory_changed();
+  bool region_removed() override {
+    if (!over()) messages_.region_removed();
     return true;
   }
   bool let_go() override { return disconnection_.let_go(); }

@@ -8,8 +8,8 @@
 #include "base/fence.h"
 #include "base/lock.h"
 #include "nic/engine.h"
-#include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/marks.h"
 #include "os/slow_close.h"
 
 namespace anydat::nic::soft::shm {
@@ -24,7 +24,7 @@ class Doorbell {
  public:
   // `header`: of the segment that the peer receives by. `marks`: the peer's. `fences`: nobody can fence the other
   // process.
-  Doorbell(Engine& engine, os::LocalSocket socket, SegmentHeader& header, ActivityTable marks, bool fences)
+  Doorbell(Engine& engine, os::LocalSocket socket, SegmentHeader& header, MarkTable marks, bool fences)
       : header_(header), fences_(fences), engine_(engine), socket_(std::move(socket)), marks_(std::move(marks)) {}
 
   // After publishing.
@@ -56,7 +56,7 @@ class Doorbell {
   Engine& engine_;
   base::SpinLock bell_lock_;  // a post may still ring when the link fails
   os::LocalSocket socket_;    // given up under bell_lock_
-  ActivityTable marks_;
+  MarkTable marks_;
   PassWatch passes_;
 };
 

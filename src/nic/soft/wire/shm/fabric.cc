@@ -16,9 +16,9 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/address_watch.h"
 #include "nic/soft/addresses.h"
+#include "nic/soft/wire/shm/connection_request.h"
 #include "nic/soft/wire/shm/handshake.h"
 #include "nic/soft/wire/shm/meeting.h"
-#include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/directory_socket.h"
 #include "os/peer_process.h"
@@ -184,8 +184,8 @@ Fabric::~Fabric() = default;
 
 void Fabric::shut_down() {
   files_.close();
-  attempts_.clear();
-  welcomes_.clear();
+  active_handshakes_.clear();
+  passive_handshakes_.clear();
   // All connections have ended, and each has waited for what its peer was in the middle of. A peer that still says that
   // it uses memory has a moment, all of them together; nobody else needs the engine now.
   for (auto link = links_.begin(); link != links_.end();) (*link++)->end().cut();
@@ -207,14 +207,14 @@ void Fabric::descriptors_lost() {
   // One whose peer is in the middle of using memory stays until that is over, or its time.
   for (auto link = links_.begin(); link != links_.end();) (*link++)->end().cut();
   // Nothing is read from their sockets any more, which may be the program's.
-  std::vector<Attempt*> callers;
-  for (const auto& attempt : attempts_) {
+  std::vector<ActiveHandshake*> callers;
+  for (const auto& attempt : active_handshakes_) {
     if (attempt->has_socket()) callers.push_back(attempt.get());
   }
-  for (Attempt* caller : callers) caller->descriptors_lost();
-  std::vector<Welcome*> called;
-  for (const auto& welcome : welcomes_) called.push_back(welcome.get());
-  for (Welcome* welcome : called) finished(*welcome);
+  for (ActiveHandshake* caller : callers) caller->descriptors_lost();
+  std::vector<PassiveHandshake*> called;
+  for (const auto& welcome : passive_handshakes_) called.push_back(welcome.get());
+  for (PassiveHandshake* welcome : called) finished(*welcome);
 }
 
 Engine& Fabric::engine() const {
@@ -252,11 +252,11 @@ void Fabric::attempt(ShmStream& stream, const std::vector<std::string>& scopes, 
   for (const std::string& scope : scopes) names.push_back(service_name(scope, qual));
   // An address of this namespace is not looked for there: another namespace may have the same one.
   if (scopes.empty()) names.push_back(directory_name(adapter_.config().shm_directory, address, qual));
-  attempts_.add(std::make_unique<Attempt>(*this, stream, std::move(names))).begin();
+  active_handshakes_.add(std::make_unique<ActiveHandshake>(*this, stream, std::move(names))).begin();
 }
 
 void Fabric::cancel_attempt(ShmStream& stream) {
-  attempts_.erase_if([&](Attempt& attempt) { return &attempt.stream() == &stream; });
+  active_handshakes_.erase_if([&](ActiveHandshake& attempt) { return &attempt.stream() == &stream; });
 }
 
 // The devices, or "*" for all of them, whose service points have callers in common with ours of the same qualifier.
@@ -352,8 +352,8 @@ std::shared_ptr<Link> Fabric::link_to(const NodeId& node, const os::PeerProcess&
   return nullptr;
 }
 
-Attempt* Fabric::attempt_attaching_to(const NodeId& node, const os::PeerProcess& process) const {
-  for (const auto& attempt : attempts_) {
+ActiveHandshake* Fabric::attempt_attaching_to(const NodeId& node, const os::PeerProcess& process) const {
+  for (const auto& attempt : active_handshakes_) {
     if (attempt->attaching_to(node, process)) return attempt.get();
   }
   return nullptr;
@@ -447,20 +447,21 @@ void Fabric::deliver(std::unique_ptr<ShmRequest> given, ListenerEvents& to) {
 }
 
 void Fabric::welcome(os::LocalSocket socket) {
-  if (!welcomes_.add(std::make_unique<Welcome>(*this, std::move(socket))).begin()) welcomes_.drop_newest();
+  if (!passive_handshakes_.add(std::make_unique<PassiveHandshake>(*this, std::move(socket))).begin())
+    passive_handshakes_.drop_newest();
 }
 
-void Fabric::finished(Attempt& attempt) {
-  if (attempts_.finished(attempt)) engine().set_timer(sweep_timer_, base::now_ns());
+void Fabric::finished(ActiveHandshake& attempt) {
+  if (active_handshakes_.finished(attempt)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
-void Fabric::finished(Welcome& welcome) {
-  if (welcomes_.finished(welcome)) engine().set_timer(sweep_timer_, base::now_ns());
+void Fabric::finished(PassiveHandshake& welcome) {
+  if (passive_handshakes_.finished(welcome)) engine().set_timer(sweep_timer_, base::now_ns());
 }
 
 void Fabric::sweep() {
-  attempts_.sweep();
-  welcomes_.sweep();
+  active_handshakes_.sweep();
+  passive_handshakes_.sweep();
   dead_links_.clear();
   if (links_.empty()) look_at_links(false);
 }

@@ -21,9 +21,9 @@ class SoftQueuePair;
 
 namespace anydat::nic::soft::shm {
 
-class Attempt;
+class ActiveHandshake;
 class ShmRequest;
-class Welcome;
+class PassiveHandshake;
 
 // The shared-memory wire of one adapter instance: who can be reached, the links to them, and the names of connections.
 // All with the engine held.
@@ -69,7 +69,7 @@ class Fabric {
 
   // For handshakes, links and listeners.
   std::shared_ptr<Link> link_to(const NodeId& node, const os::PeerProcess& process) const;  // one that we made
-  Attempt* attempt_attaching_to(const NodeId& node, const os::PeerProcess& process) const;
+  ActiveHandshake* attempt_attaching_to(const NodeId& node, const os::PeerProcess& process) const;
   std::shared_ptr<Link> add_link(Link::Parts parts);
   void forget(Link& link);
   bool connect_arrived(Link& link, const CellView& view);
@@ -77,8 +77,8 @@ class Fabric {
   ServicePointBody name_of(ConnQual qual) const;  // likewise
   void deliver(std::unique_ptr<ShmRequest> request, ListenerEvents& to);
   void welcome(os::LocalSocket socket);
-  void finished(Attempt& attempt);
-  void finished(Welcome& welcome);
+  void finished(ActiveHandshake& attempt);
+  void finished(PassiveHandshake& welcome);
   void add_listener(ConnQual qual, ListenerEvents& events) { listeners_[qual] = &events; }
   void remove_listener(ConnQual qual) { listeners_.erase(qual); }
 
@@ -103,8 +103,8 @@ class Fabric {
   void look_at_links(bool look);  // may throw std::bad_alloc
   bool links_looked_at_ = false;  // the set is one of the engine's sources
   std::list<std::shared_ptr<Link>> links_;
-  Finishing<Attempt> attempts_;
-  Finishing<Welcome> welcomes_;
+  Finishing<ActiveHandshake> active_handshakes_;
+  Finishing<PassiveHandshake> passive_handshakes_;
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
 
   // What is over, until nobody can be in a call of it.

@@ -76,15 +76,15 @@ Segment make_segment(const Fabric& fabric, base::UniqueFd& fd) {
 
 // ---- the connecting side
 
-Attempt::Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names)
+ActiveHandshake::ActiveHandshake(Fabric& fabric, ShmStream& stream, std::deque<std::string> names)
     : fabric_(fabric), stream_(stream), names_(std::move(names)), retry_timer_([this] { try_next(); }) {}
 
-Attempt::~Attempt() {
+ActiveHandshake::~ActiveHandshake() {
   drop_socket();
   fabric_.engine().cancel_timer(retry_timer_);
   if (leader_) std::erase(leader_->followers_, this);
   // Whoever relied on us starts over by himself.
-  for (Attempt* follower : followers_) {
+  for (ActiveHandshake* follower : followers_) {
     follower->leader_ = nullptr;
     follower->state_ = State::idle;
     fabric_.engine().set_timer(follower->retry_timer_, base::now_ns());
@@ -92,17 +92,17 @@ Attempt::~Attempt() {
 }
 
 // The first step is put off as well, so that no outcome is reported before the connect call has done its part.
-void Attempt::begin() {
+void ActiveHandshake::begin() {
   fabric_.engine().set_timer(retry_timer_, base::now_ns());
 }
 
-void Attempt::drop_socket() {
+void ActiveHandshake::drop_socket() {
   if (!socket_) return;
   fabric_.engine().unwatch(socket_.get(), *this);
   socket_.reset();
 }
 
-void Attempt::try_next() {
+void ActiveHandshake::try_next() {
   while (!names_.empty()) {
     int error = 0;
     os::LocalSocket socket(call(names_.front(), error));
@@ -133,7 +133,7 @@ void Attempt::try_next() {
   give_up();
 }
 
-void Attempt::ready(std::uint32_t) {
+void ActiveHandshake::ready(std::uint32_t) {
   Greeting greeting;
   PassedDescriptors descriptors;
   switch (receive_greeting(socket_, greeting, descriptors)) {
@@ -152,7 +152,7 @@ void Attempt::ready(std::uint32_t) {
   }
 }
 
-void Attempt::heard(const Greeting& greeting, const PassedDescriptors& descriptors) {
+void ActiveHandshake::heard(const Greeting& greeting, const PassedDescriptors& descriptors) {
   if (state_ == State::greeting && greeting.kind == GreetingKind::welcome) {
     welcomed(greeting);
   } else if (state_ == State::attaching && greeting.kind == GreetingKind::attached) {
@@ -162,7 +162,7 @@ void Attempt::heard(const Greeting& greeting, const PassedDescriptors& descripto
   }
 }
 
-void Attempt::welcomed(const Greeting& greeting) {
+void ActiveHandshake::welcomed(const Greeting& greeting) {
   peer_ = node_of(greeting);
   process_ = os::PeerProcess(socket_.get());
   if (const auto link = fabric_.link_to(peer_, process_)) {
@@ -170,7 +170,7 @@ void Attempt::welcomed(const Greeting& greeting) {
     use(link);
     return;
   }
-  if (Attempt* other = fabric_.attempt_attaching_to(peer_, process_)) {
+  if (ActiveHandshake* other = fabric_.attempt_attaching_to(peer_, process_)) {
     other->followers_.push_back(this);
     drop_socket();
     state_ = State::following;
@@ -184,10 +184,10 @@ void Attempt::welcomed(const Greeting& greeting) {
   if (!inbound_ || !send_greeting(socket_, greeting_of(fabric_, GreetingKind::attach), fds)) give_up();
 }
 
-void Attempt::attached(const Greeting& greeting, const PassedDescriptors& descriptors) {
+void ActiveHandshake::attached(const Greeting& greeting, const PassedDescriptors& descriptors) {
   Segment outbound = Segment::attach(descriptors[0].get());
   PeerRegions peer_regions(descriptors[1].get());
-  ActivityTable marks = ActivityTable::attach(descriptors[2].get());
+  MarkTable marks = MarkTable::attach(descriptors[2].get());
   if (!outbound || !peer_regions || !marks) {
     give_up();
     return;
@@ -210,16 +210,16 @@ void Attempt::attached(const Greeting& greeting, const PassedDescriptors& descri
     give_up();
     return;
   }
-  std::vector<Attempt*> followers;
+  std::vector<ActiveHandshake*> followers;
   followers.swap(followers_);
-  for (Attempt* follower : followers) {
+  for (ActiveHandshake* follower : followers) {
     follower->leader_ = nullptr;
     follower->use(link);
   }
   use(link);
 }
 
-void Attempt::use(const std::shared_ptr<Link>& link) {
+void ActiveHandshake::use(const std::shared_ptr<Link>& link) {
   state_ = State::done;
   try {
     stream_.attach(link);
@@ -231,7 +231,7 @@ void Attempt::use(const std::shared_ptr<Link>& link) {
   fabric_.finished(*this);
 }
 
-void Attempt::give_up() {
+void ActiveHandshake::give_up() {
   state_ = State::done;
   ShmStream& stream = stream_;
   fabric_.finished(*this);
@@ -240,18 +240,18 @@ void Attempt::give_up() {
 
 // ---- the listening side
 
-Welcome::Welcome(Fabric& fabric, os::LocalSocket socket)
+PassiveHandshake::PassiveHandshake(Fabric& fabric, os::LocalSocket socket)
     : Stranger(fabric.adapter().strangers(), socket.peer(), Stage::silent),
       fabric_(fabric),
       socket_(std::move(socket)),
       patience_([this] { fabric_.finished(*this); }) {}
 
-Welcome::~Welcome() {
+PassiveHandshake::~PassiveHandshake() {
   if (socket_) fabric_.engine().unwatch(socket_.get(), *this);
   fabric_.engine().cancel_timer(patience_);
 }
 
-bool Welcome::begin() {
+bool PassiveHandshake::begin() {
   if (!fabric_.engine().watch(socket_.get(), EPOLLIN, *this)) return false;
   fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
   // Who has said what it wants already is not one of those that are turned out for the next caller.
@@ -259,13 +259,13 @@ bool Welcome::begin() {
   return true;
 }
 
-void Welcome::turn_out() {
+void PassiveHandshake::turn_out() {
   fabric_.engine().unwatch(socket_.get(), *this);
   socket_.reset();
   fabric_.finished(*this);
 }
 
-void Welcome::ready(std::uint32_t) {
+void PassiveHandshake::ready(std::uint32_t) {
   Greeting greeting;
   PassedDescriptors descriptors;
   const Heard heard = receive_greeting(socket_, greeting, descriptors);
@@ -281,7 +281,7 @@ void Welcome::ready(std::uint32_t) {
 }
 
 // False: nothing more to do here.
-bool Welcome::step(const Greeting& greeting, const PassedDescriptors& descriptors) {
+bool PassiveHandshake::step(const Greeting& greeting, const PassedDescriptors& descriptors) {
   if (!greeted_) {
     if (greeting.kind != GreetingKind::hello) return false;
     greeted_ = true;
@@ -292,7 +292,7 @@ bool Welcome::step(const Greeting& greeting, const PassedDescriptors& descriptor
   if (greeting.kind != GreetingKind::attach) return false;
   Segment outbound = Segment::attach(descriptors[0].get());
   PeerRegions peer_regions(descriptors[1].get());
-  ActivityTable marks = ActivityTable::attach(descriptors[2].get());
+  MarkTable marks = MarkTable::attach(descriptors[2].get());
   base::UniqueFd fd;
   Segment inbound = make_segment(fabric_, fd);
   if (!outbound || !peer_regions || !marks || !inbound) return false;

@@ -27,10 +27,10 @@ class ShmStream;
 using PassedDescriptors = std::array<os::PassedFd, 3>;
 
 // The connecting side, on behalf of one stream. It lives until it has a link for the stream or gives up.
-class Attempt final : public FdHandler {
+class ActiveHandshake final : public FdHandler {
  public:
-  Attempt(Fabric& fabric, ShmStream& stream, std::deque<std::string> names);
-  ~Attempt() override;
+  ActiveHandshake(Fabric& fabric, ShmStream& stream, std::deque<std::string> names);
+  ~ActiveHandshake() override;
   void begin();
   void descriptors_lost() { give_up(); }
 
@@ -60,16 +60,16 @@ class Attempt final : public FdHandler {
   Segment inbound_;
   NodeId peer_{};
   os::PeerProcess process_;  // whose name that is, once it has been heard
-  std::vector<Attempt*> followers_;
-  Attempt* leader_ = nullptr;
+  std::vector<ActiveHandshake*> followers_;
+  ActiveHandshake* leader_ = nullptr;
   Timer retry_timer_;
 };
 
 // The listening side of one socket.
-class Welcome final : public FdHandler, public Stranger {
+class PassiveHandshake final : public FdHandler, public Stranger {
  public:
-  Welcome(Fabric& fabric, os::LocalSocket socket);
-  ~Welcome() override;
+  PassiveHandshake(Fabric& fabric, os::LocalSocket socket);
+  ~PassiveHandshake() override;
   bool begin();
   void ready(std::uint32_t events) override;
   void turn_out() override;

@@ -38,12 +38,12 @@ class HazardSlot {
   std::uint32_t own() const { return own_; }
   void set_own(std::uint32_t slot) { own_ = slot; }
   void announce(SegmentHeader& header, std::uint32_t key) {
-    announce_lane(header, own_, key);
+    announce_slot_key(header, own_, key);
     key_ = key;
   }
   // The own one, or a shared one, which means none.
   std::uint32_t give_up(SegmentHeader& header) {
-    if (has_own()) announce_lane(header, own_, 0);
+    if (has_own()) announce_slot_key(header, own_, 0);
     key_ = 0;
     return std::exchange(own_, 0);
   }

@@ -27,7 +27,7 @@ std::uint32_t HazardSlots::take() {
   base::Guard guard(sending_);
   const std::uint32_t slot = lanes_.take();
   if (slot >= kSharedRdmaSlots) {
-    header_.rdma_lanes.store(1);
+    header_.rdma_own_slots.store(1);
     base::full_fence();  // an owner that has not seen it has taken its key out before we look for it
   }
   return slot;

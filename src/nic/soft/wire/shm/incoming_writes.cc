@@ -141,7 +141,7 @@ void IncomingWrites::go_on() {
   // A pass over the link sees to this else, and to what the peer is owed.
   stream_.fabric().adapter().batch().flush();
   if (!moved || stream_.over()) return;
-  stream_.link()->sender().come_back(stream_);
+  stream_.link()->sender().schedule_turn(stream_);
   stream_.queue_pair().connection().orderly_end().message_finished();  // perhaps one
 }
 

@@ -73,7 +73,7 @@ struct SegmentHeader {
 
   // Set by the receiver: what the sender does after it has published, an Attention.
   alignas(64) std::atomic<std::uint32_t> attention;
-  // The link's place among the marks of the receiver's adapter (Activity). It may be none, which has no mark.
+  // The link's place among the marks of the receiver's adapter (Marks). It may be none, which has no mark.
   std::atomic<std::uint32_t> slot;
 
   // Set by the sender when it lacks room; the receiver clears it and rings the sender if that one sleeps.
@@ -92,13 +92,13 @@ struct SegmentHeader {
   // messages that the maker has sent and the sender has not dealt with yet.
   alignas(64) std::atomic<std::uint32_t> rdma_gate;
   // Set by the sender before it uses a slot that belongs to one connection: the maker may have to fence it then.
-  std::atomic<std::uint32_t> rdma_lanes;
+  std::atomic<std::uint32_t> rdma_own_slots;
   // Written by the sender while it copies from or to memory of the maker by RDMA: the key of the region, and in the
   // upper half the maker's name for the connection; or 0. See rdma_uses.h.
   alignas(64) std::atomic<std::uint64_t> rdma_uses[kRdmaSlots];
   // Written by the sender before it uses a slot that belongs to one connection: the only key that is noted there, of
   // the slot that many places behind the shared ones. 0: none.
-  alignas(64) std::atomic<std::uint32_t> rdma_lane_keys[kRdmaSlots - kSharedRdmaSlots];
+  alignas(64) std::atomic<std::uint32_t> rdma_slot_keys[kRdmaSlots - kSharedRdmaSlots];
 };
 static_assert(sizeof(SegmentHeader) <= kHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -252,17 +252,17 @@ struct MappingBody {
 };
 // The marks of one adapter, in a memfd of its own, which is mapped by all its peers. A mark only says where to look: a
 // peer that sets or clears those of others costs a look, or some time until the link is looked at anyway.
-inline constexpr std::uint32_t kActivitySlots = 2048;
-inline constexpr std::uint32_t kActivityGroup = 64;
-inline constexpr std::size_t kActivityBytes = 4096;
-struct Activity {
-  alignas(64) std::atomic<std::uint8_t> groups[kActivitySlots / kActivityGroup];  // any slot of the group is marked
-  alignas(64) std::atomic<std::uint8_t> slots[kActivitySlots];                    // set before the group's
+inline constexpr std::uint32_t kMarkSlots = 2048;
+inline constexpr std::uint32_t kMarkGroup = 64;
+inline constexpr std::size_t kMarkBytes = 4096;
+struct Marks {
+  alignas(64) std::atomic<std::uint8_t> groups[kMarkSlots / kMarkGroup];  // any slot of the group is marked
+  alignas(64) std::atomic<std::uint8_t> slots[kMarkSlots];                // set before the group's
   // Written by the adapter: goes up as long as it polls so fast that what is published now is taken within
   // microseconds.
   alignas(64) std::atomic<std::uint32_t> passes;
 };
-static_assert(sizeof(Activity) <= kActivityBytes && std::atomic<std::uint8_t>::is_always_lock_free);
+static_assert(sizeof(Marks) <= kMarkBytes && std::atomic<std::uint8_t>::is_always_lock_free);
 
 // What a side must know of the other's end to use its memory.
 struct RdmaTerms {

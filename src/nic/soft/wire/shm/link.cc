@@ -42,7 +42,7 @@ Link::~Link() = default;
 bool Link::start() {
   Engine& engine = fabric_.engine();
   fabric_.link_set().add(*this);
-  engine.nudge();  // what it holds already was not announced to anybody
+  engine.wake_if_armed();  // what it holds already was not announced to anybody
   if (engine.watch(doorbell().socket().get(), EPOLLIN, *this)) {
     if (peer_death_.watch()) return true;
     engine.unwatch(doorbell().socket().get(), *this);

@@ -9,7 +9,6 @@
 
 #include "nic/engine.h"
 #include "nic/region_table.h"
-#include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/doorbell.h"
 #include "nic/soft/wire/shm/grants.h"
@@ -21,6 +20,7 @@
 #include "nic/soft/wire/shm/link_set.h"
 #include "nic/soft/wire/shm/link_users.h"
 #include "nic/soft/wire/shm/mapping_exchange.h"
+#include "nic/soft/wire/shm/marks.h"
 #include "nic/soft/wire/shm/peer_death.h"
 #include "os/slow_close.h"
 
@@ -46,7 +46,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
     Segment inbound;
     Segment outbound;
     PeerRegions regions;
-    ActivityTable marks;  // of the peer
+    MarkTable marks;  // of the peer
     NodeId peer;
     bool initiated;
     bool fences;

@@ -150,7 +150,7 @@ bool LinkReceiver::dispatch(const CellView& view) {
       // Messages to a connection that has ended here meanwhile mean nothing.
       ShmStream* const stream = this->stream(view.connection);
       const bool sane = !stream || stream->arrived(view);
-      if (view.kind == CellKind::close && link_.hazards().open_gate()) link_.users().come_back();
+      if (view.kind == CellKind::close && link_.hazards().open_gate()) link_.users().schedule_turn();
       return sane;
     }
   }

@@ -11,7 +11,7 @@
 
 namespace anydat::nic::soft::shm {
 
-LinkSender::LinkSender(Link& link, Engine& engine, const Segment& outbound, os::LocalSocket socket, ActivityTable marks,
+LinkSender::LinkSender(Link& link, Engine& engine, const Segment& outbound, os::LocalSocket socket, MarkTable marks,
                        bool fences)
     : link_(link),
       engine_(engine),
@@ -55,14 +55,14 @@ void LinkSender::block(ShmStream& stream) {
   want_room();
 }
 
-void LinkSender::come_back(ShmStream& stream) {
+void LinkSender::schedule_turn(ShmStream& stream) {
   {
     base::Guard guard(lock_);
     if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
     link_.something_is_to_go();
   }
   // Who comes back from within a pass has moved something, so the pass is repeated.
-  if (!engine_.held() || !link_.in_turn()) engine_.nudge();
+  if (!engine_.held() || !link_.in_turn()) engine_.wake_if_armed();
 }
 
 void LinkSender::want_room() {
@@ -73,7 +73,7 @@ void LinkSender::want_room() {
   if (engine_.held() && link_.in_turn()) {
     link_.note_progress(!asked_before);
   } else {
-    engine_.nudge();
+    engine_.wake_if_armed();
   }
 }
 

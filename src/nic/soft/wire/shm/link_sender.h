@@ -32,8 +32,7 @@ class ShmStream;
 class LinkSender {
  public:
   // The socket and the marks are the bell's (Doorbell).
-  LinkSender(Link& link, Engine& engine, const Segment& outbound, os::LocalSocket socket, ActivityTable marks,
-             bool fences);
+  LinkSender(Link& link, Engine& engine, const Segment& outbound, os::LocalSocket socket, MarkTable marks, bool fences);
   LinkSender(const LinkSender&) = delete;
   LinkSender& operator=(const LinkSender&) = delete;
 
@@ -78,7 +77,7 @@ class LinkSender {
   };
 
   // The next pass calls stream.take_turn(). From any thread.
-  void come_back(ShmStream& stream);
+  void schedule_turn(ShmStream& stream);
   void forget(ShmStream& stream);  // it does not come back
 
   // Within a turn of the link: what waits goes, as far as there is room.

@@ -22,16 +22,16 @@ void make_room(std::vector<Link*>& links, std::size_t count) {
 
 }  // namespace
 
-LinkSet::LinkSet() : marks_(ActivityTable::create(fd_)) {}
+LinkSet::LinkSet() : marks_(MarkTable::create(fd_)) {}
 
 void LinkSet::add(Link& link) {
   for (std::vector<Link*>* links : {&all_, &hot_, &warm_, &served_}) make_room(*links, all_.size() + 1);
   LinkPlace& place = link.place();
-  if (free_slots_.empty() && slots_.size() < kActivitySlots) {
+  if (free_slots_.empty() && slots_.size() < kMarkSlots) {
     free_slots_.reserve(slots_.size() + 1);
     slots_.push_back(nullptr);
     free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
-    mark_words_ = ActivityTable::words_for(static_cast<std::uint32_t>(slots_.size()));
+    mark_words_ = MarkTable::words_for(static_cast<std::uint32_t>(slots_.size()));
   }
   if (!free_slots_.empty()) {
     place.slot = free_slots_.back();
@@ -49,7 +49,7 @@ void LinkSet::remove(Link& link) {
   LinkPlace& place = link.place();
   if (place.index >= all_.size() || all_[place.index] != &link) return;
   forget(link);
-  if (place.slot < kActivitySlots) {
+  if (place.slot < kMarkSlots) {
     slots_[place.slot] = nullptr;
     free_slots_.push_back(place.slot);
   }
@@ -78,8 +78,8 @@ void LinkSet::set_attention(Link& link) {
 // Without a slot its peer cannot mark it, and with something to do it is looked at in each pass: it is hot then.
 void LinkSet::heat(Link& link) {
   LinkPlace& place = link.place();
-  const bool hot = place.interest == Interest::hot || hot_.size() < kHotMax || link.something_waits() ||
-                   place.slot >= kActivitySlots;
+  const bool hot =
+      place.interest == Interest::hot || hot_.size() < kHotMax || link.something_waits() || place.slot >= kMarkSlots;
   const Interest interest = hot ? Interest::hot : Interest::warm;
   if (place.interest == interest && !place.cooling) return;
   if (place.interest != interest) {
@@ -212,7 +212,7 @@ void LinkSet::let_cool() {
   for (std::size_t i = hot_.size(); i-- > 0 && hot_.size() > 1;) {
     Link& link = *hot_[i];
     const bool idle = turn_ - link.place().active > kTurnsToCool;
-    if (idle && !link.something_waits() && link.place().slot < kActivitySlots) cool(link);
+    if (idle && !link.something_waits() && link.place().slot < kMarkSlots) cool(link);
   }
   for (std::size_t i = warm_.size(); i-- > 0;) {
     Link& link = *warm_[i];

@@ -8,8 +8,8 @@
 
 #include "base/unique_fd.h"
 #include "nic/engine.h"
-#include "nic/soft/wire/shm/activity.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "nic/soft/wire/shm/marks.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -22,7 +22,7 @@ struct LinkPlace {
   bool cooling = false;      // warm, but its peer rings already
   bool served = false;       // in the turn of several
   std::uint64_t active = 0;  // the last turn in which it brought something, or began to cool
-  std::uint32_t slot = kActivitySlots;
+  std::uint32_t slot = kMarkSlots;
   std::size_t index = 0;  // among all
 };
 
@@ -77,7 +77,7 @@ class LinkSet final : public PollSource {
   void let_cool();
 
   base::UniqueFd fd_;
-  ActivityTable marks_;
+  MarkTable marks_;
   std::vector<Link*> all_;
   std::vector<Link*> hot_;  // has room for all, like the next two
   std::vector<Link*> warm_;

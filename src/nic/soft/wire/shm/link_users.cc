@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "nic/soft/wire/shm/connection_request.h"
 #include "nic/soft/wire/shm/link.h"
-#include "nic/soft/wire/shm/request.h"
 #include "nic/soft/wire/shm/stream.h"
 
 namespace anydat::nic::soft::shm {
@@ -63,8 +63,8 @@ void LinkUsers::cancelled(std::uint32_t remote_connection) {
   if (accepted != streams_.end()) (*accepted)->disconnection().arrived(CloseReason::abrupt);
 }
 
-void LinkUsers::come_back() {
-  for (ShmStream* const stream : streams_) link_.sender().come_back(*stream);
+void LinkUsers::schedule_turn() {
+  for (ShmStream* const stream : streams_) link_.sender().schedule_turn(*stream);
 }
 
 void LinkUsers::await_posts() {

@@ -34,7 +34,7 @@ class LinkUsers {
   bool serves_scope(ZoneId scope) const;  // one of the connections has it
   // The peer's side of a connection, which has this name there, gives up before it is connected.
   void cancelled(std::uint32_t remote_connection);
-  void come_back();  // all streams
+  void schedule_turn();  // all streams
 
   // ---- the link is over
   void stop() { engine_.cancel_timer(unused_timer_); }

@@ -22,11 +22,11 @@ void LocalPages::go_on() {
   if (!stream_.over() && stream_.writes().holds())
     stream_.disconnection().or_break([this] { stream_.writes().go_on(); });
   // Others may have wanted memory meanwhile.
-  if (!stream_.over()) stream_.link()->sender().come_back(stream_);
+  if (!stream_.over()) stream_.link()->sender().schedule_turn(stream_);
 }
 
 void LocalPages::wants_pages() {
-  stream_.link()->sender().come_back(stream_);
+  stream_.link()->sender().schedule_turn(stream_);
 }
 
 void LocalPages::pages_brought(const OwnPages& pages, const OwnPages::Brought& news) {

@@ -12,7 +12,7 @@ namespace anydat::nic::soft::shm {
 class ShmStream;
 
 // How a connection over shared memory comes about, once there is a link: the request of the active side, and what it is
-// answered. The passive side's answer is in ShmRequest, how the link is made in Attempt and Welcome.
+// answered. The passive side's answer is in ShmRequest, how the link is made in ActiveHandshake and PassiveHandshake.
 //
 // With the engine held. Lives and dies with its stream.
 class Negotiation {

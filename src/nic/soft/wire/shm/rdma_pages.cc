@@ -88,7 +88,7 @@ void RdmaPages::want(const GetBody& wanted, std::uint32_t right) {
   wanted_ = wanted;
   right_ = right;
   asked_.store(Asked::wanted, std::memory_order_release);
-  stream_.link()->sender().come_back(stream_);
+  stream_.link()->sender().schedule_turn(stream_);
 }
 
 void RdmaPages::ask() {

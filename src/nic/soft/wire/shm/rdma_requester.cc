@@ -70,7 +70,7 @@ SendOutcome RdmaRequester::send(const SendRequest& message, Progress& progress) 
     return SendOutcome::blocked;
   const bool own_slot = slot_.is_own_for(message.remote.key);
   if (!own_slot && slot_.used_often(message.remote.key)) [[unlikely]]
-    ask_for_lane(message.remote.key);
+    ask_for_own_slot(message.remote.key);
   Link& link = *link_;
   const RemoteSegment& remote = message.remote;
   {
@@ -250,7 +250,7 @@ bool RdmaRequester::is_here(const RemoteSegment& remote) {
   if (link_->within_process()) return true;
   if (link_->mappings().mapped().used(remote.key)) {
     mapping_wanted_.store(remote.key);
-    link_->sender().come_back(stream_);
+    link_->sender().schedule_turn(stream_);
   }
   return false;
 }
@@ -260,14 +260,14 @@ void RdmaRequester::ask_for_mapping() {
     link_->mappings().ask_for(key);
 }
 
-void RdmaRequester::ask_for_lane(std::uint32_t key) {
+void RdmaRequester::ask_for_own_slot(std::uint32_t key) {
   if (!slot_.has_own()) slot_.set_own(link_->hazard_slots().take());
   if (!slot_.has_own()) return;
   sends_.lanes().close();  // they note another key there
   slot_.announce(link_->outbound().header(), key);
 }
 
-// To the region that the message may write to, and that is here. As in ask_for_lane(), not for Writes that go to
+// To the region that the message may write to, and that is here. As in ask_for_own_slot(), not for Writes that go to
 // several regions in turn.
 template <WorkKind kind>
 void RdmaRequester::open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours) {
@@ -302,7 +302,7 @@ bool RdmaRequester::peer_is_faster(const SendRequest& message, std::uint64_t shi
 }
 
 SendOutcome RdmaRequester::later() {
-  link_->sender().come_back(stream_);
+  link_->sender().schedule_turn(stream_);
   return SendOutcome::blocked;
 }
 

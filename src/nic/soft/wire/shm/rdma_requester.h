@@ -91,7 +91,7 @@ class RdmaRequester {
   SendOutcome without_pages(const SendRequest& message, Progress& progress);
   template <WorkKind kind>
   SendOutcome unmapped(const SendRequest& message, Progress& progress, bool after_peer, bool mapped);
-  void ask_for_lane(std::uint32_t key);
+  void ask_for_own_slot(std::uint32_t key);
   template <WorkKind kind>
   void open_lane(const SendRequest& message, const MappedRegions::Mapped& to, bool ours);
   bool target_there(const nic::Segment& target, const SendRequest& message, const Progress& progress);

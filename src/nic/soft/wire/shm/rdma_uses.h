@@ -23,7 +23,7 @@
 namespace anydat::nic::soft::shm {
 
 // Slots that belong to one connection each. Not thread safe.
-class RdmaLanes {
+class ConnectionSlots {
  public:
   // A slot for a connection alone. 0, which is shared: none is left.
   std::uint32_t take() {
@@ -98,16 +98,16 @@ class RdmaUse {
 
 // The connection's side: its slot notes this key alone from now on; or none, before it is another connection's. What it
 // has noted before has gone from there. Sequentially consistent: the check of the table comes after it.
-inline void announce_lane(SegmentHeader& header, std::uint32_t slot, std::uint32_t key) {
-  header.rdma_lane_keys[slot - kSharedRdmaSlots].store(key);
+inline void announce_slot_key(SegmentHeader& header, std::uint32_t slot, std::uint32_t key) {
+  header.rdma_slot_keys[slot - kSharedRdmaSlots].store(key);
 }
 
 // The owner's side. Whether peers have to be fenced after the key has gone, or with 0 when RDMA of a connection or of
 // the link is over, and before the look at who uses it.
 inline bool needs_fence(const SegmentHeader& header, std::uint32_t key) {
-  if (header.rdma_lanes.load() == 0) return false;
+  if (header.rdma_own_slots.load() == 0) return false;
   return key == 0 ||
-         std::any_of(std::begin(header.rdma_lane_keys), std::end(header.rdma_lane_keys),
+         std::any_of(std::begin(header.rdma_slot_keys), std::end(header.rdma_slot_keys),
                      [key](const std::atomic<std::uint32_t>& announced) { return announced.load() == key; });
 }
 inline void fence_rdma_users(const SegmentHeader& header, std::uint32_t key) {
@@ -117,7 +117,7 @@ inline void fence_rdma_users(const SegmentHeader& header, std::uint32_t key) {
 template <typename Meant>
 bool in_rdma_use_by(const Segment& segment, Meant&& meant) {
   const SegmentHeader& header = segment.header();
-  const std::size_t slots = header.rdma_lanes.load() != 0 ? kRdmaSlots : kSharedRdmaSlots;
+  const std::size_t slots = header.rdma_own_slots.load() != 0 ? kRdmaSlots : kSharedRdmaSlots;
   const bool used =
       std::any_of(header.rdma_uses, header.rdma_uses + slots, [&](const std::atomic<std::uint64_t>& slot) {
         const std::uint64_t use = slot.load();

@@ -96,7 +96,7 @@ bool ReadResponder::serve() {
     read.offset += count;
     if (read.offset == request.length) served_.erase(served_.begin());
   }
-  if (!stream_.over() && !served_.empty()) stream_.link()->sender().come_back(stream_);
+  if (!stream_.over() && !served_.empty()) stream_.link()->sender().schedule_turn(stream_);
   return moved;
 }
 
@@ -150,7 +150,7 @@ void ReadResponder::fail(std::uint64_t address, bool writes) {
 }
 
 void ReadResponder::wants_pages() {
-  stream_.link()->sender().come_back(stream_);
+  stream_.link()->sender().schedule_turn(stream_);
 }
 
 void ReadResponder::pages_brought(const OwnPages&, const OwnPages::Brought& news) {

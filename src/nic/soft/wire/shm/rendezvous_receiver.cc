@@ -31,7 +31,7 @@ bool RendezvousReceiver::accept(const AnnounceBody& body, std::uint32_t sequence
       break;
     case MessageWay::pull:
       large.memory = body.memory;
-      stream_.link()->sender().come_back(stream_);
+      stream_.link()->sender().schedule_turn(stream_);
       break;
   }
   return true;
@@ -248,7 +248,7 @@ bool RendezvousReceiver::pulled(std::span<const PulledShare> shares, CopyOutcome
     stream_.link()->sender().send_control(CellKind::pulled, stream_.remote(), large.sequence);
   }
   finish();
-  if (!stream_.over() && stands) stream_.link()->sender().come_back(stream_);
+  if (!stream_.over() && stands) stream_.link()->sender().schedule_turn(stream_);
   return stands;
 }
 
@@ -320,7 +320,7 @@ void RendezvousReceiver::fail(std::uint64_t address) {
 }
 
 // LMR-FREE-8: what is to come into a region that has gone can go no further.
-bool RendezvousReceiver::memory_changed() {
+bool RendezvousReceiver::region_removed() {
   for (std::size_t i = 0; i < arriving_.size() && !stream_.over(); ++i) {
     if (arriving_[i].done) continue;
     const WorkStatus status = stream_.queue_pair().receives().check(*arriving_[i].message);

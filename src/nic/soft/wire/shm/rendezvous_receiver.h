@@ -56,7 +56,7 @@ class RendezvousReceiver {
   // ---- ends
   // The memory at that address is not to be had: the message that is to come there fails.
   void fail(std::uint64_t address);
-  bool memory_changed();  // as Stream
+  bool region_removed();  // as Stream
   // Of a connection that is over: takes buffers back from the peer. False: it is still writing into one.
   bool take_back();
   // The number of the message that ends the connection on its own account.

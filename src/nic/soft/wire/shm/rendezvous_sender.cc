@@ -95,7 +95,7 @@ bool RendezvousSender::push_arrived(const CellView& view) {
   std::memcpy(&entry->target, view.body, sizeof entry->target);
   if (entry->target.span_count > kSpansMax || entry->target.grant_slot >= kGrantSlots) return false;
   entry->state.store(Announced::State::pushing);
-  stream_.link()->sender().come_back(stream_);
+  stream_.link()->sender().schedule_turn(stream_);
   return true;
 }
 
@@ -153,7 +153,7 @@ bool RendezvousSender::send_pieces() {
     }
   }
   // Others first; the link comes back to us with its next pass.
-  if (!stream_.over()) stream_.link()->sender().come_back(stream_);
+  if (!stream_.over()) stream_.link()->sender().schedule_turn(stream_);
   return !stream_.over();
 }
 
@@ -236,7 +236,7 @@ bool RendezvousSender::cannot_push(Push why, const PushedShare& share) {
   share.entry->offset = 0;
   share.entry->state.store(Announced::State::waiting);
   stream_.link()->sender().send_control(CellKind::cannot_push, stream_.remote(), share.sequence);
-  stream_.link()->sender().come_back(stream_);
+  stream_.link()->sender().schedule_turn(stream_);
   return true;
 }
 
@@ -260,7 +260,7 @@ bool RendezvousSender::pushed(std::span<const PushedShare> shares, CopyOutcome o
     stream_.link()->sender().send_control(CellKind::pushed, stream_.remote(), share.sequence);
     finish(*share.entry, WorkStatus::success);
   }
-  if (!stream_.over()) stream_.link()->sender().come_back(stream_);
+  if (!stream_.over()) stream_.link()->sender().schedule_turn(stream_);
   return true;
 }
 
@@ -278,7 +278,7 @@ bool RendezvousSender::fail(std::uint64_t address) {
 
 // LMR-FREE-8: what lies in a region that has gone can go no further. What is posted from now on has been looked at
 // anew.
-void RendezvousSender::memory_changed() {
+void RendezvousSender::region_removed() {
   announcements_.find_if([&](Announced& entry) {
     bool good = true;
     if (entry.state.load() == Announced::State::waiting && entry.has_grant.load()) {

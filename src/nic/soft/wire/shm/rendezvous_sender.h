@@ -46,7 +46,7 @@ class RendezvousSender {
   // ---- ends
   // The memory at that address is not to be had: the first message that is being sent from there fails. False: none is.
   bool fail(std::uint64_t address);
-  void memory_changed();  // as Stream
+  void region_removed();  // as Stream
   void drop();            // of a connection that is over
 
  private:

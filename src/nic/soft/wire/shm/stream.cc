@@ -152,10 +152,10 @@ bool ShmStream::take_turn() {
 }
 
 // A region went away: whatever lies in it can go no further (LMR-FREE-8).
-bool ShmStream::memory_changed() {
+bool ShmStream::region_removed() {
   if (writes_.holds() && !closed_) disconnection_.or_break([this] { writes_.go_on(); });
-  rendezvous_sender_.memory_changed();
-  return rendezvous_receiver_.memory_changed();
+  rendezvous_sender_.region_removed();
+  return rendezvous_receiver_.region_removed();
 }
 
 bool ShmStream::lets_go_of(std::uint32_t key) {

@@ -53,7 +53,7 @@ class ShmStream final : public Stream {
     return receiver_.has_backlog() || rendezvous_receiver_.any() || writes_.holds();
   }
   bool awaits_memory_for_backlog() const override { return writes_.holds_messages(); }
-  bool memory_changed() override;
+  bool region_removed() override;
   bool let_go() override { return disconnection_.let_go(); }
   void close(CloseReason reason) override { disconnection_.close(reason); }
 

@@ -100,7 +100,7 @@ class SimStream final : public Stream {
   void resume_receiving() override;
   const char* wire() const override { return "sim"; }
   bool holds_messages() const override { return !held_.empty(); }
-  bool memory_changed() override { return true; }  // each segment is checked when it comes
+  bool region_removed() override { return true; }  // each segment is checked when it comes
   bool let_go() override;
   void close(CloseReason reason) override;
 

@@ -74,18 +74,18 @@ bool SimStream::place(const std::vector<std::byte>& segment) {
   const auto ahead = static_cast<std::int32_t>(header.sequence - static_cast<std::uint32_t>(newest_));
   const std::uint64_t number = newest_ + static_cast<std::uint64_t>(std::int64_t{ahead});
   switch (receives_.place_segment({number, header.offset, payload, header.last, iwarp::is_solicited(header.opcode)})) {
-    case Placement::done:
+    case SegmentResult::done:
       newest_ = std::max(newest_, number);
       return true;
-    case Placement::no_buffer:
+    case SegmentResult::no_buffer:
       return false;
-    case Placement::bad_number:
+    case SegmentResult::bad_number:
       refuse(iwarp::ddp_error::kSequenceRange);
       return true;
-    case Placement::bad_offset:
+    case SegmentResult::bad_offset:
       refuse(iwarp::ddp_error::kInvalidOffset);
       return true;
-    case Placement::broken:
+    case SegmentResult::broken:
       return true;
   }
   return true;

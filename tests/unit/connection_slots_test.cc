@@ -14,8 +14,8 @@ namespace shm = nic::soft::shm;
 constexpr std::uint32_t kOwnSlots = shm::kRdmaSlots - shm::kSharedRdmaSlots;
 constexpr std::uint32_t kSlotsPerLine = 64 / sizeof(std::uint32_t);
 
-TEST(RdmaLanes, EachIsOfOneConnectionUntilNoneIsLeft) {
-  shm::RdmaLanes lanes;
+TEST(ConnectionSlots, EachIsOfOneConnectionUntilNoneIsLeft) {
+  shm::ConnectionSlots lanes;
   std::set<std::uint32_t> taken;
   for (std::uint32_t i = 0; i < kOwnSlots; ++i) {
     const std::uint32_t slot = lanes.take();
@@ -32,8 +32,8 @@ TEST(RdmaLanes, EachIsOfOneConnectionUntilNoneIsLeft) {
   EXPECT_EQ(lanes.take(), 0u);
 }
 
-TEST(RdmaLanes, NeighboursInTimeAreNotNeighboursInMemory) {
-  shm::RdmaLanes lanes;
+TEST(ConnectionSlots, NeighboursInTimeAreNotNeighboursInMemory) {
+  shm::ConnectionSlots lanes;
   std::set<std::uint32_t> lines;
   for (std::uint32_t i = 0; i < kOwnSlots / kSlotsPerLine; ++i) lines.insert(lanes.take() / kSlotsPerLine);
   EXPECT_EQ(lines.size(), kOwnSlots / kSlotsPerLine);

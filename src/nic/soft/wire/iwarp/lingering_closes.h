@@ -8,7 +8,7 @@ namespace anydat::nic::soft::iwarp {
 
 // All lingering closes of an adapter. How many there may be, of connections and of strangers, is for Strangers to say.
 // With the engine held.
-class Partings {
+class LingeringCloses {
  public:
   void add(std::unique_ptr<LingeringClose> lingering);  // may throw std::bad_alloc
   bool finished(const LingeringClose& lingering) { return of(lingering.stage()).finished(lingering); }
@@ -25,7 +25,7 @@ class Partings {
 
  private:
   Finishing<LingeringClose>& of(Stranger::Stage stage) {
-    return stage == Stranger::Stage::parting ? peers_ : strangers_;
+    return stage == Stranger::Stage::lingering ? peers_ : strangers_;
   }
 
   Finishing<LingeringClose> peers_;

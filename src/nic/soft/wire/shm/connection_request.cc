@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic/soft/wire/shm/request.h"
+#include "nic/soft/wire/shm/connection_request.h"
 
 #include <algorithm>
 #include <new>

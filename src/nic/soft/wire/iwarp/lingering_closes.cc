@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic/soft/wire/iwarp/partings.h"
+#include "nic/soft/wire/iwarp/lingering_closes.h"
 
 #include <poll.h>
 
@@ -10,11 +10,11 @@
 
 namespace anydat::nic::soft::iwarp {
 
-void Partings::add(std::unique_ptr<LingeringClose> lingering) {
+void LingeringCloses::add(std::unique_ptr<LingeringClose> lingering) {
   of(lingering->stage()).add(std::move(lingering)).begin();
 }
 
-void Partings::wait() {
+void LingeringCloses::wait() {
   std::vector<LingeringClose*> all;
   for (const Finishing<LingeringClose>* some : {&peers_, &strangers_}) {
     for (const auto& lingering : *some) all.push_back(lingering.get());

@@ -12,31 +12,31 @@
 
 namespace anydat::nic::soft::shm {
 
-// The bytes by which whoever has written says so (layout.h, `Activity`), at either end: of one adapter, in memory that
+// The bytes by which whoever has written says so (layout.h, `Marks`), at either end: of one adapter, in memory that
 // all its peers can write.
 //
 // Thread safety: any thread may call any method but those that attach or move.
-class ActivityTable {
+class MarkTable {
  public:
-  ActivityTable() = default;
-  ActivityTable(ActivityTable&& other) noexcept : activity_(std::exchange(other.activity_, nullptr)) {}
-  ActivityTable& operator=(ActivityTable&& other) noexcept {
+  MarkTable() = default;
+  MarkTable(MarkTable&& other) noexcept : activity_(std::exchange(other.activity_, nullptr)) {}
+  MarkTable& operator=(MarkTable&& other) noexcept {
     std::swap(activity_, other.activity_);
     return *this;
   }
-  ~ActivityTable();
+  ~MarkTable();
 
   // One of our own; `fd` is for the peers. Empty when there is no memory.
-  static ActivityTable create(base::UniqueFd& fd);
+  static MarkTable create(base::UniqueFd& fd);
   // A peer's. Empty if the descriptor is not what create() makes.
-  static ActivityTable attach(int fd);
+  static MarkTable attach(int fd);
   explicit operator bool() const { return activity_ != nullptr; }
 
   // Whoever has written to the link that has the slot calls it afterwards. A slot that there is not is nobody's.
   void mark(std::uint32_t slot) {
-    if (slot >= kActivitySlots) return;
+    if (slot >= kMarkSlots) return;
     activity_->slots[slot].store(1, std::memory_order_release);
-    activity_->groups[slot / kActivityGroup].store(1, std::memory_order_seq_cst);
+    activity_->groups[slot / kMarkGroup].store(1, std::memory_order_seq_cst);
   }
 
   // By the adapter whose they are.
@@ -61,7 +61,7 @@ class ActivityTable {
     for (std::uint32_t group = 0; group < words * kWordGroups; ++group) {
       if (activity_->groups[group].load(std::memory_order_relaxed) == 0) continue;
       activity_->groups[group].exchange(0);
-      for (std::uint32_t slot = group * kActivityGroup; slot < (group + 1) * kActivityGroup; ++slot) {
+      for (std::uint32_t slot = group * kMarkGroup; slot < (group + 1) * kMarkGroup; ++slot) {
         if (activity_->slots[slot].load(std::memory_order_relaxed) == 0) continue;
         activity_->slots[slot].exchange(0);
         found(slot);
@@ -71,16 +71,16 @@ class ActivityTable {
 
  private:
   static constexpr std::uint32_t kWordGroups = 8;
-  static constexpr std::uint32_t kWordSlots = kWordGroups * kActivityGroup;
-  static_assert(kActivitySlots % kWordSlots == 0);
+  static constexpr std::uint32_t kWordSlots = kWordGroups * kMarkGroup;
+  static_assert(kMarkSlots % kWordSlots == 0);
   typedef std::uint64_t __attribute__((may_alias)) Word;
 
-  explicit ActivityTable(void* memory) : activity_(static_cast<Activity*>(memory)) {}
+  explicit MarkTable(void* memory) : activity_(static_cast<Marks*>(memory)) {}
   std::uint64_t word(std::uint32_t at) const {
     return __atomic_load_n(reinterpret_cast<const Word*>(activity_->groups) + at, __ATOMIC_RELAXED);
   }
 
-  Activity* activity_ = nullptr;
+  Marks* activity_ = nullptr;
 };
 
 // Whether a peer's adapter polls, as seen from time to time.
@@ -88,7 +88,7 @@ class ActivityTable {
 // Thread safety: any thread; what several find out at once may be a little old.
 class PassWatch {
  public:
-  bool polls(const ActivityTable& table) {
+  bool polls(const MarkTable& table) {
     const std::uint64_t now = os::ticks(steady_);
     if (now - looked_.load(std::memory_order_relaxed) >= kTicksBetweenLooks) look(table, now);
     return polls_.load(std::memory_order_relaxed);
@@ -100,7 +100,7 @@ class PassWatch {
   // What has gone on since a look that is longer ago may have ended since.
   static constexpr std::uint64_t kTicksToTell = 4 * kTicksBetweenLooks;
 
-  void look(const ActivityTable& table, std::uint64_t now) {
+  void look(const MarkTable& table, std::uint64_t now) {
     const std::uint32_t passes = table.passes();
     const std::uint64_t since = now - looked_.exchange(now, std::memory_order_relaxed);
     const bool goes_on = passes_.exchange(passes, std::memory_order_relaxed) != passes;
