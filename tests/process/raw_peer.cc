@@ -166,7 +166,7 @@ std::optional<RawPeer::Heard> RawPeer::hear(std::chrono::milliseconds timeout) {
   message.msg_iovlen = 1;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   message.msg_control = control.data();
-  message.msg_controllen = control.size();
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // and not one more, for which the padding has room
   if (::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof heard.greeting) {
     return std::nullopt;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "support/progress.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -21,6 +23,9 @@ std::chrono::microseconds shortest_settling() {
 }
 
 std::mutex open_instances_lock;
+// A child of fork opens instances, too, whatever the other threads were at.
+[[maybe_unused]] const int free_in_child = ::pthread_atfork(
+    [] { open_instances_lock.lock(); }, [] { open_instances_lock.unlock(); }, [] { open_instances_lock.unlock(); });
 std::map<DAT_IA_HANDLE, bool>& open_instances() {
   static std::map<DAT_IA_HANDLE, bool> instances;  // whether they are polled
   return instances;
