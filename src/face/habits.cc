@@ -29,7 +29,7 @@ constexpr std::array kTable{
         "HabitsTest.StreamsNotifyByTheirOwnFlags", "streams of different completion flags on one EVD"},
     HabitRow{nullptr, Compat::strict, "srq_soft_hw of 0 in the attributes of an endpoint with an SRQ",
              "whoever clears the attributes (dtestsrq, dapltest)", "it is unset, as in a plain endpoint (ruling R30)",
-             "SrqWatermark and SrqEpWithSrq tests of 0", "attributes of an endpoint cleared"},
+             "SrqEndpoint.SoftWatermarkZeroIsUnsetAtCreationOnly", "attributes of an endpoint cleared"},
     HabitRow{&Habits::unknown_mask_bits, Compat::default_, "bits of a query's mask that stand for nothing",
              "MVAPICH2 (dat_ep_query with 0xffff, whose outcome it does not look at)",
              "all fields are filled whatever the mask, so there is nothing that such a bit could miss",

@@ -11,7 +11,7 @@ namespace anydat::nic {
 inline constexpr std::size_t kPrivateDataMax = 256;
 
 // By a device over InfiniBand or RoCE, whose reply has 196 bytes and whose reject has 148, some of them ours
-// (verbs/cm.h).
+// (verbs/cm_head.h).
 inline constexpr std::size_t kIbPrivateDataMax = 160;
 inline constexpr std::size_t kIbRejectDataMax = 132;
 // By a device over iWARP. Linux has 256 in all and needs some for how many Reads may be under way (RFC 6581, section
