@@ -9,9 +9,11 @@ serve() {
   : >"$work/expected"
   again=0
 }
-# kinds NUMBER: so many kinds of dapltest's tests have passed. In all it is 102: 35 of transactions, 10 of performance, 35
-# functions, 20 limits, and the server with the client that tells it to quit.
+# kinds NUMBER OF: so many kinds of dapltest's tests have passed, of so many. In all it is 102: 35 of transactions, three of
+# which are those over several endpoints, 10 of performance, 35 functions, 20 limits, and the server with the client that
+# tells it to quit.
 kinds() {
+  [ "$1" -eq "$2" ] || die "$1 kinds of tests have passed instead of $2"
   say "note: $1 kinds"
 }
 tell_to_quit() {
@@ -109,7 +111,7 @@ case_transactions() {
   transaction 1 1 200 -V -- 'client RR 4096' 'server RR 8192'
   transaction 1 1 200 -V -- 'client RW 1024' 'client RW 2048' 'server RW 4096'
   tell_to_quit
-  kinds $(($(wc -l <"$work/expected") - again))
+  kinds $(($(wc -l <"$work/expected") - again)) 32
 }
 
 # Of several endpoints of a thread it counts on it that their messages arrive in the order in which they were sent, which
@@ -120,7 +122,7 @@ case_endpoints() {
   transaction 2 8 100 -V -- 'client SR 1024 3' 'server SR 1536 2' 'client RW 4096' 'server RR 4096'
   transaction 8 4 100 -V -P -- 'client RW 4096 2' 'server RW 2048 4' 'client SR 256' 'server SR 256'
   tell_to_quit
-  kinds $(($(wc -l <"$work/expected") - again))
+  kinds $(($(wc -l <"$work/expected") - again)) 3
 }
 
 performance() { # OPERATION SIZE SEGMENTS OPTION...
@@ -147,7 +149,7 @@ case_performance() {
     performance $operation 256 1 -m b -p 1
   done
   tell_to_quit
-  kinds $(wc -l <"$work/expected")
+  kinds "$(wc -l <"$work/expected")" 10
 }
 
 # Each functional test says PASS, FAIL or UNSUPP, and how many there are is counted as well. UNSUPP is dapltest's own word for
@@ -164,7 +166,7 @@ case_functions() {
     [ "$passed" -ge "$least" ] || die "of $least functional tests of $group these passed: $passed"
     all=$((all + passed + unsupported))
   done
-  kinds $all
+  kinds $all 35
 }
 
 # As many objects as are asked for, made through one instance, and through four of which one has the EVDs of all.
@@ -184,5 +186,5 @@ case_limits() {
     says client 'dat_ep_post_recv fails: DAT_INSUFFICIENT_RESOURCES'
     says client "total posted: $((16 * workers))\)"
   done
-  kinds 20
+  kinds 20 20
 }
