@@ -7,6 +7,7 @@
 #                                     one of several, each after an --only
 #   scripts/mutate.sh --since COMMIT  those that have come after that commit
 #   scripts/mutate.sh --sample N      N of them, chosen by --seed S (default: 1)
+#   scripts/mutate.sh --light         those that nothing but libdat.so.1 has to be built for, and that are not equivalent
 #   scripts/mutate.sh --survivors     what lives is shown to all conformance tests over shm and TCP and to the process tests
 #   scripts/mutate.sh --list          says what there is and whether each place is found, and builds nothing
 #   --jobs J      so many mutants are tested at once (default: 2); one is built at a time
@@ -39,11 +40,12 @@ cd "$(dirname "$0")/.."
 root=$PWD
 tree=$root/build/mutate
 programs=$root/build/release/bin/tests
-only=() since='' sample='' seed=1 jobs=2 times=3 list='' survivors=''
+only=() since='' light='' sample='' seed=1 jobs=2 times=3 list='' survivors=''
 while [ $# -gt 0 ]; do
   case $1 in
     --list) list=1 ;;
     --survivors) survivors=1 ;;
+    --light) light=1 ;;
     --only | --since | --sample | --seed | --jobs | --programs | --folder | --times)
       [ $# -gt 1 ] || die "$1 needs a value"
       case $1 in
@@ -59,7 +61,7 @@ while [ $# -gt 0 ]; do
       shift
       ;;
     *)
-      sed -n '3,34s/^# \{0,1\}//p' "$0" >&2
+      sed -n '3,35s/^# \{0,1\}//p' "$0" >&2
       exit 2
       ;;
   esac
@@ -146,6 +148,7 @@ mutate() {
 matches() {
   local pattern
   [ -z "$since" ] || grep -qxF -e "$1" <<<"$new" || return 1
+  if [ -n "$light" ] && { [ -n "${equivalent_of[$1]}" ] || [ "$(named_targets "$1")" != dat ]; }; then return 1; fi
   [ ${#only[@]} -gt 0 ] || return 0
   for pattern in "${only[@]}"; do
     if [[ $1 == *$pattern* ]] || [[ ${file_of[$1]} == *$pattern* ]]; then return 0; fi

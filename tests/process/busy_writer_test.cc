@@ -203,6 +203,16 @@ TEST_F(BusyWriter, HoldsUpTheFreeOfItsEndpointForHalfASecondAtMost) {
 TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionForHalfASecondAtMost) {
   const auto begun = Clock::now();
   ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  // RMR-BIND-13: it is on its way to DISCONNECTED, which takes binds again.
+  Lmr region(server_.ia, server_.pz, 64);
+  DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
+  require(dat_rmr_create(server_.pz.get(), &window), "dat_rmr_create");
+  DAT_LMR_TRIPLET part = region.triplet();
+  DAT_RMR_CONTEXT context = 0;
+  EXPECT_THAT(dat_rmr_bind(window, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, ep_.get(), {}, DAT_COMPLETION_DEFAULT_FLAG,
+                           &context),
+              HasType(DAT_INVALID_STATE));
+  EXPECT_THAT(dat_rmr_free(window), Succeeds());
   while (Clock::now() - begun < std::chrono::milliseconds(300)) {
     expect_a_message_in_time();
     EXPECT_FALSE(poll_event(server_.connect.get()));
