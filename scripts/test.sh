@@ -23,7 +23,12 @@ Installs what is missing (Debian's packages), builds in build/, and runs these p
   modes     all conformance and process tests in each mode of tests/modes/modes.sh
   field     Debian's programs of uDAPL 2.0, each case 20 times in a row over shared memory and over TCP; with
             ANYDAT_FIELD_PROGRAMS, a folder that has dtest and dapltest of uDAPL 1.2, those as well
-all stands for release, clang, checks, asan and tsan; night for what takes longer than an hour: modes and field.
+  repeat    all tests but those in the guest 20 times in a row, with eight processes beside them that only compute; those that
+            ANYDAT_CHANGED names (a pattern of ctest's) 100 times
+  mutants   all mutants of tests/mutants (scripts/mutate.sh)
+  fuzz      each fuzz target for half an hour (scripts/fuzz.sh)
+all stands for release, clang, checks, asan and tsan; night for what takes longer than an hour: modes, field, repeat, mutants
+and fuzz.
 ANYDAT_TEST_JOBS: how many tests run at once (default: half as many again as there are processors).
 END
 }
@@ -33,8 +38,8 @@ for argument in "$@"; do
   case $argument in
     -h | --help) usage && exit 0 ;;
     all) parts+=(release clang checks asan tsan) ;;
-    night) parts+=(modes field) ;;
-    first | release | asan | tsan | clang | checks | modes | field) parts+=("$argument") ;;
+    night) parts+=(modes field repeat mutants fuzz) ;;
+    first | release | asan | tsan | clang | checks | modes | field | repeat | mutants | fuzz) parts+=("$argument") ;;
     *) usage >&2 && exit 2 ;;
   esac
 done
@@ -182,10 +187,36 @@ test_field() {
   return $rc
 }
 
+test_repeat() {
+  local busy=() rc=0
+  build release
+  for _ in {1..8}; do
+    (while :; do :; done) &
+    busy+=($!)
+  done
+  # With so little of the processors each takes five times as long and more.
+  local -x ANYDAT_TEST_TIMEOUT_SCALE=8
+  run_tests release 1200 build/repeat.log --repeat until-fail:20 -LE guest || rc=1
+  if [ -n "${ANYDAT_CHANGED:-}" ]; then
+    run_tests release 600 build/repeat.changed.log --repeat until-fail:100 -LE guest -R "$ANYDAT_CHANGED" || rc=1
+  fi
+  kill "${busy[@]}"
+  return $rc
+}
+
+test_mutants() {
+  build release
+  scripts/mutate.sh --survivors | tee build/mutants.log
+  return "${PIPESTATUS[0]}"
+}
+
 run_part() {
   case $1 in
     modes) test_modes ;;
     field) test_field ;;
+    repeat) test_repeat ;;
+    mutants) test_mutants ;;
+    fuzz) scripts/fuzz.sh 1800 ;;
     first)
       build release dat dat2 datinfo datping datperf unit_tests conformance_tests process_tests wire_tests field_broken \
         plugin_host old_registry
