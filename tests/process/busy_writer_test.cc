@@ -224,6 +224,37 @@ TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionForHalfASecondAtMost) {
   pass_message();
 }
 
+// Also when a window has been waited for, which it has let go of meanwhile.
+TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionThoughItLetsGoOfAWindow) {
+  shm::SegmentHeader& header = writer_->outbound().header();
+  Lmr region(server_.ia, server_.pz, 64);
+  DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
+  require(dat_rmr_create(server_.pz.get(), &window), "dat_rmr_create");
+  DAT_RMR_CONTEXT context = 0;
+  const auto bind = [&] {
+    DAT_LMR_TRIPLET part = region.triplet();
+    require(dat_rmr_bind(window, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, ep_.get(), {}, DAT_COMPLETION_DEFAULT_FLAG,
+                         &context),
+            "dat_rmr_bind");
+  };
+  bind();
+  expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
+  header.rdma_uses[0].store(context);
+  bind();
+  const auto begun = Clock::now();
+  ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
+  header.rdma_uses[0].store(0);
+  while (Clock::now() - begun < std::chrono::milliseconds(300)) {
+    expect_a_message_in_time();
+    EXPECT_FALSE(poll_event(server_.connect.get()));
+    EXPECT_FALSE(poll_event(server_.recv.get()));
+  }
+  expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
+  expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  EXPECT_LT(Clock::now() - begun, a_second());
+  EXPECT_THAT(dat_rmr_free(window), Succeeds());
+}
+
 // Those who end it themselves, in the middle of their writing, as well.
 TEST_F(BusyWriter, HoldsUpTheEndThatItHasAskedForForHalfASecondAtMost) {
   const auto begun = Clock::now();
