@@ -71,7 +71,7 @@ void SoftQueuePair::reset() {
   connection_.reset();
   memory_.set_scope(adapter_.scopes().next());
   receives_.reset();
-  initiator_.reset();
+  outcomes_.reset();
 }
 
 bool SoftQueuePair::cut() {

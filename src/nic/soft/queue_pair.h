@@ -6,8 +6,8 @@
 #include "nic/adapter.h"
 #include "nic/soft/connection.h"
 #include "nic/soft/memory_user.h"
-#include "nic/soft/rdma_initiator.h"
 #include "nic/soft/receive_side.h"
+#include "nic/soft/request_outcomes.h"
 #include "nic/soft/send_side.h"
 
 namespace anydat::nic::soft {
@@ -15,8 +15,8 @@ namespace anydat::nic::soft {
 class SoftAdapter;
 
 // The software NIC's queue pair: its parts, and what is set of them together. Its requests come by SendSide
-// into SendQueue, and what their answers come to is in RdmaInitiator; its receives are in ReceiveSide; the life of its
-// connection is in Connection; how bytes travel is the business of that one's stream.
+// into SendQueue, and what their answers come to is in RequestOutcomes; its receives are in ReceiveSide; the life of
+// its connection is in Connection; how bytes travel is the business of that one's stream.
 //
 // Thread safety: posts and counts from any thread; everything else with the engine held.
 // Always true: each posted request and each receive completes once, requests in posting order (DTO-40).
@@ -60,7 +60,7 @@ class SoftQueuePair final : public QueuePair {
   // ---- its parts, for each other, for the stream, and for whoever sets connections up
   SendQueue& sends() { return sends_; }
   ReceiveSide& receives() { return receives_; }
-  RdmaInitiator& initiator() { return initiator_; }
+  RequestOutcomes& outcomes() { return outcomes_; }
   MemoryUser& memory() { return memory_; }
   Connection& connection() { return connection_; }
   ConnectionState state() const { return sends_.state(); }
@@ -73,7 +73,7 @@ class SoftQueuePair final : public QueuePair {
   SoftAdapter& adapter_;
   SendSide sends_;
   ReceiveSide receives_;
-  RdmaInitiator initiator_{*this, sends_};
+  RequestOutcomes outcomes_{*this, sends_};
   MemoryUser memory_;
   Connection connection_;
   std::uint32_t reads_in_ = 0;  // with the engine held

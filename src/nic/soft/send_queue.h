@@ -18,7 +18,7 @@ class SoftAdapter;
 class SoftQueuePair;
 
 // The send queue of a software queue pair: its requests on their way to the stream, and to their completions. They are
-// posted by way of SendSide, and what becomes of those that the stream holds is told to RdmaInitiator.
+// posted by way of SendSide, and what becomes of those that the stream holds is told to RequestOutcomes.
 //
 // A request that ends the connection has Connection::break_off() called, with the engine and without the lock.
 //
@@ -136,7 +136,7 @@ class SendQueue {
     action();
   }
 
-  // ---- for RdmaInitiator
+  // ---- for RequestOutcomes
   void retire_finished() ANYDAT_REQUIRES(lock_);
   // What an answer leaves to be done once the lock has been released.
   struct Outcome {

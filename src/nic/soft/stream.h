@@ -11,7 +11,7 @@ namespace anydat::nic::soft {
 
 enum class SendOutcome : std::uint8_t {
   done,     // a Send or Write: the bytes have left the consumer's memory; a Read: they have arrived
-  pending,  // the stream will say when: RdmaInitiator::finished() and its like
+  pending,  // the stream will say when: RequestOutcomes::finished() and its like
   blocked,  // not yet, or not all; the stream will ask for it again: SendQueue::pump()
   failed,   // it can never be done; nothing of it happens from now on
 };

@@ -133,7 +133,7 @@ bool Placement::next_buffer_there(std::size_t bytes) {
 
 bool Placement::result_there() {
   std::array<iovec, kSegmentsMax> pieces;
-  const std::size_t used = stream_.queue_pair().initiator().aim_atomic(pieces);
+  const std::size_t used = stream_.queue_pair().outcomes().aim_atomic(pieces);
   return used == 0 || can_be_written(std::span(pieces).first(used));
 }
 

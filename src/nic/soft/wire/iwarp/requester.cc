@@ -198,7 +198,7 @@ bool Requester::one_delivered(std::uint32_t sequence) {
     number = oldest.number;
     unconfirmed_.erase(unconfirmed_.begin());
   }
-  stream_.queue_pair().initiator().finished(number, WorkStatus::success);
+  stream_.queue_pair().outcomes().finished(number, WorkStatus::success);
   return true;
 }
 
@@ -345,19 +345,19 @@ std::optional<TerminateCode> Requester::begin_atomic_response(const SegmentHeade
 
 std::optional<std::size_t> Requester::aim(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
   const std::optional<std::size_t> used =
-      stream_.queue_pair().initiator().aim_read(answer_bytes_ + skipped, count, pieces);
+      stream_.queue_pair().outcomes().aim_read(answer_bytes_ + skipped, count, pieces);
   if (!used) read_failed();
   return used;
 }
 
 void Requester::read_failed() {
   answer_unwanted_ = true;
-  stream_.queue_pair().initiator().read_failed(WorkStatus::local_protection);
+  stream_.queue_pair().outcomes().read_failed(WorkStatus::local_protection);
 }
 
 void Requester::atomic_failed() {
   answer_unwanted_ = true;
-  stream_.queue_pair().initiator().atomic_failed(WorkStatus::local_protection);
+  stream_.queue_pair().outcomes().atomic_failed(WorkStatus::local_protection);
 }
 
 void Requester::read_response_ended(std::size_t payload_bytes, bool last) {
@@ -372,7 +372,7 @@ std::optional<TerminateCode> Requester::atomic_response_ended(std::span<const st
 
 // The oldest Read, or atomic operation, has been answered in full, and with it the Writes before it.
 std::optional<TerminateCode> Requester::answer_completed(std::span<const std::byte> payload) {
-  RdmaInitiator& initiator = stream_.queue_pair().initiator();
+  RequestOutcomes& outcomes = stream_.queue_pair().outcomes();
   Asked asked;
   bool pump = false;
   {
@@ -384,16 +384,16 @@ std::optional<TerminateCode> Requester::answer_completed(std::span<const std::by
     pump = outgoing_.wakes();
   }
   std::optional<TerminateCode> wrong;
-  if (asked.writes > 0 && !stream_.over()) initiator.writes_finished(asked.writes);
+  if (asked.writes > 0 && !stream_.over()) outcomes.writes_finished(asked.writes);
   if (asked.atomic && !stream_.over()) {
     const AtomicResponse response = parse_atomic_response(payload);
     if (response.id != asked.stag) {
       wrong = rdmap_error::kStreamCatastrophic;
     } else if (!answer_unwanted_) {
-      initiator.atomic_finished(response.was);
+      outcomes.atomic_finished(response.was);
     }
   }
-  if (!asked.ours && !asked.atomic && !answer_unwanted_ && !stream_.over()) initiator.read_placed(answer_bytes_);
+  if (!asked.ours && !asked.atomic && !answer_unwanted_ && !stream_.over()) outcomes.read_placed(answer_bytes_);
   answer_bytes_ = 0;
   answer_unwanted_ = false;
   if (pump && !wrong && !stream_.over()) stream_.queue_pair().sends().pump();
@@ -401,21 +401,21 @@ std::optional<TerminateCode> Requester::answer_completed(std::span<const std::by
 }
 
 bool Requester::refused(const SegmentHeader& offender, CloseReason reason) {
-  RdmaInitiator& initiator = stream_.queue_pair().initiator();
+  RequestOutcomes& outcomes = stream_.queue_pair().outcomes();
   if (offender.opcode == Opcode::write) {
-    const bool known = initiator.write_refused(offender.stag, offender.tagged_offset, Connection::status_of(reason));
+    const bool known = outcomes.write_refused(offender.stag, offender.tagged_offset, Connection::status_of(reason));
     return known || writes_complete_early();
   }
   if (offender.opcode == Opcode::read_request || offender.opcode == Opcode::atomic_request) {
     const std::optional<NamedRead> read = find_asked(offender.sequence);
-    return read && (read->ours || initiator.read_refused(read->before, Connection::status_of(reason)));
+    return read && (read->ours || outcomes.read_refused(read->before, Connection::status_of(reason)));
   }
   if (is_tagged(offender.opcode) || queue_of(offender.opcode) != kSendQueue) return false;
   const auto sent = [&] {
     base::Guard guard(outgoing_.lock());
     return send_sequence_ - offender.sequence;
   };
-  initiator.message_refused(sent, Connection::status_of(reason));
+  outcomes.message_refused(sent, Connection::status_of(reason));
   return true;  // it may have completed, and then what comes behind is not to blame
 }
 

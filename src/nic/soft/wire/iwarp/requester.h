@@ -57,7 +57,7 @@ class Requester final : private OwnPages::User {
   std::optional<TerminateCode> begin_read_response(const SegmentHeader& segment, std::size_t payload_bytes,
                                                    bool& wanted);
   std::optional<TerminateCode> begin_atomic_response(const SegmentHeader& segment, std::size_t payload_bytes);
-  // Where its bytes go, the next of which come behind so many of the same segment; as RdmaInitiator::aim_read().
+  // Where its bytes go, the next of which come behind so many of the same segment; as RequestOutcomes::aim_read().
   // Nothing: the Read has failed, and the rest of its answer is not wanted.
   std::optional<std::size_t> aim(std::size_t skipped, std::size_t count, std::span<iovec> pieces);
   bool wanted() const { return !answer_unwanted_; }

@@ -124,16 +124,16 @@ void Disconnection::arrived(CloseReason reason, const CloseBody& refused) {
     case Refused::the_oldest:
       break;
     case Refused::a_write:
-      if (stream_.queue_pair().initiator().request_refused(is_write, 0, status)) reason = CloseReason::request_failed;
+      if (stream_.queue_pair().outcomes().request_refused(is_write, 0, status)) reason = CloseReason::request_failed;
       break;
     case Refused::a_read:
-      if (stream_.queue_pair().initiator().request_refused(is_read, refused.which, status))
+      if (stream_.queue_pair().outcomes().request_refused(is_read, refused.which, status))
         reason = CloseReason::request_failed;
       break;
     case Refused::a_message:
       // One that has completed leaves nobody to blame.
       if (const auto number = stream_.rendezvous_sender().number_of(refused.which))
-        stream_.queue_pair().initiator().request_refused(*number, status);
+        stream_.queue_pair().outcomes().request_refused(*number, status);
       reason = CloseReason::request_failed;
       break;
   }

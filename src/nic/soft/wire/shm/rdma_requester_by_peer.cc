@@ -172,13 +172,13 @@ bool RdmaRequester::atomic_done_arrived(const CellView& view) {
   if (view.length != sizeof body || atomics_under_way_.load() == 0) return false;
   std::memcpy(&body, view.body, sizeof body);
   atomics_under_way_.fetch_sub(1);
-  return stream_.queue_pair().initiator().atomic_finished(body.was);
+  return stream_.queue_pair().outcomes().atomic_finished(body.was);
 }
 
 bool RdmaRequester::done_arrived(std::uint32_t more) {
   if (more >= puts_under_way()) return false;
   puts_answered_.store(puts_answered_.load(std::memory_order_relaxed) + more + 1, std::memory_order_release);
-  return stream_.queue_pair().initiator().writes_finished(more + 1);
+  return stream_.queue_pair().outcomes().writes_finished(more + 1);
 }
 
 }  // namespace anydat::nic::soft::shm

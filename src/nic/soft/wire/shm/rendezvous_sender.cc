@@ -110,7 +110,7 @@ void RendezvousSender::finish(Announced& entry, WorkStatus status) {
   if (entry.has_grant.exchange(false)) stream_.link()->grants().withdraw(entry.grant_slot);
   const std::uint64_t number = entry.number;  // a posting thread may use the entry anew as soon as it is retired
   announcements_.retire(entry);
-  stream_.queue_pair().initiator().finished(number, status);
+  stream_.queue_pair().outcomes().finished(number, status);
   if (!stream_.over()) stream_.queue_pair().sends().pump();
 }
 

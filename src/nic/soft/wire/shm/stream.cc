@@ -115,7 +115,7 @@ bool ShmStream::piece_arrived(const CellView& view, const std::byte* bytes) {
       writes_.piece_arrived(view, bytes);
       break;
     case CellKind::got:
-      if (!queue_pair_.initiator().place_read(bytes, view.length))
+      if (!queue_pair_.outcomes().place_read(bytes, view.length))
         disconnection_.violated("it sent bytes that nobody asked for");
       break;
     default:

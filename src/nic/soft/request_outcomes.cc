@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic/soft/rdma_initiator.h"
+#include "nic/soft/request_outcomes.h"
 
 #include <array>
 #include <cstring>
@@ -21,7 +21,7 @@ bool is_rdma_read(WorkKind kind) {
 
 }  // namespace
 
-void RdmaInitiator::finished(std::uint64_t number, WorkStatus status) {
+void RequestOutcomes::finished(std::uint64_t number, WorkStatus status) {
   SendQueue::Outcome outcome;
   {
     base::Guard guard(sends_.lock());
@@ -42,11 +42,11 @@ void RdmaInitiator::finished(std::uint64_t number, WorkStatus status) {
   if (outcome.drained) queue_pair_.connection().orderly_end().finish_if_drained();
 }
 
-inline SendRing::Entry* RdmaInitiator::oldest_read() {
+inline SendRing::Entry* RequestOutcomes::oldest_read() {
   return sends_.requests().oldest_held([](WorkKind kind) { return kind == WorkKind::rdma_read; });
 }
 
-bool RdmaInitiator::oldest_finished(bool (*wanted)(WorkKind), std::uint32_t count) {
+bool RequestOutcomes::oldest_finished(bool (*wanted)(WorkKind), std::uint32_t count) {
   SendQueue::Outcome outcome;
   {
     base::Guard guard(sends_.lock());
@@ -63,11 +63,11 @@ bool RdmaInitiator::oldest_finished(bool (*wanted)(WorkKind), std::uint32_t coun
   return true;
 }
 
-bool RdmaInitiator::writes_finished(std::uint32_t count) {
+bool RequestOutcomes::writes_finished(std::uint32_t count) {
   return oldest_finished(is_write, count);
 }
 
-bool RdmaInitiator::atomic_finished(std::uint64_t was) {
+bool RequestOutcomes::atomic_finished(std::uint64_t was) {
   bool usable_memory = false;
   {
     base::Guard guard(sends_.lock());
@@ -81,53 +81,53 @@ bool RdmaInitiator::atomic_finished(std::uint64_t was) {
   return true;
 }
 
-std::size_t RdmaInitiator::aim_atomic(std::span<iovec> pieces) {
+std::size_t RequestOutcomes::aim_atomic(std::span<iovec> pieces) {
   base::Guard guard(sends_.lock());
   const SendRing::Entry* entry = sends_.requests().oldest_held(is_atomic);
   return entry && sends_.usable(entry->request()) ? pieces_of(entry->all(), 0, entry->length, pieces) : 0;
 }
 
-void RdmaInitiator::atomic_failed(WorkStatus status) {
+void RequestOutcomes::atomic_failed(WorkStatus status) {
   fail_oldest(is_atomic, status);
 }
 
 template <typename Culprit>
-bool RdmaInitiator::refused(Culprit&& culprit, WorkStatus status) {
+bool RequestOutcomes::refused(Culprit&& culprit, WorkStatus status) {
   base::Guard guard(sends_.lock());
   if (!sends_.requests().refuse(culprit, status)) return false;
   sends_.retire_finished();
   return true;
 }
 
-bool RdmaInitiator::write_refused(std::uint32_t key, std::uint64_t address, WorkStatus status) {
+bool RequestOutcomes::write_refused(std::uint32_t key, std::uint64_t address, WorkStatus status) {
   const auto is_it = [&](const SendRing::Entry& entry) {
     return is_write(entry.kind) && entry.rdma.remote.key == key && address - entry.rdma.remote.address < entry.length;
   };
   return refused(is_it, status);
 }
 
-bool RdmaInitiator::read_refused(std::size_t before_it, WorkStatus status) {
+bool RequestOutcomes::read_refused(std::size_t before_it, WorkStatus status) {
   const auto is_it = [&](const SendRing::Entry& entry) { return is_read(entry.kind) && before_it-- == 0; };
   return refused(is_it, status);
 }
 
-void RdmaInitiator::request_refused(std::uint64_t number, WorkStatus status) {
+void RequestOutcomes::request_refused(std::uint64_t number, WorkStatus status) {
   base::Guard guard(sends_.lock());
   if (SendRing::Entry* const entry = sends_.requests().find(number)) PendingRequests::note_failure(*entry, status);
 }
 
-bool RdmaInitiator::request_refused(bool (*wanted)(WorkKind), std::size_t before_it, WorkStatus status) {
+bool RequestOutcomes::request_refused(bool (*wanted)(WorkKind), std::size_t before_it, WorkStatus status) {
   base::Guard guard(sends_.lock());
   return sends_.requests().refuse(wanted, before_it, status);
 }
 
-void RdmaInitiator::message_refused(const std::function<std::uint32_t()>& sent, WorkStatus status) {
+void RequestOutcomes::message_refused(const std::function<std::uint32_t()>& sent, WorkStatus status) {
   base::Guard guard(sends_.lock());
   sends_.requests().refuse_message(sent(), status);
   sends_.retire_finished();
 }
 
-std::optional<std::size_t> RdmaInitiator::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
+std::optional<std::size_t> RequestOutcomes::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
   base::Guard guard(sends_.lock());
   const SendRing::Entry* entry = oldest_read();
   if (!entry || skipped + count > entry->length - entry->rdma.progress.bytes) return 0;
@@ -135,11 +135,11 @@ std::optional<std::size_t> RdmaInitiator::aim_read(std::size_t skipped, std::siz
   return pieces_of(entry->all(), entry->rdma.progress.bytes + skipped, count, pieces);
 }
 
-void RdmaInitiator::read_failed(WorkStatus status) {
+void RequestOutcomes::read_failed(WorkStatus status) {
   fail_oldest(is_rdma_read, status);
 }
 
-void RdmaInitiator::fail_oldest(bool (*wanted)(WorkKind), WorkStatus status) {
+void RequestOutcomes::fail_oldest(bool (*wanted)(WorkKind), WorkStatus status) {
   bool first = false;
   {
     base::Guard guard(sends_.lock());
@@ -152,7 +152,7 @@ void RdmaInitiator::fail_oldest(bool (*wanted)(WorkKind), WorkStatus status) {
   if (first) queue_pair_.connection().break_off(status, CloseReason::request_failed);
 }
 
-bool RdmaInitiator::read_placed(std::size_t count) {
+bool RequestOutcomes::read_placed(std::size_t count) {
   bool whole = false;
   {
     base::Guard guard(sends_.lock());
@@ -165,7 +165,7 @@ bool RdmaInitiator::read_placed(std::size_t count) {
   return true;
 }
 
-bool RdmaInitiator::place_read(const std::byte* bytes, std::size_t count) {
+bool RequestOutcomes::place_read(const std::byte* bytes, std::size_t count) {
   if (unwanted_ != 0) {
     if (count > unwanted_) return false;
     unwanted_ -= count;

@@ -17,11 +17,11 @@ namespace anydat::nic::soft {
 // refuses them. It ends the connection where a request fails, as soon as all before it are done (DTO-40).
 //
 // With the engine held, and without the send lock. Lives and dies with its queue pair.
-class RdmaInitiator {
+class RequestOutcomes {
  public:
-  RdmaInitiator(SoftQueuePair& queue_pair, SendQueue& sends) : queue_pair_(queue_pair), sends_(sends) {}
-  RdmaInitiator(const RdmaInitiator&) = delete;
-  RdmaInitiator& operator=(const RdmaInitiator&) = delete;
+  RequestOutcomes(SoftQueuePair& queue_pair, SendQueue& sends) : queue_pair_(queue_pair), sends_(sends) {}
+  RequestOutcomes(const RequestOutcomes&) = delete;
+  RequestOutcomes& operator=(const RequestOutcomes&) = delete;
 
   // ---- done
   // If it has failed, so that nothing can follow it, the connection breaks at once, with what is not done before it.
