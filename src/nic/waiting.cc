@@ -57,7 +57,7 @@ bool Waiting::lock_unless_notified(const Waiter& waiter) {
   const std::uint64_t passes = activity_.passes();
   for (unsigned i = 0; !engine_.try_lock(); ++i) {
     if (waiter.notified()) return false;
-    if (i >= 100 && activity_.passes() != passes && !activity_.pass_wanted()) return false;
+    if (i > 150 && activity_.passes() != passes && !activity_.pass_wanted()) return false;
     if (i < 100) {
       base::cpu_relax();
     } else if (i < 150) {

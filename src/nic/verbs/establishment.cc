@@ -30,8 +30,8 @@ constexpr int kResolveRouteMs = 5000;
 constexpr base::Nanoseconds kFirstWord = 50'000'000;
 // Soft-iWARP (Linux 6.1) answers a request before it takes over the socket. What comes in between lies there until more
 // comes, and so may a program's first message for which it waits for an answer. How long in between is depends on how
-// busy that host is, and what device it has cannot be seen from here: as long as nothing has come from there, a Write
-// of nothing follows after these times.
+// busy that host is, and what device it has cannot be seen from here: as long as nothing has come from there, Writes
+// of nothing follow, each so long after the one before.
 constexpr std::array<base::Nanoseconds, Device::kWritesOfNothing> kFollowUps = {10'000'000, 100'000'000,
                                                                                 base::kNsPerSecond};
 // InfiniBand's reason for a reject by a program (volume 1, 12.6.7.2).
@@ -292,7 +292,7 @@ void Establishment::accept(Offer& offer, bool gone, std::span<const std::byte> p
 // ---- active side, over iWARP
 
 void Establishment::follow_up_later() {
-  if (follow_ups_ == kFollowUps.size()) return;
+  if (follow_ups_ == kFollowUps.size() || !queue_pair_.device().has_room_beside_requests()) return;
   adapter_.engine().set_timer(follow_up_timer_, base::now_ns() + kFollowUps[follow_ups_++]);
 }
 

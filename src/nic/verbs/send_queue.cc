@@ -113,7 +113,8 @@ inline Status SendQueue::hand_over(const SendRequest& request, std::uint64_t num
 
 void SendQueue::write_nothing() {
   base::Guard guard(lock_);
-  if (!qp_ || !stands(state()) || blocked_.load(std::memory_order_relaxed)) return;
+  // Handed over it would be a write to a descriptor, which may be the program's by now.
+  if (!qp_ || !stands(state()) || blocked_.load(std::memory_order_relaxed) || !adapter_.descriptors_are_ours()) return;
   ibv_send_wr nothing{};
   nothing.wr_id = WorkId{WorkId::Queue::none, tag_, 0}.packed();
   nothing.opcode = IBV_WR_RDMA_WRITE;
