@@ -54,6 +54,8 @@ class BlockedCall {
     thread_.wait_until_asleep(caller);
   }
 
+  // What has been done so far may have woken it for a moment.
+  void wait_until_asleep() const { thread_.wait_until_asleep(); }
   // Whether nothing that has been done so far makes it return.
   bool stays_blocked() const { return thread_.stays_asleep(); }
   // Has it returned, or does it within that time?

@@ -24,7 +24,7 @@ run 1 bench/floor --only no-such-figure
 complains "no figure has a name"
 run 2 bench/floor --cpus 0
 run 0 bench/idle_peers --peers 0,3 --rounds 1
-says "^peers 3 dequeue_ns [0-9.]+$"
+says "^peers 3 dequeue_ns [0-9.]+ own_region_free_ns [0-9]+ open_region_free_ns [0-9]+$"
 run 0 bench/region_costs --endpoints 0,20 --connected 0,2 --rounds 1
 says "^endpoints 20 connected 2 lmr_create_ns [0-9]+ lmr_free_ns [0-9]+$"
 run 0 bench/instructions --repetitions 1

@@ -139,7 +139,6 @@ int CompletionPoller::handle(Cq& cq, std::array<ibv_wc, budget::kCompletionsPerL
 
 void CompletionPoller::dispatch(Cq& cq, const ibv_wc& wc) {
   const WorkId id = WorkId::unpacked(wc.wr_id);
-  if (id.queue == WorkId::Queue::none) return;
   if (id.queue == WorkId::Queue::shared) {
     SharedQueue& shared = *cq.shared();
     const std::optional<ReceivePool::Done> done =

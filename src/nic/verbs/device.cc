@@ -126,9 +126,8 @@ AdapterLimits Device::limits() const {
   AdapterLimits limits;
   limits.queue_pairs = count(attributes_.max_qp);
   // A request may take as many of the device's as it has segments, where a Read has one sink.
-  limits.recv_depth = count(std::min(attributes_.max_qp_wr, attributes_.max_cqe / 4));
-  limits.send_depth = limits.recv_depth;
-  if (is_iwarp() && limits.send_depth > kWritesOfNothing) limits.send_depth -= kWritesOfNothing;
+  limits.send_depth = count(std::min(attributes_.max_qp_wr, attributes_.max_cqe / 4));
+  limits.recv_depth = limits.send_depth;
   // Connection set-up counts them in a byte.
   limits.reads = count(std::min({attributes_.max_qp_rd_atom, attributes_.max_qp_init_rd_atom, 128}));
   limits.segments = count(std::min(attributes_.max_sge, attributes_.max_srq > 0 ? attributes_.max_srq_sge : 64));

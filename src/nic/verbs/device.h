@@ -27,8 +27,6 @@ class Device {
   const ibv_device_attr& attributes() const { return attributes_; }
   const std::string& name() const { return name_; }
   bool is_iwarp() const { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
-  // So many of ours, beside the program's requests, has a queue pair room for over iWARP (SendQueue::write_nothing()).
-  static constexpr std::uint32_t kWritesOfNothing = 3;
   AdapterLimits limits() const;
   DevicePort port() const { return port_; }  // the first that is active, or the first
   // The program has closed our descriptors, and may have files of its own by their numbers.

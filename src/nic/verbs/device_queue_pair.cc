@@ -40,11 +40,8 @@ DeviceQueuePair::Made DeviceQueuePair::make(rdma_cm_id* id) try {
   pd_ = device.zone(queue_pair_.zone());
   // A Read with more segments than the device scatters to is several of its requests.
   const std::uint32_t parts = limits.send_segments > device.read_segments() ? std::max(limits.send_segments, 1u) : 1;
-  const std::uint32_t beside = device.is_iwarp() ? Device::kWritesOfNothing : 0;
-  room_beside_ =
-      beside > 0 && limits.send_depth * parts + beside <= static_cast<std::uint32_t>(device.attributes().max_qp_wr);
-  const std::uint32_t sends = std::max(
-      std::min(limits.send_depth * parts + beside, static_cast<std::uint32_t>(device.attributes().max_qp_wr)), 1u);
+  const std::uint32_t sends =
+      std::max(std::min(limits.send_depth * parts, static_cast<std::uint32_t>(device.attributes().max_qp_wr)), 1u);
   cq_room_ = sends + (shared ? 0 : limits.recv_depth);
   cq_ = pd_ ? adapter_.completions().queues().reserve(cq_room_) : nullptr;
   if (!cq_) return Made::no_memory;

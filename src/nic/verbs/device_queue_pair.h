@@ -30,8 +30,6 @@ class DeviceQueuePair {
   Made make(rdma_cm_id* id);
   explicit operator bool() const { return qp_ != nullptr; }
   std::uint32_t number() const { return qp_->qp_num; }  // Requires: it is there.
-  // For Writes of nothing, over iWARP.
-  bool has_room_beside_requests() const { return room_beside_; }
 
   // How many Reads may be under way, where this side settles that.
   struct Reads {
@@ -65,7 +63,6 @@ class DeviceQueuePair {
   PdPtr pd_;
   Cq* cq_ = nullptr;
   std::uint32_t cq_room_ = 0;
-  bool room_beside_ = false;
   QpPtr qp_;
   std::uint32_t removed_number_ = 0;  // of the one that is being removed; 0: none is
 };

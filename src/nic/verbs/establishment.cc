@@ -28,12 +28,6 @@ constexpr int kResolveRouteMs = 5000;
 // few milliseconds after it has come where the processors have other things to do. So the passive side is established
 // when something has come, or after this time.
 constexpr base::Nanoseconds kFirstWord = 50'000'000;
-// Soft-iWARP (Linux 6.1) answers a request before it takes over the socket. What comes in between lies there until more
-// comes, and so may a program's first message for which it waits for an answer. How long in between is depends on how
-// busy that host is, and what device it has cannot be seen from here: as long as nothing has come from there, Writes
-// of nothing follow, each so long after the one before.
-constexpr std::array<base::Nanoseconds, Device::kWritesOfNothing> kFollowUps = {10'000'000, 100'000'000,
-                                                                                base::kNsPerSecond};
 // InfiniBand's reason for a reject by a program (volume 1, 12.6.7.2).
 constexpr int kByConsumer = 28;
 
@@ -53,8 +47,7 @@ Establishment::Establishment(VerbsQueuePair& queue_pair, VerbsAdapter& adapter, 
       }),
       first_word_timer_([this] {
         if (queue_pair_.state() == ConnectionState::accepting) done({});
-      }),
-      follow_up_timer_([this] { follow_up(); }) {}
+      }) {}
 
 // ---- active side
 
@@ -289,19 +282,6 @@ void Establishment::accept(Offer& offer, bool gone, std::span<const std::byte> p
   if (rdma_accept(id, &parameters) != 0) queue_pair_.connection().end_now({Ending::Report::accept_failed});
 }
 
-// ---- active side, over iWARP
-
-void Establishment::follow_up_later() {
-  if (follow_ups_ == kFollowUps.size() || !queue_pair_.device().has_room_beside_requests()) return;
-  adapter_.engine().set_timer(follow_up_timer_, base::now_ns() + kFollowUps[follow_ups_++]);
-}
-
-void Establishment::follow_up() {
-  if (!stands(queue_pair_.state()) || queue_pair_.counters().receives.get() != received_then_) return;
-  queue_pair_.sends().write_nothing();
-  follow_up_later();
-}
-
 // ---- either side
 
 void Establishment::done(std::span<const std::byte> private_data) {
@@ -323,7 +303,6 @@ void Establishment::done(std::span<const std::byte> private_data) {
 void Establishment::stop() {
   if (inquiry_) inquiry_->stop();
   adapter_.engine().cancel_timer(first_word_timer_);
-  adapter_.engine().cancel_timer(follow_up_timer_);
   adapter_.engine().cancel_timer(deadline_timer_);
 }
 
@@ -415,11 +394,6 @@ void Establishment::established_by(const CmEvent& event) {
   if (queue_pair_.state() == ConnectionState::connecting) {
     names_.reached = {service_, adapter_.info().name};
     queue_pair_.sends().agree_on_reads(std::min<std::uint32_t>(queue_pair_.limits().reads_out, event.initiator_depth));
-    if (adapter_.device().is_iwarp()) {
-      received_then_ = queue_pair_.counters().receives.get();
-      follow_ups_ = 0;
-      follow_up_later();
-    }
     done(event.private_data().first(std::min(event.length, kPrivateDataMax)));
   } else if (queue_pair_.state() == ConnectionState::accepting && adapter_.device().is_iwarp()) {
     accept_is_done_ = true;

@@ -93,8 +93,6 @@ class Establishment final : public CmHandler {
   void established_by(const CmEvent& event);
   void disconnected();
   void comes_to_nothing(ConnectFailure why);
-  void follow_up_later();
-  void follow_up();
 
   VerbsQueuePair& queue_pair_;
   VerbsAdapter& adapter_;
@@ -117,11 +115,6 @@ class Establishment final : public CmHandler {
   std::optional<DeviceQueuePair::Reads> settled_;  // by the passive side
   bool accept_is_done_ = false;                    // but for the time that the active side has to speak first
   Timer first_word_timer_;                         // ends that time
-
-  // The active side's, over iWARP.
-  std::size_t follow_ups_ = 0;       // Writes of nothing behind what came first
-  std::uint64_t received_then_ = 0;  // by when it was established
-  Timer follow_up_timer_;
 };
 
 }  // namespace anydat::nic::verbs

@@ -111,18 +111,6 @@ inline Status SendQueue::hand_over(const SendRequest& request, std::uint64_t num
   return ibv_post_send(qp_, &first, &bad) == 0 ? Status::ok : Status::failed;
 }
 
-void SendQueue::write_nothing() {
-  base::Guard guard(lock_);
-  // Handed over it would be a write to a descriptor, which may be the program's by now.
-  if (!qp_ || !stands(state()) || blocked_.load(std::memory_order_relaxed) || !adapter_.descriptors_are_ours()) return;
-  ibv_send_wr nothing{};
-  nothing.wr_id = WorkId{WorkId::Queue::none, tag_, 0}.packed();
-  nothing.opcode = IBV_WR_RDMA_WRITE;
-  ibv_send_wr* bad = nullptr;
-  const os::CancelOff off;             // as above
-  ibv_post_send(qp_, &nothing, &bad);  // without room for it there is enough behind what came first
-}
-
 // The segments may have more room than is read (RDR-2), or be more than one Read of the device scatters to.
 void SendQueue::spread_read(const SendRequest& request) {
   ibv_send_wr& first = chain_.front();

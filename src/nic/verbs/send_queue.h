@@ -91,9 +91,6 @@ class SendQueue {
   bool any_at_device() const { return requests_.any_at_device(); }
   // The device has finished with a request, of whose number these are the low bits.
   void completed(const ibv_wc& wc, std::uint32_t number);
-  // A Write of nothing, behind what has been handed to the device by now. It names no memory (RFC 5040, section 5.1),
-  // and nobody hears of it here or there. Requires: the device's queue pair has been made with room for it.
-  void write_nothing();
   // Reports what is finished. What ends the connection with that is called later.
   void retire();
   // A bind has begun, which changes its window, and so it is not flushed (RMR-BIND-13).

@@ -8,8 +8,7 @@ namespace anydat::nic::verbs {
 // What the device is given with a piece of work and gives back when it is done: whose it is, and which. Completions may
 // come after their queue pair has gone, so a queue pair is named by a tag that is not used again soon.
 struct WorkId {
-  // Of shared receives the completion names the queue pair; `none` is what nobody waits for.
-  enum class Queue : std::uint8_t { send, recv, shared, none };
+  enum class Queue : std::uint8_t { send, recv, shared };  // of shared receives the completion names the queue pair
 
   Queue queue;
   std::uint32_t tag;   // 30 bits
