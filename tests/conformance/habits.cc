@@ -146,8 +146,11 @@ TEST_P(HabitsTest, SolicitedStreamsNotifyByTheirOwnFlags) {
   const Evd evd(pair.server.ia, flags(DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG));
   EpEvds evds = evds_of(pair.server);
   evds.recv = evd.get();
+  EpEvds requests_too = evds;
+  requests_too.request = evd.get();
   const EpEvds all{.recv = evd.get(), .request = evd.get(), .connect = evd.get()};
-  const Ep quiet(pair.server.ia, pair.server.pz, evds, with_flags(DAT_COMPLETION_SOLICITED_WAIT_FLAG, kDefaultFlags));
+  const Ep quiet(pair.server.ia, pair.server.pz, requests_too,
+                 with_flags(DAT_COMPLETION_SOLICITED_WAIT_FLAG, kDefaultFlags));
   EXPECT_EQ(query_evd(evd.get()).evd_state & kConfigurationPart, unsigned{DAT_EVD_STATE_CONFIG_SOLICITED});
   const Ep loud(pair.server.ia, pair.server.pz, evds, with_flags(kDefaultFlags, kDefaultFlags));
   const Ep third(pair.server.ia, pair.server.pz, all, with_flags(kDefaultFlags, kDefaultFlags));
@@ -167,6 +170,10 @@ TEST_P(HabitsTest, SolicitedStreamsNotifyByTheirOwnFlags) {
   BlockedWait second(evd.get());
   ASSERT_THAT(post_send(to_quiet, pair.source.triplet(0, 64), DAT_COMPLETION_SOLICITED_WAIT_FLAG), Succeeds());
   EXPECT_THAT(second.result().rc, Succeeds());
+  post_receive(to_quiet, pair.source.triplet(0, 64));
+  BlockedWait third_wait(evd.get());
+  ASSERT_THAT(post_send(quiet, pair.sink.triplet(0, 64)), Succeeds());
+  EXPECT_THAT(third_wait.result().rc, Succeeds()) << "a request waits for nobody to ask for it";
   drain(pair.client.request.get());
 }
 

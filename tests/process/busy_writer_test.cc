@@ -30,6 +30,27 @@ std::chrono::milliseconds a_second() {
   return patience() / 5;
 }
 
+// A window, and a region that it is bound to.
+class Window {
+ public:
+  explicit Window(const Side& side) : region_(side.ia, side.pz, 64) {
+    require(dat_rmr_create(side.pz.get(), &rmr_), "dat_rmr_create");
+  }
+  DAT_RETURN try_bind(const Ep& ep) {
+    DAT_LMR_TRIPLET part = region_.triplet();
+    return dat_rmr_bind(rmr_, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, ep.get(), {}, DAT_COMPLETION_DEFAULT_FLAG,
+                        &context_);
+  }
+  void bind(const Ep& ep) { require(try_bind(ep), "dat_rmr_bind"); }
+  DAT_RMR_CONTEXT context() const { return context_; }
+  DAT_RETURN free() const { return dat_rmr_free(rmr_); }
+
+ private:
+  Lmr region_;
+  DAT_RMR_HANDLE rmr_ = DAT_HANDLE_NULL;
+  DAT_RMR_CONTEXT context_ = 0;
+};
+
 class BusyWriter : public testing::Test {
  protected:
   void SetUp() override {
@@ -203,16 +224,9 @@ TEST_F(BusyWriter, HoldsUpTheFreeOfItsEndpointForHalfASecondAtMost) {
 TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionForHalfASecondAtMost) {
   const auto begun = Clock::now();
   ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
-  // RMR-BIND-13: it is on its way to DISCONNECTED, which takes binds again.
-  Lmr region(server_.ia, server_.pz, 64);
-  DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
-  require(dat_rmr_create(server_.pz.get(), &window), "dat_rmr_create");
-  DAT_LMR_TRIPLET part = region.triplet();
-  DAT_RMR_CONTEXT context = 0;
-  EXPECT_THAT(dat_rmr_bind(window, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, ep_.get(), {}, DAT_COMPLETION_DEFAULT_FLAG,
-                           &context),
-              HasType(DAT_INVALID_STATE));
-  EXPECT_THAT(dat_rmr_free(window), Succeeds());
+  Window window(server_);
+  EXPECT_THAT(window.try_bind(ep_), HasType(DAT_INVALID_STATE)) << "RMR-BIND-13: not DISCONNECTED yet";
+  EXPECT_THAT(window.free(), Succeeds());
   while (Clock::now() - begun < std::chrono::milliseconds(300)) {
     expect_a_message_in_time();
     EXPECT_FALSE(poll_event(server_.connect.get()));
@@ -227,20 +241,11 @@ TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionForHalfASecondAtMost) {
 // Also when a window has been waited for, which it has let go of meanwhile.
 TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionThoughItLetsGoOfAWindow) {
   shm::SegmentHeader& header = writer_->outbound().header();
-  Lmr region(server_.ia, server_.pz, 64);
-  DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
-  require(dat_rmr_create(server_.pz.get(), &window), "dat_rmr_create");
-  DAT_RMR_CONTEXT context = 0;
-  const auto bind = [&] {
-    DAT_LMR_TRIPLET part = region.triplet();
-    require(dat_rmr_bind(window, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, ep_.get(), {}, DAT_COMPLETION_DEFAULT_FLAG,
-                         &context),
-            "dat_rmr_bind");
-  };
-  bind();
+  Window window(server_);
+  window.bind(ep_);
   expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
-  header.rdma_uses[0].store(context);
-  bind();
+  header.rdma_uses[0].store(window.context());
+  window.bind(ep_);
   const auto begun = Clock::now();
   ASSERT_THAT(dat_ep_disconnect(ep_.get(), DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   header.rdma_uses[0].store(0);
@@ -252,7 +257,7 @@ TEST_F(BusyWriter, HoldsUpTheEndOfItsConnectionThoughItLetsGoOfAWindow) {
   expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
   expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
   EXPECT_LT(Clock::now() - begun, a_second());
-  EXPECT_THAT(dat_rmr_free(window), Succeeds());
+  EXPECT_THAT(window.free(), Succeeds());
 }
 
 // Those who end it themselves, in the middle of their writing, as well.
@@ -274,29 +279,20 @@ TEST_F(BusyWriter, HoldsUpTheEndThatItHasAskedForForHalfASecondAtMost) {
 // RMR-BIND-6, RMR-FREE: what a window has shown is taken away before the bind completes.
 TEST_F(BusyWriter, HoldsUpTheRebindAndTheFreeOfAWindowThatItUsesOnly) {
   shm::SegmentHeader& header = writer_->outbound().header();
-  Lmr region(server_.ia, server_.pz, 64);
-  DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
-  require(dat_rmr_create(server_.pz.get(), &window), "dat_rmr_create");
-  DAT_RMR_CONTEXT context = 0;
-  const auto bind = [&] {
-    DAT_LMR_TRIPLET part = region.triplet();
-    require(dat_rmr_bind(window, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, others_->server.get(), {},
-                         DAT_COMPLETION_DEFAULT_FLAG, &context),
-            "dat_rmr_bind");
-  };
-  bind();
+  Window window(server_);
+  window.bind(others_->server);
   expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
-  header.rdma_uses[0].store(context);
+  header.rdma_uses[0].store(window.context());
   const auto begun = Clock::now();
-  bind();
+  window.bind(others_->server);
   EXPECT_LT(Clock::now() - begun, kInTime);
   expect_a_message_in_time();
   EXPECT_FALSE(poll_event(server_.request.get()));
   header.rdma_uses[0].store(0);
   expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
 
-  header.rdma_uses[0].store(context);
-  auto result = std::async(std::launch::async, [&] { return dat_rmr_free(window); });
+  header.rdma_uses[0].store(window.context());
+  auto result = std::async(std::launch::async, [&] { return window.free(); });
   expect_a_message_in_time();
   EXPECT_EQ(result.wait_for(kAWhile), std::future_status::timeout);
   header.rdma_uses[0].store(0);
@@ -307,17 +303,11 @@ TEST_F(BusyWriter, HoldsUpTheRebindAndTheFreeOfAWindowThatItUsesOnly) {
 // One that does not let go of a window loses its link.
 TEST_F(BusyWriter, HoldsUpAWindowForHalfASecondAtMost) {
   shm::SegmentHeader& header = writer_->outbound().header();
-  Lmr region(server_.ia, server_.pz, 64);
-  DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
-  require(dat_rmr_create(server_.pz.get(), &window), "dat_rmr_create");
-  DAT_RMR_CONTEXT context = 0;
-  DAT_LMR_TRIPLET part = region.triplet();
-  require(dat_rmr_bind(window, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, others_->server.get(), {},
-                       DAT_COMPLETION_DEFAULT_FLAG, &context),
-          "dat_rmr_bind");
+  Window window(server_);
+  window.bind(others_->server);
   expect_event(server_.request.get(), DAT_RMR_BIND_COMPLETION_EVENT);
-  header.rdma_uses[0].store(context);
-  EXPECT_THAT(dat_rmr_free(window), Succeeds());
+  header.rdma_uses[0].store(window.context());
+  EXPECT_THAT(window.free(), Succeeds());
   expect_event(server_.connect.get(), DAT_CONNECTION_EVENT_BROKEN);
   expect_completion(server_.recv.get(), DAT_DTO_ERR_FLUSHED);
   pass_message();
