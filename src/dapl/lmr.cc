@@ -82,8 +82,12 @@ Lmr::Lmr(Ia& ia, Pz& pz, const Request& request, std::uint64_t address)
   }
 }
 
+bool Lmr::open_to_peers() const {
+  return (request_.rights & kRemote) != 0;
+}
+
 std::uint32_t Lmr::rmr_context() const {
-  return (request_.rights & kRemote) != 0 ? keys_.remote : 0;
+  return open_to_peers() ? keys_.remote : 0;
 }
 
 Error Lmr::check_range(const Ia& ia, std::uint64_t address, std::uint64_t length) {
@@ -217,7 +221,7 @@ std::optional<Error> Lmr::free() {
     return fail(Code::invalid_state, Detail::lmr_in_use, "dat_lmr_free: {} RMRs are bound to it", bound_);
   }
   ia().nic().remove_region(keys_.local);
-  if (!ia().nic().quiesce(keys_.local, (request_.rights & kRemote) != 0)) return std::nullopt;
+  if (!ia().nic().quiesce(keys_.local, open_to_peers())) return std::nullopt;
   ia().retire(*this);
   return kSuccess;
 }

@@ -49,6 +49,7 @@ class Lmr final : public Object {
   // With the engine held. Nobody touches the memory through the region afterwards (LMR-FREE-8). Nothing: a peer is in
   // the middle of using it; ask again, with the engine released in between.
   std::optional<Error> free();
+  bool open_to_peers() const;  // has rights for them
   std::uint32_t rights() const { return request_.rights; }
   // Engine held, as for the next two: an RMR is bound to it.
   void bind() { ++bound_; }

@@ -52,8 +52,8 @@ void Waiting::stop() {
 
 bool Waiting::lock_unless_notified(const Waiter& waiter) {
   // Whoever frees an object waits, with the engine held, for its waiters to leave: they must not insist on the lock.
-  // Nor need they where others look one pass after the other: those see to all that there is, and every moment in which
-  // they are kept from their processor is lost.
+  // Nor need they, once they have slept for it, where others look one pass after the other: those see to all that there
+  // is, and every moment in which they are kept from their processor is lost.
   const std::uint64_t passes = activity_.passes();
   for (unsigned i = 0; !engine_.try_lock(); ++i) {
     if (waiter.notified()) return false;

@@ -15,27 +15,27 @@ constexpr std::uint32_t kOwnSlots = shm::kRdmaSlots - shm::kSharedRdmaSlots;
 constexpr std::uint32_t kSlotsPerLine = 64 / sizeof(std::uint32_t);
 
 TEST(ConnectionSlots, EachIsOfOneConnectionUntilNoneIsLeft) {
-  shm::ConnectionSlots lanes;
+  shm::ConnectionSlots slots;
   std::set<std::uint32_t> taken;
   for (std::uint32_t i = 0; i < kOwnSlots; ++i) {
-    const std::uint32_t slot = lanes.take();
+    const std::uint32_t slot = slots.take();
     EXPECT_GE(slot, shm::kSharedRdmaSlots);
     EXPECT_LT(slot, shm::kRdmaSlots);
     EXPECT_TRUE(taken.insert(slot).second) << slot;
   }
-  EXPECT_EQ(lanes.take(), 0u);
+  EXPECT_EQ(slots.take(), 0u);
   for (const std::uint32_t slot : taken) {
-    lanes.give_back(slot);
-    EXPECT_EQ(lanes.take(), slot);
+    slots.give_back(slot);
+    EXPECT_EQ(slots.take(), slot);
   }
-  lanes.give_back(0);  // a shared one is nobody's
-  EXPECT_EQ(lanes.take(), 0u);
+  slots.give_back(0);  // a shared one is nobody's
+  EXPECT_EQ(slots.take(), 0u);
 }
 
 TEST(ConnectionSlots, NeighboursInTimeAreNotNeighboursInMemory) {
-  shm::ConnectionSlots lanes;
+  shm::ConnectionSlots slots;
   std::set<std::uint32_t> lines;
-  for (std::uint32_t i = 0; i < kOwnSlots / kSlotsPerLine; ++i) lines.insert(lanes.take() / kSlotsPerLine);
+  for (std::uint32_t i = 0; i < kOwnSlots / kSlotsPerLine; ++i) lines.insert(slots.take() / kSlotsPerLine);
   EXPECT_EQ(lines.size(), kOwnSlots / kSlotsPerLine);
 }
 

@@ -25,7 +25,7 @@ HazardSlots::HazardSlots(Engine& engine, SegmentHeader& header, bool fences, bas
 std::uint32_t HazardSlots::take() {
   if (fences_) return 0;  // a fence of one's own each time costs what a shared slot does
   base::Guard guard(sending_);
-  const std::uint32_t slot = lanes_.take();
+  const std::uint32_t slot = own_slots_.take();
   if (slot >= kSharedRdmaSlots) {
     header_.rdma_own_slots.store(1);
     base::full_fence();  // an owner that has not seen it has taken its key out before we look for it
@@ -35,7 +35,7 @@ std::uint32_t HazardSlots::take() {
 
 void HazardSlots::give_back(HazardSlot& slot) {
   base::Guard guard(sending_);
-  lanes_.give_back(slot.give_up(header_));
+  own_slots_.give_back(slot.give_up(header_));
 }
 
 // A slot is held for a tenth of a millisecond, by another thread of this process that may have been preempted, or for

@@ -42,7 +42,7 @@ class HazardSlots {
   SegmentHeader& header_;
   const bool fences_;
   base::Biased<base::SpinLock>& sending_;
-  ConnectionSlots lanes_ ANYDAT_GUARDED_BY(sending_);
+  ConnectionSlots own_slots_ ANYDAT_GUARDED_BY(sending_);
   std::atomic<bool> wanted_{false};
   Timer look_timer_;
   base::Nanoseconds delay_ = 0;  // of the next look by time

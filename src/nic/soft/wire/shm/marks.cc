@@ -11,11 +11,11 @@
 namespace anydat::nic::soft::shm {
 
 MarkTable::~MarkTable() {
-  os::unmap(activity_, kMarkBytes);
+  os::unmap(marks_, kMarkBytes);
 }
 
 MarkTable MarkTable::create(base::UniqueFd& fd) {
-  fd = os::make_memory_file("anydat-activity", kMarkBytes);
+  fd = os::make_memory_file("anydat-marks", kMarkBytes);
   if (!fd || !os::seal(fd.get())) return {};
   void* memory = os::map_shared(fd.get(), kMarkBytes, true);
   if (!memory) {

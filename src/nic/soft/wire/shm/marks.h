@@ -19,9 +19,9 @@ namespace anydat::nic::soft::shm {
 class MarkTable {
  public:
   MarkTable() = default;
-  MarkTable(MarkTable&& other) noexcept : activity_(std::exchange(other.activity_, nullptr)) {}
+  MarkTable(MarkTable&& other) noexcept : marks_(std::exchange(other.marks_, nullptr)) {}
   MarkTable& operator=(MarkTable&& other) noexcept {
-    std::swap(activity_, other.activity_);
+    std::swap(marks_, other.marks_);
     return *this;
   }
   ~MarkTable();
@@ -30,20 +30,20 @@ class MarkTable {
   static MarkTable create(base::UniqueFd& fd);
   // A peer's. Empty if the descriptor is not what create() makes.
   static MarkTable attach(int fd);
-  explicit operator bool() const { return activity_ != nullptr; }
+  explicit operator bool() const { return marks_ != nullptr; }
 
   // Whoever has written to the link that has the slot calls it afterwards. A slot that there is not is nobody's.
   void mark(std::uint32_t slot) {
     if (slot >= kMarkSlots) return;
-    activity_->slots[slot].store(1, std::memory_order_release);
-    activity_->groups[slot / kMarkGroup].store(1, std::memory_order_seq_cst);
+    marks_->slots[slot].store(1, std::memory_order_release);
+    marks_->groups[slot / kMarkGroup].store(1, std::memory_order_seq_cst);
   }
 
   // By the adapter whose they are.
   void count_pass() {
-    activity_->passes.store(activity_->passes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    marks_->passes.store(marks_->passes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  std::uint32_t passes() const { return activity_->passes.load(std::memory_order_relaxed); }
+  std::uint32_t passes() const { return marks_->passes.load(std::memory_order_relaxed); }
 
   // The marks are looked at by words, of eight groups each. Those of so many slots are in so many words.
   static constexpr std::uint32_t words_for(std::uint32_t slots) { return (slots + kWordSlots - 1) / kWordSlots; }
@@ -59,11 +59,11 @@ class MarkTable {
   template <typename Found>
   void take(std::uint32_t words, Found&& found) {
     for (std::uint32_t group = 0; group < words * kWordGroups; ++group) {
-      if (activity_->groups[group].load(std::memory_order_relaxed) == 0) continue;
-      activity_->groups[group].exchange(0);
+      if (marks_->groups[group].load(std::memory_order_relaxed) == 0) continue;
+      marks_->groups[group].exchange(0);
       for (std::uint32_t slot = group * kMarkGroup; slot < (group + 1) * kMarkGroup; ++slot) {
-        if (activity_->slots[slot].load(std::memory_order_relaxed) == 0) continue;
-        activity_->slots[slot].exchange(0);
+        if (marks_->slots[slot].load(std::memory_order_relaxed) == 0) continue;
+        marks_->slots[slot].exchange(0);
         found(slot);
       }
     }
@@ -75,12 +75,12 @@ class MarkTable {
   static_assert(kMarkSlots % kWordSlots == 0);
   typedef std::uint64_t __attribute__((may_alias)) Word;
 
-  explicit MarkTable(void* memory) : activity_(static_cast<Marks*>(memory)) {}
+  explicit MarkTable(void* memory) : marks_(static_cast<Marks*>(memory)) {}
   std::uint64_t word(std::uint32_t at) const {
-    return __atomic_load_n(reinterpret_cast<const Word*>(activity_->groups) + at, __ATOMIC_RELAXED);
+    return __atomic_load_n(reinterpret_cast<const Word*>(marks_->groups) + at, __ATOMIC_RELAXED);
   }
 
-  Marks* activity_ = nullptr;
+  Marks* marks_ = nullptr;
 };
 
 // Whether a peer's adapter polls, as seen from time to time.

@@ -27,11 +27,11 @@ class ConnectionSlots {
  public:
   // A slot for a connection alone. 0, which is shared: none is left.
   std::uint32_t take() {
-    for (std::uint32_t lane = 0; lane < kCount; ++lane) {
-      if (taken_[lane]) continue;
-      taken_[lane] = true;
+    for (std::uint32_t number = 0; number < kCount; ++number) {
+      if (taken_[number]) continue;
+      taken_[number] = true;
       // Those that are taken one after the other lie in different cache lines.
-      return kSharedRdmaSlots + lane % kLines * kPerLine + lane / kLines;
+      return kSharedRdmaSlots + number % kLines * kPerLine + number / kLines;
     }
     return 0;
   }
