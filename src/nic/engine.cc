@@ -75,8 +75,8 @@ void Engine::cancel_timer(Timer& timer) {
   loop_.timers().cancel(timer);
 }
 
-[[gnu::noinline]] bool Engine::look_by_time(bool just_checked) {
-  const bool progress = loop_.poll_by_time(just_checked);
+[[gnu::noinline]] bool Engine::look_by_time() {
+  const bool progress = loop_.poll_by_time();
   clock_.looked();
   if (loop_.lost()) loss_.note();
   if (loss_.noted()) [[unlikely]]
@@ -84,11 +84,11 @@ void Engine::cancel_timer(Timer& timer) {
   return progress;
 }
 
-bool Engine::run_all(bool just_checked) {
+bool Engine::run_all() {
   clock_.note_moment();
   activity_.pass_begins();
   const bool progress = loop_.poll_sources(1);
-  return look_by_time(just_checked) || progress;
+  return look_by_time() || progress;
 }
 
 inline bool Engine::take_over(bool& gives_way) {
@@ -140,7 +140,7 @@ bool Engine::look() {
     loop_.note_fast_passes();
   bool progress = loop_.poll_sources(pass.looks_by_time ? 1 : kLooksPerPoll);
   if (pass.looks_by_time || lost) [[unlikely]]
-    progress |= look_by_time(false);
+    progress |= look_by_time();
   if (progress) clock_.note_progress();
   gives_way = pass.gives_way && !progress;
   return progress;

@@ -139,7 +139,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   // ---- for those who wait
   // Looks at everything. True if there was any progress.
-  bool run_all(bool just_checked = false) ANYDAT_REQUIRES(this);
+  bool run_all() ANYDAT_REQUIRES(this);
   void wake_leader();
 
  private:
@@ -149,7 +149,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // One pass by who polls; the caller may have to give way once the engine is released.
   bool take_over(bool& gives_way) ANYDAT_REQUIRES(this);
   bool poll_by_clock(bool lost, bool& gives_way) ANYDAT_REQUIRES(this);
-  bool look_by_time(bool just_checked) ANYDAT_REQUIRES(this);
+  bool look_by_time() ANYDAT_REQUIRES(this);
   void unlock_after_work();
 
   base::Biased<base::Mutex> mutex_;

@@ -38,15 +38,14 @@ void Loop::unwatch(int fd, FdHandler& handler) {
   }
 }
 
-bool Loop::run_descriptors(bool just_checked) {
+bool Loop::run_descriptors() {
   if (lost_) return false;
   std::array<epoll_event, 64> events;
   const int count = poller_->ready(events);
   bool progress = false;
-  if (count == 0) return false;
   // What is ready in a set of the program's is not for us.
-  lost_ = !just_checked && !poller_->is_ours();
-  if (count < 0 || lost_) return false;
+  lost_ = count == os::Poller::kSetOfAnother || (count < 0 && !poller_->is_ours());
+  if (count <= 0) return false;
   const os::CancelOff off;  // the handlers may call what we have not written
   ready_ = std::span(events).first(static_cast<std::size_t>(count));
   while (!ready_.empty()) {
@@ -66,12 +65,12 @@ bool Loop::poll_sources(int rounds) {
 }
 
 // Apart, for those who count what a call costs: whether it also does this is a matter of chance.
-[[gnu::noinline]] bool Loop::poll_by_time(bool just_checked) {
+[[gnu::noinline]] bool Loop::poll_by_time() {
   bool progress = false;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     run_safely([&] { progress |= sources_[i]->look_by_time(); });
   }
-  progress |= run_descriptors(just_checked);
+  progress |= run_descriptors();
   progress |= timers_.run();
   return progress;
 }

@@ -77,9 +77,8 @@ class Loop {
   void note_fast_passes() {
     for (PollSource* source : sources_) source->note_fast_passes();
   }
-  // Looks at the sources once more, as far as time decides what is looked at, at descriptors and timers. The caller
-  // says whether it has just asked that the poller's descriptors are what they were.
-  bool poll_by_time(bool just_checked = false);
+  // Looks at the sources once more, as far as time decides what is looked at, at descriptors and timers.
+  bool poll_by_time();
   // They have been found not to be, by this or by another: nothing is ready any more, and no set is changed, which may
   // be the program's by now, with the program's files in it by the numbers of ours.
   bool lost() const { return lost_; }
@@ -93,7 +92,7 @@ class Loop {
   const base::Counter& polls() const { return polls_; }  // rounds over the sources
 
  private:
-  bool run_descriptors(bool just_checked);
+  bool run_descriptors();
 
   os::Poller* poller_ = nullptr;  // fixed by start()
   bool lost_ = false;

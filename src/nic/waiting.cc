@@ -180,13 +180,13 @@ WaitResult Waiting::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_pro
     }
     const bool signalled = count < 0 && errno == EINTR;
     waiter.poller_.store(nullptr);
-    const bool ours = poller_.silence();  // what the bell was for is looked at below
-    if (!ours) engine_.descriptor_loss().note();
+    // What the bell was for is looked at below.
+    if (!poller_.silence()) engine_.descriptor_loss().note();
     const bool others_post = activity_.posts() != posts_seen;
     bool progress = false;
     if (lock_unless_notified(waiter)) {
       loop_.disarm();
-      progress = engine_.run_all(ours);
+      progress = engine_.run_all();
       engine_.unlock();
     }
     if (is_progress_thread && others_post) return WaitResult::notified;

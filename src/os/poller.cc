@@ -3,24 +3,23 @@
 
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "base/random.h"
 #include "os/uncancelled.h"
 
 namespace anydat::os {
 
-namespace {
-
-epoll_event event_of(std::uint32_t events, void* data) {
+epoll_event Poller::event_of(std::uint32_t events, void* data) const {
   epoll_event event{};
   event.events = events;
-  event.data.ptr = data;
+  event.data.u64 = mark_ | reinterpret_cast<std::uintptr_t>(data);
   return event;
 }
 
-}  // namespace
-
 bool Poller::open() {
+  mark_ = (base::random_number<std::uint64_t>() | 1) << kAddressBits;
   epoll_ = base::UniqueFd::of([] { return epoll_create1(EPOLL_CLOEXEC); });
   bell_ = base::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   epoll_event silent = event_of(0, nullptr);
@@ -42,7 +41,12 @@ void Poller::forget(int fd) {
 }
 
 int Poller::ready(std::span<epoll_event> events) const {
-  return uncancelled::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  const int count = uncancelled::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (epoll_event& event : events.first(static_cast<std::size_t>(std::max(count, 0)))) {
+    if ((event.data.u64 ^ mark_) >> kAddressBits != 0) return kSetOfAnother;
+    event.data.u64 ^= mark_;
+  }
+  return count;
 }
 
 // No other file has this descriptor in its set by this number, so nothing but ours takes the change.
