@@ -118,7 +118,7 @@ class Evd final : public Object, public nic::CompletionQueue {
   bool grow_locked() ANYDAT_REQUIRES(lock_);
   bool note_overflow_locked(std::size_t lost) ANYDAT_REQUIRES(lock_);
   void notify_locked() ANYDAT_REQUIRES(lock_);
-  void note_watched_locked() ANYDAT_REQUIRES(lock_) { watched_.store(waiter_ || cno_, std::memory_order_relaxed); }
+  void note_watched_locked() ANYDAT_REQUIRES(lock_) { set_watched(waiter_ || cno_); }
   template <typename Take>
   void pop_locked(Take& take) ANYDAT_REQUIRES(lock_);
   // Apart: in a dequeue it would cost the face of 2.0, which writes more, the registers for that.
@@ -195,7 +195,7 @@ inline bool Evd::found_empty() {
     return false;
   }
   // Without a waiter, which would have the event, what is empty needs no lock to be found so.
-  return !watched_.load(std::memory_order_relaxed);
+  return !watched();
 }
 
 inline Error Evd::found_nothing() {
@@ -210,6 +210,7 @@ inline Error Evd::dequeue(Take take) {
   if (waiter_) [[unlikely]]
     return evd_is_waited_on("dat_evd_dequeue");
   if (ring_.empty()) return found_nothing();
+  ring_.note_depth();
   pop_locked(take);
   return kSuccess;
 }
@@ -225,6 +226,7 @@ inline Error Evd::dequeue_many(std::size_t most, std::size_t& taken, Take take) 
     if (waiter_) [[unlikely]]
       return taken > 0 ? kSuccess : evd_is_waited_on("anydat_evd_dequeue_many");
     const std::size_t queued = ring_.queued();
+    ring_.note_depth();
     const std::size_t end = taken + std::min({most - taken, queued, kAtOnce});
     for (; taken != end; ++taken) pop_locked(take);
     more = taken != most && queued > kAtOnce;

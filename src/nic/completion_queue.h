@@ -60,6 +60,7 @@ class EventRing {
     ring_ = std::move(ring);
     mask_ = mask;
     capacity_ = capacity;
+    forget_room();
   }
 
   std::uint32_t capacity() const { return capacity_; }
@@ -70,15 +71,29 @@ class EventRing {
   bool empty() const { return head() == tail(); }
   bool full() const { return room() == 0; }
   std::uint64_t room() const { return capacity_ - (tail() - head()); }
+  // Whether there is room for so many by what find_room() has seen, whatever has been taken out since.
+  bool has_known_room(std::size_t count) const { return tail() + count <= known_room_until_; }
+  bool find_room(std::size_t count) {
+    if (room() < count) return false;
+    known_room_until_ = head() + capacity_;
+    return true;
+  }
+  void forget_room() { known_room_until_ = 0; }
+
   std::uint64_t ever_queued() const { return tail_.load(std::memory_order_relaxed); }
   std::uint64_t ever_dropped() const { return head(); }
-  std::uint64_t most_queued() const { return most_.load(std::memory_order_relaxed); }
+  // A moment ago, for a thread without the lock.
+  std::uint64_t most_queued() const {
+    const std::uint64_t tail = tail_.load(std::memory_order_acquire);
+    const std::uint64_t head = head_.load(std::memory_order_acquire);
+    return std::max(most_.load(std::memory_order_relaxed), tail > head ? tail - head : 0);
+  }
 
   // Requires: not full.
   [[gnu::always_inline]] void append(const QueuedEvent& event) {
     const std::uint64_t tail = this->tail();
     ring_[tail & mask_] = event;
-    appended(tail + 1);
+    tail_.store(tail + 1, std::memory_order_release);
   }
   // Requires: room for all.
   // next(QueuedEvent&) writes each.
@@ -86,7 +101,7 @@ class EventRing {
   void append(std::size_t count, Next&& next) {
     std::uint64_t tail = this->tail();
     for (const std::uint64_t end = tail + count; tail != end; ++tail) next(ring_[tail & mask_]);
-    appended(tail);
+    tail_.store(tail, std::memory_order_release);
   }
 
   // What was in it, apart; from now on there is room for nothing.
@@ -101,13 +116,22 @@ class EventRing {
   Rest close() {
     Rest rest{std::move(ring_), mask_, head(), tail()};
     capacity_ = 0;
+    forget_room();
+    note_depth();
     head_.store(tail(), std::memory_order_relaxed);
     return rest;
   }
 
   // Requires: not empty.
   const QueuedEvent& oldest() const { return ring_[head() & mask_]; }
-  void drop_oldest() { head_.store(head() + 1, std::memory_order_relaxed); }
+  // Requires: note_depth() since the last was appended.
+  void drop_oldest() { head_.store(head() + 1, std::memory_order_release); }
+  // To come before any is dropped: it has been deepest at such a time, or is so now.
+  void note_depth() {
+    const std::uint64_t queued = tail() - head();
+    if (queued > most_.load(std::memory_order_relaxed)) [[unlikely]]
+      most_.store(queued, std::memory_order_relaxed);
+  }
   // Calls visit(QueuedEvent&) for each.
   template <typename Visit>
   void for_each(Visit&& visit) {
@@ -117,16 +141,11 @@ class EventRing {
  private:
   std::uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   std::uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
-  void appended(std::uint64_t tail) {
-    tail_.store(tail, std::memory_order_release);
-    const std::uint64_t queued = tail - head();
-    if (queued > most_.load(std::memory_order_relaxed)) [[unlikely]]
-      most_.store(queued, std::memory_order_relaxed);
-  }
 
   std::unique_ptr<QueuedEvent[]> ring_;
   std::uint64_t mask_ = 0;      // the ring has mask_ + 1 >= capacity_ places
   std::uint32_t capacity_ = 0;  // 0: there is no ring
+  std::uint64_t known_room_until_ = 0;
   std::atomic<std::uint64_t> head_{0};
   std::atomic<std::uint64_t> tail_{0};
   std::atomic<std::uint64_t> most_{0};
@@ -146,8 +165,9 @@ class CompletionQueue {
   // The short way of completions. False: none of them has been added, and push() shall have them.
   [[gnu::always_inline]] bool push_quietly(const QueuedEvent& event) {
     base::Guard guard(lock_);
-    if (watched_.load(std::memory_order_relaxed) || ring_.full()) [[unlikely]]
-      return false;
+    if (!ring_.has_known_room(1)) [[unlikely]] {
+      if (!finds_room(1)) return false;
+    }
     ring_.append(event);
     return true;
   }
@@ -159,8 +179,9 @@ class CompletionQueue {
   template <typename Next>
   bool push_quietly(std::size_t count, Next&& next) {
     base::Guard guard(lock_);
-    if (watched_.load(std::memory_order_relaxed) || ring_.room() < count) [[unlikely]]
-      return false;
+    if (!ring_.has_known_room(count)) [[unlikely]] {
+      if (!finds_room(count)) return false;
+    }
     ring_.append(count, next);
     return true;
   }
@@ -168,10 +189,21 @@ class CompletionQueue {
   std::uint32_t queued() const { return ring_.queued(); }
 
  protected:
+  // With lock_ held: whether a thread may have to be woken by what is added.
+  void set_watched(bool watched) {
+    watched_.store(watched, std::memory_order_relaxed);
+    if (watched) ring_.forget_room();
+  }
+  bool watched() const { return watched_.load(std::memory_order_relaxed); }
+
   mutable base::Biased<base::SpinLock> lock_;
   EventRing ring_;  // written with lock_ held
-  // Somebody may have to be woken by what is added. Written with lock_ held.
-  std::atomic<bool> watched_{false};
+
+ private:
+  // A queue that is watched knows of no room, so that one question answers both.
+  [[gnu::noinline, gnu::cold]] bool finds_room(std::size_t count) { return !watched() && ring_.find_room(count); }
+
+  std::atomic<bool> watched_{false};  // written with lock_ held
 };
 
 }  // namespace anydat::nic

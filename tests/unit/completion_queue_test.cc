@@ -54,6 +54,7 @@ TEST(EventRing, IsAQueueWhateverItsSize) {
       default:
         if (model.empty()) break;
         ASSERT_EQ(ring.oldest().event.cookie, model.front());
+        ring.note_depth();
         ring.drop_oldest();
         model.pop_front();
     }
@@ -77,7 +78,7 @@ class Queue final : public CompletionQueue {
  public:
   explicit Queue(std::uint32_t capacity) { EXPECT_TRUE(ring_.reserve(capacity)); }
   std::size_t push(std::span<const Completion>) override { return 0; }
-  void watch(bool watched) { watched_.store(watched); }
+  void watch(bool watched) { set_watched(watched); }
   std::uint32_t queued() const { return ring_.queued(); }
 };
 

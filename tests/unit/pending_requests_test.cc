@@ -28,7 +28,7 @@ struct Done {
 class Completions final : public CompletionQueue {
  public:
   Completions(void* owner, bool watched) : owner_(owner) {
-    watched_.store(watched);
+    set_watched(watched);
     base::Guard guard(lock_);
     EXPECT_TRUE(ring_.reserve(3));
   }

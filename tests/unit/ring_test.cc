@@ -40,7 +40,7 @@ class RingTest : public testing::Test {
     std::byte* const body = writer.begin(cells);
     if (!body) return false;
     for (std::size_t i = 0; i < bytes; ++i) body[i] = byte_of(number, i);
-    writer.publish(CellKind::send, 0, cells, bytes, number, ~number);
+    writer.publish(body, CellKind::send, 0, cells, bytes, number, ~number);
     return true;
   }
 

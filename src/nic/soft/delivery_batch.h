@@ -14,11 +14,12 @@ class ReceiveSide;
 // With the engine held. Completions are not to be seen before flush(): whoever leaves the straight path flushes first.
 class DeliveryBatch {
  public:
-  [[gnu::always_inline]] void complete(CompletionQueue& queue, ReceiveSide& receiver, const QueuedEvent& event) {
+  // Where the next completion is to be written.
+  [[gnu::always_inline]] QueuedEvent& add(CompletionQueue& queue, ReceiveSide& receiver) {
     if (queue_ != &queue || count_ == events_.size()) [[unlikely]]
       begin(queue);
     receivers_[count_] = &receiver;
-    events_[count_++] = event;
+    return events_[count_++];
   }
   bool empty() const { return count_ == 0; }
   void flush() {

@@ -131,7 +131,7 @@ bool ReceiveSide::deliver_otherwise(const std::byte* bytes, std::size_t length, 
   arriving_.completed_at_once();
   counters_.receives.add();
   counters_.receive_bytes.add(length);
-  batch_.complete(*straight_.queue, *this, {arrival(*receive, length, solicited), straight_.reaped});
+  batch_.add(*straight_.queue, *this) = {arrival(*receive, length, solicited), straight_.reaped};
   if (!straight_.reaped) buffers_.pool().reaped_by_taker();
   return true;
 }

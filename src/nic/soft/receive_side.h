@@ -180,13 +180,17 @@ template <typename Last, typename There>
   QueuePair::Counters& counters = counters_;
   counters.receives.add();
   counters.receive_bytes.add(length);
-  // DTO-14: what it says has been read when its slot is free, which is before it is seen.
-  const QueuedEvent event{arrival(*receive, length, solicited), straight_.reaped};
+  // DTO-14: what the slot says has been read when it is free, which is before its completion is seen.
   CompletionQueue& queue = *straight_.queue;
-  if (!event.reaped) pool.reaped_by_taker();
-  if (batch_.empty() && last() && queue.push_quietly(event)) [[likely]]
-    return true;
-  batch_.complete(queue, *this, event);
+  if (batch_.empty() && last()) {
+    const QueuedEvent event{arrival(*receive, length, solicited), straight_.reaped};
+    if (!event.reaped) pool.reaped_by_taker();
+    if (!queue.push_quietly(event)) [[unlikely]]
+      batch_.add(queue, *this) = event;
+  } else {
+    batch_.add(queue, *this) = {arrival(*receive, length, solicited), straight_.reaped};
+    if (!straight_.reaped) pool.reaped_by_taker();
+  }
   return true;
 }
 

@@ -45,7 +45,7 @@ bool LinkSender::write_control(CellKind kind, std::uint32_t connection, std::uin
   std::byte* place = ring_.begin(cells);
   if (!place) return false;
   std::copy(body.begin(), body.end(), place);
-  ring_.publish(kind, 0, cells, static_cast<std::uint32_t>(body.size()), connection, aux);
+  ring_.publish(place, kind, 0, cells, static_cast<std::uint32_t>(body.size()), connection, aux);
   ++sent_;
   return true;
 }

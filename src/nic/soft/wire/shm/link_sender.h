@@ -126,7 +126,7 @@ inline bool LinkSender::put(CellKind kind, std::uint8_t flags, std::uint32_t con
   if (!body) [[unlikely]]
     return false;
   fill(body);
-  ring_.publish(kind, flags, cells, length, connection, aux);
+  ring_.publish(body, kind, flags, cells, length, connection, aux);
   ++sent_;
   return true;
 }
@@ -210,7 +210,7 @@ bool LinkSender::try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t f
     fill(bulk);
     ring_.commit_bulk(length, body.position);
     std::memcpy(to, &body, sizeof body);
-    ring_.publish(kind, flags, 1, length, connection, aux);
+    ring_.publish(to, kind, flags, 1, length, connection, aux);
     ++sent_;
   }
   doorbell_.attract();

@@ -2,6 +2,7 @@
 // The two ends of a segment. Each keeps its own counts and believes the other's only as far as they are possible.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "nic/soft/wire/shm/layout.h"
@@ -21,26 +22,26 @@ class RingWriter {
 
   // Room for a message of `cells` cells, consecutive; null if there is none now. Fill the body, then publish().
   std::byte* begin(std::uint32_t cells) {
-    std::uint32_t index = produced_ & (kCellCount - 1);
-    const std::uint32_t to_end = kCellCount - index;
-    const std::uint32_t needed = cells <= to_end ? cells : to_end + cells;
-    // One cell stays free behind every message for the cleared `ready`.
-    if (free_cells() < needed + 1) [[unlikely]] {
-      refresh();
-      if (free_cells() < needed + 1) return nullptr;
+    if (produced_ + cells > straight_until_) [[unlikely]] {
+      if (!make_way(cells)) return nullptr;
     }
-    if (cells > to_end) {
-      publish_at(index, CellKind::pad, 0, to_end, 0, 0, 0);
-      index = 0;
-    }
-    return cell(index) + kCellHeaderBytes;
+    return cell(produced_) + kCellHeaderBytes;
   }
 
-  // Requires: begin(cells) succeeded just before.
-  void publish(CellKind kind, std::uint8_t flags, std::uint32_t cells, std::uint32_t length, std::uint32_t connection,
-               std::uint32_t aux) {
-    publish_at(produced_ & (kCellCount - 1), kind, flags, cells, length, connection, aux);
-    prepare_ahead();
+  // Requires: begin(cells) has returned `body` just before.
+  void publish(std::byte* body, CellKind kind, std::uint8_t flags, std::uint32_t cells, std::uint32_t length,
+               std::uint32_t connection, std::uint32_t aux) {
+    auto* header = reinterpret_cast<CellHeader*>(body - kCellHeaderBytes);
+    header->length = length;
+    header->connection = connection;
+    header->aux = aux;
+    order_.published();
+    // Release: the body, the header and the cleared successor come before `ready`.
+    header->ready.store(pack_ready(kind, flags, cells), std::memory_order_release);
+    produced_ += cells;
+    // Off the way of the message that has just gone.
+    if (produced_ >= prepare_at_) [[unlikely]]
+      prepare_ahead();
   }
 
   // Room for `bytes` consecutive bulk bytes; null if there is none now. `position` names them.
@@ -65,7 +66,22 @@ class RingWriter {
 
  private:
   std::uint32_t free_cells() const { return kCellCount - static_cast<std::uint32_t>(produced_ - consumed_); }
-  std::byte* cell(std::uint32_t index) const { return cells_ + index * kCellBytes; }
+  std::byte* cell(std::uint64_t number) const { return cells_ + (number & (kCellCount - 1)) * kCellBytes; }
+
+  // What begin() needs where that is not known beforehand. False: there is no room now.
+  [[gnu::noinline]] bool make_way(std::uint32_t cells) {
+    const std::uint32_t to_end = kCellCount - (produced_ & (kCellCount - 1));
+    const std::uint32_t needed = cells <= to_end ? cells : to_end + cells;
+    // One cell stays free behind every message for the cleared `ready`.
+    if (free_cells() < needed + 1) {
+      refresh();
+      if (free_cells() < needed + 1) return false;
+    }
+    clear_to(produced_ + needed + 1);
+    if (cells > to_end) publish(cell(produced_) + kCellHeaderBytes, CellKind::pad, 0, to_end, 0, 0, 0);
+    note_way();
+    return true;
+  }
 
   void refresh() {
     const std::uint64_t cells = header_->cells_consumed.load(std::memory_order_acquire);
@@ -78,47 +94,39 @@ class RingWriter {
     bulk_consumed_ = bulk;
   }
 
-  void publish_at(std::uint32_t index, CellKind kind, std::uint8_t flags, std::uint32_t cells, std::uint32_t length,
-                  std::uint32_t connection, std::uint32_t aux) {
-    if (produced_ + cells >= cleared_) [[unlikely]] {
-      auto* next = reinterpret_cast<CellHeader*>(cell((index + cells) & (kCellCount - 1)));
-      next->ready.store(0, std::memory_order_relaxed);
-      cleared_ = produced_ + cells + 1;
-    }
-    auto* header = reinterpret_cast<CellHeader*>(cell(index));
-    header->length = length;
-    header->connection = connection;
-    header->aux = aux;
-    order_.published();
-    // Release: the body, the header and the cleared successor come before `ready`.
-    header->ready.store(pack_ready(kind, flags, cells), std::memory_order_release);
-    produced_ += cells;
-  }
-
-  // Clears the cells that come next, off the way of the message that has just gone: when their turn comes this
-  // processor owns their cache lines already, and nothing has to be cleared before a message can be published.
-  void prepare_ahead() {
-    const std::uint64_t wanted = produced_ + kPreparedCells;
-    if (wanted > consumed_ + kCellCount) [[unlikely]]
-      refresh();
-    clear_to(wanted < consumed_ + kCellCount ? wanted : consumed_ + kCellCount);
+  // Clears the cells that come next: when their turn comes this processor owns their cache lines already, and nothing
+  // has to be cleared before a message can be published.
+  [[gnu::noinline]] void prepare_ahead() {
+    const std::uint64_t wanted = produced_ + kPreparedCells + kPreparedAtOnce;
+    if (wanted > consumed_ + kCellCount) refresh();
+    clear_to(std::min(wanted, consumed_ + kCellCount));
+    // Where the receiver is slow there may be next to nothing to clear, and it is not asked for each message.
+    prepare_at_ = produced_ + kPreparedAtOnce;
+    note_way();
   }
   void clear_to(std::uint64_t end) {
-    for (std::uint64_t at = cleared_ > produced_ ? cleared_ : produced_; at < end; ++at) {
-      auto* header = reinterpret_cast<CellHeader*>(cell(at & (kCellCount - 1)));
-      header->ready.store(0, std::memory_order_relaxed);
+    for (; cleared_ < end; ++cleared_) {
+      reinterpret_cast<CellHeader*>(cell(cleared_))->ready.store(0, std::memory_order_relaxed);
     }
-    if (end > cleared_) cleared_ = end;
+  }
+  void note_way() {
+    const std::uint64_t end_of_lap = (produced_ | (kCellCount - 1)) + 1;
+    straight_until_ = std::min(end_of_lap, cleared_ - 1);
   }
 
   static constexpr std::uint64_t kPreparedCells = 160;  // a little more than the largest message
+  static constexpr std::uint64_t kPreparedAtOnce = 16;
 
   base::HiddenOrder order_;
   SegmentHeader* header_ = nullptr;
   std::byte* cells_ = nullptr;
   std::byte* bulk_ = nullptr;
-  std::uint64_t cleared_ = kCellCount;  // cells from produced_ up to here hold no `ready`; a new segment is all zero
   std::uint64_t produced_ = 0;
+  // Cells from produced_ up to here hold no `ready` and are free; a new segment is all zero. Always above produced_,
+  // and not above consumed_ + kCellCount.
+  std::uint64_t cleared_ = kCellCount;
+  std::uint64_t straight_until_ = kCellCount - 1;  // a message that ends here or before has room, in one piece
+  std::uint64_t prepare_at_ = kCellCount - kPreparedCells;
   std::uint64_t consumed_ = 0;
   std::uint64_t bulk_produced_ = 0;
   std::uint64_t bulk_consumed_ = 0;
