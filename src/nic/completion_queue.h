@@ -134,8 +134,8 @@ class EventRing {
 
 // Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.
 //
-// A queue that has given its ring something to hold lets a NIC append what wakes nobody; what may wake somebody, or
-// finds no room, is its own to see to.
+// A queue that has given its ring something to hold lets a NIC append what wakes no thread; what may wake one, or finds
+// no room, is its own to see to.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
@@ -170,7 +170,7 @@ class CompletionQueue {
  protected:
   mutable base::Biased<base::SpinLock> lock_;
   EventRing ring_;  // written with lock_ held
-  // Somebody may have to be woken by what is added. Written with lock_ held.
+  // A thread may have to be woken by what is added. Written with lock_ held.
   std::atomic<bool> watched_{false};
 };
 

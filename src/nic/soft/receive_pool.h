@@ -41,9 +41,9 @@ struct Receive : PostedReceive {
 // Thread safety: any thread may post, reap and count; lock_, a leaf, keeps posters and those who count apart. One
 // thread at a time takes, arms and resizes: the holder of the engine, or, when the connection of a private one is over,
 // of the queue pair's send lock. Taking needs no lock of its own: a slot that has been posted is not written again
-// before its receive has been reaped. Always true:   available <= outstanding <= depth, also in every snapshot
-// (SRQ-ACC-4, SRQ-ACC-13): a receive can be
-//                reaped only after it was taken, and taken only after it was posted.
+// before its receive has been reaped.
+// Always true: available <= outstanding <= depth, also in every snapshot (SRQ-ACC-4, SRQ-ACC-13): a receive can be
+// reaped only after it was taken, and taken only after it was posted.
 class ReceivePool final : public ReceiveQueue {
  public:
   // Storage for `depth` receives of up to `segments` segments is allocated here; posting and taking allocate nothing.
