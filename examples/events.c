@@ -51,7 +51,7 @@ static void wait_and_dequeue(void) {
   printf("empty: the wait of 100 ms ended after %.0f ms\n", now_ms() - start);
   require(now_ms() - start >= 99, "a wait does not give up early");
 
-  /* Three events do not satisfy somebody who wants four. They are not taken, only counted. */
+  /* Three events do not satisfy a waiter that wants four. They are not taken, only counted. */
   for (int i = 0; i < 3; ++i) post(evd, i);
   require(DAT_GET_TYPE(dat_evd_wait(evd, 100000, 4, &event, &more)) == DAT_TIMEOUT_EXPIRED && more == 3,
           "too few events stay in the queue");

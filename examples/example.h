@@ -174,7 +174,7 @@ typedef struct {
 static inline PEER start_peer(void (*program)(DAT_CONN_QUAL qualifier)) {
   PEER peer;
   int ends[2];
-  setvbuf(stdout, NULL, _IOLBF, 0); /* whole lines, whoever prints them */
+  setvbuf(stdout, NULL, _IOLBF, 0); /* whole lines, whichever process prints them */
   require(pipe(ends) == 0, "a pipe can be made");
   peer.qualifier_fd = ends[1];
   peer.pid = fork();

@@ -3,7 +3,7 @@
  * RDMA Write with notification: one side puts blocks into the memory of the other, then says so.
  *
  * The owner of the memory makes it writable for peers and sends its address and key. The writer writes a block and
- * posts a Send behind it. Nobody tells the owner of a Write; but when the Send arrives, all that was written before it
+ * posts a Send behind it. The owner is not told of a Write; but when the Send arrives, all that was written before it
  * on the same connection is in place. So the data move without a receive buffer, and one small message per block is
  * enough.
  */

@@ -5,8 +5,8 @@
 // The program starts itself several times over as clients; with --serve they are started by hand, on whatever host,
 // with --to. Each sends the same files, in an order of its own, as messages of mixed sizes. All of them land in the few
 // buffers of one SRQ; the server keeps the queue supplied by its low-watermark event alone, which is the point of the
-// example: nobody counts messages, nobody reserves a buffer for a client, and a client that finds the queue empty is
-// held back until the refill, while the others go on.
+// example: no message is counted, no buffer is reserved for a client, and a client that finds the queue empty is held
+// back until the refill, while the others go on.
 //
 // The server checks the SHA-256 of every file and, at the end, that no buffer of the queue is missing.
 #include <anydat/anydat.h>

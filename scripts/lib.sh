@@ -6,17 +6,17 @@
 # shellcheck disable=SC2034  # used by the scripts that source this file
 build_packages=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libisal-dev)
 # What the NIC for RDMA devices needs; without them the rest is built.
-# shellcheck disable=SC2034  # likewise
+# shellcheck disable=SC2034  # used by scripts, as above
 verbs_packages=(libibverbs-dev librdmacm-dev pkgconf)
 # What the tests need on top.
-# shellcheck disable=SC2034  # likewise
+# shellcheck disable=SC2034  # used by scripts, as above
 test_packages=(libgtest-dev libgmock-dev scdoc pkgconf dpkg-dev valgrind binutils)
 
 # What the tests on RDMA devices need, which boot a QEMU guest.
-# shellcheck disable=SC2034  # likewise
+# shellcheck disable=SC2034  # used by scripts, as above
 guest_packages=(qemu-system-x86 cpio xz-utils)
 # What the tests between network namespaces need; tshark decodes what they send.
-# shellcheck disable=SC2034  # likewise
+# shellcheck disable=SC2034  # used by scripts, as above
 hosts_packages=(iproute2 tshark)
 
 say() { printf '%s\n' "$*"; }

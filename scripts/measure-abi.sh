@@ -174,7 +174,7 @@ cat <<'END'
 # slot   INDEX NAME OFFSET TYPE
 # proto  NAME TYPE                  the type of a call, or what a pointer type leads
 #                                   to, in the names of the headers.
-# func   NAME declared - HEADER     a call that is declared and exported by nobody.
+# func   NAME declared - HEADER     a call that is declared and that no library exports.
 # func   NAME redirect SLOT COUNT   a macro of COUNT arguments that calls SLOT.
 # func   NAME extension OP COUNT    a macro of COUNT arguments for dat_extension_op().
 # func   NAME macro COUNT           any other function-like macro.

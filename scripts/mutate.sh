@@ -70,7 +70,7 @@ done
 built=$tree/build/release
 work=$tree/build/mutants
 
-# Seconds that the tests of one line may take; whoever hangs is killed.
+# Seconds that the tests of one line may take; a test that hangs is killed.
 limit=${ANYDAT_MUTATE_LIMIT:-90}
 limit_of_all=1500
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of the hot path, one after the other, for somebody who counts what each costs: instructions.sh runs this
+// The calls of the hot path, one after the other, for a script that counts what each costs: instructions.sh runs this
 // program under callgrind, which collects only inside anydat_counted() and writes one profile at the end of each of its
 // calls. Standard output names them in that order, one line each:
 //   plain post_send 16 ok
 // `late` instead of `ok` is a count to be thrown away, because the call met something else than it was meant to.
 //
-// The other side is a process of its own that runs at full speed and polls all the time, so that nobody has to be
+// The other side is a process of its own that runs at full speed and polls all the time, so that no thread has to be
 // woken. It is the target of everything, and sends when it is told to, through a page that both share.
 #include <anydat/anydat.h>
 #include <fcntl.h>

@@ -96,7 +96,7 @@ typedef enum dat_handle_type {
   DAT_HANDLE_TYPE_SRQ
 } DAT_HANDLE_TYPE;
 
-/* An IPv4 or IPv6 socket address; the port in it is ignored. Whoever passes it owns the storage. */
+/* An IPv4 or IPv6 socket address; the port in it is ignored. The side that passes it owns the storage. */
 typedef DAT_SOCK_ADDR* DAT_IA_ADDRESS_PTR;
 
 /* A connection qualifier names a service point of an IA, a port qualifier one end of a connection. */
@@ -125,7 +125,7 @@ typedef enum dat_completion_flags {
   DAT_COMPLETION_DEFAULT_FLAG = 0x00,
   DAT_COMPLETION_SUPPRESS_FLAG = 0x01,       /* no event if the operation succeeds; requests only */
   DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02, /* on a Send: its arrival notifies the peer's waiter */
-  DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,    /* an event, but one that notifies nobody */
+  DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,    /* an event, but one that notifies no waiter */
   DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,  /* starts after all earlier RDMA Reads are complete */
   DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10   /* attribute only: waiters are released by the count of events */
 } DAT_COMPLETION_FLAGS;
@@ -704,8 +704,9 @@ typedef struct dat_provider_info {
 /* Opens an adapter by name and makes an instance with an asynchronous EVD.
  *
  * *async_evd_handle says which: DAT_HANDLE_NULL makes one of at least async_evd_min_qlen events, owned by the instance
- * and returned here; the asynchronous EVD of another instance is shared; DAT_EVD_ASYNC_EXISTS leaves it to whoever has
- * one, and DAT_EVD_OUT_OF_SCOPE is returned. Unknown names, versions and safety give DAT_PROVIDER_NOT_FOUND. */
+ * and returned here; the asynchronous EVD of another instance is shared; DAT_EVD_ASYNC_EXISTS leaves it to one that
+ * exists elsewhere, and DAT_EVD_OUT_OF_SCOPE is returned. Unknown names, versions and safety give
+ * DAT_PROVIDER_NOT_FOUND. */
 #define dat_ia_open(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle)                         \
   dat_ia_openv((ia_name_ptr), (async_evd_min_qlen), (async_evd_handle), (ia_handle), (DAT_VERSION_MAJOR), \
                (DAT_VERSION_MINOR), (DAT_THREADSAFE))
@@ -734,7 +735,7 @@ DAT_RETURN dat_strerror(IN DAT_RETURN value, OUT const char** major_message, OUT
 
 /* ---- Any object: rules CTX-SET, CTX-GET, HTYPE ---- */
 
-/* Each object carries one DAT_CONTEXT of the program; it is all zero at first, and nobody else reads it. */
+/* Each object carries one DAT_CONTEXT of the program; it is all zero at first, and only the program reads it. */
 DAT_RETURN dat_set_consumer_context(IN DAT_HANDLE dat_handle, IN DAT_CONTEXT context);
 DAT_RETURN dat_get_consumer_context(IN DAT_HANDLE dat_handle, OUT DAT_CONTEXT* context);
 DAT_RETURN dat_get_handle_type(IN DAT_HANDLE dat_handle, OUT DAT_HANDLE_TYPE* handle_type);

@@ -73,7 +73,7 @@ DAT_RETURN dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
 
 /* ---- Event dispatchers: rules EVD-CREATE to EVD-CLRUNW, EVM ---- */
 
-/* For the asynchronous EVD of dat_ia_open(): in, somebody else has it; out, this program does not. */
+/* For the asynchronous EVD of dat_ia_open(): in, it exists elsewhere; out, it is not this program's. */
 #define DAT_EVD_ASYNC_EXISTS ((DAT_EVD_HANDLE)(uintptr_t)0x1)
 #define DAT_EVD_OUT_OF_SCOPE ((DAT_EVD_HANDLE)(uintptr_t)0x2)
 
@@ -83,7 +83,7 @@ typedef enum dat_evd_state {
   DAT_EVD_STATE_DISABLED = 0x02,
   DAT_EVD_STATE_WAITABLE = 0x04,
   DAT_EVD_STATE_UNWAITABLE = 0x08,
-  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10,    /* unsignalled completions notify nobody */
+  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10,    /* unsignalled completions notify no waiter */
   DAT_EVD_STATE_CONFIG_SOLICITED = 0x20, /* only receives of solicited Sends notify */
   DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30  /* every completion notifies; waiters are released by the count */
 } DAT_EVD_STATE;

@@ -39,7 +39,7 @@ typedef void (*DAT_PROVIDER_FINI_FUNC)(IN const DAT_PROVIDER_INFO* provider_info
 typedef enum dat_ha_relationship {
   DAT_HA_FALSE,
   DAT_HA_TRUE,
-  DAT_HA_UNKNOWN,       /* nobody who knows could be asked */
+  DAT_HA_UNKNOWN,       /* no Provider that knows could be asked */
   DAT_HA_CONFLICTING,   /* their Providers contradict each other */
   DAT_HA_EXTENSION_BASE /* answers of extensions begin here */
 } DAT_HA_RELATIONSHIP;

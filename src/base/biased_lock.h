@@ -2,9 +2,10 @@
 // A lock that one thread takes again and again, without an atomic read-modify-write: it is biased towards that thread.
 //
 // Most locks of the data path are taken by one thread only, which pays some twenty cycles each time for what never
-// happens. A biased lock costs its thread plain loads and stores of its own cache line. Whoever else wants it takes the
-// bias away first, with a fence in all threads of the process (base/fence.h), which is dear; so a bias is given only to
-// a thread that has taken the lock many times in a row, and only while little time has gone into taking biases away.
+// happens. A biased lock costs its thread plain loads and stores of its own cache line. Another thread that wants it
+// takes the bias away first, with a fence in all threads of the process (base/fence.h), which is dear; so a bias is
+// given only to a thread that has taken the lock many times in a row, and only while little time has gone into taking
+// biases away.
 #pragma once
 
 #include <array>
@@ -54,18 +55,20 @@ class Bias {
   // Whether the calling thread has the bias.
   bool mine() const { return is_mine(*granted_.load(std::memory_order_relaxed)); }
 
-  // By who has entered. Nobody has earned a bias since.
+  // By the thread that has entered. No other thread has earned a bias since.
   void leave() { last_->mark.store(kFree, std::memory_order_release); }
   // The same for who looks afterwards whether others have tried to get in meanwhile, and have gone away.
   void leave_and_look() {
     leave();
     compiler_fence();
-    // Whoever has taken the bias away had us pass a fence, before which we either left, or have seen it here.
+    // The thread that has taken the bias away had us pass a fence: either we had left the lock before it, or we see
+    // here that the bias is gone.
     if (!mine()) [[unlikely]]
       full_fence();
   }
 
-  // By who holds the lock underneath. When it returns nobody else has the lock, until that is released.
+  // By the thread that holds the lock underneath. When it returns no other thread has the lock, until that one is
+  // released.
   void await_entry() {
     if (granted_.load(std::memory_order_relaxed) != &nobodys || entered()) [[unlikely]]
       take_away();
@@ -77,8 +80,8 @@ class Bias {
       return try_to_take_away();
     return nullptr;
   }
-  // For who has been answered so and has released the lock underneath since. Whether that thread has left the lock: it
-  // may not know then that somebody tried, so it is to be tried once more.
+  // For a thread that has been given such a mark and has released the lock underneath since. Whether the mark's thread
+  // has left the lock: it may not know then that this thread tried, so the lock is to be tried once more.
   static bool has_left(const Mark& holder) {
     full_fence();
     return holder.load(std::memory_order_relaxed) == kFree;
@@ -130,7 +133,8 @@ class Bias {
   void earn();
 
   std::atomic<Grant*> granted_{&nobodys};  // that is good now. Written with the lock underneath held
-  // With the lock underneath held, and nobody in by a grant; but for who is in by the last one and reads that.
+  // Used with the lock underneath held and no thread in by a grant; only the thread that is in by the last grant reads
+  // this member without that lock.
   Grant* last_ = &nobodys;
   const void* user_ = nullptr;
   std::uint32_t uses_ = 0;  // by that thread in a row

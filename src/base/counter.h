@@ -14,7 +14,7 @@ class Counter {
   [[gnu::always_inline]] void add(std::uint64_t n = 1) { set(get() + n); }
   void set(std::uint64_t v) { value_.store(v, std::memory_order_relaxed); }
   std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-  // The same where what is counted is to be seen by whoever sees the count.
+  // The same where a reader that sees the count is to see what is counted.
   void publish(std::uint64_t v) { value_.store(v, std::memory_order_release); }
   std::uint64_t seen() const { return value_.load(std::memory_order_acquire); }
 

@@ -23,7 +23,7 @@ class ListLinks {
   bool listed_ = false;
 };
 
-// A first-in, first-out list of objects that somebody else owns. Nothing is allocated, so adding cannot fail, and an
+// A first-in, first-out list of objects that are owned elsewhere. Nothing is allocated, so adding cannot fail, and an
 // object is taken out without a search. Not thread safe.
 template <typename T, ListLinks<T> T::*links>
 class List {

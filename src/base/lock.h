@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two locks of the library. Both cost one atomic exchange to take when nobody else wants them.
+// The two locks of the library. Both cost one atomic exchange to take when no other thread wants them.
 #pragma once
 
 #include <sched.h>
@@ -44,8 +44,9 @@ template <typename Condition>
   }
 }
 
-// For sections of a few dozen instructions that call nothing that can block. Releasing is a plain store, so whoever
-// waits cannot be woken: it spins for a moment and then gives its processor to others (the holder may be preempted).
+// For sections of a few dozen instructions that call nothing that can block. Releasing is a plain store, so a thread
+// that waits cannot be woken: it spins for a moment and then gives its processor to others (the holder may be
+// preempted).
 class ANYDAT_CAPABILITY("mutex") SpinLock {
  public:
   static constexpr bool kReleasedByExchange = false;

@@ -29,9 +29,8 @@ LogLevel read_level() {
   return LogLevel::error;
 }
 
-// A line that cannot be written raises a signal that ends the program: where nobody reads what goes to standard error
-// any more, or where that is a file which may not grow. It is taken back, unless one was pending before, which is the
-// program's.
+// A line that cannot be written raises a signal that ends the program: where standard error is a pipe whose reader has
+// gone, or a file which may not grow. The signal is taken back, unless one was pending before, which is the program's.
 void write_without_signal(std::string_view line) {
   sigset_t raised;
   sigemptyset(&raised);
@@ -73,7 +72,8 @@ void log_line(LogLevel level, std::string_view sentence) {
   } catch (const std::bad_alloc&) {
     return;  // a line that is longer than the buffer on the stack
   }
-  // One write, so lines of several processes do not mix. A log line that cannot be written is nobody's error.
+  // One write, so lines of several processes do not mix. A log line that cannot be written is no error of the call that
+  // wrote it.
   write_without_signal({line.data(), line.size()});
 }
 

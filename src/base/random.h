@@ -8,7 +8,7 @@
 
 namespace anydat::base {
 
-// Fills it with what nobody can foresee.
+// Fills it with bytes that no peer can foresee.
 void fill_random(std::span<std::byte> bytes);
 template <typename Number = std::uint32_t>
 Number random_number() {

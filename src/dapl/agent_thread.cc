@@ -66,7 +66,7 @@ void AgentThread::run() {
       base::Guard guard(lock_);
       if (closing_) return;
     }
-    // Whoever submits or closes after the looks above wakes the bed first.
+    // A thread that submits or closes after the looks above wakes the bed first.
     base::futex_wait(bed_, kAsleep, base::kNever);
   }
 }

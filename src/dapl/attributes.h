@@ -163,7 +163,7 @@ struct RmrParameters {
   Segment lmr_triplet;
   Privileges mem_priv;
   std::uint32_t rmr_context;
-  bool zero_based;   // D2-RMR-8, as the next
+  bool zero_based;   // D2-RMR-8, like of_endpoint
   bool of_endpoint;  // its context works on the connection alone whose endpoint has bound it
 };
 

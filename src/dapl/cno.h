@@ -42,12 +42,12 @@ class Cno final : public Object {
   // For EVDs. trigger() is called under the EVD's lock; the agent is called in a thread of its own (CNO-AGT-7).
   void trigger(Evd& evd);
   void make_room();             // (engine) for one more EVD; may throw std::bad_alloc, and has changed nothing then
-  void attach();                // (engine) likewise
+  void attach();                // (engine) one more EVD; as make_room()
   void detach(bool for_good);   // (engine) the EVD goes for good, rather than elsewhere
   void forget(const Evd& evd);  // (engine) triggers of an EVD that is about to be detached are no more
-  // (engine) An EVD goes for good. A trigger of it names nobody (CNO-WAIT-11); it may have left this CNO long before.
+  // (engine) An EVD goes for good. A trigger of it names no EVD (CNO-WAIT-11); it may have left this CNO long before.
   void forget_handle(Handle evd);
-  void shut_down();  // (engine) releases everybody; nothing but the destructor may follow
+  void shut_down();  // (engine) releases all sleepers; nothing but the destructor may follow
 
  private:
   struct Sleeper {
@@ -86,7 +86,7 @@ class Cno final : public Object {
   std::vector<Triggers> kept_ ANYDAT_GUARDED_BY(lock_);
   std::list<Sleeper*> sleepers_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t inside_ ANYDAT_GUARDED_BY(lock_) = 0;  // threads in wait()
-  bool dead_ ANYDAT_GUARDED_BY(lock_) = false;         // freed, and nobody may begin to wait
+  bool dead_ ANYDAT_GUARDED_BY(lock_) = false;         // freed, and no thread may begin to wait
   // Room for the call of the present agent, so that a trigger allocates nothing.
   std::list<AgentThread::Call> next_call_ ANYDAT_GUARDED_BY(lock_);
 };

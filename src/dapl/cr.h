@@ -29,7 +29,7 @@ class Cr final : public Object {
 
   nic::ConnectionRequest& request() { return *request_; }
   // The address that was called. An event names it by this pointer, which outlives the answer to the request by as long
-  // as freed objects rest. Callers choose it, among all of 127/8 for instance, so that nobody keeps it for longer.
+  // as freed objects rest. Callers choose it, among all of 127/8 for instance, so it is kept for no longer.
   const sockaddr* local_address() const { return &local_address_.generic; }
   // The peer has sent more private data than a query shows (D2-CR-7). From any thread.
   bool truncated() const { return truncated_; }

@@ -370,7 +370,7 @@ void Evd::shut_down() {
   left.for_each([this](const nic::QueuedEvent& queued) {
     if (queued.reaped) queued.reaped->add();  // SRQ-ACC-11
     if (queued.event.kind == EventKind::connection_request) {
-      // EVD-FREE-11: nobody will ever answer it.
+      // EVD-FREE-11: no program will ever answer it.
       if (Cr* cr = lookup<Cr>(queued.event.object)) ia().retire(*cr);
     }
   });

@@ -137,7 +137,7 @@ class Evd final : public Object, public nic::CompletionQueue {
 
   nic::Engine& engine_;  // the instance's
   const EvdFlags flags_;
-  const bool mixes_flags_;  // as the next three, by the instance's habits
+  const bool mixes_flags_;  // by the instance's habits, like the three below
   const bool grows_;
   const Error queue_empty_;
   const Error timed_out_;
@@ -145,7 +145,7 @@ class Evd final : public Object, public nic::CompletionQueue {
 
   // lock_ is that of the queue, whose ring is written with it held.
   StreamCounts streams_ ANYDAT_GUARDED_BY(lock_);
-  // Which receives of unsolicited messages notify nobody (EVM-31): those of all streams, or of those that say so.
+  // Which receives of unsolicited messages notify no waiter (EVM-31): those of all streams, or of those that say so.
   enum class Unsolicited : std::uint8_t { notify, silent, ask_stream };
   std::atomic<Unsolicited> unsolicited_{Unsolicited::notify};
   Cno* cno_ ANYDAT_GUARDED_BY(lock_) = nullptr;

@@ -36,7 +36,7 @@ constexpr unsigned kLooksBeforeWait = 64;
 }  // namespace
 
 // A thread that becomes the EVD's waiter pays for that as much as a small message takes, so it looks before. Where
-// every event notifies and no CNO is there to be triggered, nobody can tell whether what comes meanwhile has met a
+// every event notifies and no CNO is there to be triggered, no program can tell whether what comes meanwhile has met a
 // waiter or has been there before: a thread is one only while it is really blocked (ruling A60).
 Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
   const auto take = [&event](const Event& taken) { event = taken; };
@@ -127,7 +127,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
       base::Guard guard(lock_);
       waiter_ = nullptr;
       note_watched_locked();
-      // What it was woken for is somebody else's now.
+      // What it was woken for is left to the CNO now.
       if (enabled_ && cno_ && ring_.queued() >= wanted) cno_->trigger(*this);
       throw;
     }

@@ -19,7 +19,7 @@ struct Habits {
   Habit short_remote_segment;  // RDW-2, RDR-2: a remote segment may be shorter than the local ones, whose length counts
   Habit any_transfer_size;     // DTO-8, RDW-2: only the adapter's limits bound a transfer, not its endpoint's sizes
   Habit codes_without_class;   // RC-2: DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED are returned as they are
-  Habit each_event_triggers;   // EVM-43: triggers of a CNO that nobody waits on are kept one by one
+  Habit each_event_triggers;   // EVM-43: triggers of a CNO that no thread waits on are kept one by one
   Habit growing_evds;          // EVM-49: an EVD that is full grows, as far as max_evd_qlen
   Habit evds_of_other_instances;   // EP-CREATE-2, GEN-12: an endpoint's EVDs may be of another instance of its adapter
   Habit srq_ep_without_watermark;  // EP-CSRQ-16: max_recv_dtos of an endpoint with an SRQ says nothing

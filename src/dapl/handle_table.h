@@ -74,8 +74,8 @@ class HandleTable {
   void put_free(HandleSlot* slot) ANYDAT_REQUIRES(lock_);
   static void begin_anew(void* table);
 
-  // Whoever has a handle has seen its chunk written. Every call looks at them, so they are found without asking for the
-  // table.
+  // A thread that has a handle has seen its chunk written. Every call looks at them, so they are found without asking
+  // for the table.
   [[gnu::visibility("hidden")]] static constinit std::array<HandleSlot, kFirst> first_;
   [[gnu::visibility("hidden")]] static constinit std::array<std::atomic<std::uintptr_t>, kPlaces> chunks_;
 

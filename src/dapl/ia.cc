@@ -136,7 +136,7 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
     instances.end_loans(ia);
     for (Ia* other : open) {
       if (!served_by_ours(other)) continue;
-      // Ruling A40. Whoever is just reporting something there has this lock.
+      // Ruling A40. A thread that is just reporting something there has this lock.
       base::Guard reporting(other->async_lock_);
       other->async_evd_.store(nullptr);
     }

@@ -42,7 +42,7 @@ void Instances::end_loans(Ia& closing) {
 }
 
 void Instances::poll_borrowers(const Evd& evd) ANYDAT_NO_ANALYSIS {
-  // Whoever has the lock may be waiting for the engine of the thread that asks.
+  // The thread that has the lock may be waiting for the engine of the thread that asks.
   if (!try_lock()) return;
   for (const auto& [lent, borrower] : loans_) {
     if (lent == &evd) borrower->engine().poll();

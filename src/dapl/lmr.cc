@@ -26,9 +26,9 @@ constexpr std::uint32_t kRemote = nic::access::kRemoteRead | nic::access::kRemot
 
 enum class Memory { usable, absent, read_only };
 
-// LMR-CREATE-3: nobody shall meet absent memory. Populating tells, and first touches are slow on the data path; a page
-// that takes long to come is waited for here, by the thread that registers it. Very large ranges are only checked for
-// being mapped, since a sparse one may be larger than memory.
+// LMR-CREATE-3: no transfer shall meet absent memory. Populating tells, and first touches are slow on the data path; a
+// page that takes long to come is waited for here, by the thread that registers it. Very large ranges are only checked
+// for being mapped, since a sparse one may be larger than memory.
 Memory inspect(std::uint64_t address, std::uint64_t length, bool written) {
   constexpr std::uint64_t kPopulatedMax = std::uint64_t{1} << 30;
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));

@@ -46,8 +46,8 @@ class Lmr final : public Object {
   // all.
   static Error sync(const Ia& ia, const char* call, std::uint64_t index, const Segment& segment);
   LmrParameters query() const;
-  // With the engine held. Nobody touches the memory through the region afterwards (LMR-FREE-8). Nothing: a peer is in
-  // the middle of using it; ask again, with the engine released in between.
+  // With the engine held. Neither a request nor a peer touches the memory through the region afterwards (LMR-FREE-8).
+  // Nothing: a peer is in the middle of using it; ask again, with the engine released in between.
   std::optional<Error> free();
   bool open_to_peers() const;  // has rights for them
   std::uint32_t rights() const { return request_.rights; }

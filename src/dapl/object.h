@@ -12,7 +12,7 @@ namespace anydat::dapl {
 class Ia;
 
 // What all DAT objects have in common: an owner and a handle. An object is made and freed with its adapter's engine
-// held, and belongs to its IA's list; the IA itself to nobody.
+// held, and belongs to its IA's list; the IA itself to none.
 class Object {
  public:
   Object(Ia& ia, HandleType type) : ia_(&ia), type_(type) {}

@@ -217,7 +217,7 @@ Error Csp::create(Ia& ia, const Comm& comm, const sockaddr* address, Evd& evd, H
   return kSuccess;
 }
 
-// D2-CSP-3: a port that cannot be had has one code, whoever has it.
+// D2-CSP-3: a port that cannot be had has one code, whatever has it.
 Error Csp::listen_at_port() {
   const char* call = "dat_csp_create";
   const in_port_t wanted = ntohs(port_of(address_));

@@ -51,7 +51,7 @@ static_assert(dapl::async_reason::kSrqLowWatermark == DAT_SRQ_LOW_WATERMARK_EVEN
 static_assert(dapl::async_reason::kSrqOther == DAT_SRQ_OTHER_ERROR);
 
 void fill(const dapl::Event& from, DAT_CR_ARRIVAL_EVENT_DATA& to) {
-  // The address is the request's. One that is dead already has nobody to answer it, and its handle says so.
+  // The address is the request's. One that is dead already cannot be answered, and its handle says so.
   const dapl::Cr* const request = dapl::lookup<dapl::Cr>(from.object);
   to.sp_handle.psp_handle = from.service_point;
   to.local_ia_address_ptr = request ? const_cast<DAT_IA_ADDRESS_PTR>(request->local_address()) : nullptr;

@@ -12,7 +12,7 @@ namespace anydat::face {
 // DAT_COMPAT: each setting allows what the ones before it allow.
 enum class Compat {
   strict,       // the standard as it is written, and what its rulings settle
-  default_,     // and what harms nobody: no program that keeps to the standard can tell
+  default_,     // and what does no harm: no program that keeps to the standard can tell
   openfabrics,  // and what the stack of OpenFabrics does otherwise
 };
 

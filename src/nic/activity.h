@@ -17,7 +17,7 @@ class Activity {
     passes_.store(passes() + 1, std::memory_order_relaxed);
   }  // by a thread that polls, with the engine
   void note_post() { posts_.store(posts() + 1, std::memory_order_relaxed); }
-  // A post relies on the next pass, whoever makes it.
+  // A post relies on the next pass, whichever thread makes it.
   void rely_on_pass() {
     want_pass();
     passes_.fetch_add(1, std::memory_order_relaxed);

@@ -27,7 +27,7 @@ class QueuePair;
 // Why a connection attempt came to nothing (the cause, not the DAT event).
 enum class ConnectFailure : std::uint8_t { rejected_by_peer, refused, unreachable, timed_out };
 
-// What a bind came to, told before its completion; and its end, if nobody on this side has asked for that.
+// What a bind came to, told before its completion; and its end, if this side has not asked for that.
 class WindowEvents {
  public:
   virtual ~WindowEvents() = default;
@@ -49,8 +49,8 @@ enum class WindowScope : std::uint8_t { zone, queue_pair };
 class Window {
  public:
   virtual ~Window() = default;
-  // Binds still pending will have no effect, and succeed. True: nothing can be reached through it any more, and nobody
-  // is in the middle of that. False: somebody is; ask again, with the engine released in between.
+  // Binds still pending will have no effect, and succeed. True: nothing can be reached through it any more, and no peer
+  // is in the middle of that. False: a peer is; ask again, with the engine released in between.
   virtual bool close() = 0;
 };
 
@@ -144,7 +144,7 @@ class ConnectionRequest {
   // Requires: no more private data than AdapterInfo::reject_data_max.
   virtual void reject(std::span<const std::byte> private_data) = 0;
   // Passes it to the service point of this adapter that listens on `qual`, in this process or another, as if it had
-  // arrived there (CR-HO-1). unreachable: nobody listens there, and the request is as it was.
+  // arrived there (CR-HO-1). unreachable: no service point listens there, and the request is as it was.
   virtual Status hand_off(ConnQual qual) = 0;
 };
 
@@ -212,14 +212,14 @@ class QueuePair {
 
   virtual ~QueuePair() = default;
 
-  // Segments have been checked by the caller; whoever executes the work checks them again if that is later.
+  // Segments have been checked by the caller; an adapter that executes the work later checks them again.
   virtual Status post_send(const SendRequest& request) = 0;
-  // For a Write or Read of at least one byte whose memory nobody has checked. True: it goes between the same regions as
-  // those before it, nothing is wrong with it, and it has been done and completed. False: nothing has happened, and
+  // For a Write or Read of at least one byte whose memory has not been checked. True: it goes between the same regions
+  // as those before it, nothing is wrong with it, and it has been done and completed. False: nothing has happened, and
   // post_send() shall have it.
   virtual bool write_again(const SingleRdma&) { return false; }
   virtual bool read_again(const SingleRdma&) { return false; }
-  // Likewise of a Send from the region of the one before it.
+  // The same for a Send from the region of the one before it.
   virtual bool send_again(const SingleSend&) { return false; }
   virtual Status post_recv(const RecvRequest& request) = 0;
   // Rows: as if the calls above had them one by one, until one is refused. `posted` is how many were not, and the
@@ -302,7 +302,7 @@ class Listener {
 // NIC needs none.
 struct AdapterLimits {
   std::uint64_t queue_pairs = ~std::uint64_t{0};
-  std::uint64_t send_depth = ~std::uint64_t{0};  // of one queue pair, as the next
+  std::uint64_t send_depth = ~std::uint64_t{0};  // of one queue pair; so is recv_depth
   std::uint64_t recv_depth = ~std::uint64_t{0};
   std::uint64_t reads = ~std::uint64_t{0};  // of one queue pair, under way in one direction
   std::uint64_t segments = ~std::uint64_t{0};
@@ -366,7 +366,7 @@ class Adapter {
  public:
   virtual ~Adapter() = default;
 
-  // Who is told from now on; null: nobody.
+  // What is told from now on; null: nothing is.
   void report_to(AdapterEvents* events) { events_ = events; }
 
   // None of these three needs the engine held.
@@ -377,13 +377,13 @@ class Adapter {
 
   // Opens memory to posted work and, as far as the rights say, to peers. Without the engine, since it may take long.
   // The region's address is that of its first byte, whatever it is named by; segments of posted work always have
-  // addresses, and whoever posts finds them by RegionTable::resolve().
+  // addresses, and the caller that posts finds them by RegionTable::resolve().
   virtual Status add_region(const Region& region, RegionKeys& keys) = 0;
   // No check finds the region with this local key any longer, and no peer can begin to use it. May be repeated.
   virtual void remove_region(std::uint32_t key) = 0;
-  // To be called after remove_region(). True when nobody, neither we nor a peer, acts any longer on a check() that came
-  // before. False while a peer is in the middle of using the memory: ask again, with the engine released in between.
-  // `open_to_peers`: the region had rights for them; of one that had none they are not asked.
+  // To be called after remove_region(). True when neither this process nor a peer acts any longer on a check() that
+  // came before. False while a peer is in the middle of using the memory: ask again, with the engine released in
+  // between. `open_to_peers`: the region had rights for them; of one that had none they are not asked.
   virtual bool quiesce(std::uint32_t key, bool open_to_peers) = 0;
   // For a call that quiesce() or cut() has told to ask again, without the engine: comes back when the answer may be
   // another.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one table of what a peer may have of a turn, and strangers of an adapter. Whoever serves a peer stops when the
-// turn's budget is used up and comes back when the others have had theirs, so that none of them decides by how much it
-// sends how long the others wait. docs/concurrency.md has the table in words.
+// The one table of what a peer may have of a turn, and strangers of an adapter. A thread that serves a peer stops when
+// the turn's budget is used up and comes back when the others have had theirs, so that none of them decides by how much
+// it sends how long the others wait. docs/concurrency.md has the table in words.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace anydat::nic::budget {
 inline constexpr int kCallersPerTurn = 64;
 // What a device's connection manager tells, most of it by callers, in one turn of its descriptor.
 inline constexpr int kCmEventsPerTurn = 64;
-// What a device tells by itself, likewise.
+// What a device tells by itself, in one turn of its descriptor.
 inline constexpr int kDeviceEventsPerTurn = 64;
 // TCP connections that are looked at for a host that says nothing any more, at once.
 inline constexpr std::size_t kSilenceLooksPerTurn = 64;
@@ -37,9 +37,9 @@ inline constexpr int kPiecesPerTurn = 32;
 // What the engine reads of long messages out of their senders' memory, of one message and of all of a connection.
 inline constexpr std::uint64_t kPulledOfOne = 256 << 10;
 inline constexpr std::uint64_t kPulledPerTurn = 512 << 10;
-// One stretch of RDMA, a tenth of a millisecond: whoever frees memory waits that long, and so do other posts to the
-// queue pair. By the kernel, and in memory that is mapped here. The latter is a memfd (shm::Link), whose pages nobody
-// can withhold; of others nothing is touched that may not be in memory.
+// One stretch of RDMA, a tenth of a millisecond: a thread that frees memory waits that long, and so do other posts to
+// the queue pair. By the kernel, and in memory that is mapped here. The latter is a memfd (shm::Link), whose pages no
+// program can withhold; of others nothing is touched that may not be in memory.
 inline constexpr std::uint64_t kCopiedByKernelPerTurn = 256 << 10;
 inline constexpr std::uint64_t kCopiedInMemoryPerTurn = 4 << 20;
 

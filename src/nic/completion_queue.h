@@ -153,8 +153,8 @@ class EventRing {
 
 // Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.
 //
-// A queue that has given its ring something to hold lets a NIC append what wakes nobody; what may wake somebody, or
-// finds no room, is its own to see to.
+// A queue that has given its ring something to hold lets a NIC append what wakes no thread; what may wake one, or finds
+// no room, is its own to see to.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;

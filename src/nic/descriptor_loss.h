@@ -15,8 +15,8 @@ namespace anydat::nic {
 class Waiting;
 
 // Whether the descriptors of an adapter are this library's: a program may close them with its own (closefrom, daemons),
-// and have other files by their numbers. That is noticed at each sleep, and by whoever asks; then it is told of once,
-// and nothing is watched any more.
+// and have other files by their numbers. That is noticed at each sleep, and by a thread that asks; then it is told of
+// once, and nothing is watched any more.
 //
 // Thread safety: any thread, where nothing else is said. Lives and dies with its engine.
 class DescriptorLoss {

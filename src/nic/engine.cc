@@ -66,7 +66,7 @@ void Engine::unwatch(int fd, FdHandler& handler) {
 
 void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
   assert_held();
-  // Whoever leads from now on sees it.
+  // A thread that leads from now on sees it.
   if (loop_.timers().set(timer, deadline) && waiting_.anybody_leads()) wake_leader();
 }
 
@@ -95,8 +95,8 @@ inline bool Engine::take_over(bool& gives_way) {
   activity_.note_pass();
   bool lost = false;
   if (loop_.armed_hint()) [[unlikely]] {
-    // Somebody sleeps and relies on being woken. We take over; it must look for itself from now on, since nobody
-    // knows when we stop polling.
+    // A thread sleeps and relies on being woken. We take over; it must look for itself from now on, since it cannot
+    // know when we stop polling.
     loop_.disarm();
     wake_leader();
     lost = loss_.noted();

@@ -19,8 +19,8 @@
 
 namespace anydat::nic {
 
-// What makes an adapter move: whoever calls poll() or wait() drives it inline, and a progress thread does when nobody
-// else does.
+// What makes an adapter move: a thread that calls poll() or wait() drives it inline, and a progress thread does when no
+// other does.
 //
 // The engine is also the adapter's control lock. Arriving messages, connection set-up, and every call that creates,
 // changes or destroys an object run one at a time, holding it; the posting calls and the event queues do not need it.
@@ -71,13 +71,13 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   // The same, but waits for another thread that is at it. For threads that do not hold the engine.
   bool look();
 
-  // If everybody sleeps, has somebody look at the sources. For threads that do not hold the engine.
+  // If all threads sleep, has one of them look at the sources. For threads that do not hold the engine.
   void wake_if_armed() {
     if (loop_.armed()) wake_leader();
   }
 
   // For threads that do not hold the engine: what a source has been given need not go at once, but with the next look
-  // at the sources. The caller is likely to look by itself before long; if it does not, somebody does within
+  // at the sources. The caller is likely to look by itself before long; if it does not, another thread does within
   // Waiting::kTick.
   void want_pass() {
     activity_.rely_on_pass();
@@ -85,16 +85,16 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   }
 
   // For threads whose posts bring completions: they are likely to look for them by themselves before long, and a thread
-  // that is woken for each would only be in their way. If they do not look, somebody does within Waiting::kTick.
+  // that is woken for each would only be in their way. If they do not look, another thread does within Waiting::kTick.
   void note_post() { activity_.note_post(); }
 
-  // Runs the task with the engine held, soon: at once if nobody holds it, else by its holder. For posting calls, which
-  // must not wait for it.
+  // Runs the task with the engine held, soon: at once if no thread holds it, else by its holder. For posting calls,
+  // which must not wait for it.
   void schedule(Task& task) {
     add_task(task);
     run_tasks_if_free();
   }
-  // The same, but where somebody is polling it is left to his next pass: several together cost less.
+  // The same, but where a thread is polling it is left to that thread's next pass: several together cost less.
   void schedule_with_next_poll(Task& task) {
     add_task(task);
     if (loop_.armed()) {
@@ -125,11 +125,11 @@ class ANYDAT_CAPABILITY("mutex") Engine {
 
   // The cheapest clock there is (os/ticks.h).
   std::uint64_t ticks() const { return os::ticks(steady_counter_); }
-  // The same as those who poll have read it last, which costs nothing (nic/moment.h); kNoMoment if nobody polls, and it
-  // takes a few milliseconds until that is noticed. From any thread.
+  // The same as those who poll have read it last, which costs nothing (nic/moment.h); kNoMoment if no thread polls, and
+  // it takes a few milliseconds until that is noticed. From any thread.
   std::uint64_t moment() const { return clock_.moment(); }
-  // There is one although nobody polls: whoever wants that has a timer run every few milliseconds. With the engine
-  // held.
+  // There is one although no thread polls: a caller that wants that has a timer run every few milliseconds. With the
+  // engine held.
   void keep_moment(bool keep) {
     assert_held();
     clock_.keep_moment(keep);
@@ -153,7 +153,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   void unlock_after_work();
 
   base::Biased<base::Mutex> mutex_;
-  std::atomic<const void*> owner_{nullptr};  // of mutex_; null while nobody holds it
+  std::atomic<const void*> owner_{nullptr};  // of mutex_; null while no thread holds it
   os::Poller poller_;                        // fixed by start(); its bell gets the leader out of poll(2)
 
   Loop loop_;

@@ -47,8 +47,8 @@ class FdHandler {
 // Thread safety: all with the engine held, but for armed() and timers().next(), which any thread may call.
 class Loop {
  public:
-  // Once, before anything else. The poller is open and outlives this. Its bell ends a sleep on it, and nobody handles
-  // that here.
+  // Once, before anything else. The poller is open and outlives this. Its bell ends a sleep on it, and no handler hears
+  // of that.
   void start(os::Poller& poller) { poller_ = &poller; }
 
   void add_source(PollSource& source);  // may throw std::bad_alloc

@@ -15,7 +15,7 @@ namespace anydat::nic {
 class ReapCount {
  public:
   explicit ReapCount(ReceiveQueue& whose) : queue(whose) {}
-  // By whoever takes a completion off its event queue, or knows that it will never be.
+  // By a thread that takes a completion off its event queue, or knows that it will never be taken.
   void add() {
     if (!one_writer_) [[unlikely]]
       return queue.reaped();
@@ -43,7 +43,7 @@ class OutstandingReceives {
       : counts_{{ReapCount{pool}, ReapCount{pool}, ReapCount{pool}, ReapCount{pool}}}, any_{pool} {}
 
   void reaped() { others_.fetch_add(1, std::memory_order_release); }
-  // By whoever takes, who needs no locked operation for it.
+  // By the thread that takes, which needs no locked operation for it.
   void reaped_by_taker() { by_taker_.publish(by_taker_.get() + 1); }
   // One for each of the first few queues that completions go to, and for all others one that costs a locked operation.
   // With the engine held.

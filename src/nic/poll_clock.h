@@ -40,23 +40,23 @@ class PollClock {
   // Everything has been looked at.
   void looked();
 
-  // The time, at most a few milliseconds late, for who has none to read a clock; kNoMoment where nobody looks at one.
-  // As read() has found it, or one of these:
+  // The time, at most a few milliseconds late, for a thread that has none to read a clock; kNoMoment where no thread
+  // looks at one. As read() has found it, or one of these:
   std::uint64_t moment() const { return moment_.load(std::memory_order_relaxed); }
   void note_moment() { note_moment(os::ticks(steady_)); }
-  // Nobody polls for now. The next pass reads the clock.
+  // No thread polls for now. The next pass reads the clock.
   void stop() {
     unread_ = 0;
     if (!kept_) moment_.store(kNoMoment, std::memory_order_relaxed);
   }
-  // There is a moment also when nobody polls: whoever wants it so calls note_moment() every few milliseconds.
+  // There is a moment also when no thread polls: a caller that wants it so calls note_moment() every few milliseconds.
   void keep_moment(bool keep) {
     kept_ = keep;
     note_moment();
   }
 
-  // Whoever else runs on this processor may be the peer that is waited for. Where nobody wants it, it is offered less
-  // often. Not with the engine held.
+  // Another thread on this processor may be the peer that is waited for. Where none wants the processor, it is offered
+  // less often. Not with the engine held.
   void give_way();
 
  private:

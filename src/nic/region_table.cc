@@ -72,8 +72,8 @@ RegionTable::RegionTable(std::uint32_t regions_max) : view_(&kNothing, 0), regio
 }
 
 // In a file that others can map. Fresh pages are zero, which is what a free entry holds, and cost nothing until they
-// are used. It is mapped twice: to write, as far as it may ever be, before the seal after which nobody can do that any
-// more; and to read, as far as it is.
+// are used. It is mapped twice: to write, as far as it may ever be, before the seal after which no process can do that
+// any more; and to read, as far as it is.
 bool RegionTable::share() {
   base::UniqueFd fd = os::make_memory_file("anydat-regions", RegionView::kFirstBytes);
   if (!fd) return false;
@@ -186,7 +186,7 @@ void RegionTable::remove(std::uint32_t key) {
   const History history(entry.history.load(std::memory_order_relaxed));
   if (!history.in_use() || key_of(slot, history.turn()) != key) return;
   entry.history.store(history.ended(), std::memory_order_relaxed);
-  // Sequentially consistent: whoever waits afterwards for those who use the key must not miss one.
+  // Sequentially consistent: a thread that waits afterwards for the users of the key must not miss one.
   entry.key.store(0);
   removals_.fetch_add(1);
   free_.push_back(slot);

@@ -19,7 +19,7 @@ enum class RegionCheck : std::uint8_t { ok, unknown_key, wrong_zone, out_of_boun
 inline constexpr std::uint32_t kRegionIndexBits = 20;
 inline constexpr std::uint32_t kRegionsMax = 1u << kRegionIndexBits;
 
-// One region as whoever checks sees it: also processes that have the table mapped to read, so its layout is a format.
+// One region as those that check see it: also processes that have the table mapped to read, so its layout is a format.
 // The first entry of a table is no region's: its `address` holds the table's spread, its `length` says that this is a
 // table, and its `key` is one of another slot, so that the key 0, which leads there, opens nothing.
 struct RegionEntry {
@@ -142,14 +142,14 @@ inline RegionCheck RegionView::resolve(std::uint32_t key, std::uint64_t at, std:
 // The registered memory of one adapter: key -> range, zone and rights.
 //
 // Thread safety: any thread may call any method; check() takes no lock, so that a post can check its segments for a few
-// nanoseconds. Whoever removes a region and must know that nobody still acts on an old answer has to wait for those
-// who may (the adapter's quiesce()).
+// nanoseconds. A thread that removes a region and must know that no other still acts on an old answer has to wait for
+// those that may (the adapter's quiesce()).
 // Always true: a live key is never 0, names one region, and does not come again before its slot has had all other keys
 // that it can have (LMR-FREE-9). Peers over a network are to be held off by not knowing the keys of others (RFC 5042,
 // section 6): a region lies in a slot that chance has picked, under one of the slot's keys that chance has picked, and
 // all keys are spread by a secret of the table. So what is to be guessed is 32 bits, and the key itself still says
-// where to look. Whoever has many keys of a table can find out its secret; what is left to be guessed of another key is
-// 26 bits.
+// where to look. A peer that has many keys of a table can find out its secret; what is left to be guessed of another
+// key is 26 bits.
 //
 // The table is made for few regions and grows: what it takes is 512 KiB of a file that does not count until it is
 // touched, and addresses for all that there may ever be, which are neither committed nor locked. A part that is not
@@ -214,7 +214,7 @@ class RegionTable {
 };
 
 // A peer's table, mapped to read. It grows as the peer's does: what is mapped reaches over all that there may ever be,
-// and whoever looks for a key behind what is known to be there has the system asked whether it is by now.
+// and a thread that looks for a key behind what is known to be there has the system asked whether it is by now.
 //
 // Thread safety: any thread may look.
 class PeerRegions {
@@ -246,7 +246,7 @@ class PeerRegions {
   RegionView view() const { return {entries_, spread_}; }
   bool reaches(std::uint32_t key) const {
     const std::uint32_t slot = region_slot(key, spread_);
-    // Whoever made the table may have written anything into its first entry.
+    // The process that made the table may have written anything into its first entry.
     return slot != 0 && (slot < slots_.load(std::memory_order_relaxed) || has_grown_to(slot));
   }
   bool has_grown_to(std::uint32_t slot) const;

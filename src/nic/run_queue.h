@@ -9,7 +9,7 @@
 
 namespace anydat::nic {
 
-// Something that has to be done with the engine held, soon, by whichever thread holds it then. Owned by whoever
+// Something that has to be done with the engine held, soon, by whichever thread holds it then. Owned by the object that
 // schedules it, and alive until it ran or was cancelled.
 class Task {
  public:

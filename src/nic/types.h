@@ -17,7 +17,7 @@ enum class Status : std::uint8_t {
   queue_full,     // no free slot in a queue of fixed depth
   not_connected,  // the queue pair is in no state to do it
   no_memory,
-  in_use,     // somebody listens there already
+  in_use,     // another service point listens there already
   none_free,  // no number left to hand out
   denied,
   unreachable,  // no such host, or no route to it
@@ -44,7 +44,7 @@ enum class WorkStatus : std::uint8_t {
 enum class WorkKind : std::uint8_t {
   recv,
   recv_immediate,   // completions only: a receive that the peer's Write with immediate data has taken
-  recv_invalidate,  // likewise: one that a Send with Invalidate has filled
+  recv_invalidate,  // completions only: a receive that a Send with Invalidate has filled
   send,
   send_invalidate,
   rdma_write,
@@ -99,7 +99,7 @@ inline constexpr ZoneId kAnyZone = ~ZoneId{0};  // in checks: whatever the zone 
 // number in the place of a zone.
 inline constexpr ZoneId kZoneMax = (ZoneId{1} << 31) - 1;
 
-// Who wants to use memory: somebody of a zone, which may be a queue pair with windows that nobody else may use.
+// A user of memory: one of a zone, which may be a queue pair with windows that no other may use.
 struct RegionUser {
   RegionUser(ZoneId its_zone) : RegionUser(its_zone, its_zone) {}  // NOLINT: a zone is a user like any other
   RegionUser(ZoneId its_zone, ZoneId its_scope) : zone(its_zone), scope(its_scope) {}
@@ -136,7 +136,7 @@ class WorkFlags {
 
   bool suppress() const { return (bits_ & kSuppress) != 0; }        // no completion if it succeeds
   bool solicited() const { return (bits_ & kSolicited) != 0; }      // a Send: the receive may wake a solicited waiter
-  bool unsignalled() const { return (bits_ & kUnsignalled) != 0; }  // the completion wakes nobody
+  bool unsignalled() const { return (bits_ & kUnsignalled) != 0; }  // the completion wakes no thread
   bool fence() const { return (bits_ & kFence) != 0; }              // not before earlier RDMA Reads have completed
 
  private:

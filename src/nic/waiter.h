@@ -12,8 +12,8 @@ namespace anydat::nic {
 
 enum class WaitResult : std::uint8_t { notified, timed_out, interrupted };
 
-// One thread that sleeps in Waiting::wait() until somebody notifies it. It sleeps in a bed of its own, or, while it
-// drives the adapter for everybody, in poll(2); notify() knows how to get it out of either.
+// One thread that sleeps in Waiting::wait() until it is notified. It sleeps in a bed of its own, or, while it drives
+// the adapter for all of them, in poll(2); notify() knows how to get it out of either.
 //
 // Thread safety: notify() may be called by any thread, as long as the caller keeps the object alive meanwhile (the
 // owner unregisters the waiter under the lock that notifiers hold).
@@ -33,8 +33,8 @@ class Waiter {
     }
   }
   bool notified() const { return word_.load() == kNotified; }  // as the members below demand
-  // Makes the waiter usable again. Requires: nobody can notify it at the moment, or a lost notification is made up for
-  // by a check that follows.
+  // Makes the waiter usable again. Requires: no thread can notify it at the moment, or a lost notification is made up
+  // for by a check that follows.
   void rearm() { word_.store(kWaiting); }
 
  private:

@@ -51,9 +51,9 @@ void Waiting::stop() {
 }
 
 bool Waiting::lock_unless_notified(const Waiter& waiter) {
-  // Whoever frees an object waits, with the engine held, for its waiters to leave: they must not insist on the lock.
-  // Nor need they, once they have slept for it, where others look one pass after the other: those see to all that there
-  // is, and every moment in which they are kept from their processor is lost.
+  // A thread that frees an object waits, with the engine held, for its waiters to leave: they must not insist on the
+  // lock. Nor need they, once they have slept for it, where others look one pass after the other: those see to all that
+  // there is, and every moment in which they are kept from their processor is lost.
   const std::uint64_t passes = activity_.passes();
   for (unsigned i = 0; !engine_.try_lock(); ++i) {
     if (waiter.notified()) return false;
@@ -111,7 +111,7 @@ WaitResult Waiting::wait(Waiter& waiter, base::Nanoseconds deadline) {
 }
 
 void Waiting::pause() {
-  Waiter waiter;  // which nobody notifies
+  Waiter waiter;  // which no thread notifies
   wait(waiter, base::now_ns() + kTick);
 }
 
@@ -212,7 +212,7 @@ WaitResult Waiting::follow(Waiter& waiter, base::Nanoseconds deadline) {
   waiter.asleep_.store(true);
   try {
     const os::CancelOn point(waiter.cancellable_);
-    // A leader that left before we were on the list promoted nobody.
+    // A leader that left before we were on the list has not promoted us.
     while (leader_.load() != nullptr && waiter.word_.load() == Waiter::kWaiting) {
       const os::Nap::End end = waiter.nap_.sleep(deadline);
       if (end == os::Nap::End::timed_out) result = WaitResult::timed_out;
@@ -236,7 +236,7 @@ void Waiting::stop_following(Waiter& waiter, bool for_good) {
     std::uint32_t word = Waiter::kPromoted;
     promoted = waiter.word_.compare_exchange_strong(word, Waiter::kWaiting);
   }
-  // Whoever leaves for good must not take a promotion along that another sleeper waits for.
+  // A thread that leaves for good must not take a promotion along that another sleeper waits for.
   if ((promoted || leader_.load() == nullptr) && (for_good || waiter.notified())) promote_next();
 }
 
@@ -246,7 +246,7 @@ void Waiting::step_down() {
   promote_next();
 }
 
-// Requires: nobody leads, or it does no harm that somebody looks whether he should.
+// Requires: no thread leads, or it does no harm that one looks whether it should.
 void Waiting::promote_next() {
   {
     base::Guard guard(followers_lock_);
@@ -286,7 +286,7 @@ void Waiting::progress_thread() {
         base::futex_wait(progress_word_, kResting, base::to_timespec(rest_until));
       }
       progress_word_.store(kAwake);
-      // Whoever polls does so without us, and would only be kept from it.
+      // A thread that polls does so without us, and would only be kept from it.
       const bool others_look = activity_.passes() != seen && !activity_.pass_wanted();
       if (rest_until != base::kForever && others_look) continue;
       if (leader_.load() == nullptr && engine_.try_lock()) {
@@ -304,7 +304,7 @@ void Waiting::progress_thread() {
       const Leadership leadership(*this);
       lead(waiter, base::kForever, true);
     }
-    seen = activity_.passes() - 1;  // whoever made us leave is active
+    seen = activity_.passes() - 1;  // the thread that made us leave is active
   }
 }
 

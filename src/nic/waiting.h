@@ -25,8 +25,8 @@ class Engine;
 //
 // One thread at a time leads: it sleeps in poll(2) on all descriptors, with the sources armed, on behalf of all other
 // sleepers. A leader that leaves promotes another sleeper, or leaves it to the progress thread. While some thread
-// polls, nobody arms anything, so that peers need not ring a bell that nobody needs: a leader then looks again every
-// kTick, and the progress thread leads once nobody has polled, or noted a post, for half of one. Without traffic and
+// polls, no source is armed, so that peers need not ring a bell that no thread needs: a leader then looks again every
+// kTick, and the progress thread leads once no thread has polled, or noted a post, for half of one. Without traffic and
 // without pollers all threads sleep for good.
 //
 // Thread safety: any thread, none of which holds the engine. Lives and dies with its engine.
@@ -81,7 +81,7 @@ class Waiting {
   void progress_thread();
 
   Engine& engine_;
-  Loop& loop_;          // the engine's, as the next three
+  Loop& loop_;          // the engine's; so are the three members below
   PollClock& clock_;    // with the engine held
   os::Poller& poller_;  // its bell gets the leader out of poll(2)
   const Activity& activity_;

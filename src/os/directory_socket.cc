@@ -19,7 +19,7 @@ namespace anydat::os {
 
 namespace {
 
-// Whoever holds the lock makes a few system calls; one that is stopped meanwhile is not waited for.
+// The holder of the lock makes a few system calls with it; one that is stopped meanwhile is not waited for.
 constexpr int kLockTries = 50;
 constexpr timespec kBetweenTries{0, 1'000'000};
 
@@ -81,7 +81,7 @@ bool lock(int folder, bool waits) {
   }
 }
 
-// Removes what somebody has left behind. 0 if the name is free now. Requires: the folder's lock.
+// Removes a socket that a process has left behind. 0 if the name is free now. Requires: the folder's lock.
 int make_free(int folder, const std::string& name, const SocketAddress& address) {
   struct stat there {};
   if (::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? 0 : errno;

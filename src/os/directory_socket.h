@@ -12,7 +12,8 @@
 
 namespace anydat::os {
 
-// The name of a socket of ours, which goes with its owner. As long as the socket listens nobody else removes it.
+// The name of a socket of ours, which goes with its owner. As long as the socket listens no other process of ours
+// removes it.
 class DirectoryName {
  public:
   DirectoryName() = default;
@@ -36,9 +37,10 @@ class DirectoryName {
 // All of these want the folder to be a folder, not a link to one, and to belong to this user or the superuser.
 //
 // A socket (SOCK_SEQPACKET, not blocking) that listens at `folder`/`name`. The folder is made if its parent is there. A
-// name that somebody has left behind who does not listen any more is replaced; two who find the same one take turns by
-// a lock on the folder. Empty, and the reason in `error`: EADDRINUSE if somebody listens there, EACCES if the folder is
-// another user's, EWOULDBLOCK if somebody has the lock; `waits`: has it for 50 ms.
+// name that another process has left behind, and at which no socket listens any more, is replaced; two processes that
+// find the same one take turns by a lock on the folder. Empty, and the reason in `error`: EADDRINUSE if a socket
+// listens there already, EACCES if the folder is another user's, EWOULDBLOCK if the lock is taken; with `waits`, if it
+// stays taken for 50 ms.
 base::UniqueFd listen_in_directory(const std::string& folder, const std::string& name, bool waits, DirectoryName& owner,
                                    int& error);
 

@@ -15,7 +15,7 @@ base::UniqueFd make_memory_file(const char* label, std::size_t bytes);
 
 // Its size is for good then, so that others can map it without fear. False if it cannot be sealed.
 bool seal(int fd);
-// It may grow from then on, but not shrink, and nobody can forbid that it does.
+// From then on the file may grow, but not shrink, and no process can seal it against growing.
 bool seal_against_shrinking(int fd);
 // Makes it this long, if it is not longer already. False, with errno set, if a limit forbids it or there is no memory.
 bool grow(int fd, std::size_t bytes);

@@ -21,9 +21,9 @@ struct Arrived {
   std::size_t bytes = 0;
   bool cut_short = false;  // it was longer than the room
 };
-// The descriptors that came with it go to `wanted`. Whoever passes more than that has hung up, and what he has passed
-// stays in the socket; so has whoever passes any while too many of his are still to be closed (os/slow_close.h). Never
-// waits.
+// The descriptors that came with it go to `wanted`. A peer that passes more than that is told as one that has hung up,
+// and what it has passed stays in the socket; so is a peer that passes any while too many of its descriptors are still
+// to be closed (os/slow_close.h). Never waits.
 // Requires: `wanted` is empty ones, at most four.
 Arrived receive_with_descriptors(const LocalSocket& socket, std::span<std::byte> room, std::span<PassedFd> wanted);
 

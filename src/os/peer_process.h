@@ -41,7 +41,7 @@ using PeerName = std::uint64_t;
 PeerName peer_name(int socket);
 
 // Whether the process at the other end is of our user. Its user's number is what our own user namespace makes of it:
-// two containers of one user may call that user by different numbers. A user that has none here is nobody's.
+// two containers of one user may call that user by different numbers. A user that has no number here is not ours.
 bool peer_is_of_our_user(int socket);
 
 // Whether the other end of a local socket has been closed or the process behind `process` has ended. A descriptor of -1

@@ -6,10 +6,10 @@
 
 namespace anydat::os {
 
-// To whoever else is ready to run and not outranked.
+// To another thread that is ready to run and not outranked.
 void yield();
 
-// To whoever else is ready to run, outranked or not: a thread with a real-time policy sleeps for a moment, since
+// To another thread that is ready to run, outranked or not: a thread with a real-time policy sleeps for a moment, since
 // yielding would never let one of a lower priority run, which may be the one that it waits for.
 void step_aside();
 

@@ -17,7 +17,8 @@ void* allocate_shareable(std::size_t bytes);
 // False if `address` is not what allocate_shareable() gave.
 bool free_shareable(void* address);
 
-// The file behind a range of memory. Whoever gets the descriptor can map it without fear that it shrinks under him.
+// The file behind a range of memory. The process that gets the descriptor can map it without fear that the file shrinks
+// under the mapping.
 struct Backing {
   base::UniqueFd fd;
   std::uint64_t offset;  // of the range in it

@@ -30,7 +30,7 @@ constexpr std::size_t kUnclosedMax = 64;
 constexpr std::size_t kUnclosedOfPeer = 8;
 // Of memory that goes with its last descriptor, which takes a millisecond or two.
 constexpr off_t kQuicklyFreed = off_t{64} << 20;
-// Datagrams that nobody has read, before it is left to others to go through them.
+// So many unread datagrams are gone through here; a socket with more of them is left to the threads that close.
 constexpr int kUnreadMax = 64;
 
 class Closer {
@@ -135,7 +135,7 @@ class Closer {
 };
 constinit base::PerProcess<Closer> closer;
 
-// Asks nobody but the kernel: only memory has seals.
+// Only the kernel is asked, never a file system's server: only memory has seals.
 bool is_freed_quickly(int descriptor) {
   struct stat status;
   return fcntl(descriptor, F_GET_SEALS) >= 0 && fstat(descriptor, &status) == 0 && status.st_size <= kQuicklyFreed;

@@ -43,7 +43,7 @@ class PassedFd {
   PeerName whose_{};
 };
 
-// A local socket by which a peer may have passed something that nobody has read.
+// A local socket that may hold what a peer has passed and this process has not read.
 class LocalSocket {
  public:
   LocalSocket() = default;

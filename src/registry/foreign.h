@@ -15,13 +15,13 @@
 namespace anydat::registry {
 
 // A call table that a Provider has registered, or that an instance of its turned out to use. It is kept for the life of
-// the process, so whoever found it need not hold it; whether its functions are still there is another matter.
+// the process, so a thread that found it need not hold it; whether its functions are still there is another matter.
 struct ForeignTable {
   const DAT_PROVIDER* provider = nullptr;
-  std::atomic<bool> is_whole{false};    // the table is as long as ours; else it ends before the calls of 1.2
+  std::atomic<bool> is_whole{false};     // the table is as long as ours; else it ends before the calls of 1.2
   std::atomic<bool> is_callable{false};  // of our major version: the functions of another have other parameters
-  std::atomic<std::uint32_t> calls{0};       // threads inside one of its functions now, through libdat (REG-FINI-7)
-  std::uint32_t references = 0;              // registrations and open instances; 0: forgotten
+  std::atomic<std::uint32_t> calls{0};   // threads inside one of its functions now, through libdat (REG-FINI-7)
+  std::uint32_t references = 0;          // registrations and open instances; 0: forgotten
 
   // False if the Provider has not got that call.
   template <typename Function>

@@ -30,7 +30,7 @@ std::unique_ptr<Library> Library::open(const std::string& path, std::string& why
 }
 
 Library::~Library() {
-  dlclose(handle_);  // IA-CLOSE-19: trouble here is nobody's error
+  dlclose(handle_);  // IA-CLOSE-19: trouble here is no call's error
 }
 
 void* Library::find(const char* symbol) const {

@@ -386,7 +386,7 @@ const ForeignTable& Registry::Use::table() const {
 }
 
 void Registry::opened(Use&& use, DAT_IA_HANDLE ia, bool ours) {
-  if (!use.registration_) return;  // built in: it cannot be removed, so nobody counts
+  if (!use.registration_) return;  // built in: it cannot be removed, so its uses do not count
   ForeignTable* table = nullptr;
   if (!ours) {
     // HND-9. As a rule it is the table that was registered.
@@ -463,7 +463,7 @@ ForeignTable* Registry::foreign_instance(DAT_IA_HANDLE ia) {
 
 ForeignCall::ForeignCall(DAT_HANDLE handle, Subject subject)
     : destroys_(subject == Subject::destroyed_object || subject == Subject::destroyed_ia) {
-  // Nobody else is here as a rule, and then there is nothing to look at.
+  // No other Provider is here as a rule, and then there is nothing to look at.
   if (!ForeignTables::instance().any()) return;
   const bool is_ia = subject == Subject::ia || subject == Subject::destroyed_ia;
   table_ = is_ia ? Registry::instance().foreign_instance(handle) : ForeignTables::instance().find(handle);

@@ -25,11 +25,11 @@
 namespace anydat::registry {
 
 // Which Provider opens an IA name: the static registry (dat.conf), the dynamic one (what Providers have registered),
-// and the built-in adapters, which stand in the dynamic registry without anybody having registered them.
+// and the built-in adapters, which stand in the dynamic registry without having been registered.
 //
 // Thread safety: any thread may call anything, also from inside a Provider that is being loaded, initialised or
-// finalised. The lock is not held while foreign code runs; an entry that somebody works on is `busy` instead, and who
-// needs it waits for that, except the very thread that does the work.
+// finalised. The lock is not held while foreign code runs; an entry that a thread works on is `busy` instead, and
+// another that needs it waits for that.
 // Always true: the uses of an entry are those of the registrations that came from its library, and a library is only
 // unloaded when there are none and no thread is inside it.
 class Registry {
@@ -55,7 +55,7 @@ class Registry {
 
     const Tuple& tuple() const { return tuple_; }  // of the registration: its minor may be larger than the request's
     bool built_in() const { return registration_ == nullptr; }
-    DAT_IA_OPEN_FUNC open_function() const;  // Requires: not built in, as the next.
+    DAT_IA_OPEN_FUNC open_function() const;  // Requires, as for table(): not built in.
     const ForeignTable& table() const;
 
    private:
@@ -82,8 +82,8 @@ class Registry {
   // The table of an open instance of another Provider, or null (ruling A7).
   ForeignTable* foreign_instance(DAT_IA_HANDLE ia);
 
-  // Finalises and unloads what nobody uses any more (RES-13). To be called after every open, which may have loaded what
-  // it then did not use, and after every close.
+  // Finalises and unloads what is used no more (RES-13). To be called after every open, which may have loaded what it
+  // then did not use, and after every close.
   void sweep();
   // To be called by a thread that has left a Provider's code: a library may have waited for it.
   void sweep_if_postponed() {

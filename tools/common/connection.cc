@@ -28,7 +28,7 @@ DAT_PVOID private_pointer(Bytes bytes) {
   return bytes.empty() ? nullptr : const_cast<std::byte*>(bytes.data());  // only read, as the call's page promises
 }
 
-// What an attempt that failed most likely ran into, for somebody who does not know the event names.
+// What an attempt that failed most likely ran into, for a reader who does not know the event names.
 std::string_view reason(DAT_EVENT_NUMBER number) {
   switch (number) {
     case DAT_CONNECTION_EVENT_PEER_REJECTED:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Owners for DAT handles: whoever holds one frees the object, in the reverse order of creation.
+// Owners for DAT handles: an owner frees its object, in the reverse order of creation.
 #ifndef ANYDAT_TOOLS_COMMON_HANDLE_H
 #define ANYDAT_TOOLS_COMMON_HANDLE_H
 

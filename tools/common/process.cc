@@ -184,7 +184,7 @@ void StopWatcher::watch(DAT_EVD_HANDLE evd, int control_fd) {
     }
     if (sources[2].revents != 0) {
       sources[2].fd = -1;
-      // Nobody may be left to stop a server that does not leave by itself, so it asks the system to.
+      // No process may be left to stop a server that does not leave by itself, so it asks the system to.
       alarm(kStopTimeoutMs / 1000);
     }
     asked = true;

@@ -82,9 +82,9 @@ inline std::uint64_t expected_sum(std::uint64_t size, std::uint64_t count) {
   return sum;
 }
 
-// RDMA fills a slot without telling anybody, so there each message ends with a byte that changes from one to the next
-// on its connection, of which it is the `turn`-th, and is never 0. Bytes appear in ascending order: whoever sees the
-// last one sees them all.
+// RDMA fills a slot without telling its owner, so there each message ends with a byte that changes from one to the next
+// on its connection, of which it is the `turn`-th, and is never 0. Bytes appear in ascending order: a reader that sees
+// the last one sees them all.
 inline std::byte tail_of(std::uint64_t turn) {
   return static_cast<std::byte>(1 + turn % 255);
 }

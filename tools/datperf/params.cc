@@ -154,7 +154,7 @@ std::uint32_t transfers_of(const Params& params) {
   return params.metric == Metric::lat ? 1 : std::max(kTransfers / std::bit_ceil(params.endpoints), 1u);
 }
 
-// As many as a Send has, but so few large ones that a stream stays in the processor's cache as long as can be: nobody
+// As many as a Send has, but so few large ones that a stream stays in the processor's cache as long as can be: no side
 // waits for a slot to be read, since both memories are ours to use.
 std::uint64_t rdma_slots(const Params& params) {
   if (params.slots != 0) return params.slots;

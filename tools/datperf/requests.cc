@@ -9,7 +9,7 @@ namespace datperf {
 namespace {
 
 constexpr tools::Timeout kWaitAtMost = std::chrono::hours(1);  // at once
-constexpr DAT_COUNT kArrivedMax = 4096;                        // that nobody has looked at yet
+constexpr DAT_COUNT kArrivedMax = 4096;                        // that no turn has looked at yet
 constexpr std::size_t kWaitingMax = 1024;                      // each holds what its connection needs
 
 }  // namespace
@@ -34,7 +34,7 @@ std::optional<Request> Requests::next() {
 
 std::optional<Request> Requests::next_of(std::uint64_t run, Clock::time_point until) {
   if (const auto waiting = waiting_of(run)) return waiting;
-  // Also all that has come by then and nobody has looked at, but no flood that goes on.
+  // Also all that has come by then and has not been looked at, but no flood that goes on.
   for (DAT_COUNT looked_at = 0; !stopping_ && looked_at < kArrivedMax; ++looked_at) {
     const auto event = arrived(std::chrono::duration_cast<tools::Timeout>(until - Clock::now()));
     if (!event) break;

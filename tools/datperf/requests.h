@@ -38,7 +38,7 @@ class Requests {
   bool some_wait() const;
   // Whether the adapter counts what comes. Requires: something has come.
   bool counted() const { return tools::events_of(evd_.get()) != 0; }
-  // Who asked may have gone already, so that there is nobody left to be told.
+  // The client that asked may have gone already, so that none is left to be told.
   static void reject(DAT_CR_HANDLE cr) { dat_cr_reject(cr); }
 
  private:
@@ -51,9 +51,9 @@ class Requests {
   tools::Listener listener_;
   tools::StopWatcher stop_;
   bool stopping_ = false;
-  const bool others_wait_;  // whoever has started us wants nobody else to be served
+  const bool others_wait_;  // the process that has started us wants no other client to be served
   std::uint64_t seen_ = 0;
-  std::deque<Request> waiting_;  // that somebody else's turn has met
+  std::deque<Request> waiting_;  // that the turn of another run has met
 };
 
 }  // namespace datperf

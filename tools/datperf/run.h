@@ -71,7 +71,7 @@ struct ServeOptions {
   std::string ia = tools::kDefaultIa;
   DAT_CONN_QUAL qualifier = kDefaultQualifier;    // 0 lets the library choose
   int control_fd = -1;                            // set by the process that started us
-  std::uint64_t memory = std::uint64_t{1} << 30;  // that one run of somebody else's may need
+  std::uint64_t memory = std::uint64_t{1} << 30;  // that one run of a stranger may need
   double patience_s = 30;                         // in which nothing comes, before a run gives way to another
 };
 

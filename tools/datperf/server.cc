@@ -34,7 +34,7 @@ bool gives_way(const ServeOptions& options, const Requests& requests, Clock::tim
   return Clock::now() - since >= std::chrono::duration<double>(options.patience_s) && requests.some_wait();
 }
 
-// Ends a run that has been silent for too long while somebody else waits for his turn.
+// Ends a run that has been silent for too long while another client waits for its turn.
 class Patience {
  public:
   Patience(const ServeOptions& options, const Side& side, const Requests& requests) {
@@ -99,7 +99,7 @@ class Server {
  private:
   // False: the run needs more than a stranger may have, which is said.
   bool affordable(const Params& params) const {
-    if (options_.control_fd >= 0) return true;  // whoever has started us asks for what he wants
+    if (options_.control_fd >= 0) return true;  // the process that has started us asks for what it wants
     const std::uint64_t needed = memory_of(params, Role::server);
     if (needed <= options_.memory) return true;
     fmt::print(stderr, "datperf: refused a run that needs {} bytes here, which --memory does not allow\n", needed);
@@ -158,7 +158,7 @@ class Server {
       } else if (next) {
         Requests::reject(next->cr);  // none of those that this run has left
       }
-      // What has come is accepted before: a server that was kept from looking blames nobody for it.
+      // What has come is accepted before: a server that was kept from looking blames no client for it.
       if (left > 0) check_patience(since, deadline);
     }
     return true;

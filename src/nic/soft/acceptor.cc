@@ -87,8 +87,8 @@ void Acceptor::stop() {
   has_callers_left_ = way_ == Strangers::By::local_socket && drop_local_callers();
 }
 
-// Nobody can call any longer; those of TCP get a reset when the socket is closed. Local ones are accepted only as long
-// as there is room for what they leave behind. True: there may be more.
+// No peer can call any longer; callers over TCP get a reset when the socket is closed. Local ones are accepted only as
+// long as there is room for what they leave behind. True: there may be more.
 bool Acceptor::drop_local_callers() {
   while (Strangers::has_room(way_)) {
     Address nobody;
@@ -101,7 +101,7 @@ bool Acceptor::drop_local_callers() {
 void Acceptor::take_all_and_stop() {
   if (!listens_) return;
   if (!socket_.is_ours()) return stop();
-  // Nobody can call any longer, so this comes to an end.
+  // No peer can call any longer, so this comes to an end.
   shutdown(socket_.get(), SHUT_RD);
   while (listens_ && Strangers::has_room(way_) && accept_one() == Outcome::taken) {
   }

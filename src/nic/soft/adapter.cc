@@ -219,7 +219,7 @@ void SoftAdapter::await_posts() {
   memory_users_.for_each([](SoftQueuePair& queue_pair) { queue_pair.connection().await_posts(); });
 }
 
-// Pairs with close_window(): either this is seen there, or the key is found gone by whoever checks it next.
+// Pairs with close_window(): either this is seen there, or the next check of the key finds it gone.
 void SoftAdapter::expect_reads_into_windows() {
   if (windows_read_into_.load(std::memory_order_relaxed)) [[likely]]
     return;

@@ -35,8 +35,8 @@ struct SoftConfig {
   enum class Crc : std::uint8_t { automatic, on, off };
   Crc crc = Crc::automatic;                                // of TCP: between hosts
   base::Nanoseconds silence_ns = 30 * base::kNsPerSecond;  // how long a host may be silent over TCP; or kForever
-  // Where ports are taken from that nobody has named: those of service points, and with `ports_chosen` also those that
-  // connections come from.
+  // Ports that no program has named are taken from here: those of service points, and with `ports_chosen` also those
+  // that connections come from.
   std::uint16_t first_port = 32768;
   std::uint16_t last_port = 60767;
   bool ports_chosen = false;
@@ -88,7 +88,7 @@ class SoftAdapter final : public Adapter {
   // a device's goes before that of all addresses. None if the address is not of this host; no_memory if that cannot be
   // told for want of a descriptor or of memory.
   Status scopes_of(const Address& address, std::vector<std::string>& scopes) const;
-  // Does somebody of this user listen there, on an adapter of this name? unreachable: nobody does.
+  // Does a process of this user listen there, on an adapter of this name? unreachable: none does.
   Status probe_service_point(ConnQual qual) const;
   // Whether requests for that qualifier, which is no port, are this adapter's if they come in at that address of the
   // host. A device's adapter goes before that of all addresses.
@@ -120,13 +120,13 @@ class SoftAdapter final : public Adapter {
   MemoryUsers memory_users_;
   Scopes scopes_;
   Strangers strangers_;                          // with the engine held
-  AddressWatch address_watch_{engine_, scope_};  // likewise
+  AddressWatch address_watch_{engine_, scope_};  // with the engine held
   bool shares_memory_ = true;
   std::atomic<bool> windows_read_into_{false};  // by this side's own Reads
   std::unique_ptr<shm::Fabric> shm_;
   std::unique_ptr<iwarp::Fabric> iwarp_;  // null: TCP is not wanted
   DeliveryBatch batch_;                   // with the engine held
-  std::uint64_t next_port_ = 0;           // likewise
+  std::uint64_t next_port_ = 0;           // with the engine held
 };
 
 }  // namespace anydat::nic::soft

@@ -18,7 +18,7 @@ namespace anydat::nic::soft {
 
 namespace {
 
-// Until what could not be done is tried again: a lock that somebody has, or a descriptor that is not to be had.
+// Until what could not be done is tried again: a lock that another process has, or a descriptor that is not to be had.
 constexpr base::Nanoseconds kAgain = 50'000'000;
 
 }  // namespace

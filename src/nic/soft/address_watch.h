@@ -14,7 +14,7 @@
 namespace anydat::nic::soft {
 
 // Tells those who listen at an adapter's addresses, of either wire, when addresses come or go. It costs a descriptor
-// while there is somebody to be told. With the engine held.
+// while there is a follower to be told. With the engine held.
 class AddressWatch final : public FdHandler {
  public:
   class Follower {
@@ -32,7 +32,7 @@ class AddressWatch final : public FdHandler {
   // The scope: "*", or the device whose addresses are meant.
   AddressWatch(Engine& engine, std::string scope)
       : engine_(engine), scope_(std::move(scope)), again_timer_([this] { tell(); }) {}
-  ~AddressWatch() override = default;  // Requires: nobody follows.
+  ~AddressWatch() override = default;  // Requires: no follower is left.
 
   // Where the kernel does not tell, or no descriptor is left, that is logged once, and nothing follows.
   void add(Follower& follower);

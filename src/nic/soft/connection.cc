@@ -26,7 +26,7 @@ void Connection::begin(std::unique_ptr<Stream> stream, State state) {
 
 void Connection::change_stream(std::unique_ptr<Stream> stream) {
   queue_pair_.sends().change_stream(stream.get());
-  stream_ = std::move(stream);  // the old one goes when nobody sends by it
+  stream_ = std::move(stream);  // the old one goes when no thread sends by it
 }
 
 void Connection::resume_receiving() {

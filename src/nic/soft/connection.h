@@ -54,7 +54,8 @@ class Connection {
   void resume_receiving();  // there are buffers again
 
   // ---- users of memory
-  // A region has been removed: nobody acts on an older check afterwards, if this answers true (Adapter::quiesce()).
+  // A region has been removed: neither side of the connection acts on an older check afterwards, if this answers true
+  // (Adapter::quiesce()).
   bool region_removed();
   // Returns when the posts that are being carried out now have been. Later ones look at everything anew.
   void await_posts();

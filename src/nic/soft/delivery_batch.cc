@@ -17,7 +17,7 @@ void DeliveryBatch::push() {
     push_one_by_one(count);
 }
 
-// What may wake somebody, or find no room. Once one is lost, so are the others.
+// What may wake a waiter, or find no room. Once one is lost, so are the others.
 void DeliveryBatch::push_one_by_one(std::size_t count) {
   std::array<Completion, std::tuple_size_v<decltype(events_)>> all;
   for (std::size_t i = 0; i < count; ++i) {

@@ -11,7 +11,8 @@ class ReceiveSide;
 
 // Small messages that arrive in a row: their completions are pushed together, under one lock.
 //
-// With the engine held. Completions are not to be seen before flush(): whoever leaves the straight path flushes first.
+// With the engine held. Completions are not to be seen before flush(): a receiver that leaves the straight path flushes
+// first.
 class DeliveryBatch {
  public:
   // Where the next completion is to be written.

@@ -28,7 +28,7 @@ class Establishment {
 
   // ---- active side
   Status connect(const ConnectParameters& parameters);
-  // Nobody can be reached by the stream's wire, and nobody has been told: others may do.
+  // The peer cannot be reached by the stream's wire, and the program has not been told: another wire may do.
   void try_another_wire(const ConnectParameters& parameters);
   void failed(ConnectFailure why, std::span<const std::byte> private_data = {});
   std::vector<std::byte> take_rejection() { return std::exchange(rejection_, {}); }

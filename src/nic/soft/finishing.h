@@ -9,7 +9,7 @@
 namespace anydat::nic::soft {
 
 // Owns objects that find out by themselves, in the middle of a call, that they are no longer needed: they do not count
-// from then on, and go with the next sweep(), when nobody can be in a call of them. Not thread safe.
+// from then on, and go with the next sweep(), when no call of them can be under way. Not thread safe.
 template <typename T>
 class Finishing {
  public:

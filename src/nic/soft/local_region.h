@@ -69,7 +69,7 @@ class SeenMemory {
     seen_.length = static_cast<std::uint32_t>(end - seen_.address);
     return true;
   }
-  // Likewise of short memory, and what holds() answers for may be any.
+  // The same for short memory, and what holds() answers for may be any.
   [[gnu::noinline]] bool look(const ResidentPages::Range& range, Moments& moments, ResidentPages& pages) {
     return pages.seen(range, to_write_, moments.now(), seen_);
   }

@@ -8,7 +8,7 @@ std::uint64_t Moments::look_at_clock() {
   looks_.store(looks % kLooks, std::memory_order_relaxed);
   if (looks == kLooks) {
     engine_.add_task(task_);
-    engine_.wake_if_armed();  // whoever is awake comes by soon
+    engine_.wake_if_armed();  // a thread that is awake comes by soon
   }
   return moment_of(engine_.ticks());
 }
@@ -19,7 +19,7 @@ void Moments::keep() {
   engine_.set_timer(timer_, base::now_ns() + kEvery);
 }
 
-// Whoever runs timers has just read the clock, for the engine as well.
+// The thread that runs timers has just read the clock, for the engine as well.
 void Moments::look() {
   if (--left_ != 0) {
     engine_.set_timer(timer_, base::now_ns() + kEvery);

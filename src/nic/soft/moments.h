@@ -11,8 +11,8 @@
 
 namespace anydat::nic::soft {
 
-// The moment (nic/moment.h) for posts. Where nobody polls the engine tells none, as in a program that polls the memory
-// which RDMA Writes change; and a look at the clock costs a sixth of such a Write. So after some such looks the
+// The moment (nic/moment.h) for posts. Where no thread polls the engine tells none, as in a program that polls the
+// memory which RDMA Writes change; and a look at the clock costs a sixth of such a Write. So after some such looks the
 // progress thread looks at it, every few milliseconds for a while, in place of those who post.
 //
 // Thread safety: now() and ticks() from any thread, also with a lock that the engine's tasks may need; all else with

@@ -87,7 +87,7 @@ void OrderlyEnd::finish_if_drained() {
   if (sends_.state() == ConnectionState::draining && (peer_closing_ || sends_.idle()) && arrivals_over()) finish();
 }
 
-// All is sent, all is received, or whoever had to do his part took too long.
+// All is sent, all is received, or the side that had to do its part took too long.
 void OrderlyEnd::finish() {
   if (!stands(sends_.state())) return;
   if (sends_.state() == ConnectionState::draining && !peer_closing_) {

@@ -137,7 +137,7 @@ class PendingRequests : public SendRing {
   CompletionQueue* queue_ = nullptr;
   std::uint32_t reads_held_ = 0;  // Reads, and atomic operations, that the stream holds
   std::uint32_t reads_out_ = 0;
-  std::uint32_t depth_limit_ = 0;  // the ring's when there is to be a connection, as the next
+  std::uint32_t depth_limit_ = 0;  // this and segments_limit_: the ring's when there is to be a connection
   std::uint32_t segments_limit_ = 0;
 };
 

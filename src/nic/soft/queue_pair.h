@@ -57,7 +57,7 @@ class SoftQueuePair final : public QueuePair {
   const Counters& counters() const override { return sends_.counters(); }
   PostedReceives posted_receives() const override { return receives_.buffers().posted(); }
 
-  // ---- its parts, for each other, for the stream, and for whoever sets connections up
+  // ---- its parts, for each other, for the stream, and for the set-up of connections
   SendQueue& sends() { return sends_; }
   ReceiveSide& receives() { return receives_; }
   RequestOutcomes& outcomes() { return outcomes_; }

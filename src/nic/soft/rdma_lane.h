@@ -29,10 +29,11 @@ class RdmaLane {
     std::byte* at = nullptr;  // and here it is
     const std::atomic<std::uint32_t>* alive = nullptr;  // holds the key as long as the region is there
     const std::atomic<std::uint32_t>* gate = nullptr;   // not 0: no RDMA may begin, for now or any more
-    // Holds `used` during each copy; whoever ends the region or shuts the gate fences this process before he looks.
+    // Holds `used` during each copy; the owner that ends the region or shuts the gate fences this process before it
+    // looks.
     std::atomic<std::uint64_t>* use = nullptr;
     std::uint64_t used = 0;
-    base::HiddenOrder order{};  // from the copies to his look
+    base::HiddenOrder order{};  // from the copies to that look
     bool ours = false;          // its memory is of this process, and may be anything
   };
 

@@ -65,7 +65,7 @@ inline void ReceivePool::posted_locked(std::uint64_t before, std::uint64_t count
   counters_.posted.publish(before + count);
 }
 
-// Whoever registers as waiting looks at the pool once more afterwards, so a post is seen by one of the two.
+// A waiter that registers looks at the pool once more afterwards, so a post is seen by one of the two.
 inline void ReceivePool::serve_if_somebody_waits() {
   if (somebody_waits_.load()) [[unlikely]]
     engine_.schedule_with_next_poll(serve_);

@@ -39,11 +39,11 @@ struct Receive : PostedReceive {
 // counting, arming and resizing.
 //
 // Thread safety: any thread may post, reap and count; lock_, a leaf, keeps posters and those who count apart. One
-// thread at a time takes, arms and resizes: whoever holds the engine, or, when the connection of a private one is over,
-// the queue pair's send lock. Taking needs no lock of its own: a slot that has been posted is not written again before
-// its receive has been reaped. Always true:   available <= outstanding <= depth, also in every snapshot (SRQ-ACC-4,
-// SRQ-ACC-13): a receive can be
-//                reaped only after it was taken, and taken only after it was posted.
+// thread at a time takes, arms and resizes: the holder of the engine, or, when the connection of a private one is over,
+// of the queue pair's send lock. Taking needs no lock of its own: a slot that has been posted is not written again
+// before its receive has been reaped.
+// Always true: available <= outstanding <= depth, also in every snapshot (SRQ-ACC-4, SRQ-ACC-13): a receive can be
+// reaped only after it was taken, and taken only after it was posted.
 class ReceivePool final : public ReceiveQueue {
  public:
   // Storage for `depth` receives of up to `segments` segments is allocated here; posting and taking allocate nothing.
@@ -133,7 +133,7 @@ class ReceivePool final : public ReceiveQueue {
   const ZoneId zone_;
 
   mutable base::Biased<base::SpinLock> lock_;
-  // The ring is replaced by whoever may take, with lock_ held: either is enough to read it.
+  // The ring is replaced by the thread that may take, with lock_ held: either is enough to read it.
   std::unique_ptr<std::byte[]> ring_ ANYDAT_GUARDED_BY(lock_);
   std::size_t stride_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint64_t mask_ ANYDAT_GUARDED_BY(lock_) = 0;  // the ring has mask_ + 1 >= depth_ slots
@@ -141,9 +141,9 @@ class ReceivePool final : public ReceiveQueue {
   std::uint32_t segments_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint64_t reaped_seen_ ANYDAT_GUARDED_BY(lock_) = 0;  // so many at least have been reaped
   // Receives counters_.taken .. counters_.posted - 1 are in the ring. What posters count is written with lock_ held,
-  // the rest by whoever takes.
+  // the rest by the thread that takes.
   Counters counters_;
-  std::uint32_t watermark_ = 0;  // 0: not armed; as the next, of whoever takes
+  std::uint32_t watermark_ = 0;  // 0: not armed; this and notable_ are of the thread that takes
   std::uint64_t notable_ = 1;    // a take that leaves fewer has something to note
   // When a take last left nothing, written before that one counts.
   std::atomic<base::Nanoseconds> empty_since_{0};
@@ -152,7 +152,7 @@ class ReceivePool final : public ReceiveQueue {
 
   ResidentPages::Stretch seen_;
   base::List<BufferWaiter, &BufferWaiter::place> waiting_;  // held with the engine
-  const BufferWaiter* served_ = nullptr;                    // likewise; whose turn it is, no longer in waiting_
+  const BufferWaiter* served_ = nullptr;                    // with the engine; whose turn it is, not in waiting_
   std::atomic<bool> somebody_waits_{false};
   Task serve_;
 };

@@ -61,7 +61,7 @@ class ReceiveSide {
   // An Incoming lives until finish() or the end of the connection, and messages finish in order.
   Incoming* begin(std::uint64_t length, bool solicited);  // null: no buffer now, or the connection has just broken
   bool extend(Incoming& message, std::uint64_t length);   // it turns out to be longer; false: the connection has broken
-  bool place(Incoming& message, const std::byte* bytes, std::size_t count);  // likewise
+  bool place(Incoming& message, const std::byte* bytes, std::size_t count);  // false: the connection has broken
   // Where its next `count` bytes go, or the first of them, for a stream that puts them there itself and adds to
   // `placed`. 0 pieces: the connection has broken.
   std::size_t aim(Incoming& message, std::size_t count, std::span<iovec> pieces);

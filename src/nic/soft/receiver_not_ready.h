@@ -29,7 +29,7 @@ class ReceiverNotReady {
   // It has got its buffer without being called: who stands in line for none would be timed out, and called in vain.
   void stop_waiting();
   void buffers_available();  // by the pool: it is this one's turn
-  // Others have asked the pool before it, and nobody has called it.
+  // Others have asked the pool before it, and the pool has not called it.
   bool is_behind_others(const ReceivePool& pool) const { return pool.anybody_waits_before(waiter_); }
   void connection_ends();
 

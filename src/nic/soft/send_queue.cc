@@ -49,8 +49,8 @@ bool SendQueue::pump() {
       SendRing::Entry& entry = requests_.at(requests_.unsent());
       if (entry.kind == WorkKind::bind) {
         if (requests_.fences(entry.flags)) break;
-        // Nobody hands over anything behind it meanwhile (RMR-BIND-3), and only this thread, which holds the engine,
-        // takes entries out. The lock is not needed, and whoever uses the old key may need it.
+        // No thread hands over anything behind it meanwhile (RMR-BIND-3), and only this thread, which holds the engine,
+        // takes entries out. The lock is not needed, and a thread that uses the old key may need it.
         lock_.unlock();
         const std::optional<bool> bound = queue_pair_.connection().windows().carry_out(entry);
         lock_.lock();

@@ -77,9 +77,9 @@ class SendQueue {
     lanes_.close();
     state_.store(State::connected);
   }
-  // A bind has begun that nobody can stop. False: it is still to come.
+  // A bind has begun that can no longer be stopped. False: it is still to come.
   bool begun_bind_is_over();
-  // The end of a connection: whatever is posted from now on is flushed by whoever posts it.
+  // The end of a connection: whatever is posted from now on is flushed by the thread that posts it.
   void flush(WorkStatus first_status);
   void reset();  // to no connection
   void destroy();
@@ -99,8 +99,8 @@ class SendQueue {
 
   // ---- for the stream, which has been called with the lock
   SendLanes& lanes() { return lanes_; }
-  // Its memory may have been freed since the post (LMR-FREE-4). Whoever removes a region from now on waits for the lock
-  // (Connection::region_removed()).
+  // Its memory may have been freed since the post (LMR-FREE-4). A thread that removes a region from now on waits for
+  // the lock (Connection::region_removed()).
   bool usable(const SendRequest& message) const {
     return message.regions_seen == regions_.removals() || usable_still(message);
   }
@@ -162,7 +162,7 @@ class SendQueue {
 
   mutable Lock lock_;
   PendingRequests requests_ ANYDAT_GUARDED_BY(lock_);
-  SendLanes lanes_;                                    // likewise, but for a guess
+  SendLanes lanes_;                                    // with lock_, but for a guess
   Stream* stream_ ANYDAT_GUARDED_BY(lock_) = nullptr;  // the queue pair's
   std::uint32_t peer_takes_ ANYDAT_GUARDED_BY(lock_) = 0;
   // Since it was last looked at; while it is set, another look is sure to come.

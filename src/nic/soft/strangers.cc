@@ -169,7 +169,7 @@ Stranger* Strangers::of_busiest_source(Stranger::Stage stage, By way, base::Nano
   return oldest(stage, way, most_of_a_source(stage, way), age);
 }
 
-// Null: nobody at the moment. A source with more than `many` has less time.
+// Null: none at the moment. A source with more than `many` has less time.
 Stranger* Strangers::who_has_to_go(By way, std::size_t many) {
   using Stage = Stranger::Stage;
   const Counts& count_of = counts(Stage::silent, way);
@@ -188,7 +188,7 @@ bool Strangers::has_room(By way) {
   const std::size_t share = Strangers::share();
   const std::size_t half = share / 2;
   const Taken taken;
-  // What local peers have left behind keeps nobody else out, however much it is.
+  // What local peers have left behind keeps no other peer out, however much it is.
   if (std::min(taken.local, half) + taken.by_tcp >= share) return false;
   return way == By::tcp || taken.local < half;
 }

@@ -41,7 +41,7 @@ class Stranger {
   void leave();
   Stage stage() const { return stage_; }
 
-  // Its socket is wanted for somebody else, and is closed when this returns.
+  // Its socket is wanted for another, and is closed when this returns.
   virtual void turn_out() = 0;
 
  private:
@@ -68,15 +68,15 @@ class Stranger {
 // with the most sockets, the one that has sent nothing for the longest time; of the source with the most sockets at the
 // same stage, one that has been at that stage for too long, which is sooner if the source has many; one whose answer
 // the program has owed for even longer. If none of them is old enough, the newcomer waits: no socket of another source
-// gives way. An address that calls again and again so drives out itself, and nobody else. Local peers have half of the
+// gives way. An address that calls again and again so drives out itself, and no other. Local peers have half of the
 // share at most, with what they have left behind (os/slow_close.h), and go for their like only; those who come over TCP
 // have the whole of it while it is free, and go for a local one as long as they have more than half.
 //
 // Those that were connections have as much again, which is one for all adapters, too: their peers decide how long they
-// take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of his
+// take, within bounds, and are not to keep newcomers out by it. Beyond that each newcomer takes the place of one of its
 // adapter, of the source with the most of them, unless that adapter has few; and so does each call of the program's
 // own, by which a server that it calls again and again could fill its table. And there is a bound to how many an
-// adapter has, whoever comes. With the engine held.
+// adapter has in any case. With the engine held.
 class Strangers {
  public:
   Strangers();
@@ -86,11 +86,11 @@ class Strangers {
 
   using By = Stranger::By;
 
-  // Whether there is room for one more, and nobody has to go for him.
+  // Whether there is room for one more, for which no other has to go.
   static bool has_room(By way);
-  // Whether one more may come: there is room, or there is somebody in whose place. Nobody goes yet.
+  // Whether one more may come: there is room, or one in whose place it comes. None goes yet.
   bool may_come(By way);
-  // Somebody has come. True: in the place of another.
+  // A newcomer has come. True: in the place of another.
   bool one_has_come(By way);
   // The program wants a socket to call with: it is a newcomer as well, who does not wait.
   void one_calls();

@@ -12,8 +12,8 @@ struct OwnWindows;
 
 // A memory window: an entry of the region table that is replaced by another one with each bind. With the engine held.
 //
-// One of a queue pair's own has that one's number in the place of a zone, and is in its list from the bind until nobody
-// uses what the bind has shown any longer.
+// One of a queue pair's own has that one's number in the place of a zone, and is in its list from the bind until no
+// peer uses what the bind has shown any longer.
 class SoftWindow final : public Window {
  public:
   SoftWindow(SoftAdapter& adapter, ZoneId zone, WindowScope scope, WindowEvents& events)
@@ -51,7 +51,7 @@ class SoftWindow final : public Window {
   WindowEvents& events_;
   std::uint32_t key_ = 0;      // what peers use now
   std::uint32_t leaving_ = 0;  // what they may be using still
-  std::uint64_t tag_ = 0;      // of the bind that has shown what nobody has been told the end of; 0: none
+  std::uint64_t tag_ = 0;      // of the bind that shows something, until its end is told; 0: none
   bool closed_ = false;
   bool known_ = false;  // queue pairs may still act on a check that found what it has shown
   // By which peers use what is of one queue pair alone: all others find in the table that it is not theirs. There as

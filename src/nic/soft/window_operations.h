@@ -25,7 +25,7 @@ class WindowOperations {
   WindowOperations& operator=(const WindowOperations&) = delete;
 
   // ---- for the stream
-  // Whether the peer may have this key invalidated: it is of a window that is open to nobody else (D2-SENDINV-4).
+  // Whether the peer may have this key invalidated: it is of a window that is open to no other peer (D2-SENDINV-4).
   bool may_invalidate(std::uint32_t key) const { return key != 0 && own_.find(key); }
   // Of a message that is all there: takes back what it invalidates, before it is finished (D2-SENDINV-3). not_yet: the
   // peer is in the middle of using that, and Stream::resume_receiving() will come. no: it may not (any more); the

@@ -23,12 +23,12 @@ struct CmHead {
     part,      // of a request: more follow
     proceed,   // in a reject: send the next part
     rejected,  // by the program
-    refused,   // by us: no room, or nobody listens
+    refused,   // by us: no room, or no service point listens
     redirect,  // in a reject: ask for the service point `number`
     whose,     // no request: whether the port is that of the service point `number`, which is no port
     here,      // in a reject: it is
     data_to,   // as data, to a service point whose qualifier is no port: its eight bytes come first
-    part_to,   // likewise
+    part_to,   // as part, to such a service point
   };
   static constexpr std::array<std::uint8_t, 3> kMagic{0xda, 0x7a, 0x01};
 

@@ -66,7 +66,7 @@ class CompletionQueues final : public FdHandler {
   void release(Cq* cq, std::uint32_t room);
   // One of its own for the receives of a shared queue.
   Cq* create_own(std::uint32_t room, SharedQueue& shared);
-  // What is still on it, or comes, is nobody's.
+  // What is still on it, or comes, belongs to no queue pair any more.
   CqPtr take(Cq* cq);
 
   // FdHandler: takes what the channel has to say; what it is about is found by polling.

@@ -153,7 +153,7 @@ PdPtr Device::zone(ZoneId zone) {
   base::Guard guard(lock_);
   std::erase_if(zones_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<ibv_pd>& place = zones_[zone];
-  if (PdPtr other = place.lock()) return other;  // somebody was faster
+  if (PdPtr other = place.lock()) return other;  // another thread was faster
   place = pd;
   return pd;
 }

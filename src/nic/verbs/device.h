@@ -34,7 +34,7 @@ class Device {
   // How many segments one RDMA Read of the device scatters to.
   std::uint32_t read_segments() const { return read_segments_; }
 
-  // The protection domain that stands for a zone; it lasts as long as somebody has it.
+  // The protection domain that stands for a zone; it lasts as long as an object refers to it.
   PdPtr zone(ZoneId zone);
   // Registers memory; empty if the device or the system refuses.
   MemoryRegion register_memory(ZoneId zone, std::uint64_t address, std::uint64_t length, std::uint32_t rights);

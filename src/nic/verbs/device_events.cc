@@ -13,7 +13,7 @@ void DeviceEvents::ready(std::uint32_t) {
   ibv_async_event event{};
   for (int i = 0; i < budget::kDeviceEventsPerTurn; ++i) {
     if (ibv_get_async_event(adapter_.device().context(), &event) != 0) return;
-    // What it is about lives until the event is acknowledged; whoever destroys it waits for that.
+    // What it is about lives until the event is acknowledged; a call that destroys it waits for that.
     void* context = nullptr;
     int port = 0;
     switch (event.event_type) {

@@ -208,7 +208,7 @@ void Establishment::rejected_with(std::span<const std::byte> private_data) {
   failed(ConnectFailure::rejected_by_peer);
 }
 
-// CR-HO-3: nobody above notices; the deadline keeps running.
+// CR-HO-3: the layers above do not notice; the deadline keeps running.
 void Establishment::ask_again(ConnQual qual) {
   service_ = qual;
   private_data_sent_ = 0;

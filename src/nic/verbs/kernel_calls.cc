@@ -126,7 +126,7 @@ void KernelCalls::cancel(Call& call) {
 void KernelCalls::await(Call& call) {
   engine_.assert_held();
   std::unique_lock held(lock_);
-  // Whoever would take it may be behind calls of minutes, or need the engine to begin.
+  // The thread that would take it may be behind calls of minutes, or need the engine to begin.
   if (std::erase_if(waiting_, [&](const Ref& one) { return one.get() == &call; }) != 0) {
     held.unlock();
     call.run();

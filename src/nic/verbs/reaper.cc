@@ -90,7 +90,7 @@ bool Reaper::help() {
   return true;
 }
 
-// Does the oldest job that nobody is at.
+// Does the oldest job that no thread is at.
 bool Reaper::work(std::unique_lock<std::mutex>& held) {
   if (waiting_.empty()) return false;
   Job job = std::move(waiting_.front());

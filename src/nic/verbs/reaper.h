@@ -41,9 +41,9 @@ class Reaper {
   void give(Job job);
   // With the engine held: calls what is to be called of the jobs that are done.
   void call_done();
-  // With the engine held: the same when all jobs are done; those that nobody is at it does itself.
+  // With the engine held: the same when all jobs are done; those that no thread is at it does itself.
   void finish();
-  // Without the engine. True when a job is done, by the caller if nobody is at it; false if there was none.
+  // Without the engine. True when a job is done, by the caller if no thread is at it; false if there was none.
   bool help();
 
  private:

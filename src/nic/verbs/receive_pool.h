@@ -118,7 +118,7 @@ class ReceivePool {
   std::vector<Segment> segments_;                             // as lock_ guards slots_
   std::vector<std::uint32_t> free_ ANYDAT_GUARDED_BY(lock_);  // slots
   Row waiting_ ANYDAT_GUARDED_BY(lock_);                      // slots that the device has not, oldest first
-  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;         // ever, as the next two
+  std::uint64_t posted_ ANYDAT_GUARDED_BY(lock_) = 0;         // ever; so are completed_ and reaped_
   std::uint64_t completed_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> reaped_{0};
   std::uint32_t at_device_ ANYDAT_GUARDED_BY(lock_) = 0;

@@ -15,7 +15,7 @@ namespace anydat::nic::verbs {
 
 namespace {
 
-// What a bind shows to nobody goes by. No device has such a key: they begin with an index, counted from 1.
+// The key of a bind that shows nothing to any peer. No device has such a key: they begin with an index, counted from 1.
 constexpr std::uint32_t kKeyToNothing = 1;
 
 WorkStatus send_status(ibv_wc_status status) {
@@ -368,7 +368,7 @@ void SendQueue::retire_finished() {
       status = *done;
     }
     if (status == WorkStatus::flushed && entry.kind != WorkKind::bind) {
-      // Somebody knows better what the first of them came to.
+      // end() has been told what the first of them came to.
       status = std::exchange(first_flushed_, WorkStatus::flushed);
     }
     if (entry.kind == WorkKind::bind && status != WorkStatus::success) give_up(*entry.bind);

@@ -69,7 +69,7 @@ class SendQueue {
     enter(State::ending);
     first_flushed_ = first_status;
   }
-  // Completes what is left. Whatever is posted from now on is flushed by whoever posts it.
+  // Completes what is left. Whatever is posted from now on is flushed by the thread that posts it.
   void flush();
   void reset();  // to no connection
   void destroy();

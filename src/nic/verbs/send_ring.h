@@ -19,7 +19,7 @@ namespace anydat::nic::verbs {
 // follow one that cannot be done, those that wait for a bind, and binds, which need nothing of it.
 //
 // It has two sides that share no lock: posters, one at a time, append; the holder of the engine takes from the front.
-// So whoever takes completions does not wait for a poster, who may be long in the device's driver.
+// So the thread that takes completions does not wait for a poster, who may be long in the device's driver.
 class SendRing {
  public:
   struct Bind : PendingBind {
@@ -45,7 +45,7 @@ class SendRing {
     std::unique_ptr<Bind> bind;
     std::unique_ptr<Later> later;  // of what waits
 
-    // By whoever hands it to the device, if that refuses; then by the taker.
+    // By the thread that hands it to the device, if the device refuses; then by the taker.
     void finish(WorkStatus with) {
       status.store(with, std::memory_order_relaxed);
       stage.store(Stage::finished, std::memory_order_release);

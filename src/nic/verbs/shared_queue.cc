@@ -59,7 +59,7 @@ void SharedQueue::remove_device_queue() {
 }
 
 void SharedQueue::failed() {
-  // It gets no more; what it has comes back when nobody fills it any longer.
+  // The device's queue gets no more receives; those that it has come back when no queue pair fills them any longer.
   pool_.close();
   failed_ = true;
   adapter_.abandoned().drop_on(this);

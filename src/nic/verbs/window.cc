@@ -11,7 +11,7 @@
 namespace anydat::nic::verbs {
 
 VerbsWindow::~VerbsWindow() {
-  while (!close()) adapter_.reaper().finish();  // whoever closes it has waited, as a rule
+  while (!close()) adapter_.reaper().finish();  // the call that frees it has waited, as a rule
   adapter_.windows().remove(*this);
 }
 

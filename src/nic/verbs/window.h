@@ -67,7 +67,7 @@ class VerbsWindow final : public Window {
   WindowEvents& events_;
   MemoryRegion shown_;
   std::uint32_t shown_of_ = 0;  // the key of the region that it is a part of
-  std::uint64_t tag_ = 0;       // of the bind that has shown what nobody has been told the end of; 0: none
+  std::uint64_t tag_ = 0;       // of the bind that shows something, until its end is told; 0: none
   PendingBind::List pending_;
   unsigned leaving_ = 0;                // parts that the device still has
   std::vector<std::uint32_t> waiting_;  // tags of queue pairs whose bind waits for that

@@ -37,7 +37,7 @@ void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> pri
   send_now(fd, std::span(bytes).first(write_start_up(frame, bytes)));
 }
 
-// ---- somebody who has called
+// ---- a peer that has called
 
 Caller::Caller(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual)
     : Stranger(fabric.adapter().strangers(), source, Stage::silent),
@@ -74,7 +74,7 @@ void Caller::ready(std::uint32_t) {
 }
 
 bool Caller::hear() {
-  // Not a byte more than the frame: what follows is for whoever the connection will belong to.
+  // Not a byte more than the frame: what follows is for the stream that the connection will belong to.
   StartUp frame;
   std::size_t frame_bytes = 0;
   for (;;) {
@@ -152,7 +152,7 @@ TcpRequest::TcpRequest(Fabric& fabric, base::UniqueFd socket, const Address& sou
   if (!ends_of(socket_.get(), local_, remote_)) socket_.reset();  // it has gone already
 }
 
-// The peer may have gone meanwhile: then nobody can be asked who it was (CR-HO-1).
+// The peer may have gone meanwhile: then the socket does not tell any more who it was (CR-HO-1).
 TcpRequest::TcpRequest(TcpRequest& handed_off, ConnQual to)
     : Stranger(handed_off.fabric_.adapter().strangers(), handed_off.remote_, Stage::asking),
       fabric_(handed_off.fabric_),
@@ -210,8 +210,8 @@ Status TcpRequest::hand_off(ConnQual qual) {
     deliver(std::make_unique<TcpRequest>(*this, qual), *to);
     return Status::ok;
   }
-  // Another process, or another instance of the adapter: the active side asks there itself, once it is known that
-  // somebody listens.
+  // Another process, or another instance of the adapter: the active side asks there itself, once it is known that a
+  // process listens there.
   if (const Status status = fabric_.adapter().probe_service_point(qual); status != Status::ok) return status;
   turn_away(write_refusal({Refusal::Why::elsewhere, qual}));
   return Status::ok;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The passive side of connection set-up: a socket that somebody called on, and the request that he made.
+// The passive side of connection set-up: a socket that a peer called on, and the request that it made.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class Fabric;
 // Rejects what was asked for on this socket, whatever becomes of it.
 void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> private_data);
 
-// Somebody who has called and not yet said what he wants. Nobody may take for ever.
+// A peer that has called and not yet said what it wants. It may not take for ever.
 class Caller final : public FdHandler, public Stranger {
  public:
   Caller(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual);
@@ -61,7 +61,7 @@ class TcpRequest final : public ConnectionRequest, public Stranger {
   void reject(std::span<const std::byte> private_data) override;
   Status hand_off(ConnQual qual) override;
   void refuse();
-  void say_here();  // to somebody who has only asked whose the port is
+  void say_here();  // to a peer that has only asked whose the port is
   void turn_out() override;
 
  private:

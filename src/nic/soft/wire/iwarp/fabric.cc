@@ -231,8 +231,8 @@ base::Nanoseconds Fabric::silence_interval() const {
   return adapter_.config().silence_ns / 4;
 }
 
-// At a share of the connections each time, so that each is looked at once in an interval, and however many there are
-// nobody waits for all of them.
+// At a share of the connections each time, so that each is looked at once in an interval, and however many there are no
+// connection waits for the looks at all of them.
 void Fabric::look_for_silence() {
   if (streams_.empty()) return;
   const std::size_t shares = (streams_.size() - 1) / budget::kSilenceLooksPerTurn + 1;

@@ -43,7 +43,7 @@ Status Inquiry::begin(const Address& remote, Address& local) {
     asked.port = ports[i];
     auto [status, socket] = call(fabric_.adapter(), with_port(remote, asked.port));
     if (status == Status::no_memory) return status;
-    // A filter of this host, say, that lets nobody call at this one port.
+    // A filter of this host, say, that forbids calls at this one port.
     if (status != Status::ok) {
       ++out_of_reach;
       continue;

@@ -220,7 +220,7 @@ void Negotiation::rejected(const StartUp& answer) {
     fail(ConnectFailure::refused);
     return;
   }
-  // CR-HO-3: nobody above notices; the queue pair's deadline keeps running.
+  // CR-HO-3: the layers above do not notice; the queue pair's deadline keeps running.
   stream_.disconnection().hang_up();
   set_up_->count = 0;
   if (!look_again_for(refusal->qual)) fail(ConnectFailure::unreachable);

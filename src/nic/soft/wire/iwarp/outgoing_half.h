@@ -37,7 +37,7 @@ class OutgoingHalf {
     let_wait();
     schedule_turn();
   }
-  // True: the one that waits is to come again now, and nobody waits any more.
+  // True: the one that waits is to come again now, and none waits any more.
   bool wakes() ANYDAT_REQUIRES(lock_) {
     return somebody_waits_ && !line_.blocked() && std::exchange(somebody_waits_, false);
   }

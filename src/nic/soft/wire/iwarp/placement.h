@@ -39,7 +39,7 @@ class Placement final : private OwnPages::User {
   bool awaits_memory() const { return awaits_memory_; }
   // False: it is awaited.
   bool can_be_written(std::span<const iovec> pieces);
-  bool next_buffer_there(std::size_t bytes);         // as much of it, likewise
+  bool next_buffer_there(std::size_t bytes);         // so much of it; false: it is awaited
   bool next_buffer_surely_there(std::size_t bytes);  // and if not, it is not awaited
   bool result_there();                               // where an atomic operation puts what the word was
   void limit_wait();                                 // if there is one: the peer has hung up

@@ -43,8 +43,8 @@ class ReceiveBacklogs {
   }
 
  private:
-  // Nobody comes to wait while there is room, so that they are called when there has come to be some, and not with each
-  // message less: it may be a system call.
+  // A connection comes to wait only where there is no room, so those that wait are called when there has come to be
+  // some, and not with each message less: the call may be a system call.
   void call_next() {
     if (!waiting_.empty() && !full()) call_();
   }

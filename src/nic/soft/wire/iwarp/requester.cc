@@ -105,7 +105,7 @@ std::size_t Requester::send_row(const SendRow& row) {
 }
 
 // Sends what the socket takes. True if all of the message is out or in line; otherwise it will be asked for again. Part
-// of the loop over a row, as the next.
+// of the loop over a row, as send_message() is.
 [[gnu::always_inline]] inline bool Requester::send_some(const SegmentHeader& first, const SendRequest& message,
                                                         Progress& progress) {
   if (progress.bytes != 0 || message.length > outgoing_.whole_max(segment_header_bytes(first.opcode))) {

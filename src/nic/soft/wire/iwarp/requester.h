@@ -48,8 +48,8 @@ class Requester final : private OwnPages::User {
   void peer_is_ours() ANYDAT_NO_ANALYSIS { peer_is_ours_ = true; }
   // A Read of length 0, which touches no memory, and comes behind the Writes: the peer answers it. False: no memory.
   bool ask_for_nothing() ANYDAT_NO_ANALYSIS;
-  // The same where Writes are to be answered that nobody has asked for yet; without memory the stream's turn comes
-  // here.
+  // The same where Writes are to be answered behind which no Read has gone out yet; without memory the stream's turn
+  // comes here.
   void ask_for_answer() ANYDAT_NO_ANALYSIS;
 
   // ---- answers that arrive
@@ -61,7 +61,7 @@ class Requester final : private OwnPages::User {
   // Nothing: the Read has failed, and the rest of its answer is not wanted.
   std::optional<std::size_t> aim(std::size_t skipped, std::size_t count, std::span<iovec> pieces);
   bool wanted() const { return !answer_unwanted_; }
-  void read_failed();  // for want of memory, as the next
+  void read_failed();  // for want of memory, like atomic_failed()
   void atomic_failed();
   // It is there. Nothing, or why it is refused.
   void read_response_ended(std::size_t payload_bytes, bool last);
@@ -72,7 +72,7 @@ class Requester final : private OwnPages::User {
   bool refused(const SegmentHeader& offender, CloseReason reason);
 
  private:
-  // Keys for the sinks of Reads, which are good for the answer alone. 0 is none: that nobody has asked.
+  // Keys for the sinks of Reads, which are good for the answer alone. 0 is no key: no Read has been asked for.
   class SinkKeys {
    public:
     explicit SinkKeys(std::uint32_t first) : next_(first) {}
@@ -91,7 +91,7 @@ class Requester final : private OwnPages::User {
     std::uint32_t stag;    // of the sink, made up
     std::uint32_t writes;  // that went out before it, and are answered with it
     std::uint32_t length;  // a Read of more cannot be asked for (RFC 5040, section 4.4)
-    bool ours;             // nobody but us wants it
+    bool ours;             // the library wants it, not the program
     bool atomic = false;   // it is an atomic operation, and `stag` what its response is known by
   };
   struct Unconfirmed {

@@ -17,7 +17,7 @@ struct Offer {
 
 struct Terms {
   bool crc = false;
-  std::uint16_t reads_out = 0;   // that may be under way at once, whoever needs them
+  std::uint16_t reads_out = 0;   // that may be under way at once, the program's and our own
   bool reads_known = false;      // the peer has said so
   bool peer_begins = false;      // passive side: the peer has promised a first message
   bool begins_by_frame = false;  // active side: the peer wants it to be an empty frame

@@ -55,7 +55,7 @@ class Announcements {
   void take_back() { count_.store(next() - 1, std::memory_order_release); }
 
   // ---- with the engine held
-  // Null: there is none of that number, or it has not left. await(): returns when whoever announces one now has done
+  // Null: there is none of that number, or it has not left. await() returns when a post that announces one now has done
   // so.
   template <typename Await>
   Announced* find(std::uint32_t sequence, Await&& await) {

@@ -43,8 +43,8 @@ Status ShmRequest::hand_off(ConnQual qual) {
     fabric_.deliver(std::move(request), *listener);
     return Status::ok;
   }
-  // Another process, or another instance of the adapter: the active side asks there itself, once it is known that
-  // somebody listens.
+  // Another process, or another instance of the adapter: the active side asks there itself, once it is known that a
+  // process listens there.
   const std::string name = service_name(fabric_.adapter().scope(), qual);
   if (const Status status = probe_listener(name); status != Status::ok) return status;
   answered_ = true;

@@ -49,8 +49,8 @@ void Disconnection::close(CloseReason reason) {
   drop_undelivered();
 }
 
-// If it is one that ends the connection on its own account. One that has completed at its sender leaves nobody to
-// blame.
+// If a message ends the connection on its own account, the peer is told which. A message that has completed at its
+// sender is not named: no request is left there to blame.
 CloseReason Disconnection::blame_message(CloseReason reason) {
   if (stream_.receiver().delivers_completed()) return CloseReason::request_failed;
   if (const auto at_fault = stream_.rendezvous_receiver().at_fault()) {
@@ -131,7 +131,7 @@ void Disconnection::arrived(CloseReason reason, const CloseBody& refused) {
         reason = CloseReason::request_failed;
       break;
     case Refused::a_message:
-      // One that has completed leaves nobody to blame.
+      // A message that has completed leaves no request to blame.
       if (const auto number = stream_.rendezvous_sender().number_of(refused.which))
         stream_.queue_pair().outcomes().request_refused(*number, status);
       reason = CloseReason::request_failed;

@@ -22,8 +22,8 @@ namespace anydat::nic::soft::shm {
 // Thread safety: any thread, but for socket() and hang_up(): with the engine. Lives and dies with its link.
 class Doorbell {
  public:
-  // `header`: of the segment that the peer receives by. `marks`: the peer's. `fences`: nobody can fence the other
-  // process.
+  // `header`: of the segment that the peer receives by. `marks`: the peer's. `fences`: the two processes cannot fence
+  // each other from afar.
   Doorbell(Engine& engine, os::LocalSocket socket, SegmentHeader& header, MarkTable marks, bool fences)
       : header_(header), fences_(fences), engine_(engine), socket_(std::move(socket)), marks_(std::move(marks)) {}
 

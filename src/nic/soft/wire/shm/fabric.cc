@@ -63,8 +63,8 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
 
   ConnQual qual() const override { return qual_; }
   void stop() override {
-    // Who called before this is answered by the attempts' next step: nobody listens. Later ones find a dead socket, but
-    // the name is still taken.
+    // A caller that came before this is answered at its attempt's next step: no service point listens. Later ones find
+    // a dead socket, but the name is still taken.
     acceptor_.take_all_and_stop();
     for (Published& entry : published_) entry.withdraw();
     leave();
@@ -97,8 +97,8 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
   }
 
   // What has once been said of an address holds as long as the host has it, also that it could not be published: the
-  // next try would say so again. Two things pass: somebody has the lock of a folder; and who had the address before has
-  // not noticed yet that it has gone, and listens there.
+  // next try would say so again. Two things pass: the lock of a folder is taken; and the process that had the address
+  // before has not noticed yet that it has gone, and listens there.
   static constexpr base::Nanoseconds kPatience = 2 * base::kNsPerSecond;
   struct Published {
     // Those who have called before this are answered.
@@ -123,8 +123,8 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
     return fresh;
   }
   // `waits`: for the lock of a folder, though the engine is held meanwhile, so that the service point can be found when
-  // the call that makes it returns; once for all of them. Whoever has a lock for longer is stopped: that one is tried
-  // again by time.
+  // the call that makes it returns; once for all of them. A process that has a lock for longer is stopped: that folder
+  // is tried again by time.
   void publish_at(const std::vector<Address>& addresses, bool waits) {
     bool again = false;
     for (const Address& address : addresses) {
@@ -187,7 +187,7 @@ void Fabric::shut_down() {
   active_handshakes_.clear();
   passive_handshakes_.clear();
   // All connections have ended, and each has waited for what its peer was in the middle of. A peer that still says that
-  // it uses memory has a moment, all of them together; nobody else needs the engine now.
+  // it uses memory has a moment, all of them together; no other thread needs the engine now.
   for (auto link = links_.begin(); link != links_.end();) (*link++)->end().cut();
   const base::Nanoseconds patience = base::now_ns() + kLastPatience;
   while (!links_.empty()) {

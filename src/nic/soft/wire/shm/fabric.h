@@ -62,7 +62,7 @@ class Fabric {
   std::unique_ptr<Listener> listen(ConnQual qual, ListenerEvents& events, Status& status);
 
   // Names of connections: what a peer calls them. A name is not reused soon, so messages to a connection that has ended
-  // meet nobody.
+  // find no connection.
   std::uint32_t add(ShmStream& stream);
   void remove(ShmStream& stream);
   ShmStream* find(std::uint32_t name, const Link& link) const;
@@ -74,7 +74,7 @@ class Fabric {
   void forget(Link& link);
   bool connect_arrived(Link& link, const CellView& view);
   ListenerEvents* listener(ConnQual qual) const;  // of this node
-  ServicePointBody name_of(ConnQual qual) const;  // likewise
+  ServicePointBody name_of(ConnQual qual) const;  // of this node
   void deliver(std::unique_ptr<ShmRequest> request, ListenerEvents& to);
   void welcome(os::LocalSocket socket);
   void finished(ActiveHandshake& attempt);
@@ -107,7 +107,7 @@ class Fabric {
   Finishing<PassiveHandshake> passive_handshakes_;
   std::unordered_map<ConnQual, ListenerEvents*> listeners_;
 
-  // What is over, until nobody can be in a call of it.
+  // What is over, until no call of it can be under way.
   void sweep();
   std::list<std::shared_ptr<Link>> dead_links_;
   Timer sweep_timer_;

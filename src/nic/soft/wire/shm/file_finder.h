@@ -41,7 +41,7 @@ class FileFinder {
   // The link is told by show_file(), now or later, or never if there is no such file.
   void find(std::uint32_t key, const Region& region, const std::shared_ptr<Link>& link);
   void forget(std::uint32_t key) { answers_.erase(key); }
-  void close();  // nobody is told anything any longer
+  void close();  // no link is told anything any longer
 
  private:
   struct Job {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Grants to use another process's memory, and how they are withdrawn. RDMA needs none (rdma_uses.h).
 //
-// Whoever lets a peer copy from or to its memory puts a word into a grant slot of its own segment and tells the peer
-// which one. The word holds a number that no other grant had, and a state. Reading is checked afterwards: what was read
-// counts only if the grant still stood when it had been read, so it can be withdrawn at any moment. Writing is
-// announced before: the writer marks the slot busy around each stretch, and whoever withdraws the grant waits for the
-// mark to go. Nothing is read or written through a grant after its withdrawal has returned that anybody would notice.
+// A process that lets its peer copy from or to its memory puts a word into a grant slot of its own segment and tells
+// the peer which one. The word holds a number that no other grant had, and a state. Reading is checked afterwards: what
+// was read counts only if the grant still stood when it had been read, so it can be withdrawn at any moment. Writing is
+// announced before: the writer marks the slot busy around each stretch, and the owner that withdraws the grant waits
+// for the mark to go. After a withdrawal has returned nothing is read or written through the grant that a program would
+// notice.
 #pragma once
 
 #include <algorithm>

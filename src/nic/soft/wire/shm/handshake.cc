@@ -83,7 +83,7 @@ ActiveHandshake::~ActiveHandshake() {
   drop_socket();
   fabric_.engine().cancel_timer(retry_timer_);
   if (leader_) std::erase(leader_->followers_, this);
-  // Whoever relied on us starts over by himself.
+  // The attempts that relied on this one start over by themselves.
   for (ActiveHandshake* follower : followers_) {
     follower->leader_ = nullptr;
     follower->state_ = State::idle;

@@ -20,8 +20,8 @@ namespace anydat::nic::soft::shm {
 // link.
 class HazardSlots {
  public:
-  // `header`: of the peer's segment. `fences`: nobody can fence the other process. `sending`: the lock under which the
-  // link sends.
+  // `header`: of the peer's segment. `fences`: the two processes cannot fence each other from afar. `sending`: the lock
+  // under which the link sends.
   HazardSlots(Engine& engine, SegmentHeader& header, bool fences, base::Biased<base::SpinLock>& sending);
   HazardSlots(const HazardSlots&) = delete;
   HazardSlots& operator=(const HazardSlots&) = delete;

@@ -35,7 +35,8 @@ class Hazards {
 
   // ---- regions that have been taken out of our table, so that the answer stays no once it is
   bool needs_fence(std::uint32_t key) const;
-  // Does the peer use the region by RDMA? After a fence of the peer, if it needs one for the key, as the next.
+  // Does the peer use the region by RDMA? To be asked, like press(), after a fence of the peer, if it needs one for the
+  // key.
   bool in_use(std::uint32_t key) const;
   // The same, and if it does, it has half a second to let go of it, or the link is cut.
   bool press(std::uint32_t key);

@@ -52,7 +52,7 @@ bool IncomingWrites::put_piece(const CellView& view, std::span<const std::byte> 
   return put_in_place(where + body.offset, bytes, body.length - body.offset, (view.flags & kFlagLast) != 0);
 }
 
-// A short Write, in one message. False likewise.
+// A short Write, in one message. False as put_piece().
 bool IncomingWrites::put_short(const CellView& view, bool& sane) {
   WriteBody body;
   sane = view.length > sizeof body && view.length <= sizeof body + kShortWriteMax && view.length <= view.body_room;

@@ -70,7 +70,7 @@ void Link::remove(ShmStream& stream) {
   users_.remove(stream);
 }
 
-// The next pass finds it by the mark. Whoever sets it after that has marked it anew.
+// The next pass finds the link by its mark. A thread that sets the flag again after that has marked the link anew.
 void Link::something_is_to_go() {
   if (!something_waits_.exchange(true)) fabric_.link_set().wake(place_.slot);
 }

@@ -56,7 +56,7 @@ class Link final : public FdHandler, public std::enable_shared_from_this<Link> {
   bool start();  // false when descriptors have run out
   void stop();   // the reverse, for LinkEnd: nothing is watched any more, and no timer runs
 
-  // The peer is that node of that process: a name alone is only what somebody claims.
+  // The peer is that node of that process: a node's name alone is only what a process claims.
   bool leads_to(const NodeId& node, const os::PeerProcess& process) const {
     return peer_ == node && peer_death_.process().is_same_as(process) && !peer_gone();
   }

@@ -41,7 +41,7 @@ bool LinkEnd::let_go() const {
   return !link_.hazards().uses_any() || base::now_ns() >= end_at_;
 }
 
-// The peer may have been stopped in the middle of a stretch. Nobody else waits for it with its connections.
+// The peer may have been stopped in the middle of a stretch. Only the connections of its link wait for it.
 void LinkEnd::look_whether_let_go() {
   if (let_go()) return finish();
   fabric_.engine().set_timer(end_timer_, base::now_ns() + Hazards::kBetweenLooks);

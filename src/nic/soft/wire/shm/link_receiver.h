@@ -19,7 +19,7 @@ class ShmStream;
 // With the engine held. Lives and dies with its link.
 class LinkReceiver {
  public:
-  // `fences`: nobody can fence the other process.
+  // `fences`: the two processes cannot fence each other from afar.
   LinkReceiver(Link& link, Fabric& fabric, const Segment& inbound, bool fences);
   LinkReceiver(const LinkReceiver&) = delete;
   LinkReceiver& operator=(const LinkReceiver&) = delete;

@@ -69,7 +69,8 @@ void LinkSender::want_room() {
   const bool asked_before = header_.room_wanted.exchange(1) != 0;
   link_.something_is_to_go();
   // The room may have come just before we asked. A pass over the sources sees to that by itself: it is repeated, or the
-  // peer knew when the pass began that room is wanted. Else somebody must look, should all our threads be asleep.
+  // peer knew when the pass began that room is wanted. Else a thread of ours has to look, and is woken should all be
+  // asleep.
   if (engine_.held() && link_.in_turn()) {
     link_.note_progress(!asked_before);
   } else {

@@ -65,7 +65,7 @@ void LinkSet::forget(Link& link) {
   place.interest = Interest::none;
 }
 
-// Nobody who relies on the bell is left without one: while all threads sleep, or are about to, every peer rings.
+// No thread that relies on the bell is left without one: while all threads sleep, or are about to, every peer rings.
 void LinkSet::set_attention(Link& link) {
   const LinkPlace& place = link.place();
   const bool rings = armed_ || place.interest == Interest::none || place.cooling;
@@ -166,7 +166,7 @@ void LinkSet::gather_marked() {
 // The first message of each before the second of any, and before all that takes longer; what is behind it goes by in
 // rows, which are much cheaper.
 [[gnu::noinline]] bool LinkSet::serve_gathered() {
-  // Also should something be thrown, nobody is left out from then on.
+  // Runs also if something is thrown: a link that still counted as served would be left out from then on.
   struct End {
     ~End() {
       for (Link* const link : links) {

@@ -45,7 +45,7 @@ void LocalPages::fail_request(const OwnPages::Brought& news) {
   stream_.rdma().not_had(news.address);
 }
 
-// Likewise the message, or the Write, that is to come there.
+// DTO-40: the message, or the Write, that is to come there.
 void LocalPages::fail_arriving(std::uint64_t address) {
   if (stream_.writes().fail(address)) return;
   stream_.rendezvous_receiver().fail(address);

@@ -35,14 +35,15 @@ class MappedRegions {
     const Entry& entry = (*table)[key % kEntries];
     return entry.key.load(std::memory_order_acquire) == key ? &entry.mapped : nullptr;
   }
-  // Likewise: it has been used without being mapped. True if its owner shall be asked now.
+  // From any thread in a post, too: the region has been used without being mapped. True if its owner shall be asked
+  // now.
   bool used(std::uint32_t key);
 
   // With the engine held, from here. `fd` is of the file that the region begins in at `offset`; `regions` is the peer's
   // table.
   void add(const MappingBody& mapping, int fd, const PeerRegions& regions);
-  // The region has gone: nobody finds it any more. True if it was mapped, and give_back() is due when nobody is in a
-  // post any more that has found it.
+  // The region has gone: no post finds it any more. True if it was mapped, and give_back() is due when the posts that
+  // have found it are over.
   bool close(std::uint32_t key);
   void give_back(std::uint32_t key);
 

@@ -12,8 +12,8 @@
 
 namespace anydat::nic::soft::shm {
 
-// The bytes by which whoever has written says so (layout.h, `Marks`), at either end: of one adapter, in memory that
-// all its peers can write.
+// The bytes by which a writer tells that it has written (layout.h, `Marks`), as seen from either end: of one adapter,
+// in memory that all its peers can write.
 //
 // Thread safety: any thread may call any method but those that attach or move.
 class MarkTable {
@@ -32,7 +32,7 @@ class MarkTable {
   static MarkTable attach(int fd);
   explicit operator bool() const { return marks_ != nullptr; }
 
-  // Whoever has written to the link that has the slot calls it afterwards. A slot that there is not is nobody's.
+  // The writer calls it after it has written to the link that has the slot. A number that is no slot's is ignored.
   void mark(std::uint32_t slot) {
     if (slot >= kMarkSlots) return;
     marks_->slots[slot].store(1, std::memory_order_release);

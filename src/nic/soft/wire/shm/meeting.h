@@ -25,8 +25,7 @@ bool can_be_published(const Address& address);
 // backlog is full.
 base::UniqueFd call(const std::string& name, int& error);
 
-// ok: somebody of this user listens there; unreachable: nobody does; no_memory: there is no descriptor to find out
-// with.
+// ok: a process of this user listens there; unreachable: none does; no_memory: there is no descriptor to find out with.
 Status probe_listener(const std::string& name);
 
 }  // namespace anydat::nic::soft::shm

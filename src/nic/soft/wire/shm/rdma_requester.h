@@ -111,7 +111,7 @@ class RdmaRequester {
   ShmStream& stream_;
   SendQueue& sends_;
   SoftAdapter& adapter_;
-  Link* link_ = nullptr;  // the stream's, as the next; fixed before the connection stands
+  Link* link_ = nullptr;  // this and remote_ are the stream's; fixed before the connection stands
   std::uint32_t remote_ = 0;
   RdmaTerms remote_terms_{};
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who is using which region by RDMA, and how the owner waits for the end of that. It needs no grant: the peer checks
+// Which regions a peer uses by RDMA, and how their owner waits for the end of that. It needs no grant: the peer checks
 // the region table of the memory's owner, which it has mapped to read. For each stretch it copies it first notes the
 // region's key, and by which connection, in a slot of the owner's segment, then checks, copies, and clears the slot.
-// The owner takes the key out of the table first, then waits until no slot holds it: whoever noted it later finds it
-// gone. Noting must not be overtaken by the check. A slot that a connection has for itself is written by a plain store,
-// since RDMAs are many and regions that go are few: the owner fences all peers before it looks. Such a slot is for one
-// region, whose key is announced before, so that the end of all others costs no fence.
+// The owner takes the key out of the table first, then waits until no slot holds it: a peer that notes it later finds
+// it gone. Noting must not be overtaken by the check. A slot that a connection has for itself is written by a plain
+// store, since RDMAs are many and regions that go are few: the owner fences all peers before it looks. Such a slot is
+// for one region, whose key is announced before, so that the end of all others costs no fence.
 #pragma once
 
 #include <algorithm>

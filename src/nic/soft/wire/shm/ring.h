@@ -166,7 +166,7 @@ class RingReader {
   }
 
   // The next message, without taking it. Everything in `view` but the body bytes is checked to be possible. Inlined, so
-  // that a view that nobody else is shown need not be in memory.
+  // that a view that is shown to no other function need not be in memory.
   [[gnu::always_inline]] ReadResult peek(CellView& view) const {
     const std::uint32_t index = consumed_ & (kCellCount - 1);
     const CellHeader* const header = next_;
@@ -210,8 +210,8 @@ class RingReader {
     bulk_consumed_ = position + ((bytes + 63) & ~std::size_t{63});
   }
 
-  // While there is nothing to do: fetches the line behind the one that is watched, since whoever finds a message looks
-  // there next.
+  // While there is nothing to do: fetches the line behind the one that is watched, since a receiver that finds a
+  // message looks there next.
   void prefetch_next() const { __builtin_prefetch(cell(consumed_ + 1)); }
 
   std::uint64_t unpublished() const { return consumed_ - published_; }

@@ -10,7 +10,8 @@
 
 namespace anydat::nic::soft::shm {
 
-// One mapped segment. It has no name: it lives as long as somebody maps it, and any death cleans it up.
+// One mapped segment. It has no name: it lives as long as a process maps it, and a process that dies leaves nothing
+// behind.
 class Segment {
  public:
   Segment() = default;

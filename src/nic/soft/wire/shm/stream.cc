@@ -11,7 +11,7 @@
 namespace anydat::nic::soft::shm {
 
 ShmStream::ShmStream(Fabric& fabric, SoftQueuePair& queue_pair) : fabric_(fabric), queue_pair_(queue_pair) {
-  name_ = fabric.add(*this);  // last: whoever finds it finds all of it
+  name_ = fabric.add(*this);  // last: a stream that can be found is whole
   rdma_.slot().share(name_);
 }
 

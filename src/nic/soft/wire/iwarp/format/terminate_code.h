@@ -60,7 +60,7 @@ inline constexpr TerminateCode kInsufficientIrd{2, 0, 0x06};
 inline constexpr TerminateCode kNoMatchingRtr{2, 0, 0x07};
 }  // namespace mpa_error
 
-// In words, for logs. Codes that nobody has defined have words, too.
+// In words, for logs. Codes that no standard defines have words, too.
 std::string_view describe(TerminateCode code);
 
 }  // namespace anydat::nic::soft::iwarp
