@@ -15,6 +15,20 @@ constexpr base::Nanoseconds kConnectAgain = 2'000'000;
 
 }  // namespace
 
+// What has been asked for by one wire, to be asked for by another.
+struct Establishment::OtherWire {
+  OtherWire(Establishment& establishment, const ConnectParameters& asked)
+      : private_data(asked.private_data.begin(), asked.private_data.end()),
+        parameters(asked),
+        task([&establishment] { establishment.connect_by_other_wire(); }) {
+    parameters.private_data = private_data;
+  }
+
+  const std::vector<std::byte> private_data;
+  ConnectParameters parameters;
+  Task task;
+};
+
 Establishment::Establishment(SoftQueuePair& queue_pair, SoftAdapter& adapter, QueuePairEvents& events)
     : queue_pair_(queue_pair),
       adapter_(adapter),
@@ -22,12 +36,15 @@ Establishment::Establishment(SoftQueuePair& queue_pair, SoftAdapter& adapter, Qu
       again_timer_([this] { connect_again(); }),
       deadline_timer_([this] { timed_out(); }) {}
 
+Establishment::~Establishment() = default;
+
 // ---- active side
 
 Status Establishment::connect(const ConnectParameters& parameters) {
   // What may find no memory comes before anything has begun.
   if (!queue_pair_.sends().make_room()) return Status::no_memory;
   attempt_.reset();
+  other_wire_.reset();
   if (parameters.patience > 0) {
     attempt_ = std::make_unique<Attempt>(Attempt{parameters,
                                                  {parameters.private_data.begin(), parameters.private_data.end()},
@@ -61,12 +78,21 @@ void Establishment::connect_again() {
   }
 }
 
-// The deadline keeps running.
 void Establishment::try_another_wire(const ConnectParameters& parameters) {
+  try {
+    other_wire_ = std::make_unique<OtherWire>(*this, parameters);
+  } catch (const std::bad_alloc&) {
+    return failed(ConnectFailure::refused);  // as without a descriptor
+  }
+  adapter_.engine().schedule(other_wire_->task);
+}
+
+// The deadline keeps running.
+void Establishment::connect_by_other_wire() {
   std::unique_ptr<Stream> stream;
   Status status = Status::no_memory;
   try {
-    status = adapter_.open_tcp_stream(queue_pair_, parameters, stream);
+    status = adapter_.open_tcp_stream(queue_pair_, other_wire_->parameters, stream);
   } catch (const std::bad_alloc&) {
     // As without a descriptor.
   }
@@ -110,6 +136,7 @@ void Establishment::accept_failed() {
 
 void Establishment::done(std::span<const std::byte> private_data) {
   stop();
+  other_wire_.reset();
   queue_pair_.receives().arriving().connection_begins();
   queue_pair_.sends().connection_begins();
   events_.on_established(private_data);
@@ -130,6 +157,7 @@ void Establishment::timed_out() {
 void Establishment::stop() {
   adapter_.engine().cancel_timer(deadline_timer_);
   adapter_.engine().cancel_timer(again_timer_);
+  if (other_wire_) adapter_.engine().cancel_task(other_wire_->task);
 }
 
 }  // namespace anydat::nic::soft

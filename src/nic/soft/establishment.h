@@ -23,12 +23,14 @@ class SoftQueuePair;
 class Establishment {
  public:
   Establishment(SoftQueuePair& queue_pair, SoftAdapter& adapter, QueuePairEvents& events);
+  ~Establishment();
   Establishment(const Establishment&) = delete;
   Establishment& operator=(const Establishment&) = delete;
 
   // ---- active side
   Status connect(const ConnectParameters& parameters);
   // The peer cannot be reached by the stream's wire, and the program has not been told: another wire may do.
+  // It takes the place of the stream in a task, so that the stream may call this.
   void try_another_wire(const ConnectParameters& parameters);
   void failed(ConnectFailure why, std::span<const std::byte> private_data = {});
   std::vector<std::byte> take_rejection() { return std::exchange(rejection_, {}); }
@@ -44,7 +46,10 @@ class Establishment {
   void stop();  // there is, or will be, nothing to wait for
 
  private:
+  struct OtherWire;
+
   void connect_again();
+  void connect_by_other_wire();
   void timed_out();
 
   SoftQueuePair& queue_pair_;
@@ -58,7 +63,8 @@ class Establishment {
     base::Nanoseconds until;
   };
   std::unique_ptr<Attempt> attempt_;
-  std::vector<std::byte> rejection_;  // the private data that came with it, until it is reported
+  std::unique_ptr<OtherWire> other_wire_;  // from try_another_wire() until the connection stands, or another begins
+  std::vector<std::byte> rejection_;       // the private data that came with it, until it is reported
   Timer again_timer_;
   Timer deadline_timer_;
 };

@@ -26,8 +26,8 @@ class Negotiation {
   // ---- active side
   // What is asked for. It is kept until the answer, since a redirection has it asked for again elsewhere.
   void set_request(const ConnectBody& body) { request_ = std::make_unique<ConnectBody>(body); }
-  void ask();             // Requires: the stream is attached
-  void nobody_listens();  // the stream may be gone when this returns
+  void ask();  // Requires: the stream is attached
+  void nobody_listens();
   // Answers; false: malformed.
   bool accept_arrived(const CellView& view);
   bool reject_arrived(const CellView& view);
