@@ -74,7 +74,8 @@ class ReadersOwner {
     }
   }
   void take_trailer(std::span<const std::byte>& bytes) {
-    switch (reader_.take_trailer(bytes)) {
+    const SegmentReader::Trailer said = reader_.take_trailer(bytes);
+    switch (said) {
       case SegmentReader::Trailer::incomplete:
         EXPECT_TRUE(bytes.empty());
         return;
@@ -85,6 +86,7 @@ class ReadersOwner {
         return;
       case SegmentReader::Trailer::empty_frame:
       case SegmentReader::Trailer::segment:
+        EXPECT_EQ(said == SegmentReader::Trailer::empty_frame, frame_.empty);
         end_frame();
         reader_.end_frame();
     }
