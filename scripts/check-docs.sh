@@ -25,7 +25,7 @@ in_docs=$(tr '\n' ' ' <docs/wire-shm.md | sed -n 's/.*layout\.h`, version \([0-9
 # members TYPES: "Class member" of each member of one of these types, which awk keeps by the class that is open there. A class
 # begins at the margin, or in an unnamed namespace, and ends with a line "};".
 members() {
-  find src -name '*.h' -o -name '*.cc' | grep -v /sim/ | sort | xargs awk -v types="$1" '
+  find src -name '*.h' -o -name '*.cc' | sort | xargs awk -v types="$1" '
     /^(class|struct) / && !/;$/ {
       name = $0
       sub(/^(class|struct) +(\[\[[^]]*\]\] +)?(ANYDAT_[A-Z_]+(\([^)]*\))? +)?/, "", name)

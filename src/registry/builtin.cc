@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "registry/builtin.h"
 
+#include <cerrno>
+#include <new>
+#include <optional>
 #include <string_view>
 
 #include "nic/module.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
+#include "os/lack.h"
 
 namespace anydat::registry {
 
@@ -17,7 +21,10 @@ constexpr std::string_view kVerbs = "verbs-";
 
 std::vector<std::string> builtin_names() {
   std::vector<std::string> names{"soft"};
-  for (const std::string& device : nic::soft::host_devices()) names.push_back("soft-" + device);
+  const std::optional<std::vector<std::string>> devices = nic::soft::host_devices();
+  // A sandbox may forbid to ask; but what cannot be found for a lack of descriptors or memory may be there.
+  if (!devices && os::is_lack(errno)) throw std::bad_alloc();
+  for (const std::string& device : devices.value_or(std::vector<std::string>())) names.push_back("soft-" + device);
   for (const std::string& device : nic::rdma_devices()) names.push_back(std::string(kVerbs) + device);
   return names;
 }

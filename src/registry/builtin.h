@@ -11,6 +11,7 @@
 namespace anydat::registry {
 
 // "soft" first, then "soft-<device>" for each network device that is up, and "verbs-<device>" for each RDMA device.
+// Throws std::bad_alloc where there is no memory, or descriptor, to ask for them with.
 std::vector<std::string> builtin_names();
 // `why` is one sentence where there is more to say than the status.
 std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status, std::string& why);

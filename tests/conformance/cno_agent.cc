@@ -346,9 +346,11 @@ DAT_UINT64 sleeps_of(const Ia& ia) {
 // Returns when nobody drives the adapter any more and all its threads sleep for good, which is longer than the 2 ms for
 // which they look after one another.
 void wait_until_it_sleeps(const Ia& ia) {
-  for (DAT_UINT64 before = 0, now = sleeps_of(ia); before != now; before = std::exchange(now, sleeps_of(ia))) {
+  ASSERT_TRUE(eventually([&] {
+    const DAT_UINT64 before = sleeps_of(ia);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+    return sleeps_of(ia) == before;
+  }));
 }
 
 using CnoAgentOfPosts = MessageTest;

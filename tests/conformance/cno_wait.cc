@@ -19,7 +19,7 @@ class CnoWait : public EvdTest {
 // CNO-WAIT-1, EVM-43
 TEST_P(CnoWait, TriggerIsLatchedAndTakenOnce) {
   post(one.get());
-  EXPECT_THAT(wait_cno(cno.get(), DAT_TIMEOUT_INFINITE).rc, Succeeds());
+  EXPECT_THAT(wait_cno(cno.get(), long_timeout()).rc, Succeeds());
   EXPECT_THAT(wait_cno(cno.get(), 0).rc, HasType(DAT_QUEUE_EMPTY)) << "although the event is still queued";
   EXPECT_EQ(queued(one.get()), 1);
 }

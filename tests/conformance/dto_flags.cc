@@ -174,7 +174,7 @@ TEST_P(DtoFlags, UnsignalledCompletionsTriggerNoCno) {
   expect_completion(server.recv.get());
   EXPECT_THAT(dat_cno_wait(cno.get(), 20'000, &triggered), HasType(DAT_QUEUE_EMPTY));
   post_send(ep, client_buffers, 1);
-  ASSERT_THAT(dat_cno_wait(cno.get(), DAT_TIMEOUT_INFINITE, &triggered), Succeeds());
+  ASSERT_THAT(dat_cno_wait(cno.get(), long_timeout(), &triggered), Succeeds());
   EXPECT_EQ(triggered, request.get());
   expect_completions(request.get(), 2);
 }

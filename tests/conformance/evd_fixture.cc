@@ -96,10 +96,6 @@ EvdResult wait_evd(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold)
   return result;
 }
 
-DAT_TIMEOUT long_timeout() {
-  return static_cast<DAT_TIMEOUT>(std::chrono::microseconds(2 * patience()).count());
-}
-
 BlockedWait::BlockedWait(DAT_EVD_HANDLE evd, DAT_COUNT threshold, DAT_TIMEOUT timeout, Caller caller)
     : BlockedCall([=] { return wait_evd(evd, timeout, threshold); }, caller) {
   // A blocked waiter owns the EVD. Resizing to the size it has is the one call that shows this and, if the thread

@@ -62,9 +62,6 @@ struct EvdResult {
 };
 EvdResult wait_evd(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold = 1);
 
-// A time-out for blocked threads that ends a test in which they are never released.
-DAT_TIMEOUT long_timeout();
-
 // Threads that are blocked when the call returns.
 class BlockedWait : public BlockedCall<EvdResult> {
  public:

@@ -183,7 +183,7 @@ TEST_P(EvdWait, FreeingTheEvdAbortsWhoIsAboutToWait) {
     DAT_RETURN rc = DAT_SUCCESS;
     std::thread waiter([&, handle = brief.get()] {
       begins = true;
-      rc = wait_evd(handle, DAT_TIMEOUT_INFINITE).rc;
+      rc = wait_evd(handle, long_timeout()).rc;
     });
     while (!begins) std::this_thread::yield();
     std::atomic<int> moment{0};

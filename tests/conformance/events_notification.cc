@@ -184,7 +184,7 @@ TEST_P(EventNotification, FailuresNotifyInEveryModel) {
 TEST_P(EventNotification, SilentEventsSatisfyAWaitThatBegins) {
   connect_with(DAT_COMPLETION_SOLICITED_WAIT_FLAG);
   deliver(0);
-  EXPECT_THAT(wait_evd(recv.get(), DAT_TIMEOUT_INFINITE).rc, Succeeds());
+  EXPECT_THAT(wait_evd(recv.get(), long_timeout()).rc, Succeeds());
 }
 
 // EVM-36, EVM-38: a silent event does not release who is blocked; the next one that notifies does, and the head of the

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "conformance/registry_fixture.h"
+#include "support/child.h"
 
 namespace anydat::test {
 namespace {
@@ -130,8 +131,7 @@ TEST(RegistryConf, DatOverrideIsIgnoredByAPrivilegedProcess) {
     execl(program.c_str(), program.c_str(), nullptr);
     _exit(127);
   }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  const int status = end_of(child);
   ASSERT_TRUE(WIFEXITED(status)) << status;
   if (WEXITSTATUS(status) == 127) {
     GTEST_SKIP() << "the other user cannot start the program or load its libraries";

@@ -10,6 +10,7 @@
 #include "conformance/registry_fixture.h"
 #include "providers/probe.h"
 #include "support/patience.h"
+#include "support/threads.h"
 
 namespace anydat::test {
 namespace {
@@ -209,16 +210,16 @@ REGISTRY_TEST(RegistryLibrary, IsNotUnloadedUnderAThreadThatIsInside) {
   DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
   ASSERT_THAT(dat_evd_create(opened.ia, 8, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG, &evd), Succeeds());
   DAT_RETURN waited = DAT_SUCCESS;
-  std::thread waiter([&] {
+  WatchedThread waiter([&] {
     DAT_EVENT event;
     DAT_COUNT more = 0;
-    waited = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+    waited = dat_evd_wait(evd, long_timeout(), 1, &event, &more);
   });
   EXPECT_TRUE(eventually([&] { return gate->inside == 1; }));
   EXPECT_THAT(dat_ia_close(opened.ia, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   EXPECT_EQ(log.count("fini"), 0);
   gate->open = 1;
-  waiter.join();
+  ASSERT_TRUE(waiter.ended_within(patience())) << "the thread is inside still";
   EXPECT_THAT(waited, HasType(DAT_ABORT));
   EXPECT_THAT(log.lines(), ElementsAre(kInit, "open net0", "close net0", kFini, "unloaded"));
 }
@@ -231,16 +232,16 @@ REGISTRY_TEST(RegistryLibrary, IsKeptIfItIsOpenedAgainWhileAThreadIsInside) {
   probe_gate* const gate = gate_of_the_probe();
   DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
   ASSERT_THAT(dat_evd_create(first.ia, 8, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG, &evd), Succeeds());
-  std::thread waiter([&] {
+  WatchedThread waiter([&] {
     DAT_EVENT event;
     DAT_COUNT more = 0;
-    (void)dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+    (void)dat_evd_wait(evd, long_timeout(), 1, &event, &more);
   });
   EXPECT_TRUE(eventually([&] { return gate->inside == 1; }));
   EXPECT_THAT(dat_ia_close(first.ia, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
   const Opened second = open_well("net0");
   gate->open = 1;
-  waiter.join();
+  ASSERT_TRUE(waiter.ended_within(patience())) << "the thread is inside still";
   EXPECT_EQ(log.count(kInit), 1);
   EXPECT_EQ(log.count("fini"), 0);
   EXPECT_EQ(adapter_name(second.ia), "net0");

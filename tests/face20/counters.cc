@@ -326,7 +326,7 @@ TEST_P(Dat2Counters, AnEvdCountsItsCalls) {
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(poll_event(evd.get()));
   DAT_EVENT event{};
   DAT_COUNT more = 0;
-  require(dat_evd_wait(evd.get(), DAT_TIMEOUT_INFINITE, 1, &event, &more), "dat_evd_wait");
+  require(dat_evd_wait(evd.get(), long_timeout(), 1, &event, &more), "dat_evd_wait");
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(poll_event(evd.get()));
   // Of whatever class: programs of OpenFabrics get none.
   for (const DAT_TIMEOUT timeout : {0, 1000}) {

@@ -165,7 +165,7 @@ TEST_P(Dat2Cno, AThreadThatWaitsTakesTheTrigger) {
   event.event_number = DAT_SOFTWARE_EVENT;
   for (int round = 0; round < 20; ++round) {
     DAT_EVD_HANDLE which = DAT_HANDLE_NULL;
-    std::thread waiter([&] { EXPECT_THAT(dat_cno_wait(cno, 60'000'000, &which), Succeeds()); });
+    std::thread waiter([&] { EXPECT_THAT(dat_cno_wait(cno, long_timeout(), &which), Succeeds()); });
     require(dat_evd_post_se(evd.get(), &event), "post_se");
     waiter.join();
     EXPECT_EQ(which, evd.get());

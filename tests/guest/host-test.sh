@@ -45,15 +45,16 @@ for attempt in 1 2 3; do
     --share "$work/share" --env "PORT=$port" --script "$work/in-guest.sh" >"$work/guest" 2>&1 &
   pid=$!
   # The forwarded port is open long before. A connection given up before the guest has accepted it closes soft-iWARP's
-  # listening socket (Linux 6.1), so nobody knocks earlier.
+  # listening socket (Linux 6.1), so nobody knocks earlier. A guest that does not come so far ends when its time is over.
   while kill -0 $pid 2>/dev/null && [ ! -e "$work/share/serving" ]; do sleep 0.1; done
   [ ! -e "$work/share/serving" ] || break
   say "attempt $attempt: $(tail -n 1 "$work/guest")"
 done
+[ -e "$work/share/serving" ] || die "the guest does not serve: $(tail -n 20 "$work/guest")"
 
 reached=yes
 for options in "--count 50" "--count 20 --size 64KiB --srq"; do
-  "$build/bin/datping" --ia soft --to "127.0.0.1:$forwarded" $options >>"$work/client" 2>&1 || reached=no
+  timeout 60 "$build/bin/datping" --ia soft --to "127.0.0.1:$forwarded" $options >>"$work/client" 2>&1 || reached=no
 done
 touch "$work/share/done"
 rc=0

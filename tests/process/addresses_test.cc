@@ -33,7 +33,7 @@ sockaddr_in address_of(const std::string& text) {
 }
 
 // The loopback device's first address comes with its being up; others have labels, "lo:1".
-void configure(const std::string& label, unsigned long what, const sockaddr_in& address) {
+void configure_address(const std::string& label, unsigned long what, const sockaddr_in& address) {
   const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   label.copy(request.ifr_name, sizeof request.ifr_name - 1);
@@ -47,7 +47,7 @@ void configure(const std::string& label, unsigned long what, const sockaddr_in& 
 
 bool own_network() {
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWNET) != 0) return false;
-  configure("lo", SIOCSIFFLAGS, address_of(kFirst));
+  configure_address("lo", SIOCSIFFLAGS, address_of(kFirst));
   return true;
 }
 
@@ -80,7 +80,7 @@ void play_moving_host(RoleContext& context) {
     return text;
   };
   EXPECT_EQ(caller_seen_at(kFirst), kFirst);
-  configure("lo:1", SIOCSIFADDR, address_of(kSecond));
+  configure_address("lo:1", SIOCSIFADDR, address_of(kSecond));
   std::string seen;
   EXPECT_TRUE(eventually([&] { return (seen = caller_seen_at(kSecond)) != "nobody"; }))
       << "the address that has come is not served";
@@ -91,7 +91,7 @@ void play_moving_host(RoleContext& context) {
   // up. The first has gone meanwhile.
   if (give_up_ipv6()) {
     set_device_up(false);
-    configure("lo:2", SIOCSIFADDR, address_of(kThird));
+    configure_address("lo:2", SIOCSIFADDR, address_of(kThird));
     EXPECT_FALSE(wait_event(server.requests.get(), quiet_time()));  // in which it looks, and does not find the address
     set_device_up(true);
     EXPECT_TRUE(eventually([&] { return caller_seen_at(kThird) != "nobody"; }))

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "support/child.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
 #include "support/threads.h"
@@ -65,8 +66,7 @@ void play_spawner(RoleContext& context) {
     std::array<char*, 4> argv{words[0].data(), words[1].data(), words[2].data(), nullptr};
     pid_t pid = -1;
     ASSERT_EQ(posix_spawn(&pid, "/bin/sh", nullptr, nullptr, argv.data(), environ), 0);
-    int status = 0;
-    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    const int status = end_of(pid);
     EXPECT_EQ(WEXITSTATUS(status), 1) << "a descriptor of the library was passed on";
     expect_message(server, client, connection, sink, source);
   }

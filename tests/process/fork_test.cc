@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "forked.h"
+#include "support/child.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
 
@@ -295,9 +296,7 @@ TEST_P(Fork, ProgramsThatAreStartedMeanwhileHarmNothing) {
   std::array<char*, 2> arguments{name.data(), nullptr};
   pid_t child = -1;
   ASSERT_EQ(::posix_spawnp(&child, "true", nullptr, nullptr, arguments.data(), environ), 0);
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(end_of(child), 0);
   send_one(server, pair.server, client, pair.client);
 }
 

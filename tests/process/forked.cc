@@ -9,7 +9,7 @@
 #include <csignal>
 #include <exception>
 
-#include "support/patience.h"
+#include "support/child.h"
 
 namespace anydat::test {
 
@@ -34,14 +34,7 @@ bool holds_in_child(const std::function<bool()>& what, Caller caller) {
     std::fflush(nullptr);
     ::_exit(held ? 0 : 1);
   }
-  int status = -1;
-  const bool ended = eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; });
-  if (!ended) {
-    ADD_FAILURE_AT(caller.file, caller.line) << "the child hangs";
-    ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
-    return false;
-  }
+  const int status = end_of(child, patience(), caller);
   if (WIFSIGNALED(status)) ADD_FAILURE_AT(caller.file, caller.line) << "the child died by signal " << WTERMSIG(status);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

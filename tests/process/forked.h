@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "support/dat_events.h"
+#include "support/caller.h"
 
 namespace anydat::test {
 

@@ -14,6 +14,7 @@
 #include "hostile_target.h"
 #include "support/dat_events.h"
 #include "support/dat_fixture.h"
+#include "support/watchdog.h"
 
 namespace anydat::test {
 namespace {
@@ -199,6 +200,7 @@ class HostileListener : public testing::TestWithParam<Trick> {};
 TEST_P(HostileListener, HarmsNobody) {
   Random random(announced_seed());
   const int rounds = number_from_environment("ANYDAT_HOSTILE_ROUNDS", 20);
+  give_more_time(std::chrono::seconds(rounds));
   const Wire& wire = wire_by_name("shm");
   FakeService service(random);
   HostileTarget target(wire);

@@ -12,6 +12,7 @@
 #include "hostile_attacks.h"
 #include "hostile_target.h"
 #include "support/peer_process.h"
+#include "support/watchdog.h"
 
 namespace anydat::test {
 namespace {
@@ -29,6 +30,7 @@ class HostilePeer : public testing::TestWithParam<Attack> {
   // Makes an attack `count` times, beside a well-behaved client.
   template <typename Choose>
   void attack(int count, Choose&& choose) {
+    give_more_time(std::chrono::seconds(count));
     Random random(announced_seed());
     HostileTarget target(wire());
     Friend well_behaved(wire(), target.qualifier(), 1);

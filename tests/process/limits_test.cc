@@ -84,6 +84,29 @@ TEST_P(Limits, NoQualifierIsTakenForAnothersForWantOfDescriptors) {
   }
 }
 
+// ---- an adapter without descriptors
+
+// IA-OPEN-25, and not IA-OPEN-23: its device's addresses are asked for with a descriptor.
+TEST_P(Limits, AnAdapterIsNotSaidToBeNoneForWantOfDescriptors) {
+  const ScopedEnv env(GetParam().env);
+  std::string name = GetParam().ia_name;
+  { const Ia first(GetParam()); }  // which makes what stays
+  bool opened = false;
+  for (int left = 0; left < 40 && !opened; ++left) {
+    const FewDescriptors few(left);
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    const DAT_RETURN rc = dat_ia_open(name.data(), 4, &async, &ia);
+    opened = rc == DAT_SUCCESS;
+    if (opened) {
+      require(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), "dat_ia_close");
+    } else {
+      EXPECT_THAT(rc, HasType(DAT_INSUFFICIENT_RESOURCES)) << "with " << left;
+    }
+  }
+  EXPECT_TRUE(opened);
+}
+
 // ---- a client without descriptors
 
 Wire at_all_addresses(Wire wire) {

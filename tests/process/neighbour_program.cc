@@ -29,6 +29,7 @@
 #include "neighbour.h"
 #include "neighbour_network.h"
 #include "payload.h"
+#include "support/child.h"
 #include "support/dat_fixture.h"
 #include "taken_descriptors.h"
 
@@ -61,9 +62,7 @@ class Player {
   std::string untouched_in_a_child(std::istream&) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(taken_descriptors.untouched() == "yes" ? 0 : 1);
-    int status = 1;
-    ::waitpid(child, &status, 0);
-    return status == 0 ? "yes" : "no";
+    return end_of(child) == 0 ? "yes" : "no";
   }
 
   // Whatever comes of it.

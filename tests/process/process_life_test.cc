@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/child.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
 
@@ -159,8 +160,7 @@ void play_forking_agent(RoleContext& context) {
     agent.set_again(ForkingAgent::call, &forking);
     agent.call();
     ASSERT_TRUE(eventually([&] { return forking.calls == i && forking.child > 0; })) << forking.child;
-    int status = -1;
-    EXPECT_TRUE(eventually([&] { return ::waitpid(forking.child, &status, WNOHANG) == forking.child; }));
+    const int status = end_of(forking.child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     pair.exchange();
   }
@@ -189,8 +189,7 @@ void play_vforking(RoleContext& context) {
     const pid_t child = start_by_vfork(program);
     ASSERT_GT(child, 0);
     pair.exchange();
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    const int status = end_of(child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     pair.exchange();
   }
@@ -207,8 +206,7 @@ void play_cloning(RoleContext& context) {
   const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0));
   if (child == 0) ::syscall(SYS_exit_group, 0);
   ASSERT_GT(child, 0);
-  int status = -1;
-  ASSERT_TRUE(eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }));
+  end_of(child);
   pair.exchange();
   EXPECT_EQ(pair.ends.client.state(), DAT_EP_STATE_CONNECTED);
 }

@@ -26,6 +26,7 @@
 #include "stress_traffic.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
+#include "support/watchdog.h"
 
 namespace anydat::test {
 namespace {
@@ -233,6 +234,7 @@ class Stress : public testing::TestWithParam<Wire> {
 TEST_P(Stress, EveryMessageArrivesOnceInOrderUnchanged) {
   random_.emplace(announced_seed());
   const auto seconds = number_from_environment("ANYDAT_STRESS_SECONDS", 5);
+  give_more_time(std::chrono::seconds(seconds));
   // The first opening makes what stays for the process's life.
   { const Side first(wire()); }
   const Footprint before = Footprint::here();

@@ -3,14 +3,13 @@
 #include <dat/udat.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <string>
 
-#include "support/patience.h"
+#include "support/child.h"
 
 extern char** environ;
 
@@ -30,13 +29,7 @@ TEST(Unload, WithAnAdapterOpenTheThreadGoesOn) {
   std::array<char*, 3> argv{program.data(), library.data(), nullptr};
   pid_t pid = -1;
   ASSERT_EQ(posix_spawn(&pid, program.c_str(), nullptr, nullptr, argv.data(), environ), 0);
-  int status = 0;
-  const bool ended = eventually([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }, 10 * patience());
-  if (!ended) {
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, &status, 0);
-  }
-  EXPECT_TRUE(ended) << "it hangs";
+  const int status = end_of(pid, 10 * patience());
   EXPECT_FALSE(WIFSIGNALED(status)) << "it died by signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }

@@ -85,6 +85,10 @@ bool is_outcome(DAT_RETURN rc, DAT_RETURN_TYPE type) {
 
 }  // namespace
 
+DAT_TIMEOUT long_timeout() {
+  return to_dat(2 * patience());
+}
+
 std::optional<DAT_EVENT> wait_event(DAT_EVD_HANDLE evd, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {

@@ -9,20 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "support/caller.h"
 #include "support/patience.h"
 
 namespace anydat::test {
 
-// Where a helper was called, so that its failure names the line of the test.
-struct Caller {
-  const char* file;
-  int line;
-  static constexpr Caller here(const char* from_file = __builtin_FILE(), int from_line = __builtin_LINE()) {
-    return {from_file, from_line};
-  }
-};
-
 std::string event_name(DAT_EVENT_NUMBER number);
+
+// The time-out of a call that the test wants to come back for another reason. It ends the test in which that never
+// comes.
+DAT_TIMEOUT long_timeout();
 
 // Waits with dat_evd_wait for one event; nothing when the time is up.
 std::optional<DAT_EVENT> wait_event(DAT_EVD_HANDLE evd, std::chrono::milliseconds timeout = patience());

@@ -2,6 +2,7 @@
 #include "support/threads.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -74,6 +75,8 @@ void WatchedThread::signal(int number) const {
 }
 
 void throw_still_blocked(Caller caller) {
+  // Said at once: who joins the thread may have to be ended by the watchdog.
+  ADD_FAILURE_AT(caller.file, caller.line) << "the call is still blocked";
   throw std::runtime_error(fmt::format("{}:{}: the call is still blocked", caller.file, caller.line));
 }
 

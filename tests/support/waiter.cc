@@ -11,8 +11,7 @@ namespace anydat::test {
 
 Waiter::Waiter(DAT_EVD_HANDLE evd, DAT_COUNT threshold)
     : thread_([this, evd, threshold] {
-        const auto timeout = std::chrono::duration_cast<std::chrono::microseconds>(2 * patience()).count();
-        result_.rc = dat_evd_wait(evd, static_cast<DAT_TIMEOUT>(timeout), threshold, &result_.event, &result_.more);
+        result_.rc = dat_evd_wait(evd, long_timeout(), threshold, &result_.event, &result_.more);
       }) {
   // A blocked waiter owns the EVD: dequeuing is refused, even from an empty queue (EVD-DEQ-4).
   const bool blocked = eventually([evd] {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "nic/soft/wire/sim/network.h"
+#include "wire/sim/network.h"
 #include "support/dat_fixture.h"
 
 namespace anydat::test {

@@ -22,6 +22,7 @@
 #include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/claimed_name.h"
+#include "os/lack.h"
 
 namespace anydat::nic::soft {
 
@@ -64,13 +65,17 @@ base::Nanoseconds receiver_not_ready_limit() {
 }
 
 // Which addresses the adapter of that name has: all ("*"), or those of one network device. Nothing: there is no such
-// adapter.
-std::optional<std::string> scope_of(const std::string& name) {
+// adapter, or no memory or descriptor to look for it with, as `status` says.
+std::optional<std::string> scope_of(const std::string& name, Status& status) {
+  status = Status::ok;
   if (name == kPrefix) return std::string("*");
+  status = Status::unsupported;
   if (!name.starts_with(std::string(kPrefix) + "-")) return std::nullopt;
   std::string scope = name.substr(kPrefix.size() + 1);
-  const std::vector<std::string> devices = host_devices();
-  if (std::find(devices.begin(), devices.end(), scope) == devices.end()) return std::nullopt;
+  const std::optional<std::vector<Address>> addresses = addresses_of(scope);
+  if (!addresses && os::is_lack(errno)) status = Status::no_memory;
+  if (!addresses || addresses->empty() || scope == "*") return std::nullopt;
+  status = Status::ok;
   return scope;
 }
 
@@ -143,8 +148,7 @@ SoftAdapter::SoftAdapter(AdapterInfo info, std::string scope)
 }
 
 std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& status) {
-  status = Status::unsupported;
-  const std::optional<std::string> scope = scope_of(name);
+  const std::optional<std::string> scope = scope_of(name, status);
   if (!scope) return nullptr;
   std::unique_ptr<SoftAdapter> adapter(new (std::nothrow) SoftAdapter(info_of(name, *scope), *scope));
   if (!adapter) {
@@ -157,10 +161,10 @@ std::unique_ptr<SoftAdapter> SoftAdapter::open(const std::string& name, Status& 
 }
 
 Status SoftAdapter::ask(const std::string& name, AdapterInfo& info) {
-  const std::optional<std::string> scope = scope_of(name);
-  if (!scope) return Status::unsupported;
-  info = info_of(name, *scope);
-  return Status::ok;
+  Status status{};
+  const std::optional<std::string> scope = scope_of(name, status);
+  if (scope) info = info_of(name, *scope);
+  return status;
 }
 
 Status SoftAdapter::start() {

@@ -51,9 +51,11 @@ std::optional<std::vector<Address>> addresses_of(const std::string& scope) {
   return addresses;
 }
 
-std::vector<std::string> host_devices() {
+std::optional<std::vector<std::string>> host_devices() {
+  const std::optional<std::vector<HostAddress>> all = ask_for_addresses();
+  if (!all) return std::nullopt;
   std::vector<std::string> devices;
-  for (const HostAddress& entry : host_addresses()) {
+  for (const HostAddress& entry : *all) {
     if (std::find(devices.begin(), devices.end(), entry.device) == devices.end()) devices.push_back(entry.device);
   }
   return devices;

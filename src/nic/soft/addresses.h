@@ -19,7 +19,8 @@ struct HostAddress {
 std::vector<HostAddress> host_addresses();
 // Those of a scope, "*" or a device. Nothing if there is no descriptor to ask for them with, and errno says so.
 std::optional<std::vector<Address>> addresses_of(const std::string& scope);
-std::vector<std::string> host_devices();
+// Those that have any; nothing as above.
+std::optional<std::vector<std::string>> host_devices();
 bool same_host(const Address& a, const Address& b);
 // The device an address belongs to; 127/8 and ::1 are those of "lo", without asking the host. unreachable: none of this
 // host, or of one that does not tell its addresses; no_memory: there is no descriptor or memory to ask with, and it may

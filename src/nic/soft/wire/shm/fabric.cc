@@ -262,7 +262,8 @@ void Fabric::cancel_attempt(ShmStream& stream) {
 // The devices, or "*" for all of them, whose service points have callers in common with ours of the same qualifier.
 // Where no descriptor is left to ask for them with, there is none to listen with either.
 std::vector<std::string> Fabric::rivals() const {
-  return adapter_.has_all_addresses() ? host_devices() : std::vector<std::string>{"*"};
+  if (!adapter_.has_all_addresses()) return {"*"};
+  return host_devices().value_or(std::vector<std::string>());
 }
 
 // Whether a service point of one of them is there (PSP-ANY-3), as an error: EADDRINUSE if one is.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic/soft/wire/sim/network.h"
+#include "wire/sim/network.h"
 
 #include <algorithm>
 #include <cassert>

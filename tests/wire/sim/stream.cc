@@ -5,7 +5,7 @@
 
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
-#include "nic/soft/wire/sim/network.h"
+#include "wire/sim/network.h"
 
 namespace anydat::nic::soft::sim {
 
