@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +14,7 @@
 #include "os/local_socket.h"
 #include "os/peer_process.h"
 #include "os/slow_close.h"
+#include "os/socket.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -24,7 +24,7 @@ std::string service_name(const std::string& scope, ConnQual qual) {
 
 base::UniqueFd listen_at(const std::string& name, int& error) {
   base::UniqueFd socket = os::local_socket();
-  if (socket && os::AbstractName(name).bind(socket.get()) == 0 && listen(socket.get(), SOMAXCONN) == 0) return socket;
+  if (socket && os::AbstractName(name).bind(socket.get()) == 0 && os::listen(socket.get())) return socket;
   error = errno;
   return {};
 }
