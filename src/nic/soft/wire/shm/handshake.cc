@@ -20,7 +20,6 @@
 #include "os/lack.h"
 #include "os/passed_descriptors.h"
 #include "os/peer_process.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
 

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include "os/directory_socket.h"
 #include "os/lack.h"
 #include "os/local_socket.h"
+#include "os/own_numbers.h"
 #include "os/peer_process.h"
 #include "os/slow_close.h"
 #include "os/socket.h"
@@ -19,7 +19,7 @@
 namespace anydat::nic::soft::shm {
 
 std::string service_name(const std::string& scope, ConnQual qual) {
-  return fmt::format("anydat/{}/{}/{}/{}", kVersion, geteuid(), scope, qual);
+  return fmt::format("anydat/{}/{}/{}/{}", kVersion, os::own_user(), scope, qual);
 }
 
 base::UniqueFd listen_at(const std::string& name, int& error) {
