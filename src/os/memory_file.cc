@@ -48,6 +48,11 @@ std::uint64_t size_of(int fd) {
   return fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
+std::uint64_t number_of(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
 bool seal_against_other_writers(int fd) {
   return fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) == 0;
 }

@@ -21,6 +21,8 @@ bool seal_against_shrinking(int fd);
 bool grow(int fd, std::size_t bytes);
 // 0 if the system does not tell.
 std::uint64_t size_of(int fd);
+// Its number among files in memory, the same for all who have it; 0 if the system does not tell.
+std::uint64_t number_of(int fd);
 // From now on it is written by those alone that have it mapped for writing already. False: the kernel is too old for
 // that seal.
 bool seal_against_other_writers(int fd);

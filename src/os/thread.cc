@@ -84,7 +84,7 @@ bool Thread::create_on_own_stack(void* argument) {
     unmap(stack, kOwnStackBytes);
     return false;
   }
-  mprotect(stack, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), PROT_NONE);
+  mprotect(stack, page_bytes(), PROT_NONE);
   const bool created = pthread_attr_setstack(&attributes, stack, kOwnStackBytes) == 0 &&
                        pthread_create(&thread_, &attributes, call, argument) == 0;
   pthread_attr_destroy(&attributes);

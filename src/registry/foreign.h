@@ -18,10 +18,10 @@ namespace anydat::registry {
 // the process, so whoever found it need not hold it; whether its functions are still there is another matter.
 struct ForeignTable {
   const DAT_PROVIDER* provider = nullptr;
-  std::atomic<bool> is_whole{false};    // the table is as long as ours; else it ends before the calls of 1.2
+  std::atomic<bool> is_whole{false};     // the table is as long as ours; else it ends before the calls of 1.2
   std::atomic<bool> is_callable{false};  // of our major version: the functions of another have other parameters
-  std::atomic<std::uint32_t> calls{0};       // threads inside one of its functions now, through libdat (REG-FINI-7)
-  std::uint32_t references = 0;              // registrations and open instances; 0: forgotten
+  std::atomic<std::uint32_t> calls{0};   // threads inside one of its functions now, through libdat (REG-FINI-7)
+  std::uint32_t references = 0;          // registrations and open instances; 0: forgotten
 
   // False if the Provider has not got that call.
   template <typename Function>
@@ -68,10 +68,5 @@ class ForeignTables {
   base::Mutex lock_;
   std::deque<ForeignTable> tables_ ANYDAT_GUARDED_BY(lock_);
 };
-
-// Copies the word at `address`, wherever that points. False if there is no readable memory.
-bool read_word(const void* address, std::uintptr_t& word);
-// The way for systems that forbid process_vm_readv.
-bool read_word_by_pipe(const void* address, std::uintptr_t& word);
 
 }  // namespace anydat::registry
