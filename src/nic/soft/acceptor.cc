@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/acceptor.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "nic/budget.h"
+#include "os/descriptor.h"
 #include "os/slow_close.h"
 #include "os/socket.h"
 
@@ -102,8 +102,7 @@ void Acceptor::take_all_and_stop() {
 void Acceptor::keep_spare() {
   if (spare_ || !socket_.is_ours()) return;
   // By the lowest number: that a limit may be lowered to later, which a higher one would be no use under.
-  const base::ForkHeldOff held_off;
-  spare_ = base::UniqueFd(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+  spare_ = os::duplicate(socket_.get());
 }
 
 Acceptor::Outcome Acceptor::turn_away() {
