@@ -109,6 +109,14 @@ bool Thread::start(Run run, Stack stack) {
   return started_;
 }
 
+bool Thread::is_current() const {
+  return started_ && pthread_equal(thread_, pthread_self()) != 0;
+}
+
+void Thread::cancel() {
+  if (started_) pthread_cancel(thread_);
+}
+
 void Thread::join() {
   pthread_join(thread_, nullptr);
   unmap(std::exchange(own_stack_, nullptr), kOwnStackBytes);
