@@ -9,6 +9,10 @@
 
 namespace anydat::os {
 
+// May a file of this process have so many bytes (RLIMIT_FSIZE)? To be asked before one is made as large: the system
+// sends a signal that ends the process instead of refusing (SIGXFSZ).
+bool file_may_have(std::size_t bytes);
+
 // One that can be sealed and shows zeros. Empty, with errno set, if there is no memory, no descriptor,
 // or a limit forbids files of that size.
 base::UniqueFd make_memory_file(const char* label, std::size_t bytes);
