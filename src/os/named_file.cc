@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include "base/unique_fd.h"
 
@@ -27,6 +28,16 @@ std::optional<std::string> read_file(const char* path) {
 
 int access_error(const char* path) {
   return access(path, R_OK | W_OK) == 0 ? 0 : errno;
+}
+
+std::string real_folder_of(const char* path) {
+  std::error_code ignored;
+  return std::filesystem::canonical(path, ignored).parent_path().string();
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
 }
 
 }  // namespace anydat::os

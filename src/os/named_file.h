@@ -12,5 +12,9 @@ namespace anydat::os {
 std::optional<std::string> read_file(const char* path);
 // 0 if this process may read and write it, else an error, ENOENT if it is not there.
 int access_error(const char* path);
+// The folder that a file is in once all links have been followed; empty where that cannot be told.
+std::string real_folder_of(const char* path);
+// Whether there is one, links being followed; not, where that cannot be told.
+bool exists(const std::string& path);
 
 }  // namespace anydat::os

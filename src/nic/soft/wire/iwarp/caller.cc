@@ -2,7 +2,6 @@
 #include "nic/soft/wire/iwarp/caller.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>

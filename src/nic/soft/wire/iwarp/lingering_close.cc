@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -2,7 +2,6 @@
 #include "nic/soft/wire/shm/handshake.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
