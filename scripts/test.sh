@@ -16,7 +16,7 @@ Installs what is missing (Debian's packages), builds in build/, and runs these p
   asan      nearly the same under the address and undefined-behaviour sanitizers
   tsan      the same under the thread sanitizer (of clang, which takes half of GCC's time)
   clang     the library under clang, with its thread-safety analysis as errors
-  checks    what the rooms of the library include; whether docs know its timers, locks and files; whether tests name every
+  checks    what the rooms of the library include, and which of them call the system; whether docs know its timers, locks and files; whether tests name every
             rule of the standard; which of eight mutants of tests/mutants the tests see (other ones with each commit; it only tells);
             whether models of what no test can show hold in all interleavings; whether a call of the hot
             path needs more instructions than bench/instructions.txt says, or many more under uDAPL 2.0 than under 1.2
@@ -245,7 +245,8 @@ run_part() {
       # Each mutant finds its place in the source. Some of them meet their tests, others with the next commit.
       scripts/mutate.sh --list | tail -n 1
       [ "${PIPESTATUS[0]}" = 0 ] || return 1
-      build release conformance_tests process_tests
+      build release dat dat2 anydat_verbs conformance_tests process_tests
+      scripts/check-arrows.sh --objects build/release || return 1
       say "a sample of mutants"
       # The whole list has not been shown to die in one run yet: what lives is told, and fails nothing.
       scripts/mutate.sh --light --sample 8 --seed "$(git rev-list --count HEAD)" || say "a mutant lives, or could not be built: see above"
