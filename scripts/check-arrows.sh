@@ -115,8 +115,9 @@ find src include tools examples -name '*.h' -o -name '*.cc' -o -name '*.c' -o -n
 [ -n "$objects" ] || exit $wrong
 
 # What objects above src/os may need that is written in C, each as a whole name. Anything else may be a call of the system.
-#   the C library's functions that stay in the process; texts of errors; the end of it, as the program asks for it
-allowed='mem(cpy|move|set|cmp|chr|mem)|str(len|nlen|cmp|ncmp|chr|rchr|str|to[a-z]+|error|errordesc_np)|v?s?n?printf|bcmp|abort|exit|inet_ntop'
+#   the C library's functions that stay in the process, those among them that a compiler may put in line; texts of errors; the
+#   end of it, as the program asks for it
+allowed='mem(cpy|move|set|cmp|chr|mem)|str(len|nlen|cmp|ncmp|chr|rchr|str|to[a-z]+|error|errordesc_np)|v?s?n?printf|bcmp|abort|exit|inet_ntop|[hn]to[hn][sl]|ceil|floor|round'
 #   memory; what the compiler puts in by itself begins with two underscores
 allowed+='|malloc|free|calloc|realloc|aligned_alloc|_Unwind_[A-Za-z]+|_GLOBAL_OFFSET_TABLE_'
 #   inline functions of src/base and src/os: the clock (base/clock.h) and the switch of cancelling (os/cancel.h), which do not

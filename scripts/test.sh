@@ -224,7 +224,7 @@ run_part() {
     mutants) test_mutants ;;
     fuzz) scripts/fuzz.sh 1800 ;;
     first)
-      build release dat dat2 datinfo datping datperf unit_tests conformance_tests process_tests wire_tests field_broken \
+      build release dat dat2 datinfo datping datperf unit_tests system_tests conformance_tests process_tests wire_tests field_broken \
         plugin_host old_registry
       GTEST_FILTER=$not_first_of_suites run_tests release 15 build/first.test.log \
         -L 'unit|conformance|process|wire|tools|field' -E "$not_first"
@@ -235,7 +235,7 @@ run_part() {
       # The analysis works on declarations, so objects suffice.
       mkdir -p build
       quietly build/clang.configure.log cmake --preset clang -DANYDAT_TESTS=OFF -DANYDAT_BENCH=OFF
-      quietly build/clang.build.log cmake --build --preset clang --target anydat_common anydat_core anydat_face12 anydat_face20 anydat_verbs
+      quietly build/clang.build.log cmake --build --preset clang --target anydat_os anydat_common anydat_core anydat_face12 anydat_face20 anydat_verbs
       ;;
     checks)
       scripts/check-arrows.sh || return 1
