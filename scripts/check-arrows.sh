@@ -1,12 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Checks that a room of the house includes only what lies under it (docs/architecture.md).
+# Checks that a room of the house includes only what lies under it, and that the system is called by functions of src/os
+# and src/base alone (docs/architecture.md).
 #
-#   scripts/check-arrows.sh          checks src, include, tools, examples and the tests' own wire of this repository
-#   scripts/check-arrows.sh FOLDER   checks those folders of another tree
+#   scripts/check-arrows.sh [--objects BUILD] [FOLDER]
 #
-# Prints file:line, what is wrong and what to do for each include that points up or sideways. Exit 1 if there is any.
+# checks src, include, tools and examples of this repository, or of the tree in FOLDER; with --objects, also what the objects
+# of that build of it call.
+#
+# Prints file:line, what is wrong and what to do for each include that points up or sideways, and for each object what it calls
+# that it may not. Exit 1 if there is anything.
 set -euo pipefail
+objects=''
+if [ "${1:-}" = --objects ]; then
+  objects=$(realpath "${2:?}")
+  shift 2
+fi
 cd "${1:-$(dirname "$0")/..}"
 
 # A room (the longest matching folder counts), the rooms it may include, the angle-bracket headers it may not, and what
@@ -35,9 +44,13 @@ tests/wire/sim	base/ os/ nic/* nic/soft/* wire/sim/ nic/soft/wire/iwarp/format/	
 END
 )
 
+# These have nothing to offer but calls of the system.
+only_calls='^(sys/(mman|syscall|ioctl|stat|statfs|vfs|resource|eventfd|un|file|wait|prctl)|fcntl|unistd|ifaddrs|sched|semaphore|signal|spawn|dirent|netdb|net/if|linux/.*)\\.h|^(csignal|filesystem|fstream|future)$'
+
+wrong=0
 find src include tools examples tests/wire/sim -name '*.h' -o -name '*.cc' -o -name '*.c' -o -name '*.inc' | sort |
   xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*include' |
-  awk -v rooms="$rooms" '
+  awk -v rooms="$rooms" -v only_calls="$only_calls" '
     BEGIN {
       count = split(rooms, rows, "\n")
       for (i = 1; i <= count; i++) {
@@ -81,6 +94,10 @@ find src include tools examples tests/wire/sim -name '*.h' -o -name '*.cc' -o -n
       } else if (match($0, /<[^>]+>/)) {
         header = substr($0, RSTART + 1, RLENGTH - 2)
         wrong = header ~ banned[room]
+        if (!wrong && room ~ /^src\// && room !~ /^src\/(os|base)$/ && header ~ only_calls) {
+          printf "%s:%s: %s must not include %s: the system is called by functions of src/os\n", file, place[2], room, header
+          bad++
+        }
       } else next
       checked++
       if (wrong) {
@@ -94,4 +111,53 @@ find src include tools examples tests/wire/sim -name '*.h' -o -name '*.cc' -o -n
       printf "arrows: %d includes checked, %d wrong\n", checked, bad
       exit(bad > 0)
     }
-  '
+  ' || wrong=1
+[ -n "$objects" ] || exit $wrong
+
+# What objects above src/os may need that is written in C, each as a whole name. Anything else may be a call of the system.
+#   the C library's functions that stay in the process, those among them that a compiler may put in line; texts of errors; the
+#   end of it, as the program asks for it
+allowed='mem(cpy|move|set|cmp|chr|mem)|str(len|nlen|cmp|ncmp|chr|rchr|str|to[a-z]+|error|errordesc_np)|v?s?n?printf|bcmp|abort|exit|inet_ntop|[hn]to[hn][sl]|ceil|floor|round'
+#   memory; what the compiler puts in by itself begins with two underscores
+allowed+='|malloc|free|calloc|realloc|aligned_alloc|_Unwind_[A-Za-z]+|_GLOBAL_OFFSET_TABLE_'
+#   inline functions of src/base and src/os: the clock (base/clock.h) and the switch of cancelling (os/cancel.h), which do not
+#   enter the kernel
+allowed+='|clock_gettime|pthread_setcancelstate'
+#   locks of the C++ library, where one waits for what takes as long as others like (registry, reaper, kernel_calls)
+allowed+='|pthread_mutex_(un)?lock|pthread_self|pthread_once'
+#   loading libraries is what the registry and nic/module.cc are there for
+allowed+='|dl(open|close|sym|error|info|addr1?)'
+#   libraries; and what a face exports
+allowed+='|ibv_[a-z_0-9]+|rdma_[a-z_]+|crc32_iscsi|dat_[a-z_]+|anydat_[a-z_0-9]+'
+# Of what is written in C++, what is a call of the system in other clothes.
+clothed='^_ZNK?St(6thread|11this_thread|10filesystem|13random_device|1[34]basic_[io]?fstream)'
+
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+# Objects of files that are gone lie about in a build.
+find "$objects/src" -name '*.o' | sort | while read -r object; do
+  source=src/${object##*.dir/}
+  [ ! -f "${source%.o}" ] || printf '%s\n' "$object"
+done | xargs -r nm -A -u | sed -E 's,^.*\.dir/([^:]*)\.o:.* ,src/\1 ,; s/@.*//' >"$list"
+awk -v allowed="^($allowed)$" -v clothed="$clothed" '
+  { sources[$1] = 1 }
+  $1 ~ /^src\/(os|base)\// { calls += $2 == "syscall"; next }
+  {
+    name = $2
+    if (name ~ /^__.*(_chk|_2)$/) { sub(/^__/, "", name); sub(/_(chk|2)$/, "", name) }  # with a look at sizes or flags
+    if (name ~ /^_Z/) fault = name ~ clothed
+    else fault = name !~ allowed && name !~ /^__/
+    if (fault && !(($1, name) in told)) {
+      told[$1, name] = 1
+      printf "%s: calls %s: if that is the system, it is for a function of src/os to do so\n", $1, name
+      bad++
+    }
+  }
+  END {
+    for (one in sources) count++
+    if (!calls) { print "no object was found that calls the system: is this the right build?"; exit 1 }
+    printf "arrows: objects of %d files looked at, %d calls of the system above src/os\n", count, bad
+    exit(bad > 0)
+  }
+' "$list" || wrong=1
+exit $wrong

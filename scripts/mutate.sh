@@ -30,8 +30,8 @@
 # line `tests` is a program and a filter of GoogleTest. One with `equivalent` is counted and not run.
 #
 # Each mutant meets the tests named three times. It is killed by a test that fails, crashes or does not end, and that
-# passes on the library as it is. Test programs are not built again but for unit_tests and wire_tests, which link objects
-# of the library. All takes place in a copy of the sources. The last line counts; exit 1 if a mutant lives
+# passes on the library as it is. Test programs are not built again but for unit_tests, wire_tests and system_tests,
+# which link objects of the library. All takes place in a copy of the sources. The last line counts; exit 1 if a mutant lives
 # that is not said to be equivalent, or if the list is in error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -264,7 +264,7 @@ named_targets() {
   echo dat
   while read -r program filter; do
     case $program in
-      unit_tests | wire_tests) echo "$program" ;;
+      unit_tests | wire_tests | system_tests) echo "$program" ;;
       face20_tests | conformance2_tests) echo dat2 ;;
     esac
   done <<<"${tests_of[$1]}" | sort -u

@@ -20,7 +20,7 @@ every test failed then and passes now.
 Tests that speak the format of shared memory themselves (tests/process/raw_peer.h) are not for the list: with another
 version of it they fail before they come to what they show.
 Lines of the list are 'BINARY  TEST.NAME'; a # starts a comment. BINARY is a test program, or 'tools': then TEST.NAME is
-a script of tests/tools without its .sh. Test programs that hold objects of the library (unit_tests, wire_tests) are built
+a script of tests/tools without its .sh. Test programs that hold objects of the library (unit_tests, wire_tests, system_tests) are built
 once more for COMMIT, from its library and this tree's tests without the files that do not compile there. Those of
 verbs_tests run on the devices of the guest (tests/guest), which is booted for each; without it they are left out.
 END

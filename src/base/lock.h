@@ -2,10 +2,6 @@
 // The two locks of the library. Both cost one atomic exchange to take when no other thread wants them.
 #pragma once
 
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 
@@ -23,6 +19,9 @@ inline void cpu_relax() {
 #endif
 }
 
+// What spin_while() does after so many rounds in vain: yields, or sleeps for a moment. No cancellation point.
+void pause_in_spin(unsigned round);
+
 // Returns when `condition()` has become false, which another thread sees to within some dozen instructions unless it is
 // kept from its processor: spins, yields, and then sleeps for moments, which grow while it lasts.
 template <typename Condition>
@@ -32,15 +31,7 @@ template <typename Condition>
       if (!condition()) return;
       cpu_relax();
     }
-    if (round < 64) {
-      sched_yield();
-    } else {
-      // The other was preempted by a thread that outranks us both; yielding alone would never let it run.
-      const unsigned doublings = (round - 64) / 16;
-      const timespec pause{0, 50'000L << (doublings < 4 ? doublings : 4)};
-      // Not nanosleep(): that is a cancellation point.
-      syscall(SYS_nanosleep, &pause, nullptr);
-    }
+    pause_in_spin(round);
   }
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/lmr.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -11,12 +8,9 @@
 #include "dapl/ia.h"
 #include "dapl/pz.h"
 #include "dapl/segments.h"
+#include "os/mapping.h"
 #include "os/memory_map.h"
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
+#include "os/own_memory.h"
 
 namespace anydat::dapl {
 
@@ -31,20 +25,19 @@ enum class Memory { usable, absent, read_only };
 // for being mapped, since a sparse one may be larger than memory.
 Memory inspect(std::uint64_t address, std::uint64_t length, bool written) {
   constexpr std::uint64_t kPopulatedMax = std::uint64_t{1} << 30;
-  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t page = os::page_bytes();
   const std::uint64_t start = address / page * page;
   const std::uint64_t size = (address + length - start + page - 1) / page * page;
   void* const pages = reinterpret_cast<void*>(start);
-  if (msync(pages, size, MS_ASYNC) != 0 && errno == ENOMEM) return Memory::absent;
+  if (!os::is_mapped(pages, size)) return Memory::absent;
   if (size > kPopulatedMax) return Memory::usable;
-  if (!written) {
-    return madvise(pages, size, MADV_POPULATE_READ) == 0 || errno != EFAULT ? Memory::usable : Memory::absent;
-  }
-  if (madvise(pages, size, MADV_POPULATE_WRITE) == 0) return Memory::usable;
-  if (errno == EFAULT || errno == ENOMEM) return Memory::absent;
+  if (!written) return os::populate(pages, size, false) != EFAULT ? Memory::usable : Memory::absent;
+  const int error = os::populate(pages, size, true);
+  if (error == 0) return Memory::usable;
+  if (error == EFAULT || error == ENOMEM) return Memory::absent;
   // EINVAL: not writable, or special memory, or a kernel that does not know the advice. Only in the first case does
   // populating for reading work.
-  return madvise(pages, size, MADV_POPULATE_READ) == 0 ? Memory::read_only : Memory::usable;
+  return os::populate(pages, size, false) == 0 ? Memory::read_only : Memory::usable;
 }
 
 // Whether the memory that has been found can be had with the rights.

@@ -44,7 +44,7 @@ bool Loop::run_descriptors() {
   const int count = poller_->ready(events);
   bool progress = false;
   // What is ready in a set of the program's is not for us.
-  lost_ = count == os::Poller::kSetOfAnother || (count < 0 && !poller_->is_ours());
+  lost_ = count == os::Epoll::kSetOfAnother || (count < 0 && !poller_->is_ours());
   if (count <= 0) return false;
   const os::CancelOff off;  // the handlers may call what we have not written
   ready_ = std::span(events).first(static_cast<std::size_t>(count));

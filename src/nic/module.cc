@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "os/folder_entries.h"
+#include "os/named_file.h"
 
 namespace anydat::nic {
 
@@ -17,32 +18,30 @@ namespace {
 constexpr const char* kDevices = "/sys/class/infiniband";
 constexpr const char* kModuleFile = "anydat/libanydat-verbs.so";
 
-std::filesystem::path folder_of_libdat() {
+std::string module_file() {
   static const char here = 0;
   Dl_info self;
-  if (dladdr(&here, &self) == 0 || !self.dli_fname) return {};
-  std::error_code ignored;
-  const std::filesystem::path file = std::filesystem::canonical(self.dli_fname, ignored);
-  return file.parent_path();
+  std::string folder;  // of libdat
+  if (dladdr(&here, &self) != 0 && self.dli_fname) folder = os::real_folder_of(self.dli_fname);
+  return folder.empty() ? kModuleFile : folder + '/' + kModuleFile;
 }
 
 // Loaded once and for good: objects of its classes may be anywhere.
 const Module* rdma_module(std::string& why) {
-  const std::filesystem::path file = folder_of_libdat() / kModuleFile;
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) {
-    why = fmt::format("the module for RDMA devices, {}, is not installed", file.string());
+  const std::string file = module_file();
+  if (!os::exists(file)) {
+    why = fmt::format("the module for RDMA devices, {}, is not installed", file);
     return nullptr;
   }
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char* error = dlerror();
-    why = fmt::format("the module for RDMA devices does not load: {}", error ? error : file.string());
+    why = fmt::format("the module for RDMA devices does not load: {}", error ? error : file);
     return nullptr;
   }
   const auto* module = static_cast<const Module*>(dlsym(library, kModuleSymbol));
   if (!module || !(module->layout == Module::Layout{})) {
-    why = fmt::format("the module for RDMA devices, {}, is of another build than libdat", file.string());
+    why = fmt::format("the module for RDMA devices, {}, is of another build than libdat", file);
     return nullptr;
   }
   return module;

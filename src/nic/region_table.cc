@@ -8,6 +8,7 @@
 
 #include "os/mapping.h"
 #include "os/memory_file.h"
+#include "os/own_memory.h"
 
 namespace anydat::nic {
 namespace {

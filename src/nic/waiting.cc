@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/waiting.h"
 
-#include <poll.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <new>
 
 #include "base/env.h"
 #include "base/fence.h"
 #include "nic/engine.h"
 #include "os/cancel.h"
+#include "os/own_numbers.h"
+#include "os/poll.h"
 #include "os/thread_signals.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic {
 
@@ -164,21 +162,19 @@ WaitResult Waiting::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_pro
     const bool lost = engine_.descriptor_loss().noted();
     if (lost) until = std::min(until, now + kLookWhenLost);
     waiter.poller_.store(&poller_);
-    int count = 0;
+    bool signalled = false;
     if (!waiter.notified()) {
       const base::Nanoseconds left =
-          std::max<base::Nanoseconds>(until == base::kForever ? 0 : until - base::now_ns(), 0);
-      const timespec timeout = base::to_timespec(left);
-      pollfd bell{lost ? -1 : poller_.descriptor(), POLLIN, 0};
+          until == base::kForever ? until : std::max<base::Nanoseconds>(until - base::now_ns(), 0);
       try {
         const os::CancelOn point(waiter.cancellable_);
-        count = ppoll(&bell, 1, until == base::kForever ? nullptr : &timeout, nullptr);
+        const int bell = lost ? -1 : poller_.descriptor();
+        signalled = os::sleep_until_readable(bell, left) == os::PollEnd::interrupted;
       } catch (...) {  // the thread was cancelled
         waiter.poller_.store(nullptr);
         throw;
       }
     }
-    const bool signalled = count < 0 && errno == EINTR;
     waiter.poller_.store(nullptr);
     // What the bell was for is looked at below.
     if (!poller_.silence()) engine_.descriptor_loss().note();
@@ -263,7 +259,7 @@ void Waiting::promote_next() {
 }
 
 void Waiting::progress_thread() {
-  thread_id_.store(static_cast<std::uint32_t>(::gettid()));
+  thread_id_.store(static_cast<std::uint32_t>(os::own_thread_number()));
   base::futex_wake(thread_id_);
   const os::CancelOff off;
   Waiter waiter(

@@ -9,17 +9,16 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "os/uncancelled.h"
+#include "os/socket.h"
 
 namespace anydat::os {
 
 base::UniqueFd open_address_news() {
-  base::UniqueFd socket =
-      base::UniqueFd::of([] { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE); });
+  base::UniqueFd socket = open_socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   address.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
-  if (!socket || bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
+  if (!socket || !bind(socket.get(), reinterpret_cast<const sockaddr&>(address), sizeof address)) return {};
   return socket;
 }
 
@@ -29,8 +28,7 @@ void drain_address_news(int fd) {
   constexpr int kMessagesMax = 256;
   std::array<std::byte, 4096> unread;
   for (int i = 0; i < kMessagesMax; ++i) {
-    if (uncancelled::recv(fd, unread.data(), unread.size(), MSG_DONTWAIT) < 0 && errno != EINTR && errno != ENOBUFS)
-      return;
+    if (receive_now(fd, unread) < 0 && errno != EINTR && errno != ENOBUFS) return;
   }
 }
 

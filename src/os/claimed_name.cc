@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "os/local_socket.h"
+#include "os/socket.h"
 
 namespace anydat::os {
 
@@ -13,7 +14,7 @@ namespace {
 
 // Of datagrams: a look for the name takes no place in a backlog.
 base::UniqueFd new_socket() {
-  return base::UniqueFd::of([] { return ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+  return open_socket(AF_UNIX, SOCK_DGRAM);
 }
 
 }  // namespace

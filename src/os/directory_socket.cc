@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "os/local_socket.h"
+#include "os/socket.h"
 #include "os/uncancelled.h"
 
 namespace anydat::os {
@@ -117,7 +118,7 @@ base::UniqueFd listen_in_directory(const std::string& folder, const std::string&
   if (!socket || !lock(directory.get(), waits)) {
     error = errno;
   } else if ((error = make_free(directory.get(), name, address)) == 0) {
-    if (address.bind(socket.get()) != 0 || ::listen(socket.get(), SOMAXCONN) != 0 ||
+    if (address.bind(socket.get()) != 0 || !listen(socket.get()) ||
         ::fstatat(directory.get(), name.c_str(), &made, AT_SYMLINK_NOFOLLOW) != 0) {
       error = errno;
     }

@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <cstring>
 
+#include "os/socket.h"
 #include "os/uncancelled.h"
 
 namespace anydat::os {
 
 base::UniqueFd local_socket() {
-  return base::UniqueFd::of([] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+  return open_socket(AF_UNIX, SOCK_SEQPACKET);
 }
 
 AbstractName::AbstractName(std::string_view name) {

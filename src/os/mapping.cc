@@ -2,7 +2,6 @@
 #include "os/mapping.h"
 
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -15,10 +14,6 @@ namespace {
 // Zeros of this process alone.
 constexpr int kOwnRights = PROT_READ | PROT_WRITE;
 constexpr int kOwn = MAP_PRIVATE | MAP_ANONYMOUS;
-
-std::size_t page_bytes() {
-  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 // A mapping that is not locked grows without being locked, and without a question about the leave to lock: so one page
 // is mapped, and let grow. It may lie in the middle of others that are like it.
@@ -48,6 +43,10 @@ void* for_parent_only(void* memory, std::size_t bytes) {
 }
 
 }  // namespace
+
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
 
 void* map_shared(int fd, std::size_t bytes, bool writable, std::size_t offset) {
   const int rights = writable ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -86,11 +85,6 @@ bool open_private(void* place, std::size_t bytes) {
 
 void* map_private_unlocked(std::size_t bytes) {
   return map_unlocked(-1, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-}
-
-// There is no such operation on the mask of signals, which the system says once it has read the new mask.
-bool readable(const void* address) {
-  return syscall(SYS_rt_sigprocmask, ~0, address, nullptr, sizeof(std::uint64_t)) != 0 && errno != EFAULT;
 }
 
 void* map_private_aligned(std::size_t bytes) {

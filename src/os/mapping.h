@@ -7,6 +7,9 @@
 
 namespace anydat::os {
 
+// The size of a page.
+std::size_t page_bytes();
+
 // The first `bytes` of the file, for reading and, if `writable`, for writing. The child of a fork does not have them:
 // it could do nothing but harm there. Null if there is no room.
 void* map_shared(int fd, std::size_t bytes, bool writable, std::size_t offset = 0);
@@ -25,9 +28,6 @@ bool put_shared(void* place, int fd, std::size_t offset, std::size_t bytes);
 bool open_private(void* place, std::size_t bytes);
 // Zeros of this process alone.
 void* map_private_unlocked(std::size_t bytes);
-
-// Can the byte at this address be read? Asks the system, which may bring the page in.
-bool readable(const void* address);
 
 // The same, locked as far as there is leave, at a multiple of `bytes`, which is a power of two of whole pages. Null if
 // there is no room.

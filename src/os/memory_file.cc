@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "base/file_limit.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -18,8 +17,13 @@
 
 namespace anydat::os {
 
+bool file_may_have(std::size_t bytes) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
+
 base::UniqueFd make_memory_file(const char* label, std::size_t bytes) {
-  if (!base::file_may_have(bytes)) {
+  if (!file_may_have(bytes)) {
     errno = EFBIG;
     return {};
   }
@@ -38,7 +42,7 @@ bool seal_against_shrinking(int fd) {
 
 bool grow(int fd, std::size_t bytes) {
   if (size_of(fd) >= bytes) return true;
-  if (base::file_may_have(bytes)) return ftruncate(fd, static_cast<off_t>(bytes)) == 0;
+  if (file_may_have(bytes)) return ftruncate(fd, static_cast<off_t>(bytes)) == 0;
   errno = EFBIG;
   return false;
 }
@@ -46,6 +50,11 @@ bool grow(int fd, std::size_t bytes) {
 std::uint64_t size_of(int fd) {
   struct stat status;
   return fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+std::uint64_t number_of(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
 bool seal_against_other_writers(int fd) {

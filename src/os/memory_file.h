@@ -9,6 +9,10 @@
 
 namespace anydat::os {
 
+// May a file of this process have so many bytes (RLIMIT_FSIZE)? To be asked before one is made as large: the system
+// sends a signal that ends the process instead of refusing (SIGXFSZ).
+bool file_may_have(std::size_t bytes);
+
 // One that can be sealed and shows zeros. Empty, with errno set, if there is no memory, no descriptor,
 // or a limit forbids files of that size.
 base::UniqueFd make_memory_file(const char* label, std::size_t bytes);
@@ -21,6 +25,8 @@ bool seal_against_shrinking(int fd);
 bool grow(int fd, std::size_t bytes);
 // 0 if the system does not tell.
 std::uint64_t size_of(int fd);
+// Its number among files in memory, the same for all who have it; 0 if the system does not tell.
+std::uint64_t number_of(int fd);
 // From now on it is written by those alone that have it mapped for writing already. False: the kernel is too old for
 // that seal.
 bool seal_against_other_writers(int fd);

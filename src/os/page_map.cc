@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "os/own_memory.h"
 #include "os/uncancelled.h"
 
 namespace anydat::os {
@@ -47,9 +48,6 @@ constexpr std::uint64_t kIsPresent = 1u << 3;
 // Of an entry of the file.
 constexpr std::uint64_t kEntryPresent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kEntryWaits = std::uint64_t{1} << 57;  // the same, the other way round
-
-constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ and MADV_POPULATE_WRITE
-constexpr int kPopulateWrite = 23;
 
 // Memory of a device, for one, is none that the kernel copies from: it is read as a futex, of whose sleepers none is
 // woken or sent elsewhere. No thread of ours sleeps on it either: it could be woken in another's place.
@@ -184,15 +182,14 @@ bool fault_in(std::uint64_t address, std::uint64_t length, bool to_write, bool* 
   if (length > ~address) return false;
   const std::uint64_t first = address & ~(kPageBytes - 1);
   const std::uint64_t end = ((address + length - 1) | (kPageBytes - 1)) + 1;
-  for (;;) {
-    if (madvise(reinterpret_cast<void*>(first), end - first, to_write ? kPopulateWrite : kPopulateRead) == 0) {
-      return true;
-    }
-    if (errno != EAGAIN && errno != EINTR) break;
-  }
+  int error = 0;
+  do {
+    error = populate(reinterpret_cast<void*>(first), end - first, to_write);
+    if (error == 0) return true;
+  } while (error == EAGAIN || error == EINTR);
   // An old kernel does not know the advice, and memory of a device does not take it. Neither does memory that may not
   // be accessed so.
-  if (errno != EINVAL || !fault_in_by_access(address, length, to_write)) return false;
+  if (error != EINVAL || !fault_in_by_access(address, length, to_write)) return false;
   if (untold) *untold = true;
   return true;
 }

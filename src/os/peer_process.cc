@@ -129,6 +129,10 @@ bool peer_is_of_our_user(int socket) {
   return peer.user != kNobody || all_users_have_numbers();
 }
 
+bool PeerProcess::is_this_process() const {
+  return pid_ == getpid();
+}
+
 bool PeerProcess::is_same_as(const PeerProcess& other) const {
   if (pid_ != other.pid_) return false;
   // Descriptors of one process are one file; where they have no files of their own, all are the same.

@@ -18,6 +18,7 @@ class PeerProcess {
 
   // Its number here. 0: it has none in this PID namespace, which says nothing about whether it lives.
   pid_t pid() const { return pid_; }
+  bool is_this_process() const;
   // Becomes readable when the process has ended, all of its threads; -1 if the kernel gives no such descriptor. It
   // tells also where a child of the process still holds the other end of the socket.
   int descriptor() const { return descriptor_.get(); }

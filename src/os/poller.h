@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <sys/epoll.h>
-
 #include <cstdint>
 #include <span>
 
 #include "base/unique_fd.h"
+#include "os/epoll.h"
 
 namespace anydat::os {
 
@@ -23,16 +22,14 @@ class Poller {
   // False when the system has no room for it.
   bool open();
   // Readable when any of those that are watched is ready, or the bell rings: for poll(2).
-  int descriptor() const { return epoll_.get(); }
+  int descriptor() const { return epoll_.descriptor(); }
 
   // `data` is not null. False when the system has no room for another.
-  bool watch(int fd, std::uint32_t events, void* data);
-  void change(int fd, std::uint32_t events, void* data);
-  void forget(int fd);
-  // What is ready, without waiting: how many, -1 if it cannot be told, or kSetOfAnother if the set turns out to be the
-  // program's. The bell has null.
-  static constexpr int kSetOfAnother = -2;
-  int ready(std::span<epoll_event> events) const;
+  bool watch(int fd, std::uint32_t events, void* data) { return epoll_.watch(fd, events, data); }
+  void change(int fd, std::uint32_t events, void* data) { epoll_.change(fd, events, data); }
+  void forget(int fd) { epoll_.forget(fd); }
+  // What is ready, as Epoll::ready() says. The bell has null.
+  int ready(std::span<epoll_event> events) const { return epoll_.ready(events); }
 
   // Each says whether the descriptors still are what they were.
   bool ring() const { return set_bell(EPOLLOUT); }
@@ -40,15 +37,10 @@ class Poller {
   bool is_ours() const;
 
  private:
-  // What a program puts into a set of its own is an address or a small number; the mark stands in the bits above those of
-  // an address and is not 0.
-  static constexpr int kAddressBits = 48;
+  // No other file has this descriptor in its set by this number, so nothing but ours takes the change.
+  bool set_bell(std::uint32_t events) const { return epoll_.change(bell_.get(), events, nullptr); }
 
-  epoll_event event_of(std::uint32_t events, void* data) const;
-  bool set_bell(std::uint32_t events) const;
-
-  std::uint64_t mark_ = 0;  // fixed by open()
-  base::UniqueFd epoll_;
+  Epoll epoll_;
   base::UniqueFd bell_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/fork.h"
 #include "base/lock.h"
+#include "os/mapping.h"
 #include "os/memory_file.h"
 #include "os/own_files.h"
 
@@ -49,7 +50,7 @@ constinit Allocations all;
 }  // namespace
 
 void* allocate_shareable(std::size_t bytes) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_bytes();
   if (bytes == 0 || bytes > SIZE_MAX - page) return nullptr;
   bytes = (bytes + page - 1) / page * page;
   Allocations::Map one;

@@ -84,7 +84,7 @@ bool Thread::create_on_own_stack(void* argument) {
     unmap(stack, kOwnStackBytes);
     return false;
   }
-  mprotect(stack, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), PROT_NONE);
+  mprotect(stack, page_bytes(), PROT_NONE);
   const bool created = pthread_attr_setstack(&attributes, stack, kOwnStackBytes) == 0 &&
                        pthread_create(&thread_, &attributes, call, argument) == 0;
   pthread_attr_destroy(&attributes);
@@ -107,6 +107,14 @@ bool Thread::start(Run run, Stack stack) {
              create_on_own_stack(owned.get()) || create_as_usual(owned.get());
   if (started_) (void)owned.release();
   return started_;
+}
+
+bool Thread::is_current() const {
+  return started_ && pthread_equal(thread_, pthread_self()) != 0;
+}
+
+void Thread::cancel() {
+  if (started_) pthread_cancel(thread_);
 }
 
 void Thread::join() {

@@ -24,13 +24,11 @@ class Thread {
   // False if the system has no room for another. May throw std::bad_alloc.
   bool start(std::function<void()> run, Stack stack = Stack::ours);
   bool joinable() const { return started_; }
-  bool is_current() const { return started_ && pthread_equal(thread_, pthread_self()) != 0; }
+  bool is_current() const;
   void join();
   // It ends where it sleeps next within a CancelOn (os/cancel.h), or in the sleep that it is in. To be joined all the
   // same.
-  void cancel() {
-    if (started_) pthread_cancel(thread_);
-  }
+  void cancel();
   void detach();  // it goes on by itself; its end cannot be waited for
 
  private:

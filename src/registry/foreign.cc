@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "registry/foreign.h"
 
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 
-#include "base/unique_fd.h"
+#include "os/own_memory.h"
 
 namespace anydat::registry {
 
@@ -32,26 +26,6 @@ Remembered& place_of(DAT_HANDLE handle) {
 }
 
 }  // namespace
-
-bool read_word(const void* address, std::uintptr_t& word) {
-  const iovec to{&word, sizeof word};
-  const iovec from{const_cast<void*>(address), sizeof word};
-  // By the calling thread's number: a process whose first thread has ended may not be found by its own.
-  const ssize_t got = process_vm_readv(gettid(), &to, 1, &from, 1, 0);
-  if (got == static_cast<ssize_t>(sizeof word)) return true;
-  return got < 0 && errno != EFAULT && read_word_by_pipe(address, word);
-}
-
-bool read_word_by_pipe(const void* address, std::uintptr_t& word) {
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return false;
-  const base::UniqueFd out(fds[0]);
-  const base::UniqueFd in(fds[1]);
-  // The kernel looks at the memory, and says EFAULT where we would get a signal. Not write(): a sanitizer's would look
-  // at it too.
-  return syscall(SYS_write, in.get(), address, sizeof word) == static_cast<long>(sizeof word) &&
-         syscall(SYS_read, out.get(), &word, sizeof word) == static_cast<long>(sizeof word);
-}
 
 constinit base::PerProcess<ForeignTables> ForeignTables::instance_;
 
@@ -102,7 +76,7 @@ ForeignTable* ForeignTables::look_up(DAT_HANDLE handle) {
   const auto address = reinterpret_cast<std::uintptr_t>(handle);
   if (address == 0 || address % alignof(const DAT_PROVIDER*) != 0) return nullptr;
   std::uintptr_t word = 0;
-  if (!read_word(handle, word)) return nullptr;
+  if (!os::read_word(handle, word)) return nullptr;
   base::Guard guard(lock_);
   for (ForeignTable& known : tables_) {
     if (known.references == 0 || reinterpret_cast<std::uintptr_t>(known.provider) != word) continue;

@@ -69,9 +69,4 @@ class ForeignTables {
   std::deque<ForeignTable> tables_ ANYDAT_GUARDED_BY(lock_);
 };
 
-// Copies the word at `address`, wherever that points. False if there is no readable memory.
-bool read_word(const void* address, std::uintptr_t& word);
-// The way for systems that forbid process_vm_readv.
-bool read_word_by_pipe(const void* address, std::uintptr_t& word);
-
 }  // namespace anydat::registry

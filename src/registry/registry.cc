@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "dapl/error.h"
+#include "os/own_memory.h"
 #include "registry/builtin.h"
 #include "registry/strerror.h"
 
@@ -391,7 +392,7 @@ void Registry::opened(Use&& use, DAT_IA_HANDLE ia, bool ours) {
   if (!ours) {
     // HND-9. As a rule it is the table that was registered.
     std::uintptr_t word = 0;
-    const bool readable = read_word(ia, word) && word != 0;
+    const bool readable = os::read_word(ia, word) && word != 0;
     table = ForeignTables::instance().add(
         readable ? reinterpret_cast<const DAT_PROVIDER*>(word) : use.registration_->provider,
         use.registration_->tuple.major, use.registration_->tuple.minor);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "registry/static_registry.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -13,7 +10,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
-#include "base/unique_fd.h"
+#include "os/named_file.h"
 
 namespace anydat::registry {
 
@@ -25,21 +22,6 @@ constexpr std::array kDefaultPaths{ANYDAT_SYSCONFDIR "/dat.conf", "/etc/dat.conf
 #else
 constexpr std::array kDefaultPaths{"/etc/dat.conf"};
 #endif
-
-// The whole file, or nothing with errno set. A directory can be opened and not read; it counts as no file.
-std::optional<std::string> read_file(const char* path) {
-  const base::UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
-  if (!fd) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> piece;
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
-    if (got == 0) return text;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::nullopt;
-    text.append(piece.data(), static_cast<std::size_t>(got));
-  }
-}
 
 void read_entries(const char* path, const std::string& text, StaticRegistry& registry) {
   const Conf conf = parse_conf(text);
@@ -69,7 +51,7 @@ StaticRegistry read_static_registry(const char* override_path, std::span<const c
   StaticRegistry registry;
   if (override_path) {
     registry.lists_builtins = false;
-    if (const auto text = read_file(override_path)) {
+    if (const auto text = os::read_file(override_path)) {
       read_entries(override_path, *text, registry);
     } else {
       registry.missing = true;  // CONF-4
@@ -78,7 +60,7 @@ StaticRegistry read_static_registry(const char* override_path, std::span<const c
     return registry;
   }
   for (const char* path : default_paths) {
-    if (const auto text = read_file(path)) {
+    if (const auto text = os::read_file(path)) {
       read_entries(path, *text, registry);
       break;
     }

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "os/own_memory.h"
+
 namespace anydat::registry {
 namespace {
 
@@ -19,7 +21,7 @@ using ReadWord = bool (*)(const void*, std::uintptr_t&);
 
 class ReadsWords : public testing::TestWithParam<ReadWord> {};
 
-INSTANTIATE_TEST_SUITE_P(Ways, ReadsWords, testing::Values(&read_word, &read_word_by_pipe),
+INSTANTIATE_TEST_SUITE_P(Ways, ReadsWords, testing::Values(&os::read_word, &os::read_word_by_pipe),
                          [](const auto& way) { return way.index == 0 ? "vm" : "pipe"; });
 
 TEST_P(ReadsWords, CopiesWhatIsThere) {

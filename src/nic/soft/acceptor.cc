@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/acceptor.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -10,8 +9,9 @@
 #include <utility>
 
 #include "nic/budget.h"
+#include "os/descriptor.h"
 #include "os/slow_close.h"
-#include "os/uncancelled.h"
+#include "os/socket.h"
 
 namespace anydat::nic::soft {
 
@@ -23,10 +23,7 @@ constexpr base::Nanoseconds kPause = 20'000'000;
 // Of sockets that are not IP, nothing.
 base::UniqueFd accept_from(int socket, Address& source) {
   sockaddr_storage any{};
-  socklen_t size = sizeof any;
-  base::UniqueFd caller = base::UniqueFd::of([&] {
-    return os::uncancelled::accept4(socket, reinterpret_cast<sockaddr*>(&any), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  });
+  base::UniqueFd caller = os::accept(socket, any);
   source = {};
   if (!caller) return caller;
   if (any.ss_family == AF_INET) {
@@ -44,19 +41,13 @@ base::UniqueFd accept_from(int socket, Address& source) {
   return caller;
 }
 
-bool is_local(int socket) {
-  int domain = 0;
-  socklen_t size = sizeof domain;
-  return getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
-}
-
 }  // namespace
 
 Acceptor::Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, Taker taker)
     : engine_(engine),
       strangers_(strangers),
       socket_(std::move(socket)),
-      way_(is_local(socket_.get()) ? Strangers::By::local_socket : Strangers::By::tcp),
+      way_(os::is_local(socket_.get()) ? Strangers::By::local_socket : Strangers::By::tcp),
       taker_(std::move(taker)),
       pause_timer_([this] { resume(); }) {
   keep_spare();
@@ -83,7 +74,7 @@ void Acceptor::stop() {
   engine_.cancel_timer(pause_timer_);
   engine_.unwatch(socket_.get(), *this);
   if (!socket_.is_ours()) return;
-  shutdown(socket_.get(), SHUT_RD);
+  os::stop_receiving(socket_.get());
   has_callers_left_ = way_ == Strangers::By::local_socket && drop_local_callers();
 }
 
@@ -102,7 +93,7 @@ void Acceptor::take_all_and_stop() {
   if (!listens_) return;
   if (!socket_.is_ours()) return stop();
   // No peer can call any longer, so this comes to an end.
-  shutdown(socket_.get(), SHUT_RD);
+  os::stop_receiving(socket_.get());
   while (listens_ && Strangers::has_room(way_) && accept_one() == Outcome::taken) {
   }
   stop();
@@ -111,8 +102,7 @@ void Acceptor::take_all_and_stop() {
 void Acceptor::keep_spare() {
   if (spare_ || !socket_.is_ours()) return;
   // By the lowest number: that a limit may be lowered to later, which a higher one would be no use under.
-  const base::ForkHeldOff held_off;
-  spare_ = base::UniqueFd(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+  spare_ = os::duplicate(socket_.get());
 }
 
 Acceptor::Outcome Acceptor::turn_away() {

@@ -9,7 +9,6 @@
 
 #include "base/env.h"
 #include "base/fence.h"
-#include "base/file_limit.h"
 #include "base/log.h"
 #include "nic/qualifier_ports.h"
 #include "nic/service_claim.h"
@@ -23,6 +22,7 @@
 #include "nic/soft/wire/shm/stream.h"
 #include "os/claimed_name.h"
 #include "os/lack.h"
+#include "os/memory_file.h"
 
 namespace anydat::nic::soft {
 
@@ -175,7 +175,7 @@ Status SoftAdapter::start() {
     if (iwarp_) run_safely([this] { iwarp_->descriptors_lost(); });
   });
   if (const Status status = engine_.start(); status != Status::ok) return status;
-  if (regions_.descriptor() < 0 || !shm_->can_link() || !base::file_may_have(shm::kSegmentBytes)) {
+  if (regions_.descriptor() < 0 || !shm_->can_link() || !os::file_may_have(shm::kSegmentBytes)) {
     // A peer could not check what it may do here, or had nothing to write into.
     base::log(
         base::LogLevel::error,

@@ -2,15 +2,12 @@
 #include "nic/soft/addresses.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
-#include <string_view>
 
+#include "os/interface_addresses.h"
 #include "os/lack.h"
 
 namespace anydat::nic::soft {
@@ -19,18 +16,14 @@ namespace {
 
 std::optional<std::vector<HostAddress>> ask_for_addresses() {
   std::vector<HostAddress> result;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return std::nullopt;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
-      if (!entry->ifa_addr || entry->ifa_addr->sa_family != family || (entry->ifa_flags & IFF_UP) == 0) continue;
-      Address address{};
-      std::memcpy(&address, entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-      // An address may have a label, which is the device's name and ':' with more behind it.
-      const std::string_view name = entry->ifa_name;
-      result.push_back({std::string(name.substr(0, name.find(':'))), address});
-    }
+  const auto all = os::interface_addresses();
+  if (!all) return std::nullopt;
+  for (const os::InterfaceAddress& entry : *all) {
+    if (!entry.up) continue;
+    Address address{};
+    address.v6 = entry.address;
+    // An address may have a label, which is the device's name and ':' with more behind it.
+    result.push_back({entry.label.substr(0, entry.label.find(':')), address});
   }
   return result;
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/strangers.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstring>
 #include <span>
 
+#include "base/descriptors.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -18,7 +17,7 @@ namespace anydat::nic::soft {
 namespace {
 
 // One descriptor of so many is for strangers.
-constexpr rlim_t kPart = 4;
+constexpr std::uint64_t kPart = 4;
 constexpr std::size_t kShareMin = 4;
 constexpr std::size_t kShareMax = 4096;
 // An honest peer says what it wants with its first segments, and closes as soon as it is refused.
@@ -130,9 +129,7 @@ Strangers::Strangers() {
 }
 
 std::size_t Strangers::share() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kShareMin;
-  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / kPart, kShareMin, kShareMax));
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(base::Descriptors::limit() / kPart, kShareMin, kShareMax));
 }
 
 std::uint16_t Strangers::number_of(std::uint64_t name) const {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/verbs/adapter.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/shared_queue.h"
 #include "nic/verbs/window.h"
+#include "os/descriptor.h"
 
 namespace anydat::nic::verbs {
 
@@ -133,7 +133,7 @@ Status VerbsAdapter::ask(const std::string& device_name, const std::string& name
 }
 
 Status VerbsAdapter::start() {
-  if (fcntl(cm_channel_->fd, F_SETFL, O_NONBLOCK) != 0) return Status::failed;
+  if (!os::set_nonblocking(cm_channel_->fd)) return Status::failed;
   if (const Status status = completions_.queues().open(); status != Status::ok) return status;
   engine_.descriptor_loss().when_told([this] { descriptors_lost(); });
   if (const Status status = engine_.start(); status != Status::ok) return status;

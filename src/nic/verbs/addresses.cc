@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/verbs/addresses.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,9 +11,10 @@
 #include <span>
 #include <string_view>
 
-#include "base/unique_fd.h"
 #include "nic/verbs/cm.h"
 #include "os/folder_entries.h"
+#include "os/interface_addresses.h"
+#include "os/named_file.h"
 
 namespace anydat::nic::verbs {
 
@@ -27,10 +25,10 @@ std::span<const std::uint8_t> bytes_of(const Address& address) {
   return {reinterpret_cast<const std::uint8_t*>(&address.v4.sin_addr), sizeof address.v4.sin_addr};
 }
 
-unsigned prefix_of(const sockaddr* mask) {
-  if (!mask) return 0;
+unsigned prefix_of(const sockaddr_in6& mask) {
   unsigned bits = 0;
-  for (const std::uint8_t byte : bytes_of(address_of(mask))) bits += static_cast<unsigned>(std::popcount(byte));
+  const Address bytes = address_of(reinterpret_cast<const sockaddr*>(&mask));
+  for (const std::uint8_t byte : bytes_of(bytes)) bits += static_cast<unsigned>(std::popcount(byte));
   return bits;
 }
 
@@ -62,11 +60,8 @@ std::set<std::string> network_devices(const std::string& device) {
     const std::string folder = fmt::format("{}/{}/gid_attrs/ndevs", ports, port);
     os::FolderEntries each_entry(folder.c_str());
     for (std::string_view entry; each_entry.next(entry);) {
-      const base::UniqueFd file(::open(fmt::format("{}/{}", folder, entry).c_str(), O_RDONLY | O_CLOEXEC));
-      std::array<char, 64> line;
-      const auto count =
-          file ? ::read(file.get(), line.data(), line.size()) : -1;  // those of unused entries cannot be read
-      if (count > 1) names.emplace(line.data(), static_cast<std::size_t>(count) - 1);
+      const auto line = os::read_file(fmt::format("{}/{}", folder, entry).c_str());
+      if (line && line->size() > 1) names.insert(line->substr(0, line->size() - 1));  // unused entries cannot be read
     }
   }
   return names;
@@ -74,26 +69,21 @@ std::set<std::string> network_devices(const std::string& device) {
 
 std::vector<DeviceAddress> addresses_of_device(rdma_event_channel* channel, const std::string& device) {
   std::vector<DeviceAddress> result;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return result;
-  const std::unique_ptr<ifaddrs, Destroyer<freeifaddrs>> owner_of_list(list);
+  const auto all = os::interface_addresses();
+  if (!all) return result;
   // Asking by an address opens the device that it leads to, for the life of the process, and an open device cannot be
   // removed: so only addresses are tried that may be this one's.
   const std::set<std::string> carriers = network_devices(device);
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
-      if (!entry->ifa_addr || entry->ifa_addr->sa_family != family) continue;
-      if (!carriers.empty() && !carriers.contains(entry->ifa_name)) continue;
-      const Address address = address_of(entry->ifa_addr);
-      if (std::ranges::any_of(result, [&](const DeviceAddress& known) { return same(known.address, address); }))
-        continue;
-      rdma_cm_id* id = nullptr;
-      if (is_loopback(address) || create_id(channel, &id, nullptr) != 0) continue;
-      const CmIdPtr owner(id);
-      sockaddr_storage any_port = socket_address(address, 0);
-      if (bind_id(id, reinterpret_cast<sockaddr*>(&any_port)) != 0 || !id->verbs) continue;
-      if (device == ibv_get_device_name(id->verbs->device)) result.push_back({address, prefix_of(entry->ifa_netmask)});
-    }
+  for (const os::InterfaceAddress& entry : *all) {
+    if (!carriers.empty() && !carriers.contains(entry.label)) continue;
+    const Address address = address_of(reinterpret_cast<const sockaddr*>(&entry.address));
+    if (std::ranges::any_of(result, [&](const DeviceAddress& known) { return same(known.address, address); })) continue;
+    rdma_cm_id* id = nullptr;
+    if (is_loopback(address) || create_id(channel, &id, nullptr) != 0) continue;
+    const CmIdPtr owner(id);
+    sockaddr_storage any_port = socket_address(address, 0);
+    if (bind_id(id, reinterpret_cast<sockaddr*>(&any_port)) != 0 || !id->verbs) continue;
+    if (device == ibv_get_device_name(id->verbs->device)) result.push_back({address, prefix_of(entry.mask)});
   }
   return result;
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/verbs/completions.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <new>
 
 #include "nic/budget.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/shared_queue.h"
+#include "os/descriptor.h"
 
 namespace anydat::nic::verbs {
 
@@ -24,7 +23,7 @@ constexpr int kRoundsOfFewQueues = 3;
 Status CompletionQueues::open() {
   channel_ = CompletionChannel::of([this] { return ibv_create_comp_channel(device_.context()); });
   if (!channel_) return Status::no_memory;
-  return fcntl(channel_->fd, F_SETFL, O_NONBLOCK) == 0 ? Status::ok : Status::failed;
+  return os::set_nonblocking(channel_->fd) ? Status::ok : Status::failed;
 }
 
 Cq* CompletionQueues::create(std::uint32_t room, SharedQueue* shared) {

@@ -2,9 +2,7 @@
 #include "nic/verbs/device.h"
 
 #include <endian.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +11,9 @@
 
 #include "base/log.h"
 #include "os/cancel.h"
+#include "os/descriptor.h"
 #include "os/lack.h"
+#include "os/named_file.h"
 
 namespace anydat::nic::verbs {
 
@@ -63,7 +63,8 @@ Context open_context(const std::string& name, Status& status, std::string& why) 
   } else if (context = Context::of([&] { return ibv_open_device(*found); }); !context) {
     // The library tries several ways and tells of the last one only.
     const std::string file = fmt::format("/dev/infiniband/{}", (*found)->dev_name);
-    const int error = ::access(file.c_str(), R_OK | W_OK) != 0 ? errno : EIO;
+    const int refused = os::access_error(file.c_str());
+    const int error = refused != 0 ? refused : EIO;
     status = status_of(error);
     why = fmt::format("the RDMA device {} cannot be opened: {}: {}", name, file, std::strerror(error));
   }
@@ -100,7 +101,7 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
     why = "no memory";
     return nullptr;
   }
-  fcntl(result->context_->async_fd, F_SETFL, O_NONBLOCK);
+  os::set_nonblocking(result->context_->async_fd);
   return result;
 }
 

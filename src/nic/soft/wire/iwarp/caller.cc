@@ -2,7 +2,6 @@
 #include "nic/soft/wire/iwarp/caller.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +16,7 @@
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/soft/wire/iwarp/terms.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
-#include "os/uncancelled.h"
+#include "os/socket.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -34,7 +33,7 @@ void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> pri
   frame.rejected = true;
   frame.private_data = private_data;
   std::array<std::byte, kStartUpBytesMax> bytes;
-  send_now(fd, std::span(bytes).first(write_start_up(frame, bytes)));
+  os::send_now(fd, std::span(bytes).first(write_start_up(frame, bytes)));
 }
 
 // ---- a peer that has called
@@ -83,7 +82,7 @@ bool Caller::hear() {
       wanted = kStartUpHeaderBytes + base::load_big<std::uint16_t>(heard_.data() + kStartUpHeaderBytes - 2);
     }
     const std::span<std::byte> room = std::span(heard_).first(std::min(wanted, heard_.size())).subspan(count_);
-    const ssize_t count = os::uncancelled::recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
+    const ssize_t count = os::receive_now(socket_.get(), room);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return true;
     if (count <= 0) return false;

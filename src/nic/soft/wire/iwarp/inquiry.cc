@@ -2,7 +2,6 @@
 #include "nic/soft/wire/iwarp/inquiry.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,8 @@
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
+#include "os/socket.h"
+#include "os/tcp_socket.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -83,7 +84,7 @@ void Inquiry::close(Asked& asked) {
   fabric_.engine().unwatch(asked.socket.get(), asked);
   // What the kernel would keep of it for a minute stands in the way of the connection itself, where both come from the
   // only port of DAT_PORT_RANGE.
-  if (fabric_.engine().descriptor_loss().descriptors_are_ours()) reset_on_close(asked.socket);
+  if (fabric_.engine().descriptor_loss().descriptors_are_ours()) os::reset_on_close(asked.socket);
   asked.socket.reset();
 }
 
@@ -102,10 +103,7 @@ void Inquiry::ready(Asked& asked, std::uint32_t events) {
 }
 
 void Inquiry::ask(Asked& asked) {
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (getsockopt(asked.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  if (error != 0) return is_stranger(asked, failure_of(error));
+  if (const int error = os::take_error(asked.socket.get()); error != 0) return is_stranger(asked, failure_of(error));
   asked.connected = true;
   host_has_answered();
   const auto wanted = write_wanted({Wanted::Kind::whose, qual_, {}});
@@ -115,7 +113,7 @@ void Inquiry::ask(Asked& asked) {
   std::array<std::byte, kStartUpBytesMax> bytes;
   const std::size_t count = write_start_up(frame, bytes);
   // A frame of this size always fits into a socket that nothing has been written to.
-  if (send_now(asked.socket.get(), std::span(bytes).first(count)) != static_cast<ssize_t>(count)) {
+  if (os::send_now(asked.socket.get(), std::span(bytes).first(count)) != static_cast<ssize_t>(count)) {
     return is_stranger(asked, ConnectFailure::refused);
   }
   fabric_.engine().change_watch(asked.socket.get(), EPOLLIN, asked);
@@ -124,7 +122,7 @@ void Inquiry::ask(Asked& asked) {
 
 void Inquiry::hear(Asked& asked) {
   while (asked.count < asked.heard.size()) {
-    const ssize_t count = receive_now(asked.socket.get(), std::span(asked.heard).subspan(asked.count));
+    const ssize_t count = os::receive_now(asked.socket.get(), std::span(asked.heard).subspan(asked.count));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
     if (count <= 0) break;

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +10,8 @@
 #include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/fabric.h"
-#include "nic/soft/wire/iwarp/sockets.h"
+#include "os/socket.h"
+#include "os/tcp_socket.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -52,7 +52,7 @@ void LingeringClose::begin() {
 void LingeringClose::turn_out() {
   if (watched_) fabric_.engine().unwatch(socket_.get(), *this);
   watched_ = false;
-  if (!rest_.idle()) reset_on_close(socket_);
+  if (!rest_.idle()) os::reset_on_close(socket_);
   socket_.reset();
   finish();
 }
@@ -62,7 +62,7 @@ bool LingeringClose::go_on() {
   rest_.flush();
   if (rest_.idle() && !said_) {
     said_ = true;
-    shutdown(socket_.get(), SHUT_WR);
+    os::stop_sending(socket_.get());
   }
   return hear();
 }
@@ -70,11 +70,11 @@ bool LingeringClose::go_on() {
 // Whatever the peer still says is heard and forgotten: a part of it each time, since the descriptor says that there is
 // more until there is not.
 bool LingeringClose::hear() {
-  const ssize_t count = discard_now(socket_.get(), std::min(budget::kUnheardPerTurn, unheard_ + 1));
+  const ssize_t count = os::discard_now(socket_.get(), std::min(budget::kUnheardPerTurn, unheard_ + 1));
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
   if (static_cast<std::size_t>(count) > unheard_) {
-    reset_on_close(socket_);
+    os::reset_on_close(socket_);
     return false;
   }
   unheard_ -= static_cast<std::size_t>(count);
@@ -92,7 +92,7 @@ void LingeringClose::ready(std::uint32_t) {
 
 // What the peer's host has not acknowledged, the end of the stream among it, whether the socket has it already or not.
 std::size_t LingeringClose::untaken() const {
-  return rest_.waiting() + unacknowledged(socket_.get()) + (said_ ? 0 : 1);
+  return rest_.waiting() + os::unacknowledged(socket_.get()) + (said_ ? 0 : 1);
 }
 
 bool LingeringClose::progressed() {
@@ -107,7 +107,7 @@ void LingeringClose::look(base::Nanoseconds now) {
 }
 
 void LingeringClose::cut() {
-  if (untaken() > 0) reset_on_close(socket_);
+  if (untaken() > 0) os::reset_on_close(socket_);
   finish();
 }
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/iwarp/lingering_closes.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <vector>
 
-#include "os/uncancelled.h"
+#include "os/poll.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -28,7 +26,7 @@ void LingeringCloses::wait() {
   while (!all.empty()) {
     entries.clear();
     for (const LingeringClose* lingering : all) entries.push_back({lingering->socket(), lingering->awaits(), 0});
-    os::uncancelled::poll(entries.data(), entries.size(), static_cast<int>((next_look - now) / 1'000'000 + 1));
+    os::poll(entries, static_cast<int>((next_look - now) / 1'000'000 + 1));
     now = base::now_ns();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].revents != 0) all[i]->ready(0);

@@ -18,6 +18,8 @@
 #include "nic/soft/wire/iwarp/caller.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/sockets.h"
+#include "os/socket.h"
+#include "os/tcp_socket.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -26,19 +28,14 @@ namespace {
 // Adapters of one user may share a port that is the qualifier, as long as each listens at addresses of its own or one
 // at all of them: whose the qualifier is has been settled before. A derived port may be another qualifier's.
 base::UniqueFd listen_at(const Address& address, bool shares, int& error) {
-  base::UniqueFd socket = base::UniqueFd::of(
-      [&] { return ::socket(address.generic.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-  const int on = 1, off = 0;
+  base::UniqueFd socket = os::open_socket(address.generic.sa_family, SOCK_STREAM);
   if (socket) {
-    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (shares) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    os::share_with_past(socket.get());
+    if (shares) os::share_with_listeners(socket.get());
     if (address.generic.sa_family == AF_INET6) {
-      const bool all = IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr);
-      setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, all ? &off : &on, sizeof on);
+      os::take_ipv4_along(socket.get(), IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr));
     }
-    if (bind(socket.get(), &address.generic, size_of(address)) == 0 && ::listen(socket.get(), SOMAXCONN) == 0) {
-      return socket;
-    }
+    if (os::bind(socket.get(), address.generic, size_of(address)) && os::listen(socket.get())) return socket;
   }
   error = errno;
   return {};

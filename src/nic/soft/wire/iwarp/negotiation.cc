@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/iwarp/negotiation.h"
 
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -18,6 +17,8 @@
 #include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
 #include "nic/wanted.h"
+#include "os/socket.h"
+#include "os/tcp_socket.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -33,10 +34,8 @@ constexpr base::Nanoseconds kGreetingPatience = 50'000'000;
 constexpr base::Nanoseconds kGreetingPatienceMax = base::kNsPerSecond;
 
 std::uint32_t ulpdu_max_of(int fd) {
-  int segment = 0;
-  socklen_t size = sizeof segment;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, &size) != 0 || segment <= 0) return kUlpduMin;
-  return std::max(kUlpduMin, static_cast<std::uint32_t>(largest_segment(static_cast<std::size_t>(segment))));
+  const std::size_t segment = os::segment_bytes(fd);
+  return segment == 0 ? kUlpduMin : std::max(kUlpduMin, static_cast<std::uint32_t>(largest_segment(segment)));
 }
 
 // The same at both ends.
@@ -149,10 +148,7 @@ void Negotiation::fail(ConnectFailure why, std::span<const std::byte> private_da
 }
 
 void Negotiation::dialled() {
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (getsockopt(stream_.socket(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  if (error != 0) {
+  if (const int error = os::take_error(stream_.socket()); error != 0) {
     fail(failure_of(error));
     return;
   }

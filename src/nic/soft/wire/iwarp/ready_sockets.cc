@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "nic/soft/wire/iwarp/stream.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -12,44 +11,29 @@ namespace {
 
 constexpr std::uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
-epoll_event wanted(TcpStream& stream, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.ptr = &stream;
-  return event;
-}
-
 }  // namespace
 
-bool ReadySockets::open() {
-  epoll_fd_ = base::UniqueFd::of([] { return epoll_create1(EPOLL_CLOEXEC); });
-  return is_open();
-}
-
 bool ReadySockets::add(TcpStream& stream, int fd) {
-  epoll_event event = wanted(stream, kEvents);
-  return epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  return epoll_.watch(fd, kEvents, &stream);
 }
 
 void ReadySockets::remove(TcpStream& stream, int fd) {
-  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  epoll_.forget(fd);
   for (epoll_event& event : told_next_) {
     if (event.data.ptr == &stream) event.data.ptr = nullptr;
   }
 }
 
 void ReadySockets::tell_arrivals(TcpStream& stream, bool on) {
-  epoll_event event = wanted(stream, on ? kEvents : kEvents & ~static_cast<std::uint32_t>(EPOLLIN));
-  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_MOD, stream.socket(), &event);
+  epoll_.change(stream.socket(), on ? kEvents : kEvents & ~static_cast<std::uint32_t>(EPOLLIN), &stream);
 }
 
 bool ReadySockets::fetch() {
   std::copy(told_next_.begin(), told_next_.end(), events_.begin());
   const std::size_t known = told_next_.size();
   const std::span<epoll_event> room = std::span(events_).subspan(known);
-  const int count =
-      room.empty() ? 0 : os::uncancelled::epoll_wait(epoll_fd_.get(), room.data(), static_cast<int>(room.size()), 0);
-  const bool ours = count >= 0 || epoll_fd_.is_ours();
+  const int count = room.empty() ? 0 : epoll_.ready(room);
+  const bool ours = count >= 0 || (count != os::Epoll::kSetOfAnother && epoll_.is_ours());
   std::size_t all = known;
   for (const epoll_event& event : room.first(static_cast<std::size_t>(std::max(count, 0)))) {
     const auto end = events_.begin() + static_cast<std::ptrdiff_t>(known);

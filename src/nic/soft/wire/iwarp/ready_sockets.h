@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <sys/epoll.h>
-
 #include <array>
 #include <cstdint>
 #include <span>
 
-#include "base/unique_fd.h"
 #include "nic/budget.h"
+#include "os/epoll.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -18,9 +16,9 @@ class TcpStream;
 // the order in which it was said. With the engine held.
 class ReadySockets {
  public:
-  bool open();
-  int fd() const { return epoll_fd_.get(); }
-  bool is_open() const { return static_cast<bool>(epoll_fd_); }
+  bool open() { return epoll_.open(); }
+  int fd() const { return epoll_.descriptor(); }
+  bool is_open() const { return epoll_.is_open(); }
 
   // Each event is told once (EPOLLET).
   bool add(TcpStream& stream, int fd);
@@ -42,7 +40,7 @@ class ReadySockets {
   bool others_before(const TcpStream& its) const;
 
  private:
-  base::UniqueFd epoll_fd_;
+  os::Epoll epoll_;
   std::array<epoll_event, budget::kReadyPerPass> events_;
   std::span<epoll_event> told_next_;  // of those
 };

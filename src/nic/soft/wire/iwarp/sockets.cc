@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/iwarp/sockets.h"
 
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -15,7 +9,8 @@
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "os/lack.h"
-#include "os/uncancelled.h"
+#include "os/socket.h"
+#include "os/tcp_socket.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -23,10 +18,6 @@ namespace {
 
 // That a silent host may leave unanswered.
 constexpr int kProbes = 3;
-
-void set_option(int fd, int level, int name, int value) {
-  setsockopt(fd, level, name, &value, sizeof value);
-}
 
 }  // namespace
 
@@ -60,88 +51,40 @@ Address plain(const sockaddr_in6& any) {
 
 bool ends_of(int fd, Address& local, Address& remote) {
   sockaddr_in6 any{};
-  socklen_t size = sizeof any;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&any), &size) != 0) return false;
+  if (!os::local_end(fd, any)) return false;
   local = plain(any);
   any = {};
-  size = sizeof any;
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&any), &size) != 0) return false;
+  if (!os::remote_end(fd, any)) return false;
   remote = plain(any);
   return true;
 }
 
 // TCP's own patience with unanswered segments is a quarter of an hour, and the option that shortens it does not tell a
-// host that is gone from a peer that does not read. silent_for() does.
+// host that is gone from a peer that does not read. os::silent_for() does.
 void prepare(int fd, const SoftAdapter& adapter) {
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  os::send_without_delay(fd);
   if (adapter.config().silence_ns == base::kForever) return;
   const base::Nanoseconds between = adapter.config().silence_ns / (kProbes + 1);
   const int seconds = static_cast<int>(std::clamp<base::Nanoseconds>(between / base::kNsPerSecond, 1, 10'000));
-  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+  os::probe_when_idle(fd, seconds, kProbes);
 }
 
 ConnectFailure failure_of(int error) {
   return error == ECONNREFUSED || error == ECONNRESET ? ConnectFailure::refused : ConnectFailure::unreachable;
 }
 
-ssize_t receive_now(int fd, std::span<std::byte> room) {
-  return syscall(SYS_recvfrom, fd, room.data(), room.size(), MSG_DONTWAIT, nullptr, nullptr);
-}
-
-ssize_t send_now(int fd, std::span<const std::byte> bytes) {
-  return syscall(SYS_sendto, fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL, nullptr, 0);
-}
-
-namespace {
-
-ssize_t call_with(long number, int fd, std::span<iovec> pieces, int flags) {
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
-  return syscall(number, fd, &message, flags);
-}
-
-}  // namespace
-
-ssize_t receive_now(int fd, std::span<iovec> pieces) {
-  return call_with(SYS_recvmsg, fd, pieces, MSG_DONTWAIT);
-}
-
-ssize_t send_now(int fd, std::span<iovec> pieces) {
-  return call_with(SYS_sendmsg, fd, pieces, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-ssize_t discard_now(int fd, std::size_t bytes) {
-  return syscall(SYS_recvfrom, fd, nullptr, bytes, MSG_DONTWAIT | MSG_TRUNC, nullptr, nullptr);
-}
-
-std::size_t unacknowledged(int fd) {
-  int bytes = 0;
-  return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
-}
-
-void reset_on_close(const base::UniqueFd& socket) {
-  if (!socket.is_ours()) return;
-  const linger at_once{1, 0};
-  setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-}
-
-bool silent_for(int fd, base::Nanoseconds time) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  // A probe may just be on its way; two are not.
-  const bool owes = info.tcpi_unacked > 0 || info.tcpi_probes > 1;
-  return owes && static_cast<base::Nanoseconds>(info.tcpi_last_ack_recv) * 1'000'000 > time;
-}
-
 namespace {
 
 base::UniqueFd open_for(const Address& remote, int type) {
-  return base::UniqueFd::of([&] { return ::socket(remote.generic.sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+  return os::open_socket(remote.generic.sa_family, type);
+}
+
+bool bind_to(const base::UniqueFd& socket, const Address& own) {
+  return os::bind(socket.get(), own.generic, size_of(own));
+}
+
+bool connect_to(const base::UniqueFd& socket, const Address& remote) {
+  return os::connect(socket.get(), remote.generic, size_of(remote));
 }
 
 Status why(int error) {
@@ -152,8 +95,7 @@ Status why(int error) {
 // by connections to there or by what is left of them for a minute. A datagram socket tells: its ports are others.
 bool has_address_for(const Address& from, const Address& remote) {
   const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
-  const bool has = probe && bind(probe.get(), &from.generic, size_of(from)) == 0 &&
-                   os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0;
+  const bool has = probe && bind_to(probe, from) && connect_to(probe, remote);
   // Where the probe itself lacks something, it is not the address that is missing.
   return has || os::is_lack(errno);
 }
@@ -162,13 +104,11 @@ bool has_address_for(const Address& from, const Address& remote) {
 // device's; else the first of the device's is as good as any. unreachable: the device has none of that family.
 Status choose_own_address(const SoftAdapter& adapter, const Address& remote, Address& from) {
   sockaddr_in6 chosen{};
-  socklen_t size = sizeof chosen;
   bool knows = false;
   {
     const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
     if (!probe) return errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory;
-    knows = os::uncancelled::connect(probe.get(), &remote.generic, size_of(remote)) == 0 &&
-            getsockname(probe.get(), reinterpret_cast<sockaddr*>(&chosen), &size) == 0;
+    knows = connect_to(probe, remote) && os::local_end(probe.get(), chosen);
   }
   // The list of addresses takes a descriptor, too: the one that the probe has just given back.
   const auto own_addresses = adapter.own_addresses();
@@ -214,14 +154,14 @@ Call call_from_range(const SoftAdapter& adapter, const Address& from, const Addr
       socket = open_for(remote, SOCK_STREAM);
       if (!socket) return {Status::no_memory, {}};
       prepare(socket.get(), adapter);
-      set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+      os::share_with_past(socket.get());
     }
     const Address at = with_port(from, config.first_port + (start + i) % count);
-    if (bind(socket.get(), &at.generic, size_of(at)) != 0) {
+    if (!bind_to(socket, at)) {
       if (errno != EADDRINUSE && errno != EACCES) return {why(errno), {}};
       continue;
     }
-    const int error = os::uncancelled::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
+    const int error = connect_to(socket, remote) ? 0 : errno;
     if (error != EADDRNOTAVAIL) return outcome_of(std::move(socket), error, from, remote);
     if (!knows_address && !has_address_for(from, remote)) return {Status::unreachable, {}};
     knows_address = true;
@@ -243,19 +183,19 @@ Call reserve(const SoftAdapter& adapter, const Address& remote) {
   if (!socket) return {errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory, {}};
   prepare(socket.get(), adapter);
   const SoftConfig& config = adapter.config();
-  if (config.ports_chosen) set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (config.ports_chosen) os::share_with_past(socket.get());
   const std::uint32_t count = config.ports_chosen ? config.last_port - config.first_port + 1u : 1;
   const std::uint32_t start = base::random_number() % count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Address at = config.ports_chosen ? with_port(from, config.first_port + (start + i) % count) : from;
-    if (bind(socket.get(), &at.generic, size_of(at)) == 0) return {Status::ok, std::move(socket)};
+    if (bind_to(socket, at)) return {Status::ok, std::move(socket)};
     if (errno != EADDRINUSE && errno != EACCES) return {why(errno), {}};
   }
   return {Status::no_memory, {}};
 }
 
 Call call(const SoftAdapter& adapter, const Address& remote, base::UniqueFd reserved) {
-  const int error = os::uncancelled::connect(reserved.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
+  const int error = connect_to(reserved, remote) ? 0 : errno;
   if (error != EADDRNOTAVAIL) return outcome_of(std::move(reserved), error, {}, remote);
   // Another connection from that port to there has come meanwhile, or is not quite over.
   reserved.reset();
@@ -264,8 +204,7 @@ Call call(const SoftAdapter& adapter, const Address& remote, base::UniqueFd rese
 
 Address local_end(int fd) {
   sockaddr_in6 any{};
-  socklen_t size = sizeof any;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&any), &size) != 0) return {};
+  if (!os::local_end(fd, any)) return {};
   return plain(any);
 }
 
@@ -282,10 +221,10 @@ Call call(const SoftAdapter& adapter, const Address& remote) {
   if (!socket) return {errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory, {}};
   prepare(socket.get(), adapter);
   if (!any) {
-    set_option(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    if (bind(socket.get(), &from.generic, size_of(from)) != 0) return {why(errno), {}};
+    os::choose_port_late(socket.get());
+    if (!bind_to(socket, from)) return {why(errno), {}};
   }
-  const int error = os::uncancelled::connect(socket.get(), &remote.generic, size_of(remote)) == 0 ? 0 : errno;
+  const int error = connect_to(socket, remote) ? 0 : errno;
   return outcome_of(std::move(socket), error, from, remote);
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a connection asks of the kernel besides moving bytes.
+// Which socket a connection has, and by which addresses.
 #pragma once
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 
-#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "nic/adapter.h"
 
@@ -41,20 +39,5 @@ Call call(const SoftAdapter& adapter, const Address& remote, base::UniqueFd rese
 Address local_end(int fd);
 // What a failed call of connect(2), or a failed connection, means.
 ConnectFailure failure_of(int error);
-// recv(2) and send(2), and their like for pieces, without waiting. Without what the C library does around them, too, so
-// that a thread can be cancelled there: that is a tenth of their cost, and none of ours is. And without what the thread
-// sanitizer makes of them: which order a socket keeps it is told by base::HiddenOrder.
-ssize_t receive_now(int fd, std::span<std::byte> room);
-ssize_t receive_now(int fd, std::span<iovec> pieces);
-ssize_t send_now(int fd, std::span<const std::byte> bytes);
-ssize_t send_now(int fd, std::span<iovec> pieces);
-// Takes bytes off what has arrived without looking at them; otherwise as receive_now().
-ssize_t discard_now(int fd, std::size_t bytes);
-// What the host at the other end has not acknowledged yet, the end of the stream being one more byte.
-std::size_t unacknowledged(int fd);
-// Closing it will be a reset, which frees at once what the peer has not taken.
-void reset_on_close(const base::UniqueFd& socket);
-// Has the host at the other end owed an answer for that long?
-bool silent_for(int fd, base::Nanoseconds time);
 
 }  // namespace anydat::nic::soft::iwarp

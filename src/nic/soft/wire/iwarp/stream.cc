@@ -11,7 +11,8 @@
 #include "base/log.h"
 #include "nic/budget.h"
 #include "nic/soft/adapter.h"
-#include "nic/soft/wire/iwarp/sockets.h"
+#include "os/socket.h"
+#include "os/tcp_socket.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -180,8 +181,8 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
   const std::size_t room = std::min(staging.size(), reader().staged_bytes(used > 0));
   pieces[used] = {staging.data(), room};
   wanted = direct + room;
-  const ssize_t count = used == 0 ? receive_now(socket_.get(), staging.first(room))
-                                  : receive_now(socket_.get(), std::span(pieces).first(used + 1));
+  const ssize_t count = used == 0 ? os::receive_now(socket_.get(), staging.first(room))
+                                  : os::receive_now(socket_.get(), std::span(pieces).first(used + 1));
   if (count <= 0) return count;
   order_.seen();
   placement_.set_read_at(fabric_.engine().ticks());
@@ -208,7 +209,7 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
 // ---- what the fabric has noticed
 
 void TcpStream::look_for_silence(base::Nanoseconds limit) {
-  if (!socket_ || over() || negotiation_.phase() == Phase::connecting || !silent_for(socket_.get(), limit)) return;
+  if (!socket_ || over() || negotiation_.phase() == Phase::connecting || !os::silent_for(socket_.get(), limit)) return;
   base::log(base::LogLevel::warn, "the host at the other end of a connection over TCP does not answer any more");
   disconnection_.lost(ETIMEDOUT);
 }
@@ -223,7 +224,7 @@ void TcpStream::descriptors_lost() {
 
 std::size_t TcpStream::untaken() {
   base::Guard guard(outgoing_.lock());
-  return outgoing_.line().waiting() + (socket_ ? unacknowledged(socket_.get()) : 0);
+  return outgoing_.line().waiting() + (socket_ ? os::unacknowledged(socket_.get()) : 0);
 }
 
 }  // namespace anydat::nic::soft::iwarp

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/iwarp/transmitter.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,7 +9,7 @@
 
 #include "base/big_endian.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
-#include "nic/soft/wire/iwarp/sockets.h"
+#include "os/socket.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -117,7 +115,7 @@ bool Transmitter::append_bytes(std::span<const std::byte> bytes) {
 
 bool Transmitter::send_at_once(std::span<const std::byte> bytes) {
   order_.published();
-  const ssize_t taken = send_now(fd_, bytes);
+  const ssize_t taken = os::send_now(fd_, bytes);
   if (taken == static_cast<ssize_t>(bytes.size())) return true;
   if (taken < 0) note_failure(errno);
   blocked_ = true;  // the socket says when it has room for the rest
@@ -150,8 +148,8 @@ std::size_t Transmitter::give(std::span<iovec> pieces) {
   ssize_t taken = 0;
   order_.published();
   do {
-    taken = pieces.size() == 1 ? send_now(fd_, {static_cast<std::byte*>(pieces[0].iov_base), pieces[0].iov_len})
-                               : send_now(fd_, pieces);
+    taken = pieces.size() == 1 ? os::send_now(fd_, {static_cast<std::byte*>(pieces[0].iov_base), pieces[0].iov_len})
+                               : os::send_now(fd_, pieces);
   } while (taken < 0 && errno == EINTR);
   if (taken < 0) note_failure(errno);
   if (taken < static_cast<ssize_t>(offered)) blocked_ = true;

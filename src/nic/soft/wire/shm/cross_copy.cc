@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/cross_copy.h"
 
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -71,7 +68,7 @@ void PeerMemory::attach(int socket, const os::PeerProcess& process, const Segmen
   std::uint64_t seen = 0;
   const iovec here{&seen, sizeof seen};
   const iovec there{reinterpret_cast<void*>(address), sizeof seen};
-  if (process_vm_readv(thread, &here, 1, &there, 1, 0) != sizeof seen || seen != value) return;
+  if (os::read_memory_of(thread, std::span(&here, 1), std::span(&there, 1)) != sizeof seen || seen != value) return;
   thread_.store(thread);
   // The descriptor that this takes is there as long as the link.
   pages_.are_resident(thread, {address, sizeof seen}, false, now);
@@ -120,7 +117,7 @@ CopyOutcome PeerMemory::copy(std::span<const nic::Segment> local, std::span<cons
     for (const nic::Segment& segment : local) here_count = add(here, here_count, segment.address, segment.length, left);
     left = range;
     for (const MemoryBody::Span& span : remote) there_count = add(there, there_count, span.address, span.length, left);
-    const ssize_t moved = call(thread, here.data(), here_count, there.data(), there_count, 0);
+    const ssize_t moved = call(thread, std::span(here).first(here_count), std::span(there).first(there_count));
     if (moved <= 0) return failed(moved < 0 ? errno : EFAULT);
     range.offset += static_cast<std::uint64_t>(moved);
     range.count -= std::min(range.count, static_cast<std::uint64_t>(moved));
@@ -130,29 +127,30 @@ CopyOutcome PeerMemory::copy(std::span<const nic::Segment> local, std::span<cons
 
 CopyOutcome PeerMemory::copy_from(std::span<const nic::Segment> to, std::span<const MemoryBody::Span> from,
                                   CopyRange range) {
-  return copy(to, from, range, process_vm_readv);
+  return copy(to, from, range, os::read_memory_of);
 }
 
 CopyOutcome PeerMemory::copy_to(std::span<const nic::Segment> from, std::span<const MemoryBody::Span> to,
                                 CopyRange range) {
-  return copy(from, to, range, process_vm_writev);
+  return copy(from, to, range, os::write_memory_of);
 }
 
 template <typename Call>
 CopyOutcome PeerMemory::copy(const CopyBatch& batch, Call&& call) {
   const pid_t thread = thread_.load(std::memory_order_relaxed);
   if (thread <= 0) return CopyOutcome::not_reachable;
-  const ssize_t moved = call(thread, batch.local_.data(), batch.locals_, batch.remote_.data(), batch.remotes_, 0);
+  const ssize_t moved =
+      call(thread, std::span(batch.local_).first(batch.locals_), std::span(batch.remote_).first(batch.remotes_));
   if (moved == static_cast<ssize_t>(batch.bytes_)) return CopyOutcome::copied;
   return failed(moved < 0 ? errno : EFAULT);
 }
 
 CopyOutcome PeerMemory::copy_from(const CopyBatch& batch) {
-  return copy(batch, process_vm_readv);
+  return copy(batch, os::read_memory_of);
 }
 
 CopyOutcome PeerMemory::copy_to(const CopyBatch& batch) {
-  return copy(batch, process_vm_writev);
+  return copy(batch, os::write_memory_of);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -18,6 +18,7 @@
 #include "nic/soft/resident_pages.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/types.h"
+#include "os/process_memory.h"
 
 namespace anydat::os {
 class PeerProcess;
@@ -88,8 +89,8 @@ class PeerMemory {
   template <bool from>
   CopyOutcome copy_whole(const iovec& here, const std::array<iovec, 2>& there) {
     const pid_t thread = thread_.load(std::memory_order_relaxed);
-    const ssize_t moved = from ? process_vm_readv(thread, &here, 1, there.data(), there.size(), 0)
-                               : process_vm_writev(thread, &here, 1, there.data(), there.size(), 0);
+    const ssize_t moved = from ? os::read_memory_of(thread, std::span(&here, 1), there)
+                               : os::write_memory_of(thread, std::span(&here, 1), there);
     if (moved == static_cast<ssize_t>(here.iov_len)) [[likely]]
       return CopyOutcome::copied;
     return failed(moved < 0 ? errno : EFAULT);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/doorbell.h"
 
-#include <sys/socket.h>
-
 #include <cerrno>
+#include <span>
 
-#include "os/uncancelled.h"
+#include "os/socket.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -22,7 +21,7 @@ void Doorbell::call_attention() {
   if (!socket_.is_ours()) return engine_.descriptor_loss().note();
   // A socket that is full of bells wakes the peer all the same. If the system has no room for this one, the next is
   // rung.
-  if (os::uncancelled::send(socket_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN) return;
+  if (os::send_now(socket_.get(), std::as_bytes(std::span(&ring, 1))) == 1 || errno == EAGAIN) return;
   auto mark = static_cast<std::uint32_t>(Attention::mark);
   header_.attention.compare_exchange_strong(mark, static_cast<std::uint32_t>(Attention::bell));
 }

@@ -2,7 +2,6 @@
 #include "nic/soft/wire/shm/handshake.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +19,6 @@
 #include "os/lack.h"
 #include "os/passed_descriptors.h"
 #include "os/peer_process.h"
-#include "os/uncancelled.h"
 
 namespace anydat::nic::soft::shm {
 

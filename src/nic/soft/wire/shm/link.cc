@@ -34,7 +34,7 @@ Link::Link(Fabric& fabric, Parts parts)
   if (fabric_.adapter().config().cross_copy) {
     peer_memory_.attach(doorbell().socket().get(), process(), outbound_.header(), fabric_.adapter().engine().ticks());
   }
-  within_process_ = peer_memory_.reachable() && process().pid() == getpid();
+  within_process_ = peer_memory_.reachable() && process().is_this_process();
 }
 
 Link::~Link() = default;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <sys/un.h>
-
 #include <array>
 #include <atomic>
 #include <memory>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/mapped.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <new>
 
 #include "os/mapping.h"
@@ -54,7 +51,7 @@ void MappedRegions::add(const MappingBody& mapping, int fd, const PeerRegions& r
   if (!os::cannot_shrink_below(fd, mapping.offset + mapping.length)) return;
   // Its owner's program may have closed the descriptor and opened another file while it was being passed.
   if (!os::is_file(fd, mapping.device, mapping.inode)) return;
-  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t page = os::page_bytes();
   const std::uint64_t lead = mapping.offset % page;
   void* pages = os::map_shared(fd, lead + mapping.length, writable, mapping.offset - lead);
   if (!pages) return;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/marks.h"
 
-#include <sys/stat.h>
-
 #include <new>
 
 #include "os/mapping.h"
@@ -27,8 +25,7 @@ MarkTable MarkTable::create(base::UniqueFd& fd) {
 
 MarkTable MarkTable::attach(int fd) {
   if (!os::cannot_shrink_below(fd, kMarkBytes)) return {};
-  struct stat status;
-  if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kMarkBytes)) return {};
+  if (os::size_of(fd) != kMarkBytes) return {};
   return MarkTable(os::map_shared(fd, kMarkBytes, true));
 }
 

@@ -3,8 +3,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -13,18 +11,20 @@
 #include "os/directory_socket.h"
 #include "os/lack.h"
 #include "os/local_socket.h"
+#include "os/own_numbers.h"
 #include "os/peer_process.h"
 #include "os/slow_close.h"
+#include "os/socket.h"
 
 namespace anydat::nic::soft::shm {
 
 std::string service_name(const std::string& scope, ConnQual qual) {
-  return fmt::format("anydat/{}/{}/{}/{}", kVersion, geteuid(), scope, qual);
+  return fmt::format("anydat/{}/{}/{}/{}", kVersion, os::own_user(), scope, qual);
 }
 
 base::UniqueFd listen_at(const std::string& name, int& error) {
   base::UniqueFd socket = os::local_socket();
-  if (socket && os::AbstractName(name).bind(socket.get()) == 0 && listen(socket.get(), SOMAXCONN) == 0) return socket;
+  if (socket && os::AbstractName(name).bind(socket.get()) == 0 && os::listen(socket.get())) return socket;
   error = errno;
   return {};
 }

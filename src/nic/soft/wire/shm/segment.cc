@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/segment.h"
 
-#include <sys/stat.h>
-
 #include <new>
 
 #include "os/mapping.h"
@@ -11,8 +9,7 @@
 namespace anydat::nic::soft::shm {
 
 Segment::Segment(void* memory, int fd) : memory_(memory) {
-  struct stat status {};
-  if (fstat(fd, &status) == 0) order_ = base::HiddenOrder(status.st_ino);
+  if (const std::uint64_t number = os::number_of(fd)) order_ = base::HiddenOrder(number);
 }
 
 Segment::~Segment() {
@@ -33,8 +30,7 @@ Segment Segment::create(base::UniqueFd& fd) {
 
 Segment Segment::attach(int fd) {
   if (!os::cannot_shrink_below(fd, kSegmentBytes)) return {};
-  struct stat status;
-  if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(kSegmentBytes)) return {};
+  if (os::size_of(fd) != kSegmentBytes) return {};
   Segment segment(os::map_shared(fd, kSegmentBytes, true), fd);
   if (!segment) return {};
   const SegmentHeader& header = segment.header();

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sockets of every kind. None of these waits or is a cancellation point.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <span>
+
+#include "base/unique_fd.h"
+
+namespace anydat::os {
+
+// One that does not block, and is closed on exec. Empty, with errno set, if there is none.
+base::UniqueFd open_socket(int family, int type, int protocol = 0);
+// As bind(2), connect(2) and listen(2), for as many callers as the system lets wait. False, with errno set, if it is
+// refused; of connect() also EINPROGRESS.
+bool bind(int socket, const sockaddr& to, socklen_t bytes);
+bool connect(int socket, const sockaddr& to, socklen_t bytes);
+bool listen(int socket);
+// The first caller that waits, whose socket is like those of open_socket(). Empty, with errno set: EAGAIN if none does.
+base::UniqueFd accept(int socket, sockaddr_storage& from);
+
+// The local socket's kind of socket, AF_UNIX, as opposed to those of networks.
+bool is_local(int socket);
+// What has become of connect(): 0 if nothing has failed, else an error. The socket forgets it.
+int take_error(int socket);
+// shutdown(2): a peer that calls or writes afterwards is refused; the end of what is written to the peer.
+void stop_receiving(int socket);
+void stop_sending(int socket);
+
+// recv(2) and send(2), and their like for pieces, without waiting. Without what the C library does around them, too, so
+// that a thread can be cancelled there: that is a tenth of their cost, and none of ours is. And without what the thread
+// sanitizer makes of them: which order a socket keeps it is told by base::HiddenOrder.
+ssize_t receive_now(int socket, std::span<std::byte> room);
+ssize_t receive_now(int socket, std::span<iovec> pieces);
+ssize_t send_now(int socket, std::span<const std::byte> bytes);
+ssize_t send_now(int socket, std::span<iovec> pieces);
+
+}  // namespace anydat::os
