@@ -17,8 +17,8 @@ Installs what is missing (Debian's packages), builds in build/, and runs these p
   tsan      the same under the thread sanitizer (of clang, which takes half of GCC's time)
   clang     the library under clang, with its thread-safety analysis as errors
   checks    what the rooms of the library include, and which of them call the system; whether comments name what acts;
-            whether docs know its timers, locks and files; whether tests name every rule of the standard; which of eight
-            mutants of tests/mutants the tests see (other ones with each commit; it only tells);
+            whether functions and files are short; whether docs know its timers, locks and files; whether tests name
+            every rule of the standard; which of eight mutants of tests/mutants the tests see (other ones with each commit; it only tells);
             whether models of what no test can show hold in all interleavings; whether a call of the hot
             path needs more instructions than bench/instructions.txt says, or many more under uDAPL 2.0 than under 1.2
   modes     all conformance and process tests in each mode of tests/modes/modes.sh
@@ -241,6 +241,7 @@ run_part() {
     checks)
       scripts/check-arrows.sh || return 1
       scripts/check-comments.sh || return 1
+      scripts/check-sizes.sh || return 1
       scripts/check-docs.sh || return 1
       # It lists the rules that no test names, and fails if there are any.
       scripts/rules.sh || return 1

@@ -45,6 +45,22 @@ Ia::Ia(const AdapterKind& kind, std::string name, std::unique_ptr<nic::Adapter> 
 
 Ia::~Ia() = default;
 
+bool Ia::join_instances(std::list<Ia*>& place, Evd* async_evd, Handle named, const Ia* owner) {
+  Instances& instances = Instances::get();
+  base::Guard guard(instances);
+  std::list<Ia*>& open = instances.open();
+  if (owner && (std::find(open.begin(), open.end(), owner) == open.end() || lookup<Evd>(named) != async_evd))
+    return false;
+  if (async_evd) {
+    base::Guard engine(async_evd->ia().engine());
+    if (!async_evd->alive()) return false;
+    async_evd->change_streams([](StreamCounts& counts) { ++counts.others; });
+  }
+  place.front()->async_evd_.store(async_evd);
+  open.splice(open.end(), place);
+  return true;
+}
+
 Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, Handle* async_evd, Handle* handle) {
   const Handle wanted = *async_evd;
   const bool creates = !wanted;
@@ -76,26 +92,11 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
       return fail(Code::insufficient_resources, Detail::memory, "dat_ia_open: no memory for the async EVD");
     }
   }
-  {
-    Instances& instances = Instances::get();
-    base::Guard guard(instances);
-    // Its owner may have closed since we looked, and it may have been freed.
-    const std::list<Ia*>& open = instances.open();
-    bool there = !owner || std::find(open.begin(), open.end(), owner) != open.end();
-    if (shared) there = there && lookup<Evd>(wanted) == shared;
-    if (evd && there) {
-      base::Guard engine(evd->ia().engine());
-      there = evd->alive();
-      if (there) evd->change_streams([](StreamCounts& counts) { ++counts.others; });
-    }
-    if (!there) {
-      HandleTable::instance().remove(ia->slot_);
-      return no_async_evd(wanted, name);
-    }
-    ia->async_evd_.store(evd);
-    ia->owns_async_evd_ = creates;
-    ia->async_exists_elsewhere_ = elsewhere;
-    instances.open().splice(instances.open().end(), place);
+  ia->owns_async_evd_ = creates;
+  ia->async_exists_elsewhere_ = elsewhere;
+  if (!join_instances(place, evd, wanted, owner)) {
+    HandleTable::instance().remove(ia->slot_);
+    return no_async_evd(wanted, name);
   }
   {
     base::Guard guard(ia->engine());

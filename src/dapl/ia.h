@@ -96,6 +96,9 @@ class Ia final : public Object, public nic::AdapterEvents {
  private:
   Ia(const AdapterKind& kind, std::string name, std::unique_ptr<nic::Adapter> nic);
 
+  // Gives it its place among the open instances, and its async EVD, if that is one of this library's. False: what the
+  // program has `named` has been freed since it was looked up, or its owner has closed.
+  static bool join_instances(std::list<Ia*>& place, Evd* async_evd, Handle named, const Ia* owner);
   const AdapterKind& kind() const { return description_.kind(); }
   Object* adopt_object(std::unique_ptr<Object> object);
   Count limit_of(HandleType type) const;
