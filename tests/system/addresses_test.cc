@@ -44,7 +44,7 @@ std::optional<std::vector<os::InterfaceAddress>> os::interface_addresses() {
 
 TEST(SimulatedInterfaces, AreDevicesByTheirNamesWithoutWhatALabelAdds) {
   there = {v4("lo", "127.0.0.1", true), v4("eth7", "192.0.2.1", true), v4("eth7:1", "192.0.2.2", true)};
-  EXPECT_THAT(nic::soft::host_devices(), testing::ElementsAre("lo", "eth7"));
+  EXPECT_THAT(nic::soft::host_devices(), testing::Optional(testing::ElementsAre("lo", "eth7")));
   const auto addresses = nic::soft::addresses_of("eth7");
   ASSERT_TRUE(addresses);
   EXPECT_EQ(addresses->size(), 2u);
@@ -52,7 +52,7 @@ TEST(SimulatedInterfaces, AreDevicesByTheirNamesWithoutWhatALabelAdds) {
 
 TEST(SimulatedInterfaces, AreNoneWhileTheyAreDown) {
   there = {v4("eth7", "192.0.2.1", false), v4("eth8", "192.0.2.2", true)};
-  EXPECT_THAT(nic::soft::host_devices(), testing::ElementsAre("eth8"));
+  EXPECT_THAT(nic::soft::host_devices(), testing::Optional(testing::ElementsAre("eth8")));
   std::string device;
   EXPECT_EQ(nic::soft::device_of(address("192.0.2.1"), device), nic::Status::unreachable);
   EXPECT_EQ(nic::soft::device_of(address("192.0.2.2"), device), nic::Status::ok);
