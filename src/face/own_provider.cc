@@ -133,8 +133,9 @@ void stay_loaded() {
 
 void register_name(const Tuple& tuple, const std::string& instance_data, const DAT_PROVIDER_INFO& info) {
   const std::string& adapter = instance_data.empty() ? tuple.name : instance_data;
-  const std::vector<std::string> there_are = registry::builtin_names();
-  if (std::find(there_are.begin(), there_are.end(), adapter) == there_are.end()) {
+  const registry::BuiltinNames there_are = registry::builtin_names();
+  const bool may_be_there = there_are.lacks && registry::is_of_network_device(adapter);
+  if (!may_be_there && std::find(there_are.names.begin(), there_are.names.end(), adapter) == there_are.names.end()) {
     base::log(base::LogLevel::warn, "{} is not registered: this host has no adapter {}", in_words(tuple), adapter);
     return;
   }

@@ -9,15 +9,29 @@
 
 namespace anydat::os {
 
+namespace {
+
+std::uint16_t next_mark() {
+  static std::atomic<std::uint16_t> last{base::random_number<std::uint16_t>()};
+  std::uint16_t mark = 0;
+  while (mark == 0) mark = static_cast<std::uint16_t>(last.fetch_add(1) + 1);
+  return mark;
+}
+
+}  // namespace
+
 bool Epoll::control(int operation, int fd, std::uint32_t events, void* data) const {
+  const std::uint64_t address = reinterpret_cast<std::uintptr_t>(data);
+  if (address >> kAddressBits != 0) [[unlikely]]
+    tagged_.store(true, std::memory_order_relaxed);
   epoll_event event{};
   event.events = events;
-  event.data.u64 = mark_ | reinterpret_cast<std::uintptr_t>(data);
+  event.data.u64 = mark_ ^ address;
   return epoll_ctl(fd_.get(), operation, fd, &event) == 0;
 }
 
 bool Epoll::open() {
-  mark_ = (base::random_number<std::uint64_t>() | 1) << kAddressBits;
+  mark_ = std::uint64_t{next_mark()} << kAddressBits;
   fd_ = base::UniqueFd::of([] { return epoll_create1(EPOLL_CLOEXEC); });
   return is_open();
 }
@@ -37,8 +51,8 @@ void Epoll::forget(int fd) const {
 int Epoll::ready(std::span<epoll_event> events) const {
   const int count = uncancelled::epoll_wait(fd_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (epoll_event& event : events.first(static_cast<std::size_t>(std::max(count, 0)))) {
-    if ((event.data.u64 ^ mark_) >> kAddressBits != 0) return kSetOfAnother;
     event.data.u64 ^= mark_;
+    if (event.data.u64 >> kAddressBits != 0 && tells_sets_apart()) return kSetOfAnother;
   }
   return count;
 }

@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -33,18 +34,21 @@ class Epoll {
   bool change(int fd, std::uint32_t events, void* data) const;
   void forget(int fd) const;
   // What is ready, without waiting: how many, -1 if it cannot be told, or kSetOfAnother if the set turns out to be the
-  // program's.
+  // program's. Unless it tells_sets_apart(), that is for the caller to find out.
   static constexpr int kSetOfAnother = -2;
   int ready(std::span<epoll_event> events) const;
+  bool tells_sets_apart() const { return !tagged_.load(std::memory_order_relaxed); }
 
  private:
   // What a program puts into a set of its own is an address or a small number; the mark stands in the bits above those
-  // of an address and is not 0.
+  // of an address, is not 0, and that of no other set of this copy of the library.
   static constexpr int kAddressBits = 48;
 
   bool control(int operation, int fd, std::uint32_t events, void* data) const;
 
   std::uint64_t mark_ = 0;  // fixed by open()
+  // Whether an address had bits there itself, as where the allocator tags what it gives out. Then no mark is looked at.
+  mutable std::atomic<bool> tagged_{false};
   base::UniqueFd fd_;
 };
 

@@ -13,8 +13,8 @@ namespace anydat::os {
 //
 // The bell is a descriptor that is always ready, and is watched or not watched. So ringing it writes nothing, and says
 // whether both descriptors still are what they were: a program may have closed them with its own, and have other files
-// by their numbers. What a set says is marked with a number of ours, so that what another's says is told apart without a
-// question to the system.
+// by their numbers. What a set says is marked with a number of ours, so that what another's says is told apart without
+// a question to the system.
 //
 // Thread safety: open() first; then any thread may call anything.
 class Poller {
@@ -29,7 +29,10 @@ class Poller {
   void change(int fd, std::uint32_t events, void* data) { epoll_.change(fd, events, data); }
   void forget(int fd) { epoll_.forget(fd); }
   // What is ready, as Epoll::ready() says. The bell has null.
-  int ready(std::span<epoll_event> events) const { return epoll_.ready(events); }
+  int ready(std::span<epoll_event> events) const {
+    const int count = epoll_.ready(events);
+    return count > 0 && !epoll_.tells_sets_apart() && !is_ours() ? Epoll::kSetOfAnother : count;
+  }
 
   // Each says whether the descriptors still are what they were.
   bool ring() const { return set_bell(EPOLLOUT); }

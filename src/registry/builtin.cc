@@ -2,7 +2,6 @@
 #include "registry/builtin.h"
 
 #include <cerrno>
-#include <new>
 #include <optional>
 #include <string_view>
 
@@ -15,18 +14,24 @@ namespace anydat::registry {
 
 namespace {
 
+constexpr std::string_view kSoft = "soft-";
 constexpr std::string_view kVerbs = "verbs-";
 
 }  // namespace
 
-std::vector<std::string> builtin_names() {
-  std::vector<std::string> names{"soft"};
+BuiltinNames builtin_names() {
   const std::optional<std::vector<std::string>> devices = nic::soft::host_devices();
   // A sandbox may forbid to ask; but what cannot be found for a lack of descriptors or memory may be there.
-  if (!devices && os::is_lack(errno)) throw std::bad_alloc();
-  for (const std::string& device : devices.value_or(std::vector<std::string>())) names.push_back("soft-" + device);
-  for (const std::string& device : nic::rdma_devices()) names.push_back(std::string(kVerbs) + device);
-  return names;
+  BuiltinNames all{{"soft"}, !devices && os::is_lack(errno)};
+  if (devices) {
+    for (const std::string& device : *devices) all.names.push_back(std::string(kSoft) + device);
+  }
+  for (const std::string& device : nic::rdma_devices()) all.names.push_back(std::string(kVerbs) + device);
+  return all;
+}
+
+bool is_of_network_device(const std::string& name) {
+  return name.starts_with(kSoft);
 }
 
 std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status, std::string& why) {

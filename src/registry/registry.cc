@@ -92,9 +92,10 @@ Registry::Registry() : static_(read_static_registry()) {
 // is what a program opens that was built without a word on the matter (REG-LIST-15, ruling A3), and one line for each
 // adapter is what programs expect that open whatever is listed. The other is like a Provider that registered itself
 // (REG-LIST-13). An entry of dat.conf with the same tuple takes an adapter's place.
-std::vector<Tuple> Registry::builtins(bool listed) const {
+Registry::Builtins Registry::builtins(bool listed) const {
+  const BuiltinNames all = builtin_names();
   std::vector<Tuple> tuples;
-  for (const std::string& name : builtin_names()) {
+  for (const std::string& name : all.names) {
     for (const DAT_BOOLEAN thread_safe : {DAT_FALSE, DAT_TRUE}) {
       if (listed && thread_safe == DAT_TRUE) continue;
       Tuple tuple{name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, thread_safe};
@@ -102,7 +103,7 @@ std::vector<Tuple> Registry::builtins(bool listed) const {
       if (std::none_of(static_.entries.begin(), static_.entries.end(), overrides)) tuples.push_back(std::move(tuple));
     }
   }
-  return tuples;
+  return {std::move(tuples), all.lacks};
 }
 
 DAT_RETURN Registry::list(DAT_COUNT max, DAT_COUNT* count, DAT_PROVIDER_INFO* infos[]) {
@@ -115,7 +116,8 @@ DAT_RETURN Registry::list(DAT_COUNT max, DAT_COUNT* count, DAT_PROVIDER_INFO* in
   std::vector<Tuple> tuples;
   for (const StaticEntry& entry : static_.entries) tuples.push_back(entry.tuple);
   if (static_.lists_builtins) {
-    for (Tuple& tuple : builtins(true)) tuples.push_back(std::move(tuple));
+    const Builtins builtin = builtins(true);
+    tuples.insert(tuples.end(), builtin.tuples.begin(), builtin.tuples.end());
   }
   *count = static_cast<DAT_COUNT>(tuples.size());
   if (max <= 0 || max < *count) {  // REG-LIST-4, REG-LIST-5, REG-LIST-7
@@ -139,7 +141,7 @@ DAT_RETURN Registry::add(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* 
     return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
                       "{}: provider_info is NULL or its ia_name has not 1 to 255 characters", call);
   }
-  const std::vector<Tuple> builtin = builtins(false);
+  const std::vector<Tuple> builtin = builtins(false).tuples;
   base::Guard guard(lock_);
   if (find(*tuple) || contains(builtin, *tuple)) {
     return dapl::fail(DAT_PROVIDER_ALREADY_REGISTERED, DAT_NO_SUBTYPE, "{}: {} is registered", call, in_words(*tuple));
@@ -241,7 +243,7 @@ Registry::Entry* Registry::entry_for(const Tuple& request, bool built_in) {
 }
 
 DAT_RETURN Registry::acquire(Tuple request, Use& use) {
-  const std::vector<Tuple> builtin = builtins(false);
+  const auto [builtin, lacks] = builtins(false);
   base::Guard guard(lock_);
   // Ruling A28: the prefix is a program's remark about itself, unless a name really begins so.
   if (request.name.starts_with(kAwarePrefix) && !has_name(known(builtin, {}), request.name)) {
@@ -262,6 +264,11 @@ DAT_RETURN Registry::acquire(Tuple request, Use& use) {
   if (own) {
     use.tuple_ = *own;
     return DAT_SUCCESS;
+  }
+  if (lacks && is_of_network_device(request.name)) {  // IA-OPEN-25: it is not said to be none
+    return dapl::fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY,
+                      "dat_ia_open: {}: no memory or descriptor to ask for the devices of this host with",
+                      in_words(request));
   }
   const char* why = "no adapter has that name; datinfo lists the names there are";
   const DAT_RETURN subtype = not_found_subtype(known(builtin, request.name), request);
@@ -439,13 +446,13 @@ void Registry::end(const Instance& instance) {
 }
 
 bool Registry::knows(const std::string& name) {
-  std::vector<Tuple> builtin = builtins(false);
+  std::vector<Tuple> builtin = builtins(false).tuples;
   base::Guard guard(lock_);
   return has_name(known(std::move(builtin), name), name);
 }
 
 bool Registry::is_built_in(const std::string& name) const {
-  return has_name(builtins(false), name);
+  return has_name(builtins(false).tuples, name);
 }
 
 DAT_IA_HANDLE Registry::open_instance(const std::string& name) {

@@ -125,7 +125,11 @@ class Registry {
     ForeignTable* table;  // null for an instance of ours
   };
 
-  std::vector<Tuple> builtins(bool listed) const;
+  struct Builtins {
+    std::vector<Tuple> tuples;
+    bool lacks;  // as in BuiltinNames
+  };
+  Builtins builtins(bool listed) const;
   Registration* find(const Tuple& tuple) ANYDAT_REQUIRES(lock_);
   Registration* best_registration(const Tuple& request) ANYDAT_REQUIRES(lock_);
   Entry* origin_of(const Tuple& tuple) ANYDAT_REQUIRES(lock_);

@@ -23,6 +23,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -105,6 +106,28 @@ TEST_P(Limits, AnAdapterIsNotSaidToBeNoneForWantOfDescriptors) {
     }
   }
   EXPECT_TRUE(opened);
+}
+
+// What has nothing to do with devices of this host is what it always is: names of others, and the list.
+TEST_P(Limits, OtherAdaptersAreFoundOrNotWithoutDescriptors) {
+  const ScopedEnv env(GetParam().env);
+  { const Ia first(GetParam()); }
+  const FewDescriptors none(0);
+  std::string name = "of-another-provider";
+  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+  EXPECT_THAT(dat_ia_open(name.data(), 4, &async, &ia), HasType(DAT_PROVIDER_NOT_FOUND));  // IA-OPEN-23
+  DAT_PROVIDER_INFO soft{};
+  std::array<DAT_PROVIDER_INFO, 64> infos{};
+  std::array<DAT_PROVIDER_INFO*, 64> room{};
+  for (std::size_t i = 0; i < room.size(); ++i) room[i] = &infos[i];
+  DAT_COUNT count = 0;
+  ASSERT_EQ(dat_registry_list_providers(room.size(), &count, room.data()), DAT_SUCCESS);
+  for (int i = 0; i < count; ++i) {
+    if (std::string_view(infos[static_cast<std::size_t>(i)].ia_name) == "soft")
+      soft = infos[static_cast<std::size_t>(i)];
+  }
+  EXPECT_STREQ(soft.ia_name, "soft");
 }
 
 // ---- a client without descriptors

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 
 #include "base/unique_fd.h"
 
@@ -31,6 +32,20 @@ TEST(Epoll, BringsTheAddressOfWhatIsReady) {
   EXPECT_EQ(events[0].data.ptr, nullptr);
   set.forget(fd.get());
   EXPECT_EQ(set.ready(events), 0);
+}
+
+// An address that the allocator has tagged comes back as it is, and none of the set is taken for another's.
+TEST(Epoll, AnAddressMayHaveBitsOfItsOwnAboveItsFortyEight) {
+  Epoll set;
+  ASSERT_TRUE(set.open());
+  EXPECT_TRUE(set.tells_sets_apart());
+  const base::UniqueFd fd = make_ready();
+  const std::uintptr_t tagged = std::uintptr_t{0xA5} << 56 | 0x1000;
+  ASSERT_TRUE(set.watch(fd.get(), EPOLLIN, reinterpret_cast<void*>(tagged)));
+  EXPECT_FALSE(set.tells_sets_apart());
+  std::array<epoll_event, 4> events;
+  ASSERT_EQ(set.ready(events), 1);
+  EXPECT_EQ(events[0].data.u64, tagged);
 }
 
 // As it is for a program that closes all descriptors and has a set of its own by the same number: whatever it has put
