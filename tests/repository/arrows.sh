@@ -8,7 +8,7 @@ script=$(realpath "$1")
 compiler=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work"/{src/os,src/nic/soft,include,tools,examples,build/src}
+mkdir -p "$work"/{src/os,src/nic/soft,include,tools,examples,tests/wire/sim,build/src}
 faults=0
 
 # file PATH: its text comes in; the object of a source is made in the place of a build.
