@@ -41,15 +41,35 @@ find "${folders[@]}" \( -name '*.h' -o -name '*.cc' -o -name '*.c' -o -name '*.i
       return head
     }
     sub(/\(.*/, "", head)
+    sub(/ *$/, "", head)
     sub(/.*[ *&]/, "", head)
     return head
   }
-  FNR == 1 { file_ends(); file = FILENAME; begun = 0 }
+  FNR == 1 { file_ends(); file = FILENAME; begun[0] = begun[2] = 0; head = "" }
   { lines = FNR }
-  /^[^ \t\/#}].*\)[^=]*\{$/ && !/^(class|struct|union|enum|namespace) / { begun = FNR; name = name_of($0) }
-  /^}/ {
-    if (begun && FNR - begun + 1 > 60) too_long(FILENAME, name, begun, name " has " FNR - begun + 1 " lines; no function has more than 60")
-    begun = 0
+  # A head begins at the margin, or at two columns for a member of a class, may go on for some lines, and ends in {. Within
+  # a function nothing is looked for.
+  function head_ends(column) {
+    if (head ~ /\(/ && head !~ /^ *(class|struct|union|enum|namespace|extern) / && head !~ /= *\{$/) {
+      begun[column] = head_line
+      name[column] = name_of(head)
+    }
+    head = ""
+  }
+  {
+    column = match($0, /[^ ]/) - 1
+    if ((column == 0 || column == 2) && /^ *}/) {
+      if (begun[column] && FNR - begun[column] + 1 > 60) {
+        too_long(FILENAME, name[column], begun[column], name[column] " has " FNR - begun[column] + 1 " lines; no function has more than 60")
+      }
+      begun[column] = 0
+    }
+    if (begun[0] || (column == 2 && begun[2])) next
+    if (head != "" && column > head_column) head = head " " $0
+    else if ((column == 0 || column == 2) && /^ *[A-Za-z_~\[:]/) { head = $0; head_line = FNR; head_column = column }
+    else head = ""
+    if (head ~ /\{$/) head_ends(head_column)
+    else if (head ~ /[;}]$/) head = ""
   }
   END {
     file_ends()

@@ -13,6 +13,8 @@
 #include <climits>
 #include <ctime>
 
+#include "base/clock.h"
+
 namespace anydat::base {
 
 constinit DescriptorTable Descriptors::own_;
@@ -163,7 +165,8 @@ void ForkHeldOff::wait_for_forks() {
 void ForkHeldOff::prepare() {
   forks_.fetch_add(1);
   const timespec pause{0, 50'000};
-  for (int i = 0; i < 2000 && inside_.load() > 0; ++i) syscall(SYS_nanosleep, &pause, nullptr);
+  const Nanoseconds until = now_ns() + 200'000'000;
+  while (inside_.load() > 0 && now_ns() < until) syscall(SYS_nanosleep, &pause, nullptr);
 }
 
 void ForkHeldOff::in_parent() {

@@ -11,7 +11,8 @@ namespace anydat::os {
 // The name is taken as long as the descriptor is open. Empty, and the reason in `error`: EADDRINUSE if it is taken
 // already, ENAMETOOLONG beyond 107 bytes.
 base::UniqueFd claim_name(const std::string& name, int& error);
-// Whether the name is taken; false where that cannot be found out for the lack of a descriptor.
+// Whether the name is taken; false where that cannot be found out for the lack of a descriptor. A name beyond 107
+// bytes, which nothing can claim, counts as taken.
 bool is_claimed(const std::string& name);
 
 }  // namespace anydat::os

@@ -6,8 +6,8 @@
 
 namespace anydat::os {
 
-// Calls on it do not wait from now on, through any descriptor of the same open file. False, with errno set, if it
-// cannot be had.
+// Calls on it do not wait from now on, through any descriptor of the same open file, whose other flags are cleared.
+// False, with errno set, if the system refuses.
 bool set_nonblocking(int fd);
 // Another one of the same open file, by the lowest number that is free, closed on exec. Empty, with errno set, if there
 // is none.

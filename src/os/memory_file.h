@@ -27,8 +27,8 @@ bool grow(int fd, std::size_t bytes);
 std::uint64_t size_of(int fd);
 // Its number among files in memory, the same for all who have it; 0 if the system does not tell.
 std::uint64_t number_of(int fd);
-// From now on it is written by those alone that have it mapped for writing already. False: the kernel is too old for
-// that seal.
+// From now on it is written by those alone that have it mapped for writing already. To come before the other seals,
+// after which there are no more. False: it comes too late, or the kernel is too old for that seal.
 bool seal_against_other_writers(int fd);
 
 // Can a peer's file be mapped safely as far as that?

@@ -48,7 +48,7 @@ bool read_word_by_pipe(const void* address, std::uintptr_t& word) {
 }
 
 bool is_mapped(void* pages, std::size_t bytes) {
-  return msync(pages, bytes, MS_ASYNC) == 0 || errno != ENOMEM;
+  return uncancelled::msync(pages, bytes, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
 int populate(void* pages, std::size_t bytes, bool to_write) {

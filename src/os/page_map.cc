@@ -167,8 +167,8 @@ std::optional<std::uint64_t> PageMap::read_entries(std::uint64_t first, std::uin
   while (first < end) {
     const std::uint64_t count = std::min<std::uint64_t>(entries.size(), (end - first) / kPageBytes);
     const std::size_t bytes = count * sizeof entries[0];
-    const ssize_t got =
-        pread(file_.get(), entries.data(), bytes, static_cast<off_t>(first / kPageBytes * sizeof entries[0]));
+    const ssize_t got = uncancelled::pread(file_.get(), entries.data(), bytes,
+                                           static_cast<off_t>(first / kPageBytes * sizeof entries[0]));
     if (got != static_cast<ssize_t>(bytes)) return std::nullopt;
     for (std::size_t i = 0; i < count; ++i, first += kPageBytes) {
       if ((entries[i] & kEntryPresent) == 0 || (to_write && (entries[i] & kEntryWaits) != 0)) return first;

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "os/uncancelled.h"
+
 namespace anydat::os {
 
 std::unique_ptr<Readable> Readable::make() {
@@ -20,13 +22,13 @@ std::unique_ptr<Readable> Readable::make() {
 void Readable::set() {
   if (!fd_.is_ours()) return;
   const std::uint64_t one = 1;
-  (void)syscall(SYS_write, fd_.get(), &one, sizeof one);
+  (void)uncancelled::write(fd_.get(), &one, sizeof one);
 }
 
 void Readable::clear() {
   if (!fd_.is_ours()) return;
   std::uint64_t count = 0;
-  (void)syscall(SYS_read, fd_.get(), &count, sizeof count);
+  (void)uncancelled::read(fd_.get(), &count, sizeof count);
 }
 
 }  // namespace anydat::os

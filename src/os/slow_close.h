@@ -15,7 +15,8 @@
 
 namespace anydat::os {
 
-// What the peer by this name has passed. From any thread; never waits, unless the system has no room for a thread.
+// What the peer by this name has passed. From any thread. It never waits, but where the system has no room for a
+// thread, or no memory to note the descriptor: then it is closed here, however long that takes.
 void close_elsewhere(base::UniqueFd descriptor, PeerName whose);
 // How many of this process are not closed yet. A peer decides when they are.
 std::size_t closing_elsewhere();

@@ -42,7 +42,7 @@ int take_error(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
 }
 
-void stop_receiving(int socket) {
+void stop_listening(int socket) {
   shutdown(socket, SHUT_RD);
 }
 

@@ -23,12 +23,13 @@ bool listen(int socket);
 // The first caller that waits, whose socket is like those of open_socket(). Empty, with errno set: EAGAIN if none does.
 base::UniqueFd accept(int socket, sockaddr_storage& from);
 
-// The local socket's kind of socket, AF_UNIX, as opposed to those of networks.
+// Whether the socket is of AF_UNIX; false also where it cannot be told.
 bool is_local(int socket);
 // What has become of connect(): 0 if nothing has failed, else an error. The socket forgets it.
 int take_error(int socket);
-// shutdown(2): a peer that calls or writes afterwards is refused; the end of what is written to the peer.
-void stop_receiving(int socket);
+// From now on a peer that calls is refused; what has called before is still accepted.
+void stop_listening(int socket);
+// The peer finds the end of the stream behind what has been sent.
 void stop_sending(int socket);
 
 // recv(2) and send(2), and their like for pieces, without waiting. Without what the C library does around them, too, so

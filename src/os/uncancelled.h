@@ -18,6 +18,12 @@ namespace anydat::os::uncancelled {
 inline ssize_t read(int fd, void* to, std::size_t bytes) {
   return syscall(SYS_read, fd, to, bytes);
 }
+inline ssize_t pread(int fd, void* to, std::size_t bytes, off_t from) {
+  return syscall(SYS_pread64, fd, to, bytes, from);
+}
+inline int msync(void* pages, std::size_t bytes, int flags) {
+  return static_cast<int>(syscall(SYS_msync, pages, bytes, flags));
+}
 inline ssize_t write(int fd, const void* from, std::size_t bytes) {
   return syscall(SYS_write, fd, from, bytes);
 }

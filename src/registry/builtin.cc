@@ -22,7 +22,8 @@ constexpr std::string_view kVerbs = "verbs-";
 BuiltinNames builtin_names() {
   const std::optional<std::vector<std::string>> devices = nic::soft::host_devices();
   // A sandbox may forbid to ask; but what cannot be found for a lack of descriptors or memory may be there.
-  BuiltinNames all{{"soft"}, !devices && os::is_lack(errno)};
+  const bool lacks = !devices && os::is_lack(errno);
+  BuiltinNames all{{"soft"}, lacks};
   if (devices) {
     for (const std::string& device : *devices) all.names.push_back(std::string(kSoft) + device);
   }

@@ -74,6 +74,19 @@ file nic/wanted.h <<<'#include <sys/mman.h>'
 expect "a header of the system" 1 '^src/nic/wanted.h:1: src/nic must not include sys/mman.h'
 gone nic/wanted.h
 
+file os/bell.h <<<'namespace os { long ring(); long read_all(int fd); }'
+file os/reader.cc <<'END'
+#include "os/bell.h"
+#include <unistd.h>
+long os::read_all(int fd) { return pread(fd, nullptr, 0, 0); }
+END
+expect "a point at which a thread may be cancelled" 1 '^src/os/reader.cc: calls pread(64)?: a thread may be cancelled there'
+gone os/reader.cc
+
+echo '#include "os/bell.h"' >"$work/tools/planted.cc"
+expect "a tool that reaches into the library" 1 '^tools/planted.cc:1: tools must not include os/bell.h'
+rm "$work/tools/planted.cc"
+
 gone os/bell.cc
 expect "a build without objects of os" 1 'is this the right build'
 [ $faults = 0 ] && echo "check-arrows.sh finds what it is to find"

@@ -61,6 +61,19 @@ class PageMapTest : public testing::TestWithParam<Way> {
   Memory memory_;
 };
 
+// dat_evd_wait and dat_cno_wait alone are cancellation points, and posts look at pages.
+TEST_P(PageMapTest, IsNoCancellationPoint) {
+  bool came_back = false;
+  std::thread asker([&] {
+    ::pthread_cancel(::pthread_self());  // as soon as there is such a point
+    EXPECT_TRUE(there(0, kBytes));
+    came_back = true;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  });
+  asker.join();
+  EXPECT_TRUE(came_back);
+}
+
 TEST_P(PageMapTest, TellsPagesThatHaveBeenTouched) {
   EXPECT_EQ(there(0, 1), 0);
   std::memset(memory_.at(10), 1, 500 * os::kPageBytes);

@@ -74,7 +74,7 @@ void Acceptor::stop() {
   engine_.cancel_timer(pause_timer_);
   engine_.unwatch(socket_.get(), *this);
   if (!socket_.is_ours()) return;
-  os::stop_receiving(socket_.get());
+  os::stop_listening(socket_.get());
   has_callers_left_ = way_ == Strangers::By::local_socket && drop_local_callers();
 }
 
@@ -93,7 +93,7 @@ void Acceptor::take_all_and_stop() {
   if (!listens_) return;
   if (!socket_.is_ours()) return stop();
   // No peer can call any longer, so this comes to an end.
-  os::stop_receiving(socket_.get());
+  os::stop_listening(socket_.get());
   while (listens_ && Strangers::has_room(way_) && accept_one() == Outcome::taken) {
   }
   stop();

@@ -61,7 +61,7 @@ class RingWriter {
     bulk_produced_ = position + ((bytes + 63) & ~std::size_t{63});
   }
 
-  // False once the other side has claimed to have read what was never written.
+  // False once the other side has claimed to have read what was never written, or less than it had claimed before.
   bool sane() const { return sane_; }
 
  private:
@@ -165,8 +165,9 @@ class RingReader {
     return cell(consumed_ + view.cells)->ready.load(std::memory_order_relaxed) == 0;
   }
 
-  // The next message, without taking it. Everything in `view` but the body bytes is checked to be possible. Inlined, so
-  // that a view that is shown to no other function need not be in memory.
+  // The next message, without taking it. Kind and number of cells are checked, so `body_room` can be relied on. Length,
+  // flags, connection and aux are as the peer wrote them: what handles the kind checks them. Inlined, so that a view
+  // that is shown to no other function need not be in memory.
   [[gnu::always_inline]] ReadResult peek(CellView& view) const {
     const std::uint32_t index = consumed_ & (kCellCount - 1);
     const CellHeader* const header = next_;
