@@ -227,7 +227,7 @@ TEST_P(EvdThreads, AllCallsOnOneObjectMayRunAtOnce) {
   EXPECT_THAT(dat_ia_close(thread_safe, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
 }
 
-// BLK-1, EVD-POST-11, CNO-QUERY-5: nobody is held up by threads that wait.
+// BLK-1, EVD-POST-11, CNO-QUERY-5: threads that wait hold up no call.
 TEST_P(EvdThreads, NoCallBlocksBecauseOthersWait) {
   const Cno cno(ia);
   const Evd noting(ia, DAT_EVD_SOFTWARE_FLAG, 4, cno.get());
