@@ -5,7 +5,7 @@
  * Four client processes send as fast as they can, and all of it lands in eight buffers. The server puts each buffer
  * aside when it has read it, and gives all of them back when the queue says that it runs low. A client that finds the
  * queue empty is held back meanwhile; nothing is lost. Half-way the queue is made longer, in use. srq-server.cc is the
- * same at length; docs/srq-sizing.md says how many buffers a program needs.
+ * same at length; dat-srq(7) says how many buffers a program needs.
  */
 #include "example.h"
 

@@ -3,14 +3,14 @@
 # Checks that comments name what acts: none has a word in the place of it (nobody, somebody, whoever, likewise, "as the next").
 # Strings and names of the program may have such words.
 #
-#   scripts/check-comments.sh          checks src, include, tools, examples and bench of this repository
+#   scripts/check-comments.sh          checks src, include, tools, examples, bench and tests of this repository
 #   scripts/check-comments.sh FOLDER   checks those folders of another tree
 #
 # Prints file:line and what to do for each such word. Exit 1 if there is any.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 
-mapfile -t folders < <(for folder in src include tools examples bench; do [ ! -d $folder ] || echo $folder; done)
+mapfile -t folders < <(for folder in src include tools examples bench tests; do [ ! -d $folder ] || echo $folder; done)
 [ ${#folders[@]} -gt 0 ] || { echo "there is no source in $PWD" >&2 && exit 2; }
 
 # A number is taken whole, since its ' would begin a character; so are strings, in which // begins no comment.

@@ -108,7 +108,7 @@ TEST_P(ApiLog, RefusedCallSaysOneSentenceWithBothSides) {
   EXPECT_EQ(caller.wait_exit(), 0);
 }
 
-// ENV-4: by default a refused call is nobody's business but the caller's, who may ask for the sentence.
+// ENV-4: by default the log says nothing of a refused call; the caller may ask for the sentence.
 TEST_P(ApiLog, NothingIsPrintedByDefault) {
   PeerProcess caller("refused_caller", GetParam());
   for (const Refusal& refusal : refusals()) {

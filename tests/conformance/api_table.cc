@@ -37,7 +37,7 @@ constexpr HandleArgument kSrq{DAT_HANDLE_TYPE_SRQ, &Household::srq, DAT_INVALID_
 const DAT_EP_ATTR kEpAttr = default_ep_attr();
 const DAT_EP_ATTR kSrqEpAttr = default_srq_ep_attr();
 
-// Where results go that nobody looks at.
+// Where results go that no test looks at.
 DAT_HANDLE made;
 DAT_LMR_CONTEXT made_context;
 

@@ -343,7 +343,7 @@ DAT_UINT64 sleeps_of(const Ia& ia) {
   return row == counters + count ? 0 : row->value;
 }
 
-// Returns when nobody drives the adapter any more and all its threads sleep for good, which is longer than the 2 ms for
+// Returns when no thread drives the adapter any more and all its own sleep for good, which is longer than the 2 ms for
 // which they look after one another.
 void wait_until_it_sleeps(const Ia& ia) {
   ASSERT_TRUE(eventually([&] {

@@ -67,7 +67,7 @@ TEST_P(PrivateDataTest, WrongSizesAreRefused) {
   EXPECT_THAT(dat_cr_accept(request, pair.server.get(), 1, nullptr), HasType(DAT_INVALID_PARAMETER));
   EXPECT_EQ(pair.server.state(), DAT_EP_STATE_UNCONNECTED);
   EXPECT_EQ(query_request(request).private_data_size, 0);
-  // With size 0 nobody looks at the pointer.
+  // With size 0 the call does not look at the pointer.
   ASSERT_THAT(dat_cr_accept(request, pair.server.get(), 0, reinterpret_cast<DAT_PVOID>(std::uintptr_t{8})), Succeeds());
   EXPECT_EQ(expect_event(pair.client_evds.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED)
                 .event_data.connect_event_data.private_data_size,

@@ -21,7 +21,7 @@ class PspTest : public EpStateTest {
     }
     return rc;
   }
-  // The outcome of an attempt to reach `qualifier`, when nobody answers it: an event number, or nothing if it pends.
+  // An attempt to reach `qualifier` ends as one does where no service point listens.
   static void expect_nobody_listens(const Side& side, DAT_CONN_QUAL qualifier, Caller caller = Caller::here()) {
     const OwnEvds evds(side);
     const Ep ep(side.ia, side.pz, evds, default_ep_attr());

@@ -410,7 +410,7 @@ TEST_P(DtoPosting, AnUpcallMayPost) {
   connect_pair(server, ep.get(), peer.get());
   post_recv(ep, server_buffers, 0);
   post_send(peer, client_buffers, 0);
-  // Nobody waits on the EVD meanwhile, or the CNO would not be triggered.
+  // No thread waits on the EVD meanwhile, or the CNO would not be triggered.
   ASSERT_TRUE(eventually([&] { return reposter.rc == DAT_SUCCESS; })) << describe(reposter.rc);
   post_send(peer, client_buffers, 1);
   expect_completion(recv.get());

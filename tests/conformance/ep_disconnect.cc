@@ -198,7 +198,7 @@ TEST_P(EpDisconnect, AbortedAttemptsFlushTheirReceives) {
       EXPECT_EQ(ep.state(), DAT_EP_STATE_DISCONNECTED);
       EXPECT_EQ(expect_completion(ep.evds().recv.get(), DAT_DTO_ERR_FLUSHED).user_cookie.as_64, 8u);
       if (state == DAT_EP_STATE_COMPLETION_PENDING) {
-        ep.remote().resume();  // what it then has to say about the attempt reaches nobody
+        ep.remote().resume();  // what it then says about the attempt reaches no endpoint
       }
       expect_no_event(ep.evds().connect.get());
     }

@@ -45,7 +45,7 @@ DAT_CR_PARAM query_request(DAT_CR_HANDLE request);
 std::vector<std::byte> bytes_of(const char* text);
 std::vector<std::byte> bytes_of(const void* data, DAT_COUNT size);
 
-// A qualifier nobody listens on at the moment.
+// A qualifier that no service point has at the moment.
 DAT_CONN_QUAL unused_qualifier(Side& side);
 
 // A public service point with the flags and the EVD of the test's choice.

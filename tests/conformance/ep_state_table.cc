@@ -73,7 +73,7 @@ TEST_P(EpStateTable, ReservingNeedsUnconnected) {
       EXPECT_EQ(ep.state(), DAT_EP_STATE_UNCONNECTED);
     } else {
       expect_refused(ep, state, rc);
-      // Nobody listens there: the qualifier is still free.
+      // No service point listens there: the qualifier is still free.
       DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
       ASSERT_THAT(dat_psp_create(server.ia.get(), qualifier, server.requests.get(), DAT_PSP_CONSUMER_FLAG, &psp),
                   Succeeds());

@@ -60,7 +60,7 @@ class HeldEp {
   // RESERVED, PASSIVE, and what was accepted through it.
   DAT_RSP_HANDLE rsp() const { return rsp_ ? rsp_->get() : DAT_HANDLE_NULL; }
   DAT_RETURN free_rsp() { return rsp_->free(); }
-  // The request that the endpoint has made and nobody answers: ACTIVE. It belongs to the client.
+  // The request that the endpoint has made and its peer does not answer: ACTIVE. It belongs to the client.
   DAT_CR_HANDLE request_made() const { return request_made_; }
 
   // Where the other side has asked for the connection: COMPLETION_PENDING.

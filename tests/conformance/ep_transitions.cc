@@ -373,7 +373,7 @@ TEST_P(EpTransition, EstablishedThatCannotBeReportedEndsTheConnection) {
 }
 
 TEST_P(EpTransition, RacingTransitionsHappenOneAfterTheOther) {
-  // EP-SM-5, MT-3: whoever comes second sees what the first has done.
+  // EP-SM-5, MT-3: the call that comes second sees what the first has done.
   for (int round = 0; round < 20; ++round) {
     const Pair pair = make_connected_pair();
     post_recv(pair.server, server_buffers, 0, kPosted);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A long walk through the states of endpoints: calls chosen by chance, most of them in states that refuse them, beside
 // a model that is table 2.2 of the rules written down again. After every call each endpoint is where the model says,
-// has what was posted to it, and nobody has an event that the model does not expect.
+// has what was posted to it, and no EVD has an event that the model does not expect.
 //
 // ANYDAT_TEST_SEED: repeats a walk.
 #include <array>

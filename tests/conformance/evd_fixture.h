@@ -29,7 +29,7 @@ std::vector<std::uintptr_t> take_all(DAT_EVD_HANDLE evd);  // dequeues all there
 // ---- what an EVD and a CNO look like from outside
 
 DAT_EVD_PARAM query_evd(DAT_EVD_HANDLE evd);
-// How many events are queued. Requires: less than the queue holds, nobody blocked, and no attached stream that is
+// How many events are queued. Requires: less than the queue holds, no thread blocked, and no attached stream that is
 // UNSIGNALLED or SOLICITED_WAIT.
 DAT_COUNT queued(DAT_EVD_HANDLE evd);
 DAT_CNO_PARAM query_cno(DAT_CNO_HANDLE cno);
@@ -107,7 +107,7 @@ class AsyncSource {
 // dat_ia_open of the wire's adapter, with the arguments left to the test.
 DAT_RETURN open_ia(const Wire& wire, DAT_COUNT length, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia);
 
-// A qualifier on which nobody listens.
+// A qualifier on which no service point listens.
 DAT_CONN_QUAL dead_qualifier(const Ia& ia);
 void connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier);  // asks, does not wait
 

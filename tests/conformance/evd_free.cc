@@ -49,7 +49,7 @@ class KeptInside {
 
   void keep(const BlockedWait& waiter) {
     const int before = kept_threads;
-    waiter.wait_until_asleep();  // and has no lock that whoever frees would wait for
+    waiter.wait_until_asleep();  // and has no lock that the freeing thread would wait for
     waiter.signal(SIGUSR1);
     if (!eventually([&] { return kept_threads > before; })) throw std::runtime_error("the handler does not run");
   }

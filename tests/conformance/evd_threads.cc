@@ -190,7 +190,8 @@ TEST_P(EvdThreads, AllCallsOnOneObjectMayRunAtOnce) {
   std::string name = GetParam().ia_name;
   DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
   DAT_IA_HANDLE thread_safe = DAT_HANDLE_NULL;
-  ASSERT_THAT(dat_ia_openv(name.data(), 8, &async_evd, &thread_safe, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE), Succeeds());
+  ASSERT_THAT(dat_ia_openv(name.data(), 8, &async_evd, &thread_safe, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE),
+              Succeeds());
   DAT_PROVIDER_ATTR attr{};
   ASSERT_THAT(dat_ia_query(thread_safe, nullptr, 0, nullptr, DAT_PROVIDER_FIELD_ALL, &attr), Succeeds());
   ASSERT_EQ(attr.is_thread_safe, DAT_TRUE);
@@ -227,7 +228,7 @@ TEST_P(EvdThreads, AllCallsOnOneObjectMayRunAtOnce) {
   EXPECT_THAT(dat_ia_close(thread_safe, DAT_CLOSE_ABRUPT_FLAG), Succeeds());
 }
 
-// BLK-1, EVD-POST-11, CNO-QUERY-5: nobody is held up by threads that wait.
+// BLK-1, EVD-POST-11, CNO-QUERY-5: threads that wait hold up no call.
 TEST_P(EvdThreads, NoCallBlocksBecauseOthersWait) {
   const Cno cno(ia);
   const Evd noting(ia, DAT_EVD_SOFTWARE_FLAG, 4, cno.get());

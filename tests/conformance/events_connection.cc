@@ -222,7 +222,7 @@ TEST_P(EventConnection, DuplicatedAttemptEndsInOneEventToo) {
   expect_no_event(client.connect.get());
 }
 
-// EVT-5: an address that leads nowhere (TEST-NET-1 is routed by nobody). Refused at once, unreachable, or timed out:
+// EVT-5: an address that leads nowhere (no router takes TEST-NET-1 on). Refused at once, unreachable, or timed out:
 // ruling A72 lets each be.
 TEST_P(EventConnection, SilentHostEndsInOneEvent) {
   sockaddr_in nowhere{};

@@ -73,7 +73,7 @@ TEST_P(EventDto, FailureBreaksTheConnectionAndFlushesTheRest) {
   EXPECT_EQ(pair.server.state(), DAT_EP_STATE_DISCONNECTED);
 }
 
-// EVT-10, EVT-11: what failed is the consumer's again; what is in it is nobody's promise.
+// EVT-10, EVT-11: a buffer that failed is the consumer's again; the rules do not say what is in it.
 TEST_P(EventDto, BufferOfAFailedReceiveIsTheConsumersAgain) {
   const Connection pair = connect_pair(server, client);
   post_recv(pair.server, 0);

@@ -226,7 +226,7 @@ TEST_P(EventNotification, SilentEventIsFoundWhenTheTimeIsUp) {
   EXPECT_FALSE(take_trigger(cno.get()));
 }
 
-// EVM-39, EVM-40: the waiter takes one event, and until it leaves nobody else takes any.
+// EVM-39, EVM-40: the waiter takes one event, and until it leaves no other thread takes any.
 TEST_P(EventNotification, WaiterTakesTheHeadAndLeavesTheRest) {
   connect_with(DAT_COMPLETION_DEFAULT_FLAG);
   BlockedWait waiter(recv.get(), 2);

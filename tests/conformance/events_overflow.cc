@@ -101,7 +101,7 @@ TEST_P(EventOverflow, SoftwarePostToAFullEvdIsNoOverflow) {
   EXPECT_FALSE(poll_event(server.ia.async_evd()));
 }
 
-// EVM-53, PSP-CREATE-4: the free places are the backlog; without one the requester is refused and nobody else is told.
+// EVM-53, PSP-CREATE-4: the free places are the backlog; without one the requester alone hears that it is refused.
 TEST_P(EventOverflow, RequestForAFullEvdIsRefusedWithoutATrace) {
   const Evd requests(server.ia, flags(DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG), 2);
   const Psp psp(server.ia, requests);

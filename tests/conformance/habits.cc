@@ -400,7 +400,7 @@ TEST_P(HabitsTest, SrqEndpointsReportTheirEndInOrder) {
     ASSERT_THAT(post_send(peers[i], source.triplet()), Succeeds());
     expect_completion(client.request.get());
   }
-  // Both sides end some, in another order than that in which they were made; nobody looks meanwhile.
+  // Both sides end some, in another order than that in which they were made; no thread looks meanwhile.
   for (int i = 0; i < kEndpoints; ++i) {
     const int which = (i * 7) % kEndpoints;
     const Ep& ep = i % 3 == 0 ? server.eps[which] : peers[which];

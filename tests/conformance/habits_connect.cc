@@ -17,7 +17,7 @@ class HabitsConnect : public testing::TestWithParam<Wire> {
     wire.env["DAT_COMPAT"] = compat;
     return wire;
   }
-  // A request to a qualifier that nobody listens on.
+  // A request to a qualifier that no service point has.
   static DAT_CONN_QUAL call_early(const Side& server, const Ep& ep) {
     DAT_CONN_QUAL qualifier = 0;
     {

@@ -208,8 +208,8 @@ std::vector<DAT_HANDLE> impostors(DAT_HANDLE live) {
     result.push_back(handle(base + off));  // where the next objects might come to lie
     result.push_back(handle(base - off));
   }
-  // Memory that is the program's: zeroes, pointers to itself, what begins as a live object does, and a page nobody may
-  // read.
+  // Memory that is the program's: zeroes, pointers to itself, what begins as a live object does, and a page that may
+  // not be read.
   static std::array<void*, 64> zeroes{};
   static std::array<void*, 64> circles{};
   circles.fill(circles.data());

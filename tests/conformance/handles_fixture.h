@@ -46,7 +46,7 @@ class Household {
   DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
   DAT_PSP_HANDLE other_psp = DAT_HANDLE_NULL;
   DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
-  DAT_HANDLE csp = DAT_HANDLE_NULL;  // null where the version has none
+  DAT_HANDLE csp = DAT_HANDLE_NULL;    // null where the version has none
   DAT_CR_HANDLE cr = DAT_HANDLE_NULL;  // a request that arrived at psp
   // Used by nothing, so that they can be freed.
   DAT_PZ_HANDLE spare_pz = DAT_HANDLE_NULL;
@@ -55,7 +55,7 @@ class Household {
 
   DAT_CONN_QUAL psp_qualifier = 0;
   DAT_CONN_QUAL other_qualifier = 0;
-  DAT_CONN_QUAL unused_qualifier = 0;  // nobody listens there
+  DAT_CONN_QUAL unused_qualifier = 0;  // no service point has it
 
  private:
   void create(const Wire& wire);

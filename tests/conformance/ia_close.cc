@@ -182,7 +182,7 @@ TEST_P(IaClose, AbruptDestroysEverythingWhateverItsState) {
   connect(waiting.get(), qualifier);
   const DAT_EVENT pending = expect_event(evd, DAT_CONNECTION_REQUEST_EVENT);
   const DAT_CR_HANDLE cr = pending.event_data.cr_arrival_event_data.cr_handle;
-  // A Send that nobody receives, and an event that nobody dequeues.
+  // A Send that the peer does not receive, and an event that the program does not dequeue.
   ASSERT_THAT(dat_ep_post_send(connected, 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), Succeeds());
   post(evd, 1);
 

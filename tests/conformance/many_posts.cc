@@ -270,7 +270,7 @@ TEST_P(ManyPosts, AnEndpointOfAnSrqTakesNoReceives) {
 }
 
 TEST_P(ManyPosts, CompletionsWakeAsThoseOfSinglePosts) {
-  // EVM-30, DTO-31: a waiter's threshold counts all; unsignalled ones wake nobody.
+  // EVM-30, DTO-31: a waiter's threshold counts all; unsignalled ones wake no thread.
   DAT_EP_ATTR attr = default_ep_attr();
   const Pair pair = make_connected_pair(attr, attr);
   post_recv(pair.server, server_buffers, 0, 20);

@@ -80,7 +80,7 @@ TEST_P(LmrTest, ContextMeansNothingToAnotherAdapterInstance) {
 }
 
 TEST_P(LmrTest, MemoryNeedNotBePresent) {
-  // LMR-CREATE-3: pages that nobody has touched are registered, received into and sent from.
+  // LMR-CREATE-3: pages that no thread has touched are registered, received into and sent from.
   constexpr std::size_t kSize = 1 << 20;
   void* const pages = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);

@@ -55,7 +55,7 @@ REGISTRY_TEST(RegistryConf, AFileFromRealLifeIsUnderstood) {
   EXPECT_THAT(listed_names(), ElementsAre("OpenIB-cma", "ibd0", "ofa-v2-ib0"));
 }
 
-// Nobody writes where the program writes.
+// The library writes nothing where the program writes.
 void expect_silence() {
   const TestFolder folder;
   folder.write("dat.conf", entry_line("net0", "libnone.so") + "a line that is none\n");

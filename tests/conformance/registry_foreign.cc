@@ -77,7 +77,7 @@ REGISTRY_TEST(RegistryForeign, EveryCallGoesToTheProviderOfItsObject) {
   EXPECT_EQ(provider.closes, 1);
 }
 
-// HND-1, HND-4, HND-9, REG-TBL-3: with a foreign Provider there, handles that are nobody's are still refused, whatever
+// HND-1, HND-4, HND-9, REG-TBL-3: with a foreign Provider there, handles of no Provider are still refused, whatever
 // they are.
 REGISTRY_TEST(RegistryForeign, WhatIsNobodysHandleIsRefused) {
   FakeProvider provider;

@@ -306,7 +306,7 @@ TEST_P(RmrBind, UsesTheRegionWhileBound) {
 }
 
 TEST_P(RmrBind, ARefusedFreeLeavesTheRegionAsItWas) {
-  // LMR-FREE-1: whoever uses it, through the window or by its own context, here or there, still can.
+  // LMR-FREE-1: what uses it, through the window or by its own context, here or there, still can.
   const Pair pair = make_connected_pair();
   Lmr region(server.ia, server.pz, 64);
   const Rmr rmr(server.pz);

@@ -101,7 +101,7 @@ TEST_P(SrqFlush, FreeingAConnectedEndpointLosesNoEntry) {
   // The completions may stay on the EVD or vanish; what stays is at most one for each buffer.
   EXPECT_LE(drain(server.recv.get()), 4);
   EXPECT_EQ(counts(srq), (Counts{.available = 2, .outstanding = 2}));
-  sender->resume();  // what it still sends must find nobody
+  sender->resume();  // what it still sends must find no endpoint
   expect_no_event(server.recv.get());
   EXPECT_TRUE(has_pattern(large.lmr().bytes(), 99)) << "the memory of a freed endpoint's buffers was written to";
 }

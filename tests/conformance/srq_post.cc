@@ -201,7 +201,7 @@ TEST_P(SrqPost, TripletsAreCopiedAndNeverWritten) {
   for (std::size_t i = 0; i < iov.size(); ++i) {
     EXPECT_EQ(std::memcmp(&iov[i], &before[i], sizeof iov[i]), 0) << i;
   }
-  // From here on the array is the Consumer's; the memory is not, but writing to it must harm nobody either.
+  // From here on the array is the Consumer's; the memory is not, but writing to it must do no harm either.
   DAT_LMR_TRIPLET nonsense{};
   nonsense.lmr_context = 1;
   set_padding(nonsense, 2);

@@ -278,7 +278,7 @@ class ThreadsHammer : public testing::TestWithParam<Wire> {
           EXPECT_THAT(dat_evd_query(evd.get(), DAT_EVD_FIELD_ALL, &evd_param), Succeeds());
           break;
         case 4:
-          // Refused while somebody waits there.
+          // Refused while a thread waits there.
           EXPECT_THAT(dat_evd_resize(evd.get(), 512 + static_cast<DAT_COUNT>(random() % 512)),
                       testing::AnyOf(Succeeds(), HasType(DAT_INVALID_STATE)));
           break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// D2-ATOM-4: one order of all atomic operations on a word, whoever asks for them and by whatever way: other processes
-// over each wire, some of which have the word's memory mapped, the target's own process over connections to itself, and
-// its instructions.
+// D2-ATOM-4: all atomic operations on a word have one order, whatever asks for them and by whatever way: other
+// processes over each wire, some of which have the word's memory mapped, the target's own process over connections to
+// itself, and its instructions.
 #include <anydat/anydat.h>
 #include <dat2/dat_ib_extensions.h>
 

@@ -86,7 +86,7 @@ TEST_P(Dat2Csp, OnlyStreamsOfTcpAreSupported) {
 TEST_P(Dat2Csp, TheAddressIsTheAdaptersOrAWildcard) {
   DAT_CSP_HANDLE made = DAT_HANDLE_NULL;
   sockaddr_in address = own_address();
-  address.sin_addr.s_addr = htonl(0xC0000201);  // 192.0.2.1, which is nobody's
+  address.sin_addr.s_addr = htonl(0xC0000201);  // 192.0.2.1, which no host has
   EXPECT_THAT(create(kTcp, address, &made), HasType(DAT_INVALID_ADDRESS));
   EXPECT_THAT(create({AF_INET6, SOCK_STREAM, 0}, own_address(), &made), HasType(DAT_INVALID_ADDRESS))
       << "its family is not the domain";
@@ -237,7 +237,7 @@ TEST_P(Dat2Csp, AQueryTellsWhatItWasMadeOf) {
   EXPECT_THAT(dat_csp_query(csp, DAT_CSP_FIELD_ALL, nullptr), HasType(DAT_INVALID_PARAMETER));
 }
 
-// D2-CSP-6: a request that has come stays, a later one finds nobody.
+// D2-CSP-6: a request that has come stays, a later one finds no service point.
 TEST_P(Dat2Csp, AFreedServicePointLeavesItsRequests) {
   const in_port_t port = listen();
   const Ep first(client);

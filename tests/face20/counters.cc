@@ -306,7 +306,7 @@ TEST_P(Dat2Counters, AsynchronousErrorsAreCounted) {
   const DAT_COUNT room = small.qlen();
   const DAT_CONN_QUAL qualifier = server.listen();
   server.psp.reset();
-  // Nobody listens: each attempt ends with an event, and there is no room for the last one.
+  // No service point listens: each attempt ends with an event, and there is no room for the last one.
   std::vector<Ep> endpoints;
   for (DAT_COUNT i = 0; i <= room; ++i) {
     EpEvds evds = evds_of(side);

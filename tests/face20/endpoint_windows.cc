@@ -65,7 +65,8 @@ class Dat2OwnWindow : public Dat2 {
     ASSERT_THAT(post(from, context, length, reads), Succeeds());
     (void)expect_completion(client.request.get());
   }
-  // A Write of one that is refused may have completed already where nobody answers; the Read behind it has not.
+  // A Write of one that is refused may have completed already where the peer answers no Write; the Read behind it has
+  // not.
   void expect_refused(const Ep& from, DAT_RMR_CONTEXT context, bool reads = true) {
     const std::vector<std::byte> before(opened->bytes().begin(), opened->bytes().end());
     ASSERT_THAT(post(from, context, 64, reads), Succeeds());

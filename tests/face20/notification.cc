@@ -59,7 +59,7 @@ TEST_P(Dat2Cno, TheDescriptorIsReadableWhileATriggerIsLatched) {
   }
 }
 
-// D2-CNO-6: epoll alone waits, and nobody is in a call.
+// D2-CNO-6: epoll alone waits, and no thread is in a call.
 TEST_P(Dat2Cno, EventsComeWithNobodyInACall) {
   const Evd recv(server.ia, DAT_EVD_DTO_FLAG, 64, cno);
   const Ep server_ep(server.ia, server.pz, {recv.get(), server.request.get(), server.connect.get()}, default_ep_attr());
@@ -158,7 +158,7 @@ TEST_P(Dat2Cno, NoTriggerIsLostWhileEventsAreTaken) {
   EXPECT_FALSE(readable_now());
 }
 
-// D2-CNO-4: whoever waits in a call takes the trigger, and the descriptor does not show it.
+// D2-CNO-4: a thread that waits in a call takes the trigger, and the descriptor does not show it.
 TEST_P(Dat2Cno, AThreadThatWaitsTakesTheTrigger) {
   const Evd evd(server.ia, DAT_EVD_SOFTWARE_FLAG, 8, cno);
   DAT_EVENT event{};

@@ -149,7 +149,7 @@ TEST_P(Dat2Query, StartsNothing) {
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
 }
 
-// D2-QUERY-2: names that nobody has, and those of devices that are not there.
+// D2-QUERY-2: names that no adapter has, and those of devices that are not there.
 TEST_P(Dat2Query, AnswersUnknownNamesAsAnOpenDoes) {
   for (const char* unknown : {"nobody", "soft-nobody", "verbs-nobody", ""}) {
     std::string text = unknown;
@@ -222,7 +222,7 @@ struct OtherProvider {
 DAT_PROVIDER OtherProvider::table{};
 OtherProvider::Object OtherProvider::object{&table};
 
-// D2-QUERY-1, D2-REG-3: the Provider of the name is asked, whoever it is.
+// D2-QUERY-1, D2-REG-3: the Provider of the name is asked, whichever it is.
 TEST(Dat2QueryOfOthers, GoesToTheProviderOfTheName) {
   DAT_PROVIDER& table = OtherProvider::table;
   table.ia_open_func = &OtherProvider::open;

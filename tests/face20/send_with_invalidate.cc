@@ -331,7 +331,7 @@ TEST_P(Dat2SendInvalidate, AllElseIsAsOfASend) {
   EXPECT_EQ(dto.operation, DAT_DTO_SEND);
 }
 
-// D2-SENDINV-3: whoever sees the receive completed sees memory that stays as it is, though its peer goes on writing.
+// D2-SENDINV-3: once the receive has completed, memory stays as it is, though the peer goes on writing.
 TEST_P(Dat2SendInvalidate, NothingIsWrittenOnceItsReceiveHasCompleted) {
   constexpr std::size_t kLong = 1 << 20;
   const Lmr region(server.ia, server.pz, kLong);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// D2-EXT-2: every operation of the extension that is not there is refused in a sentence that names it, to whoever asks
-// for the last one and in the log (api_log_test.cc shows that they are the same).
+// D2-EXT-2: every operation of the extension that is not there is refused in a sentence that names it, to a caller that
+// asks for the last one and in the log (api_log_test.cc shows that they are the same).
 #include <anydat/anydat.h>
 #include <dat2/dat_ib_extensions.h>
 #include <gmock/gmock.h>

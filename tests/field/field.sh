@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs test programs of OpenFabrics, which were built apart, on this library, and judges them by what they print: at both
 # ends, buffers and counted bytes; their exit codes say little. Over shared memory both ends are on one host; over TCP on
-# two, which are network namespaces of this run. They use fixed ports, which are nobody else's there.
+# two, which are network namespaces of this run. They use fixed ports, which no other program has there.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 . "$here/../../scripts/lib.sh"

@@ -28,7 +28,7 @@ void check_read_request(std::span<const std::byte> payload) {
   FUZZ_CHECK(std::equal(written.begin(), written.end(), payload.begin()));
 }
 
-// Bits of the first word that nobody looks at are not written again.
+// Bits of the first word that the parser does not look at are not written again.
 void check_atomic_request(std::span<const std::byte> payload) {
   AtomicRequest request;
   if (payload.size() < kAtomicRequestBytes || !parse_atomic_request(payload, request)) return;

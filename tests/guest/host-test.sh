@@ -38,14 +38,14 @@ cat /tmp/server
 [ -e /host/done ] && exit $rc
 END
 mkdir "$work/share"
-# A forwarded port that somebody else has ends the guest at once; another one then serves as well.
+# A forwarded port that another program has ends the guest at once; another one then serves as well.
 for attempt in 1 2 3; do
   forwarded=$((20000 + RANDOM % 10000))
   "$here/run-guest.sh" --build "$guest" --image "$image" --timeout 150 --reach-host --hostfwd "$forwarded:7174" \
     --share "$work/share" --env "PORT=$port" --script "$work/in-guest.sh" >"$work/guest" 2>&1 &
   pid=$!
   # The forwarded port is open long before. A connection given up before the guest has accepted it closes soft-iWARP's
-  # listening socket (Linux 6.1), so nobody knocks earlier. A guest that does not come so far ends when its time is over.
+  # listening socket (Linux 6.1), so the test does not knock earlier. A guest that does not come so far ends when its time is over.
   while kill -0 $pid 2>/dev/null && [ ! -e "$work/share/serving" ]; do sleep 0.1; done
   [ ! -e "$work/share/serving" ] || break
   say "attempt $attempt: $(tail -n 1 "$work/guest")"

@@ -38,7 +38,7 @@ for case in "${cases[@]}"; do
     in_guest+=" echo $name; timeout 60 rping -c -a 10.0.2.2 -p $port -C $rounds -S $size -V;"
   else
     guest_port=$((guest_port + 1))
-    # A port that nobody has: whoever takes it between here and the guest's start makes the guest fail, not lie.
+    # A port that is free: a program that takes it between here and the guest's start makes the guest fail, not lie.
     host_port=$((30000 + RANDOM % 2000))
     forwards+=(--hostfwd "$host_port:$guest_port")
     in_guest+=" echo $name; timeout 60 rping -s -a 10.0.2.15 -p $guest_port -C $rounds -S $size -V;"

@@ -11,7 +11,7 @@
 #             10.77.0.1             10.77.0.2             10.77.0.3
 #              fd77::1               fd77::2               fd77::3
 #
-# Switch and hosts live in a user and a process namespace of this run. Nobody needs privilege for that, runs side by side
+# Switch and hosts live in a user and a process namespace of this run. That needs no privilege, runs side by side
 # do not meet, and when the script ends, however it ends, all of it goes with its last process.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
@@ -69,7 +69,7 @@ plug_in() { # plug_in NAME NUMBER: makes that host and connects it
   on "$name" ip -6 address add "fd77::$number/64" dev eth0 nodad 2>/dev/null || true
   on "$name" ip link set eth0 up
 }
-unplug() { # unplug NAME: the host is gone, and tells nobody
+unplug() { # unplug NAME: the host is gone, and tells no peer
   ip link delete "port_$1"
   kill "${host[$1]}"
   unset "host[$1]"
@@ -191,7 +191,7 @@ killed_peer() { # a process dies: the kernel of its host tells the other side, w
 
 frames_from() { ip -s link show "$1" | awk '/RX:/ { getline; print $2 }'; } # PORT
 
-link_pause() { # the cable is out for a while: nobody learns of it
+link_pause() { # the cable is out for a while: no program learns of it
   receive_on a
   local enough=$(($(frames_from port_b) + 70)) # of the 200, which are a frame each, behind those that connect them
   send_from b sender 10.77.0.1 --count 200 --pause 10

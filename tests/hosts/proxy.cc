@@ -152,7 +152,7 @@ class Proxy::Course {
       return;
     }
     if (how == Cut::close) {
-      // Both are read until they end, or the system would reset them because of what nobody has read.
+      // Both are read until they end, or the system would reset them because of what has not been read.
       closing_ = true;
       for (Flow& flow : flows_) {
         flow.held.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Somebody in the middle of a TCP connection who passes the bytes on, but in pieces, in heaps, late, or only up to a
+// A program in the middle of a TCP connection that passes the bytes on, but in pieces, in heaps, late, or only up to a
 // certain byte.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace anydat::test {
 
 enum class Direction : std::uint8_t { to_server, to_client };
 // What happens at the cut: both connections are reset, both are closed (what came before still arrives), or nothing
-// passes any more and nobody is told.
+// passes any more and neither end is told.
 enum class Cut : std::uint8_t { none, reset, close, freeze };
 
 // What is done to the connections that come from now on.

@@ -17,7 +17,7 @@ class AbsentMemory {
 
   // Takes the content of these pages away. Throws if it cannot be done.
   explicit AbsentMemory(std::span<std::byte> pages);
-  // Whoever waits for what has not been brought finds zeros.
+  // A thread that waits for what has not been brought finds zeros.
   ~AbsentMemory();
   AbsentMemory(const AbsentMemory&) = delete;
   AbsentMemory& operator=(const AbsentMemory&) = delete;

@@ -264,7 +264,7 @@ TEST_P(AbsentMapped, AWriteFromElsewhereInTheRegionHoldsUpItsConnectionAlone) {
   expect_completion(side_->request.get());
 }
 
-// Who polls memory looks at no events; then nobody tells the time (nic/moment.h) but who posts.
+// A thread that polls memory looks at no events; then only a thread that posts tells the time (nic/moment.h).
 TEST_P(AbsentMapped, AWriteOfWhoDoesNotPollHoldsUpItsConnectionAlone) {
   const auto write_quietly = [&] {
     DAT_LMR_TRIPLET from = here_->triplet(0, kShort);
@@ -276,7 +276,7 @@ TEST_P(AbsentMapped, AWriteOfWhoDoesNotPollHoldsUpItsConnectionAlone) {
     write_quietly();
   }
   const AbsentMemory absent(memory_.first(kPage));
-  // What has been seen in memory is taken to be there for some milliseconds, and nobody polls meanwhile.
+  // What has been seen in memory is taken to be there for some milliseconds, and no thread polls meanwhile.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const std::uint64_t before = rdmas_in_memory();
   write_quietly();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agents that call the library while what they were called for goes away: nobody waits for anybody in a circle. Each
-// case is played by a process of its own, which a test can end if it hangs.
+// Agents that call the library while what they were called for goes away: no threads wait for each other in a circle.
+// Each case is played by a process of its own, which a test can end if it hangs.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -99,7 +99,7 @@ void play_closing_agent(RoleContext& context) {
   });
   const DAT_EVD_HANDLE waited = Evd(ia, DAT_EVD_SOFTWARE_FLAG, 4, DAT_HANDLE_NULL).release();
   const DAT_EVD_HANDLE triggering = Evd(ia, DAT_EVD_SOFTWARE_FLAG, 4, cno).release();
-  Waiter waiter(waited);  // somebody is in the library meanwhile
+  Waiter waiter(waited);  // a thread is in the library meanwhile
   DAT_EVENT event{};
   event.event_number = DAT_SOFTWARE_EVENT;
   require(dat_evd_post_se(triggering, &event), "dat_evd_post_se");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer that is stopped in the middle of writing into a receive buffer, as any debugger may stop it. The program does
-// not get the memory back before the writing is over, or the peer has had half a second; nobody else waits for that.
+// not get the memory back before the writing is over, or the peer has had half a second; no other peer or thread waits
+// for that.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -22,7 +22,7 @@ namespace {
 
 constexpr DAT_TIMEOUT kForMinutes = 600'000'000;
 
-// A thread that can be cancelled, unlike those of std::thread, whose result nobody could tell from a crash.
+// A thread that can be cancelled, and whose join tells that from a crash, unlike those of std::thread.
 class CancelledThread {
  public:
   explicit CancelledThread(std::function<void()> body) : body_(std::move(body)) {
@@ -100,7 +100,7 @@ void play_cancelled_waiters(RoleContext& context) {
       threads.emplace_back([evd] { wait_on(evd); });
       EXPECT_TRUE(eventually([&] { return has_waiter(evd); }));
     }
-    // A message, whoever drives the adapter when it comes.
+    // A message, whichever thread drives the adapter when it comes.
     const auto expect_traffic = [&] {
       DAT_LMR_TRIPLET to = sink.triplet(), from = source.triplet();
       require(dat_ep_post_recv(connection.server.get(), 1, &to, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");

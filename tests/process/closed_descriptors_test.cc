@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that closes all descriptors, ours among them, and has other files by their numbers: nobody touches those,
-// connections end, and the adapter can be closed.
+// A program that closes all descriptors, ours among them, and has other files by their numbers: the library does not
+// touch those, connections end, and the adapter can be closed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST_P(ClosedDescriptors, CarryNoBellToAPeerThatHasSleptSince) {
   other_->resume();
 }
 
-// Somebody has called and not said yet what he wants.
+// A peer has called and not said yet what it wants.
 TEST_P(ClosedDescriptors, AreNotReadWhereACallerWasHeardBy) {
   if (!wire().name.starts_with("shm")) GTEST_SKIP() << "callers of another wire are heard by other means";
   const std::string qualifier = victim_->tell("listen");
@@ -137,7 +137,7 @@ class SilentQualifier {
   std::vector<std::unique_ptr<SilentPort>> ports_;
 };
 
-// EP-CONN-7: whose a port is has been asked, and nobody has said anything.
+// EP-CONN-7: whose a port is has been asked, and no service point has said anything.
 TEST_P(ClosedDescriptors, EndAnAttemptThatHasNotFoundItsPortYet) {
   if (wire().name != "tcp") GTEST_SKIP() << "only over TCP a qualifier stands for several ports";
   const SilentQualifier silent;

@@ -178,8 +178,8 @@ TEST_F(SharedDirectory, IsNotLeftByALink) {
   EXPECT_THROW(client.tell(fmt::format("connect {} {}", qualifier, kAddress)), std::runtime_error);
 }
 
-// What a process that was killed has left behind is replaced when its number is wanted again, and until then nobody is
-// misled by it.
+// What a process that was killed has left behind is replaced when its number is wanted again, and until then it
+// misleads no caller.
 TEST_F(SharedDirectory, IsNotSpoiltByTheDead) {
   std::string qualifier;
   {
@@ -228,8 +228,8 @@ TEST_F(SharedDirectory, FollowsAnAddressThatComesLater) {
   EXPECT_TRUE(is_named(kLater, other));
 }
 
-// Whoever has the lock of a folder may be stopped: connections do not wait for it, and nor do names that can be had
-// later.
+// A process that has the lock of a folder may be stopped: connections do not wait for it, and nor do names that can be
+// had later.
 TEST_F(SharedDirectory, IsNotWaitedForByConnectionsWhenAnAddressComes) {
   constexpr int kFirst = 4711, kMany = 40;
   Neighbour server(wire_, {kAddress});

@@ -24,7 +24,7 @@ using shm::CellKind;
 constexpr std::uint32_t kKey = 0x12345;
 constexpr std::uint32_t kSpread = 0x9e3779b1;
 
-// A table that opens a word of this process's memory to every peer, whose zone nobody has named.
+// A table that opens a word of this process's memory to every peer, and names no zone for it.
 Fd table_with(const std::atomic<std::uint64_t>& word) {
   Fd fd = make_region_table();
   void* const memory = ::mmap(nullptr, nic::RegionView::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
@@ -87,7 +87,7 @@ class EarlyWrite : public testing::Test {
   const Lmr source{client.ia, client.pz, 8};
 };
 
-// RDW-9, EP-SM-16: whoever sees the bytes finds the connection established when he looks.
+// RDW-9, EP-SM-16: a thread that sees the bytes finds the connection established when it looks.
 TEST_F(EarlyWrite, WaitsForTheWordThatTheConnectionStands) {
   // Two connections over one link.
   const Ep filler(client);

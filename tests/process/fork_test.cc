@@ -56,7 +56,7 @@ void play_forking_client(RoleContext& context) {
 
 const Role kForkingClient("forking_client", play_forking_client);
 
-// A process that is nobody's child here.
+// A process that is no child of this one.
 class Stranger {
  public:
   explicit Stranger(pid_t pid) : pid_(pid) {}

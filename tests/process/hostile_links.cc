@@ -89,7 +89,8 @@ void bad_connect(HostileTarget& target, Random& random, Kept&) {
 
 void many_requests(HostileTarget& target, Random& random, Kept&) {
   RawPeer peer = linked(target);
-  // To a service point that is there, or to one that is not; under many names or one; and nobody reads the answers.
+  // To a service point that is there, or to one that is not; under many names or one; and the peer does not read the
+  // answers.
   const DAT_CONN_QUAL qualifier = random.chance(2) ? target.qualifier() : 1;
   const bool one_name = random.chance(2);
   for (std::uint32_t i = 0; i < 100; ++i) {

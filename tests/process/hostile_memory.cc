@@ -13,7 +13,7 @@ namespace {
 using Kept = std::vector<RawPeer>;
 using shm::CellKind;
 
-// RDMA on memory that is not its own, or with answers to questions that nobody asked.
+// RDMA on memory that is not its own, or with answers to questions that the target has not asked.
 void rdma_anything(HostileTarget& target, Random& random, Kept&) {
   Connected link = connected(target);
   const auto key = static_cast<std::uint32_t>(random.chance(2) ? 1 + random.below(8) : odd_number(random));
@@ -74,7 +74,8 @@ void short_writes_that_lie(HostileTarget& target, Random& random, Kept&) {
   }
 }
 
-// Immediate data for a program that takes none, atomic operations that are none, and answers to what nobody has asked.
+// Immediate data for a program that takes none, atomic operations that are none, and answers to what the target has
+// not asked.
 void extended_unasked(HostileTarget& target, Random& random, Kept&) {
   const auto cut_for = [&](CellKind kind, std::vector<std::byte> body) {
     Connected link = connected(target);

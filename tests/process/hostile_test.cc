@@ -58,7 +58,8 @@ TEST_P(HostilePeer, HarmsNobody) {
   attack(rounds(), [&](Random&) -> const Attack& { return GetParam(); });
 }
 
-// A peer that is killed in the middle of a copy, by somebody who does not collect its remains: it is dead all the same.
+// A peer that is killed in the middle of a copy, by a process that does not collect its remains: it is dead all the
+// same.
 void play_dying_writer(RoleContext& context) {
   std::uint32_t name = 0;
   const auto peer = begin_writing_into(context.arguments.at(0), std::stoull(context.arguments.at(1)), name);

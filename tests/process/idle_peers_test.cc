@@ -110,7 +110,7 @@ class Called {
     return (now() - start) / kCalls;
   }
 
-  // Likewise for the end of a region that peers may not touch.
+  // The processor's time for the end of a region that peers may not touch, in the same unit.
   double cost_of_a_free() {
     std::vector<Lmr> regions;
     for (int i = 0; i < kRegions; ++i) regions.emplace_back(side_.ia, side_.pz, kBytes, DAT_MEM_PRIV_LOCAL_READ_FLAG);
@@ -175,7 +175,7 @@ TEST_P(IdlePeers, MakeTheEndOfARegionThatTheyMayNotTouchNoDearer) {
   EXPECT_LT(least.many, 3 * least.one + 100) << "ns, where it takes " << least.one << " with one";
 }
 
-// While they were idle nobody looked at their links.
+// While they were idle no thread looked at their links.
 TEST_P(IdlePeers, AreHeardByWhoPolls) {
   Called called(GetParam());
   for (int i = 0; i < kPeers; ++i) called.connect_one();

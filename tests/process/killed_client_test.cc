@@ -161,7 +161,7 @@ TEST_P(KilledClient, WithinALargeSend) {
   other_ends_.clear();
   constexpr std::size_t kHuge = 32u << 20;
   start(2, kHuge);
-  // The kill has to come before the end of the transfer, which is nobody's promise; but it soon does.
+  // The kill has to come before the end of the transfer, which is not certain; but it soon does.
   int failed = 0;
   for (int attempt = 0; attempt < 20 && failed == 0; ++attempt) {
     connect_victim();

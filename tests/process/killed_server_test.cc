@@ -197,7 +197,7 @@ TEST_P(KilledServer, WithALargeSendUnanswered) {
 TEST_P(KilledServer, WithinALargeSend) {
   sent_.emplace(side_->ia, side_->pz, kHuge);
   start_server(2, kHuge);
-  // The kill has to come before the end of the transfer, which is nobody's promise; but it soon does.
+  // The kill has to come before the end of the transfer, which is not certain; but it soon does.
   for (int attempt = 0;; ++attempt) {
     connect(server());
     send(1, kHuge);

@@ -14,7 +14,8 @@
 
 namespace anydat::test {
 
-// A TCP socket with more to send than its peer takes: whoever closes it last waits for that, or for the time to go by.
+// A TCP socket with more to send than its peer takes: the thread that closes it last waits for that, or for the time to
+// go by.
 class Lingering {
  public:
   static constexpr std::chrono::seconds kTime{20};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Descriptors that a process of the same user passes along, and that take long to close: nobody waits for that but a
-// thread that does nothing else.
+// Descriptors that a process of the same user passes along, and that take long to close: a thread that does nothing
+// else waits for that, and no other.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>

@@ -226,7 +226,7 @@ std::uint64_t bytes_of_list() {
   return bytes_read() - before;
 }
 
-// Has one region, and accepts whoever comes. Says its qualifier, where the region is, and in the end how many lists of
+// Has one region, and accepts each caller. Says its qualifier, where the region is, and in the end how many lists of
 // its mappings it has read meanwhile.
 void play_listed(RoleContext& context) {
   const std::span<std::byte> memory = sealed_region();

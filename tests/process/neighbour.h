@@ -32,12 +32,12 @@ class Neighbour {
   void send(int seed);     // and waits until it has been sent
   void receive(int seed);  // throws unless it is that message
   void write(int seed);    // the whole of the other's memory
-  void read(int seed);     // likewise; throws unless that pattern is there
+  void read(int seed);     // of the other's memory; throws unless that pattern is there
   bool holds(int seed);    // its own memory, as Writes have left it
 
   void write_endlessly(std::size_t bytes);  // begins, and returns when the first has completed
   std::string end_of_writing();             // the status of the first that failed, as a number
-  // Waits until somebody writes into its memory, ends its registration, and fills it.
+  // Waits until a peer writes into its memory, ends its registration, and fills it.
   void free_and_fill();
   std::size_t touched();  // how many bytes of it are no longer as it has filled them
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who lives and whose memory it is, in the circumstances that programs get into: whatever they are, messages and RDMA
-// arrive, and nobody's memory is written that is not, or no longer, the peer's to write.
+// arrive, and no memory is written that is not, or no longer, the peer's to write.
 #include "neighbour.h"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@ namespace anydat::test {
 
 // A process with one connection, as a client or as a server with one SRQ. Each method returns when the other process
 // has done that step, and throws if it failed. The messages it sends are those of `seed`, numbered from 0 (payload.h);
-// what a server receives is compared likewise.
+// what a server receives is compared with these.
 class Peer {
  public:
   Peer(const Wire& wire, std::uint64_t seed);

@@ -380,7 +380,7 @@ TEST_P(PollingTarget, GetsNothingFromMemoryThatHasBeenFreed) {
   end_of_phase();
 }
 
-// LMR-FREE-6: likewise.
+// LMR-FREE-6: also by the short way that those before it went.
 TEST_P(PollingTarget, PutsNothingIntoMemoryThatHasBeenFreed) {
   tell("poll");
   becomes_seen();

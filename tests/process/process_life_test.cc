@@ -278,7 +278,7 @@ void play_daemon(RoleContext& context) {
           "dat_ep_connect");
   expect_event(side.connect.get(), DAT_CONNECTION_EVENT_ESTABLISHED);
   if (::daemon(1, 1) != 0) throw std::runtime_error("daemon");
-  // From here on another process, which is nobody's child.
+  // From here on another process, which has lost its parent.
   DAT_EP_STATE state{};
   DAT_BOOLEAN idle{};
   EXPECT_THAT(dat_ep_get_status(ep.release(), &state, &idle, &idle), HasType(DAT_INVALID_HANDLE));

@@ -245,7 +245,7 @@ TEST_F(TcpQualifiers, AreNotThePortsOfTheirLowerBits) {
   const DAT_CONN_QUAL port = server.listen();
   expect_nobody(port + 65536);
   EXPECT_FALSE(poll_event(server.requests.get()));
-  // And a port that stands for one of them is nobody's qualifier.
+  // And a port that stands for one of them is no service point's qualifier.
   const DAT_CONN_QUAL qualifier = free_qualifier();
   const PspAt psp(server, qualifier);
   const DAT_CONN_QUAL its_port = derived_ports(qualifier)[0];
@@ -274,11 +274,11 @@ TEST_F(TcpQualifiers, OfADeviceGoFirstUntilTheyHaveHadTheirRequest) {
   EXPECT_EQ(try_listen(server, qualifier), static_cast<DAT_RETURN>(DAT_CONN_QUAL_IN_USE)) << "taken until freed";
 }
 
-// EP-CONN-21: where not all can be asked, nobody is; the attempt fails at once, and leaves nothing.
+// EP-CONN-21: where not all ports can be asked, none is; the attempt fails at once, and leaves nothing.
 TEST_F(TcpQualifiers, AreNotAskedForWithoutDescriptors) {
   const DAT_CONN_QUAL qualifier = free_qualifier();
-  // Nobody accepts there: a service point of this process would, and would free the descriptor that it keeps to do so
-  // with for a moment, in the middle of an attempt.
+  // No thread accepts there: a service point of this process would, and would free the descriptor that it keeps to do
+  // so with for a moment, in the middle of an attempt.
   std::vector<std::unique_ptr<Foreigner>> foreigners;
   for (const std::uint16_t port : derived_ports(qualifier)) {
     foreigners.push_back(std::make_unique<Foreigner>(port));
@@ -412,7 +412,7 @@ TEST_F(TcpQualifiers, AreFreeOnceTheirProcessIsDead) {
   PeerProcess other("qualified_listener", tcp(), {std::to_string(qualifier)});
   ASSERT_EQ(other.channel().hear(), "DAT_SUCCESS");
   EXPECT_EQ(try_listen(server, qualifier), static_cast<DAT_RETURN>(DAT_CONN_QUAL_IN_USE));
-  // Somebody is connecting when it dies.
+  // An endpoint is connecting when it dies.
   const Ep active(client);
   ask(active, qualifier);
   other.kill();

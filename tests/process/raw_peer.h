@@ -50,7 +50,7 @@ struct SegmentRecipe {
 };
 Fd make_segment(const SegmentRecipe& recipe);
 Fd make_region_table();  // an empty one
-Fd make_marks();         // likewise
+Fd make_marks();         // an empty table of them
 
 // A mapped segment.
 class RawSegment {

@@ -130,7 +130,7 @@ TEST_P(RefusedCalls, ThatMakeServicePoints) {
       },
       dat_psp_free);
   const auto unreserved = [](Parts& parts) { EXPECT_EQ(parts.ep.state(), DAT_EP_STATE_UNCONNECTED); };
-  // A qualifier that nobody else calls, as other tests may call any port: an RSP ends with its first request.
+  // A qualifier that no other test calls, as others may call any port: an RSP ends with its first request.
   const DAT_CONN_QUAL qualifier = (static_cast<DAT_CONN_QUAL>(::getpid()) << 20) + 1;
   play_making(
       [&](Parts& parts, DAT_HANDLE* made) {

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Wires, PrivilegedPort, testing::Values("auto", "shm", "
 
 // ---- addresses of the callers' choice
 
-// All of 127/8 is this host, so whoever calls chooses one of 2^24 addresses to call at.
+// All of 127/8 is this host, so a caller chooses one of 2^24 addresses to call at.
 TEST(ServicePoint, AddressesThatCallersChooseAreNotKept) {
   if (built_with_sanitizer()) GTEST_SKIP() << "a sanitizer keeps what has been freed";
   Side server(wire_by_name("shm"));

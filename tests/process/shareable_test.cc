@@ -217,7 +217,7 @@ class Shareable : public testing::TestWithParam<Wire> {
     EXPECT_EQ(ask("untouched"), "yes");
     EXPECT_EQ(ask("end"), "well");
   }
-  // Likewise, to the end of the region.
+  // Writes to the end of the region.
   DAT_DTO_COMPLETION_STATUS write_to_the_end(std::size_t bytes) {
     DAT_LMR_TRIPLET from = local_.triplet(0, bytes);
     DAT_RMR_TRIPLET to = remote_;

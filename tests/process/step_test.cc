@@ -78,7 +78,7 @@ TEST_P(Step, IsKeptByConnectionsOfOnePeer) {
       require(dat_ep_post_send(ep.get(), 1, &segment, {}, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
     }
     for (int i = 0; i < kConnections; ++i) expect_completion(side_.request.get());
-    // Whoever finds nothing has looked, and what was posted has gone out by then.
+    // A dequeue that finds nothing has looked, and what was posted has gone out by then.
     EXPECT_FALSE(poll_event(side_.request.get()));
   }
   peer_.resume();

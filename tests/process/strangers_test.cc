@@ -191,7 +191,8 @@ TEST(Strangers, AreLoggedOnce) {
   EXPECT_EQ(server.finish(), 0);
 }
 
-// Whoever has sent nothing is turned out from the address with the most sockets first: a slow peer elsewhere stays.
+// A caller that has sent nothing is turned out from the address with the most sockets first: a slow peer elsewhere
+// stays.
 TEST(Strangers, OfOneAddressDoNotDriveOutThoseOfAnother) {
   Server server(wire_by_name("tcp"));
   ASSERT_EQ(server.ask("limit " + std::to_string(kLimit)), "ok");
@@ -205,7 +206,7 @@ TEST(Strangers, OfOneAddressDoNotDriveOutThoseOfAnother) {
   EXPECT_EQ(server.finish(), 0);
 }
 
-// RFC 5042, section 6: what a process of this host has passed and nobody can close keeps out no other host.
+// RFC 5042, section 6: what a process of this host has passed and the server cannot close keeps out no other host.
 TEST(Strangers, OfThisHostThatLeaveSomethingBehindDoNotKeepOutThoseOfOthers) {
   const Wire& wire = wire_by_name("tcp");
   Server server(wire);
@@ -265,7 +266,7 @@ TEST_P(Starved, AcceptingWaitsWithoutSpinning) {
   require(dat_ep_connect(ep.get(), loopback(), server.qual(), DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
                          DAT_CONNECT_DEFAULT_FLAG),
           "dat_ep_connect");
-  // The control is a process that waits for nobody: what it uses in the same time is next to nothing.
+  // The control is a process that waits for no caller: what it uses in the same time is next to nothing.
   const long before = std::stol(server.ask("processor time"));
   std::this_thread::sleep_for(std::chrono::milliseconds(400));  // the time over which it is measured
   EXPECT_LT(std::stol(server.ask("processor time")) - before, 100'000) << "it spins";

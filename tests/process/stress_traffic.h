@@ -31,7 +31,7 @@ struct StressPlan {
             .ends_abruptly = (dice >> 32) % 5 == 0 ? 1u : 0u};
   }
 
-  // Of message `number`: from nothing to 1 MiB, each power of two as likely as the next.
+  // Of message `number`: from nothing to 1 MiB, each power of two equally likely.
   std::size_t length(std::uint64_t number) const {
     const std::uint64_t dice = mixed(seed, number | std::uint64_t{1} << 40);
     const std::uint64_t limit = std::uint64_t{1} << (dice & 0xff) % 21;

@@ -55,7 +55,7 @@ class MendedPage {
   struct sigaction before_ {};
 };
 
-// Receives one message into the page while nobody in the program looks, so that the library's own thread does.
+// Receives one message into the page while no thread of the program looks, so that the library's own thread does.
 void play_mender(RoleContext& context) {
   const MendedPage page;
   Side server(context.wire), client(context.wire);
@@ -77,7 +77,7 @@ void play_mender(RoleContext& context) {
 
 const Role kMender("mender", play_mender);
 
-// In a process of its own, which a signal that nobody can handle would end.
+// In a process of its own, which a fault in a thread that blocks its signal would end.
 TEST(SynchronousSignals, AFaultOfOurThreadIsTheProgramsToMend) {
   PeerProcess mender("mender", wire_by_name("shm"));
   EXPECT_EQ(mender.wait_exit(), 0);

@@ -22,7 +22,7 @@
 namespace anydat::test {
 
 // What a program does that becomes a daemon in the old way: it closes all descriptors but those that it knows,
-// whoever's they are, and then opens others.
+// those of libraries, too, and then opens others.
 class TakenDescriptors {
  public:
   // But for those up to `last_known`.

@@ -108,7 +108,8 @@ TEST(TcpWire, PortsComeFromTheRangeThatWasChosen) {
   EXPECT_EQ(ends.client.query().local_port_qual, ends.server.query().remote_port_qual);
 }
 
-// Some ports in a row of the loopback address that nobody else will be given while this lives, and that we can share.
+// Some ports in a row of the loopback address that no other process will be given while this lives, and that we can
+// share.
 class PortsInARow {
  public:
   explicit PortsInARow(int count) {

@@ -103,7 +103,7 @@ TEST_P(VanishedBuffers, EndOneConnectionEach) {
   expect_no_event(server_.connect.get());
 }
 
-// SRQ-ORD-5: whoever waits for a page has taken his buffer, and lets the others have theirs.
+// SRQ-ORD-5: a connection that waits for a page has taken its buffer, and lets the others have theirs.
 TEST_P(VanishedBuffers, GoToEachConnectionInTurnWhenTheirPagesHaveToCome) {
   constexpr int kEach = 4;
   send_and_wait(kEach);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A program that uses libdat as the plugins of Open MPI do: it is loaded when a transport is chosen, and unloaded at
- * the end, although the transport's adapter could not be closed and is still open. Then somebody connects to the
+ * the end, although the transport's adapter could not be closed and is still open. Then a peer connects to the
  * adapter's service point, so that its thread has something to do.
  *
  *   plugin_host LIBDAT

@@ -24,7 +24,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* A library without one of the two has it under a name that nobody looks for. */
+/* A library without one of the two has it under a name that the registry does not look for. */
 #ifdef PROBE_NO_INIT
 #define PROBE_INIT probe_init
 #else

@@ -5,7 +5,7 @@ set -euo pipefail
 repository=$(realpath "$(dirname "$0")/../..")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/src/nic" "$work/include"
+mkdir -p "$work/src/nic" "$work/include" "$work/tests"
 
 cat >"$work/src/nic/planted.cc" <<'END'
 // The receiver wakes a thread; nobody_waits is a name.
@@ -22,6 +22,7 @@ cat >"$work/include/planted.h" <<'END'
 /* Somebody else
  * looks, likewise. */
 END
+echo '// Nobody listens there.' >"$work/tests/planted_test.cc"
 
 if found=$("$repository/scripts/check-comments.sh" "$work"); then
   echo "it finds nothing wrong"
@@ -31,9 +32,10 @@ wanted='include/planted.h:2 Somebody
 include/planted.h:3 likewise
 src/nic/planted.cc:5 Whoever
 src/nic/planted.cc:7 nobody
-src/nic/planted.cc:8 as the next'
+src/nic/planted.cc:8 as the next
+tests/planted_test.cc:1 Nobody'
 diff <(echo "$wanted") <(sed -E 's/: "([^"]*)".*/ \1/' <<<"$found")
 
-rm "$work/include/planted.h"
+rm "$work/include/planted.h" "$work/tests/planted_test.cc"
 sed -i '5,$d' "$work/src/nic/planted.cc"
 "$repository/scripts/check-comments.sh" "$work"

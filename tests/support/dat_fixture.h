@@ -45,7 +45,7 @@ class Owner {
 
   DAT_HANDLE get() const { return handle_; }
 
-  // Gives the handle up; nobody frees it any more.
+  // Gives the handle up; this object does not free it any more.
   DAT_HANDLE release() { return std::exchange(handle_, DAT_HANDLE_NULL); }
 
   // Frees now. The handle stays owned if the free is refused.

@@ -6,8 +6,8 @@
 
 namespace anydat::test {
 
-// An instance that settle() sees to, from its opening on until it is closed. `polled`: whether whoever polls it makes
-// all of its progress, as with the software adapters, and no device beside it.
+// An instance that settle() sees to, from its opening on until it is closed. `polled`: whether a thread that polls it
+// makes all of its progress, as with the software adapters, and no device beside it.
 void note_open(DAT_IA_HANDLE ia, bool polled);
 bool note_closed(DAT_IA_HANDLE ia);  // whether it was polled
 
@@ -22,8 +22,8 @@ class Bystander {
 
 // Drives all adapters of this process in turn. When it returns true, what had been posted, put off or sent before has
 // been carried out and reported, and what that brought about at the other side, too; but for what waits for memory, for
-// another thread, or for a timer of more than two milliseconds. False if it cannot know, since there is somebody else
-// on whom that depends: then only time tells.
+// another thread, or for a timer of more than two milliseconds. False if it cannot know, since that depends on
+// something else, too (a bystander, a device): then only time tells.
 bool settle();
 
 }  // namespace anydat::test

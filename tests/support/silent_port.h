@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A port that lets nobody in and refuses nobody.
+// A port that lets no caller in and refuses none.
 #pragma once
 
 #include <arpa/inet.h>

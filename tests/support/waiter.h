@@ -17,7 +17,7 @@ class Waiter {
     DAT_COUNT more;
   };
 
-  // Returns when the thread is certain to be blocked. Requires: the EVD is empty, and nobody else waits on it.
+  // Returns when the thread is certain to be blocked. Requires: the EVD is empty, and no other thread waits on it.
   explicit Waiter(DAT_EVD_HANDLE evd, DAT_COUNT threshold = 1);
 
   // Whether nothing that has been done so far wakes it.

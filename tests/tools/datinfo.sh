@@ -31,7 +31,7 @@ DAT_SPIN_US=7 DAT_NO_SUCH=1 run 0 datinfo --env --json
 [ "$(json unknown 0)" = DAT_NO_SUCH ] || die "the unknown variable is not in the JSON"
 json variables 0 default >/dev/null
 
-# What programs of each version may take for granted while nobody says: datinfo has the library of uDAPL 1.2.
+# What programs of each version may take for granted while no variable says it: datinfo has the library of uDAPL 1.2.
 (unset DAT_COMPAT && run 0 datinfo --env)
 grep -A 4 '^DAT_COMPAT$' "$work/out" >"$work/compat" || die "DAT_COMPAT is not shown"
 grep -qE '^  values +strict, default, openfabrics$' "$work/compat" || die "the settings are not shown"

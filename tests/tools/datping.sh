@@ -14,7 +14,7 @@ says "5 messages of 64 B to $server_at "
 run 0 datping --to "$server_at" --count 5 --srq
 stop_server
 
-run 1 datping --to "$server_at" --count 1 --timeout 5 # nobody is there any more
+run 1 datping --to "$server_at" --count 1 --timeout 5 # no server is there any more
 [ -s "$work/err" ] || die "a failure that says nothing"
 run 1 datping --ia no-such-adapter
 complains no-such-adapter

@@ -304,7 +304,7 @@ TEST_F(BiasedMutex, WhatIsLeftForTheHolderIsFound) {
     for (int i = 0; i < round % 64; ++i) cpu_relax();
     left.exchange(true);
     try_it();
-    // By somebody, and soon.
+    // By one of the three threads, and soon.
     const Nanoseconds soon = now_ns() + kPatienceForABias;
     spin_while([&] { return done.load() <= round && now_ns() < soon; });
     ASSERT_GT(done.load(), round) << "left for nobody";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The queue that completions go to, as far as it is the same for whoever owns it.
+// The queue that completions go to, as far as it is the same for every owner.
 #include "nic/completion_queue.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class Queue final : public CompletionQueue {
   std::uint32_t queued() const { return ring_.queued(); }
 };
 
-// EVM-50: what finds no room, or may wake somebody, is the owner's to see to, all of it.
+// EVM-50: what finds no room, or may wake a thread, is the owner's to see to, all of it.
 TEST(CompletionQueue, TakesQuietlyWhatHasRoomAndWakesNobody) {
   Queue queue(3);
   const std::array two{numbered(0), numbered(1)};

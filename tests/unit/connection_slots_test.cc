@@ -28,7 +28,7 @@ TEST(ConnectionSlots, EachIsOfOneConnectionUntilNoneIsLeft) {
     slots.give_back(slot);
     EXPECT_EQ(slots.take(), slot);
   }
-  slots.give_back(0);  // a shared one is nobody's
+  slots.give_back(0);  // a shared one is no connection's
   EXPECT_EQ(slots.take(), 0u);
 }
 

@@ -37,7 +37,8 @@ TEST(EngineMoment, IsNoneOnceNobodyPolls) {
 TEST(EngineMoment, IsKeptForWhoAsksForItOften) {
   Engine engine;
   ASSERT_EQ(engine.start(), Status::ok);
-  // Nobody else is asked for a few looks. The progress thread may still be making its first pass, which tells a moment.
+  // No other thread is asked for a few looks. The progress thread may still be making its first pass, which tells a
+  // moment.
   EXPECT_TRUE(before_long([&] {
     soft::Moments few(engine);
     if (engine.moment() != kNoMoment) return false;

@@ -21,7 +21,7 @@ namespace {
 #define EXPAND(text) EXPANDED(text)
 
 // D2-HDR-6, D2-HDR-7: the 73 calls of 1.2 but dats_get_ia_handle, which no header declares, dat_extension_op, and the
-// ten that nobody exported.
+// ten that no library exported.
 TEST(Headers2, EveryCallIsDeclared) {
   std::vector<std::string> declared;
 #define ABI_SYMBOL(name)                             \

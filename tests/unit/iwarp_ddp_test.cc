@@ -102,7 +102,7 @@ TEST(IwarpSegmentHeader, ReservedBitsAreNotLookedAt) {
     Bytes bytes = hex(example.bytes);
     bytes[0] |= std::byte{0x3c};
     bytes[1] |= std::byte{0x30};
-    // Where nothing is to be invalidated, nobody says what the word for it holds.
+    // Where nothing is to be invalidated, the receiver does not look at the word for it.
     const bool unused = !is_tagged(example.header.opcode) && !invalidates(example.header.opcode);
     if (unused) base::store_big(&bytes[2], 0xdeadbeefu);
     SegmentHeader header;

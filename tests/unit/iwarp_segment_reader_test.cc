@@ -198,7 +198,7 @@ TEST_P(IwarpSegmentReader, FindsDamageWhereverAStreamIsCut) {
     bytes[at] ^= std::byte{0x20};
     bytes = std::move(bytes) + behind;
     const std::vector<FrameRead> frames = read(bytes);
-    if (GetParam()) {  // without a CRC nobody sees it
+    if (GetParam()) {  // without a CRC no reader sees it
       ASSERT_EQ(frames.size(), 1u) << "damaged at " << at;
       EXPECT_TRUE(frames[0].damaged || frames[0].wrong != TerminateCode{}) << "damaged at " << at;
     }

@@ -16,7 +16,7 @@ class PassWatchTest : public testing::Test {
   void SetUp() override { ASSERT_TRUE(table_); }
 
   // One pass after another, with looks between them: threads that pass and that look would be on two processors at once
-  // as luck has it, and where they take turns nobody is seen to poll.
+  // as luck has it, and where they take turns no thread is seen to poll.
   bool comes_to(bool polls) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     do {

@@ -94,7 +94,7 @@ struct Child {
   int socket = -1;
 };
 
-// LMR-FREE-8: whoever waits for a peer to stop writing must notice its death, also if it is the peer's parent.
+// LMR-FREE-8: a thread that waits for a peer to stop writing must notice its death, also if it is the peer's parent.
 TEST(PeerProcess, ThatDiedHasHungUpEvenBeforeItsParentHasWaitedForIt) {
   Child child(false);
   ASSERT_GE(child.socket, 0);

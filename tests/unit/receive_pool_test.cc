@@ -156,7 +156,7 @@ TEST_F(ReceivePoolTest, IsWhatTheStandardSays) {
   }
 }
 
-// The counts that are for whoever sizes the queue (docs/srq-sizing.md).
+// The counts by which a program sizes the queue (dat-srq(7), COUNTERS).
 TEST_F(ReceivePoolTest, CountsHowLowItWasAndHowOftenEmpty) {
   make(4, 1);
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(post(i), Status::ok);

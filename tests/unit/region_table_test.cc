@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keys of regions: what they open, when they come again, and that nobody can foresee them.
+// Keys of regions: what they open, when they come again, and that a peer cannot foresee them.
 #include "nic/region_table.h"
 
 #include <fcntl.h>
@@ -221,8 +221,8 @@ TEST(RegionTable, APeerThatMapsItSeesItGrow) {
   for (std::uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(later.find(keys[i]).value().address, i);
 }
 
-// Whoever has the descriptor may make the file longer, which harms nobody, but neither write it nor make it shorter,
-// nor keep the table from growing.
+// A process that has the descriptor may make the file longer, which does no harm, but neither write it nor make it
+// shorter, nor keep the table from growing.
 TEST(RegionTable, APeerThatHasItsFileDoesNoHarm) {
   RegionTable table;
   const int fd = table.descriptor();

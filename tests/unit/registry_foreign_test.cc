@@ -52,7 +52,7 @@ struct Object {
   const DAT_PROVIDER* provider;
 };
 
-// A table of this process that nobody else uses.
+// A table of this process that only this test uses.
 class ForeignHandles : public testing::Test {
  protected:
   ForeignHandles() : table_(tables_.add(&provider_, DAT_VERSION_MAJOR, DAT_VERSION_MINOR)) {}

@@ -86,7 +86,7 @@ TEST_F(RunQueueTest, WithoutMemoryTheOthersRun) {
   EXPECT_EQ(ran, std::vector{1});
 }
 
-// Whoever adds finds the queue idle, or is found by who runs it: no task is left behind.
+// A thread that adds a task finds the queue idle, or the one that runs it finds the task: none is left behind.
 TEST(RunQueueThreads, NothingIsLeftBehind) {
   constexpr int kThreads = 3;
   constexpr int kRounds = 20'000;

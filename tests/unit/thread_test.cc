@@ -66,7 +66,7 @@ int run_many() {
   return kilobytes_of("VmSize") < before + 4'000 ? 0 : kGrows;
 }
 
-// Without room for stacks that are locked they have others, which nobody else gives back.
+// Without room for stacks that are locked they have others, which they have to give back themselves.
 TEST(Thread, ThatGoesOnByItselfLeavesNoStackBehind) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer maps memory of its own";

@@ -72,7 +72,7 @@ class Waits {
   Door& at_;
 };
 
-// Whoever waits may be cancelled.
+// A thread that waits may be cancelled.
 void pass(Call call) {
   std::unique_lock held(lock);
   const Waits waits(door(call));
@@ -162,7 +162,7 @@ int ibv_close_device(ibv_context* context) {
   return real<decltype(ibv_close_device)>("ibv_close_device")(context);
 }
 
-// Whoever watches the device's descriptor watches both.
+// A caller that watches the device's descriptor watches both.
 int epoll_ctl(int epoll, int operation, int fd, epoll_event* interest) {
   {
     const std::lock_guard guard(lock);

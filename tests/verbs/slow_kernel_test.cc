@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of the kernel that take long: whoever has no part in them goes on.
+// Calls of the kernel that take long: threads and connections that have no part in them go on.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -228,7 +228,7 @@ TEST_P(SlowKernel, WhatIsHeldBackBehindABindIsNotSentFromMemoryThatHasGone) {
 }
 
 TEST_P(SlowKernel, ThePartOfABindToComeGoesWithItsRegionAndWithItsWindow) {
-  // LMR-FREE-8, RMR-FREE-2: whoever has the key reaches it before the bind's turn.
+  // LMR-FREE-8, RMR-FREE-2: a peer that has the key reaches it before the bind's turn.
   if (GetParam().name.find("siw") != std::string::npos)
     GTEST_SKIP() << "a Send that finds no receive ends its connection";
   for (const bool with_region : {true, false}) {
@@ -351,7 +351,7 @@ TEST_P(BegunAttempt, ThatIsGivenUpHoldsUpNobody) {
   answer();
 }
 
-// SRQ-FREE-1: the device's queue stays until the queue pair has gone, and nobody waits for that.
+// SRQ-FREE-1: the device's queue stays until the queue pair has gone, and no call waits for that.
 TEST_P(BegunAttempt, ThatIsGivenUpDoesNotHoldUpTheEndOfItsSharedQueue) {
   const Connection other = connect_pair(server, client);
   Srq srq(client.ia, client.pz, 8);

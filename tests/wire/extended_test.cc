@@ -310,7 +310,7 @@ TEST_P(Extended, ImmediateDataWaitForAReceiveAsASendDoes) {
     const nic::RemoteSegment to{target.address(), target.remote_key(), i};
     ASSERT_EQ(pair.client->post_extended(request(WorkKind::write_immediate, local.segment(0, 8), to)), nic::Status::ok);
   }
-  // Nothing is lost while nobody looks, and what the first of them has written is there.
+  // Nothing is lost while the receiver does not look, and what the first of them has written is there.
   const std::atomic_ref<std::byte> first(target.data()[0]);
   EXPECT_TRUE(pair.server.wait_for([&] { return first == kWritten; }));
   EXPECT_FALSE(pair.server.received.poll());

@@ -23,7 +23,7 @@ class MpaPeer {
  public:
   // Connects to a service point of this host.
   explicit MpaPeer(DAT_CONN_QUAL port);
-  // Somebody of this host has connected to it.
+  // A program of this host has connected to it.
   explicit MpaPeer(base::UniqueFd socket);
 
   void send(std::span<const std::byte> bytes);
@@ -109,9 +109,9 @@ class MpaListener {
  public:
   MpaListener();
   DAT_CONN_QUAL port() const { return port_; }
-  // The next who calls. Nothing if nobody does.
+  // The next caller. Nothing if none comes.
   std::optional<MpaPeer> accept();
-  // From now on somebody else may listen there, also while who has called is still connected.
+  // From now on another socket may listen there, also while the caller is still connected.
   void stop() { socket_.reset(); }
 
  private:

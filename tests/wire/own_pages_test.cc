@@ -53,7 +53,7 @@ TEST(OwnPagesTest, TheKernelIsAskedOnceInAMomentWhileAPageIsAwaited) {
     EXPECT_FALSE(own->there(segments, {os::kPageBytes, 8}, 8, true, now));
     EXPECT_TRUE(own->there(segments, {0, os::kPageBytes}, os::kPageBytes, true, now));  // which is not the one
     EXPECT_TRUE(own->there(segments, {0, 2 * os::kPageBytes}, 2 * os::kPageBytes, true, now + kLater));
-    // And when it has been brought, nobody goes by what was found out before.
+    // And when it has been brought, what was found out before does not count any more.
     nic.held([&] { own->bring(); });
     ASSERT_TRUE(eventually([&] { return nic.held([&] { return wish.brought.load(); }); }));
     EXPECT_TRUE(wish.there);

@@ -92,7 +92,8 @@ TEST_F(StrangersOfAnAdapter, HaveTheirShareHoweverManyConnectionsEnd) {
   EXPECT_EQ(gone(), 0u);
 }
 
-// EP-DISC-4: a peer that has just heard of the end has time to take what was sent to it, whoever wants to come in.
+// EP-DISC-4: a peer that has just heard of the end has time to take what was sent to it, whichever caller wants to come
+// in.
 TEST_F(StrangersOfAnAdapter, WaitForEndsThatHaveJustBegunAndTakeThePlaceOfOldOnes) {
   add(kShare + 3, Stage::lingering);
   EXPECT_FALSE(strangers_.may_come(Strangers::By::tcp));
@@ -104,7 +105,7 @@ TEST_F(StrangersOfAnAdapter, WaitForEndsThatHaveJustBegunAndTakeThePlaceOfOldOne
     EXPECT_EQ(gone(), i + 1);
     EXPECT_TRUE(everybody_[i]->gone());
   }
-  // Now there is room, and nobody need go for it.
+  // Now there is room, and no stranger need go for it.
   let_one_in();
   EXPECT_EQ(gone(), 4u);
 }
@@ -144,7 +145,7 @@ TEST_F(StrangersOfAnAdapter, WithoutAnEndAreTurnedOutSoonWhereTheyAreManyOfOnePr
 }
 
 // RFC 5042, section 6: however many local processes begin a greeting, hosts that call over TCP have half of the share;
-// and nobody who has come the other way goes for them.
+// and no caller that has come the other way goes for them.
 TEST_F(StrangersOfAnAdapter, OfThisHostHaveHalfOfTheShare) {
   for (std::size_t i = 0; i < kShare / 2; ++i) come(os::PeerName{1000 + i}, Stage::talking);
   EXPECT_FALSE(Strangers::has_room(Strangers::By::local_socket));
@@ -179,7 +180,7 @@ TEST_F(StrangersOfAnAdapter, OfThisHostThatLeaveMoreThanTheShareBehindLeaveOther
   EXPECT_TRUE(test::eventually([] { return os::closing_elsewhere() == 0; }));
 }
 
-// All of them together have the share, and none goes but the one in whose place somebody comes: of those over TCP while
+// All of them together have the share, and none goes but the one in whose place another comes: of those over TCP while
 // they have more than half.
 TEST_F(StrangersOfAnAdapter, OfThisHostTakeThePlacesThatOthersHaveBeyondTheirHalf) {
   for (std::size_t i = 0; i < kShare; ++i) come(host(1), Stage::silent);
@@ -237,7 +238,7 @@ TEST_F(StrangersOfAnAdapter, WithoutAnEndAreWaitedForWhereTheyAreFewOfEachHost) 
   EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
 }
 
-// Whoever looks whether anybody has called finds nobody in the end.
+// A thread that looks for callers finds none in the end: looking turns out no stranger.
 TEST_F(StrangersOfAnAdapter, CostNothingBeforeTheyCome) {
   add(kShare, Stage::lingering);
   EXPECT_TRUE(test::eventually([&] { return strangers_.may_come(Strangers::By::tcp); }));
@@ -264,7 +265,7 @@ TEST_F(StrangersOfAnAdapter, CostNoneOfTheirLikeAnythingBeforeTheyCome) {
   }
 }
 
-// Their end costs nobody else his.
+// Too many ends of connections cost no caller its place.
 TEST_F(StrangersOfAnAdapter, AreNotTurnedOutForEndsOfConnections) {
   add(kShare + 3, Stage::lingering);
   add(2, Stage::silent);

@@ -233,7 +233,7 @@ TEST_P(BegunBind, IsDoneThoughTheConnectionEnds) {
   EXPECT_TRUE(pair->server_nic->regions().alive(made));
 }
 
-// RMR-FREE-2: it is closed when nobody is in the middle of using it.
+// RMR-FREE-2: it is closed when no request is in the middle of using it.
 // RMR-BIND-13: flushed would say that the window is as it was.
 TEST_P(BegunBind, IsDoneThoughARequestBeforeItIsFlushed) {
   const SeamMemory long_message(pair->server_nic, 3 * kPageBytes, kAllRights, kSeamZone);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that connects to a port where somebody else listens, who speaks first.
+// A program that connects to a port where a server of another protocol listens, which speaks first.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -36,14 +36,14 @@ class TcpBanner : public TcpTest {
   const Ep ep_{target.side(), target.srq()};
 };
 
-// RFC 5044, section 7.1: whoever answers is to answer in that way. Nobody is waited for who never will.
+// RFC 5044, section 7.1: a peer is to answer in that way. The attempt does not wait for one that never will.
 TEST_F(TcpBanner, ThatComesWithTheConnectionEndsTheAttempt) {
   MpaPeer peer = answer_call();
   peer.send(hex("'220 mail.example.org ESMTP' 0d 0a"));
   expect_no_peer();
 }
 
-// Nor who has gone already.
+// Nor for one that has gone already.
 TEST_F(TcpBanner, AndAnEndThatComeWithTheConnectionEndTheAttempt) {
   MpaPeer peer = answer_call();
   peer.send(hex("'busy' 0d 0a"));

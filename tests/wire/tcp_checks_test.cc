@@ -31,7 +31,7 @@ TEST_F(TcpChecks, ATerminateCarriesTheHeadersOfTheOffence) {
   target.expect_end(ep);
 }
 
-// RFC 5044, section 4.4: data with a wrong CRC is nobody's.
+// RFC 5044, section 4.4: data with a wrong CRC is not delivered.
 TEST_F(TcpChecks, AWrongCrcEndsTheConnection) {
   for (const bool of_a_write : {false, true}) {
     MpaPeer peer(target.port());

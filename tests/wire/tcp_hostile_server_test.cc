@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that connects to a host which does not keep to RFC 5044: the attempt ends, once, and nobody else notices.
+// A program that connects to a host which does not keep to RFC 5044: the attempt ends, once, and no other connection
+// notices.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -103,7 +104,7 @@ TEST_P(TcpHostileServer, EndsTheAttemptOrTheConnection) {
   }
   EXPECT_FALSE(poll_event(target.side().connect.get()));
   over = true;
-  MpaPeer wake(server.port());  // whoever waits for another call
+  MpaPeer wake(server.port());  // ends the thread's wait for another call
   host.join();
   target.expect_unharmed();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A peer that is not there any more, whoever of this side hears of it first.
+// A peer that is not there any more, whichever thread of this side hears of it first.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -14,7 +14,7 @@ using namespace nic::soft::iwarp;
 class TcpLoss : public TcpTest {};
 
 // EP-SM-19: a reset is no end in order. The kernel tells of it once: here to the Send that is
-// posted before anybody has looked, and whoever reads the socket afterwards finds the end of the stream.
+// posted before a thread has looked, and the one that reads the socket afterwards finds the end of the stream.
 TEST_F(TcpLoss, AResetThatASendHearsOfFirstIsNoEndInOrder) {
   const Lmr memory(target.side().ia, target.side().pz, 8000);
   DAT_LMR_TRIPLET segment = memory.triplet();

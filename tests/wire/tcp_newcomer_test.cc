@@ -95,7 +95,7 @@ TEST_F(TcpNewcomer, IsLetInBesidePeersThatDoNotHangUp) {
   target.expect_unharmed();
 }
 
-// A request that the program does not answer keeps its descriptor for as long as nobody else needs one, and for
+// A request that the program does not answer keeps its descriptor for as long as no other caller needs one, and for
 // seconds. Then one of the host with the most of them goes: its peer is told so, and the program when it accepts
 // (CR-ACC-5). The others are as good as ever.
 TEST_F(TcpNewcomer, IsLetInBesideRequestsThatTheProgramDoesNotAnswer) {

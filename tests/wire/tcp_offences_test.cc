@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Segments with one thing wrong, on an established connection (RFC 5042, RFC 7306). Each ends its connection with the
-// Terminate that the standards have for it, changes no memory that it has no right to, and touches nobody else.
+// Terminate that the standards have for it, changes no memory that it has no right to, and touches no other connection.
 #include <gtest/gtest.h>
 
 #include <functional>

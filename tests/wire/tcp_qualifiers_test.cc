@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What hosts say that do not keep to docs/wire-iwarp.md where qualifiers are no ports: to a service point, and as
-// whoever has one of the ports that a caller asks at.
+// the process that has one of the ports that a caller asks at.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -76,7 +76,7 @@ class TcpQualifier : public TcpTest {
         const auto told = ask(port, question);
         if (told && told->why == all_of(nic::write_refusal({nic::Refusal::Why::here, qualifier}))) return port;
       } catch (const std::runtime_error&) {
-        // Nobody is there.
+        // No service point is there.
       }
     }
     throw std::runtime_error("the service point is at none of its ports");
@@ -108,7 +108,7 @@ TEST_F(TcpQualifier, IsAnsweredToWhoeverAsksAndNoRequestToTheProgram) {
 TEST_F(TcpQualifier, MustBeNamedWholeAtADerivedPort) {
   const PspAt psp(target.side(), qualifier);
   const DAT_CONN_QUAL port = its_port();
-  // Whoever names none means the port, which is another qualifier.
+  // A caller that names none means the port, which is another qualifier.
   expect_refused(port, {});
   expect_refused(port, hex("'as a program would'"));
   const Bytes whole = all_of(write_wanted({Wanted::Kind::connection, qualifier, hex("'data'")}));
@@ -157,7 +157,7 @@ TEST_F(TcpQualifier, DoesNotTakePrivateDataFromAnybody) {
   target.expect_unharmed();
 }
 
-// ---- whoever has one of the ports
+// ---- strangers that have one of the ports
 
 // Strangers that do the same at each of the ports of a qualifier.
 class Strangers {
@@ -224,7 +224,7 @@ class Strangers {
 struct Play {
   std::string name;
   Strangers::Play play;
-  bool at_once = true;  // and not after the second that somebody silent is given
+  bool at_once = true;  // and not after the second that a silent stranger is given
 };
 std::ostream& operator<<(std::ostream& out, const Play& play) {
   return out << play.name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a host may make us keep, wait for, or do again and again (RFC 5042, section 6: denial of service): there is a
-// bound to it, and nobody else notices.
+// bound to it, and no other peer notices.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace nic::soft::iwarp;
 class TcpResources : public TcpTest {};
 
 // RFC 5042, section 6: messages that no buffer is posted for cost memory only up to a bound, also those of length 0;
-// then their sender is held back, and nobody else.
+// then their sender is held back, and no other peer.
 TEST_F(TcpResources, MessagesWithoutBuffersAreHeldBack) {
   for (const std::size_t bytes : {0u, 1u, 200u}) {
     MpaPeer peer(target.port());
@@ -45,7 +45,7 @@ TEST_F(TcpResources, MessagesWithoutBuffersAreHeldBack) {
   }
 }
 
-// Whoever takes nothing of what it is sent has its own connection stand still.
+// A peer that takes nothing of what it is sent makes its own connection stand still.
 TEST_F(TcpResources, APeerThatReadsNothingHoldsUpNobody) {
   MpaPeer peer(target.port());
   const Ep ep = meet(peer);

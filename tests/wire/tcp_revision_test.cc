@@ -13,7 +13,8 @@ namespace {
 
 using namespace nic::soft::iwarp;
 
-// A port where the first caller is hung up on. Whoever listens there next shares its number with that one's connection.
+// A port where the first caller is hung up on. The socket that listens there next shares its number with that caller's
+// connection.
 class FickleHost {
  public:
   DAT_CONN_QUAL port() const { return listener_.port(); }

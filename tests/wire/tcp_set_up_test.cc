@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Setting a connection up with a host that does not keep to RFC 5044 and RFC 6581: it is turned away, or given up when
-// it does not go on; the program hears of no request, and nobody else notices.
+// it does not go on; the program hears of no request, and no other connection notices.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ const Bytes kRequestKey = hex("'MPA ID Req Frame'");
 
 class TcpSetUp : public testing::Test {
  protected:
-  // Whoever begins like this is hung up on.
+  // A peer that begins like this is hung up on.
   void expect_turned_away(const Bytes& beginning) {
     MpaPeer peer(target.port());
     peer.send(beginning);
@@ -167,7 +167,7 @@ TEST_F(TcpSetUp, ARequestThatIsCutOffIsNoRequest) {
   target.expect_unharmed();
 }
 
-// RFC 5042, section 6: set-ups that never go on are given up, and hold up nobody meanwhile.
+// RFC 5042, section 6: set-ups that never go on are given up, and hold up no other set-up meanwhile.
 TEST_F(TcpSetUp, WhoeverNeverGoesOnIsGivenUp) {
   std::vector<std::unique_ptr<MpaPeer>> silent;
   for (std::size_t i = 0; i < 100; ++i) {

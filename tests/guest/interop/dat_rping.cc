@@ -49,7 +49,7 @@ class Pinger {
     for (std::size_t i = 0; i < kReceives; ++i) post_receive(i);
   }
 
-  // Asks until somebody answers, or for so long.
+  // Asks until the server answers, or for kTimeout.
   void connect() {
     const tools::Peer server = tools::resolve_peer(options_.to, 0);
     const auto deadline = std::chrono::steady_clock::now() + kTimeout;

@@ -37,7 +37,7 @@ struct Options {
   std::string to;
   DAT_CONN_QUAL qualifier = 0;
   int count = 100;
-  bool trespass = false;  // end by a Write to memory that nobody has offered
+  bool trespass = false;  // end by a Write to memory that the peer has not offered
 };
 
 void print(const std::string& line) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program of somebody else's: uses the installed headers and the installed library, in C++.
+// A program outside this project: uses the installed headers and the installed library, in C++.
 #include <anydat/anydat.h>
 #include <dat/udat.h>
 

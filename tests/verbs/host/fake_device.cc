@@ -327,7 +327,7 @@ int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
 int rdma_listen(rdma_cm_id* id, int) {
   return touch(id->channel->fd);
 }
-// Nobody is there.
+// No host is there.
 int rdma_resolve_addr(rdma_cm_id* id, sockaddr*, sockaddr*, int) {
   rdma_cm_event event{};
   event.id = id;
@@ -359,7 +359,7 @@ int rdma_ack_cm_event(rdma_cm_event* event) {
 __be16 rdma_get_src_port(rdma_cm_id* id) {
   return reinterpret_cast<sockaddr_in*>(&id->route.addr.src_addr)->sin_port;
 }
-// What nobody is reached for.
+// What is never called, as no host is reached.
 int rdma_resolve_route(rdma_cm_id*, int) {
   return -1;
 }

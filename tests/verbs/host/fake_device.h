@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The RDMA device "fake0" of any machine: this program's own definitions of what the adapter calls of libibverbs and
-// librdmacm come before the libraries'. It has objects and descriptors as a device has, but reaches nobody.
+// librdmacm come before the libraries'. It has objects and descriptors as a device has, but reaches no host.
 #pragma once
 
 #include <vector>

@@ -37,7 +37,7 @@ class VerbsModule : public testing::Test {
   void SetUp() override {
     if (!has_address()) GTEST_SKIP() << "a device has an address that is not loopback, and this host has none";
   }
-  // Uses every part of the adapter that needs nobody else: progress, regions, queues, service points, an attempt.
+  // Uses every part of the adapter that needs no peer: progress, regions, queues, service points, an attempt.
   static void use(Side& side) {
     const Lmr memory(side.ia, side.pz, 4096);
     const Srq srq(side.ia, side.pz, 16);
