@@ -120,7 +120,7 @@ class Evd final : public Object, public nic::CompletionQueue {
   void notify_locked() ANYDAT_REQUIRES(lock_);
   void note_watched_locked() ANYDAT_REQUIRES(lock_) { set_watched(waiter_ || cno_); }
   template <typename Take>
-  void pop_locked(Take& take) ANYDAT_REQUIRES(lock_);
+  void take_locked(const nic::QueuedEvent& oldest, Take& take) ANYDAT_REQUIRES(lock_);
   // Apart: in a dequeue it would cost the face of 2.0, which writes more, the registers for that.
   // True if it has brought anything, to whomever, but for what came of borrowers.
   [[gnu::noinline]] bool poll() {
@@ -176,8 +176,7 @@ class Evd final : public Object, public nic::CompletionQueue {
 };
 
 template <typename Take>
-inline void Evd::pop_locked(Take& take) {
-  const nic::QueuedEvent& oldest = ring_.oldest();
+inline void Evd::take_locked(const nic::QueuedEvent& oldest, Take& take) {
   take(oldest.event);
   nic::ReapCount* const reaped = oldest.reaped;
   ring_.drop_oldest();
@@ -209,9 +208,9 @@ inline Error Evd::dequeue(Take take) {
   base::Guard guard(lock_);
   if (waiter_) [[unlikely]]
     return evd_is_waited_on("dat_evd_dequeue");
-  if (ring_.empty()) return found_nothing();
-  ring_.note_depth();
-  pop_locked(take);
+  const nic::QueuedEvent* const oldest = ring_.look_at_oldest();
+  if (!oldest) return found_nothing();
+  take_locked(*oldest, take);
   return kSuccess;
 }
 
@@ -226,9 +225,9 @@ inline Error Evd::dequeue_many(std::size_t most, std::size_t& taken, Take take) 
     if (waiter_) [[unlikely]]
       return taken > 0 ? kSuccess : evd_is_waited_on("anydat_evd_dequeue_many");
     const std::size_t queued = ring_.queued();
-    ring_.note_depth();
+    (void)ring_.look_at_oldest();
     const std::size_t end = taken + std::min({most - taken, queued, kAtOnce});
-    for (; taken != end; ++taken) pop_locked(take);
+    for (; taken != end; ++taken) take_locked(ring_.oldest(), take);
     more = taken != most && queued > kAtOnce;
   }
   return taken > 0 ? kSuccess : found_nothing();

@@ -56,8 +56,7 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
       }
       const std::uint32_t count = ring_.queued();
       if (count >= wanted) {
-        ring_.note_depth();
-        pop_locked(take);
+        take_locked(*ring_.look_at_oldest(), take);
         counting_.taken_by_waits.publish(counting_.taken_by_waits.get() + 1);
         *nmore = static_cast<Count>(count - 1);
         return kSuccess;
@@ -110,8 +109,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
           return fail(Code::invalid_state, Detail::evd_unwaitable, "dat_evd_wait: the EVD became unwaitable");
         }
         if (count >= wanted) {  // TMO-5: also if the time has run out
-          ring_.note_depth();
-          pop_locked(take);
+          take_locked(*ring_.look_at_oldest(), take);
           counting_.taken_by_waits.publish(counting_.taken_by_waits.get() + 1);
           *nmore = static_cast<Count>(count - 1);
           return kSuccess;

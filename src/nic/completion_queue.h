@@ -117,21 +117,23 @@ class EventRing {
     Rest rest{std::move(ring_), mask_, head(), tail()};
     capacity_ = 0;
     forget_room();
-    note_depth();
+    note_depth(tail() - head());
     head_.store(tail(), std::memory_order_relaxed);
     return rest;
   }
 
-  // Requires: not empty.
-  const QueuedEvent& oldest() const { return ring_[head() & mask_]; }
-  // Requires: note_depth() since the last was appended.
-  void drop_oldest() { head_.store(head() + 1, std::memory_order_release); }
-  // To come before any is dropped: it has been deepest at such a time, or is so now.
-  void note_depth() {
-    const std::uint64_t queued = tail() - head();
-    if (queued > most_.load(std::memory_order_relaxed)) [[unlikely]]
-      most_.store(queued, std::memory_order_relaxed);
+  // Null: empty. Notes how deep the queue is, which is to come before any is dropped: it has been deepest at such a
+  // time, or is so now.
+  const QueuedEvent* look_at_oldest() {
+    const std::uint64_t head = this->head();
+    const std::uint64_t queued = tail() - head;
+    if (queued == 0) return nullptr;
+    note_depth(queued);
+    return &ring_[head & mask_];
   }
+  // Requires: not empty, and looked at so since the last was appended.
+  const QueuedEvent& oldest() const { return ring_[head() & mask_]; }
+  void drop_oldest() { head_.store(head() + 1, std::memory_order_release); }
   // Calls visit(QueuedEvent&) for each.
   template <typename Visit>
   void for_each(Visit&& visit) {
@@ -139,6 +141,12 @@ class EventRing {
   }
 
  private:
+  void note_depth(std::uint64_t queued) {
+    if (queued <= deepest_) [[likely]]
+      return;
+    deepest_ = queued;
+    most_.store(queued, std::memory_order_relaxed);
+  }
   std::uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   std::uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
 
@@ -149,6 +157,7 @@ class EventRing {
   std::atomic<std::uint64_t> head_{0};
   std::atomic<std::uint64_t> tail_{0};
   std::atomic<std::uint64_t> most_{0};
+  std::uint64_t deepest_ = 0;  // the same, for the thread with the lock
 };
 
 // Where completions go. May be called from any thread, with locks of the NIC held: it must not call back into the NIC.

@@ -53,8 +53,8 @@ TEST(EventRing, IsAQueueWhateverItsSize) {
       }
       default:
         if (model.empty()) break;
+        ASSERT_EQ(ring.look_at_oldest()->event.cookie, model.front());
         ASSERT_EQ(ring.oldest().event.cookie, model.front());
-        ring.note_depth();
         ring.drop_oldest();
         model.pop_front();
     }

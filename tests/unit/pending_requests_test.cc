@@ -52,7 +52,7 @@ class Completions final : public CompletionQueue {
   void note_quiet_ones() {
     base::Guard guard(lock_);
     for (; ring_.queued() > 0; ring_.drop_oldest()) {
-      const Event& event = ring_.oldest().event;
+      const Event& event = ring_.look_at_oldest()->event;
       EXPECT_EQ(event.object, owner_);
       found_.push_back({event.cookie, event.status});
     }
