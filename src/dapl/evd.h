@@ -225,7 +225,7 @@ inline Error Evd::dequeue_many(std::size_t most, std::size_t& taken, Take take) 
     if (waiter_) [[unlikely]]
       return taken > 0 ? kSuccess : evd_is_waited_on("anydat_evd_dequeue_many");
     const std::size_t queued = ring_.queued();
-    (void)ring_.look_at_oldest();
+    if (!ring_.look_at_oldest()) break;
     const std::size_t end = taken + std::min({most - taken, queued, kAtOnce});
     for (; taken != end; ++taken) take_locked(ring_.oldest(), take);
     more = taken != most && queued > kAtOnce;

@@ -105,7 +105,12 @@ DAT_RETURN providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other, 
   if (!relationship) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: relationship is NULL", call);
   Registry& registry = Registry::instance();
   for (const char* each : {name, other}) {
-    if (!registry.knows(each)) {
+    const std::optional<bool> known = registry.knows(each);
+    if (!known) {
+      return dapl::fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY,
+                        "{}: no memory or descriptor to ask for the devices of this host with", call);
+    }
+    if (!*known) {
       return dapl::fail(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED, "{}: no adapter has the name {}", call, each);
     }
   }

@@ -445,10 +445,12 @@ void Registry::end(const Instance& instance) {
   end_use(*instance.registration);
 }
 
-bool Registry::knows(const std::string& name) {
-  std::vector<Tuple> builtin = builtins(false).tuples;
+std::optional<bool> Registry::knows(const std::string& name) {
+  Builtins builtin = builtins(false);
   base::Guard guard(lock_);
-  return has_name(known(std::move(builtin), name), name);
+  if (has_name(known(std::move(builtin.tuples), name), name)) return true;
+  if (builtin.lacks && is_of_network_device(name)) return std::nullopt;
+  return false;
 }
 
 bool Registry::is_built_in(const std::string& name) const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -73,9 +74,9 @@ class Registry {
   // handle that was not opened through a registration.
   std::uint64_t begin_close(DAT_IA_HANDLE ia);
   void end_close(DAT_IA_HANDLE ia, std::uint64_t number);
-  // Whether an IA can be opened by that name, or could if its Provider loads; and whether it is an adapter of this
-  // library that needs no entry.
-  bool knows(const std::string& name);
+  // Whether an IA can be opened by that name, or could if its Provider loads (nothing: there is no memory or descriptor
+  // to tell by); and whether it is an adapter of this library that needs no entry.
+  std::optional<bool> knows(const std::string& name);
   bool is_built_in(const std::string& name) const;
   // An open instance of that name that came through a registration, or null.
   DAT_IA_HANDLE open_instance(const std::string& name);

@@ -6,6 +6,7 @@
 #include <anydat/anydat.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 
 #include <map>
 #include <string>
@@ -187,6 +188,16 @@ TEST_P(Dat2Library, NoTwoAdaptersAreRelated) {
   const DAT_RETURN rc = dat_registry_providers_related(soft, unknown, &relationship);
   EXPECT_THAT(rc, HasType(DAT_PROVIDER_NOT_FOUND));
   EXPECT_THAT(rc, HasSubtype(DAT_NAME_NOT_REGISTERED));
+  // A device that cannot be looked for, for want of a descriptor, is not said to be none.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const DAT_RETURN without = dat_registry_providers_related(soft, loopback_device, &relationship);
+  const DAT_RETURN unknown_without = dat_registry_providers_related(soft, unknown, &relationship);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(without, HasType(DAT_INSUFFICIENT_RESOURCES));
+  EXPECT_THAT(unknown_without, HasType(DAT_PROVIDER_NOT_FOUND));
   EXPECT_THAT(dat_registry_providers_related(nullptr, soft, &relationship), HasType(DAT_INVALID_PARAMETER));
   EXPECT_THAT(dat_registry_providers_related(soft, nullptr, &relationship), HasType(DAT_INVALID_PARAMETER));
   EXPECT_THAT(dat_registry_providers_related(soft, soft, nullptr), HasType(DAT_INVALID_PARAMETER));
