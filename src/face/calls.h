@@ -6,7 +6,7 @@
 
 #include "dapl/error.h"
 #include "face/edge.h"
-#include "registry/registry.h"
+#include "registry/foreign_call.h"
 
 namespace anydat::face {
 

@@ -10,6 +10,7 @@
 #include "face/calls.h"
 #include "face/own_provider.h"
 #include "os/cancel.h"
+#include "registry/foreign_call.h"
 #include "registry/registry.h"
 
 #if ANYDAT_FACE == 20
