@@ -33,9 +33,9 @@ members() {
     }
     FNR == 1 && !/^(class|struct) / { name = "" }
     /^};/ { name = "" }
-    name != "" && $0 ~ "^  (mutable )?(nic::|base::|std::)?(" types ") [a-z_]+( ANYDAT_[A-Z_]+\\([^)]*\\))?(;|\\{)" {
+    name != "" && $0 ~ "^  (mutable )?(nic::|os::|base::|std::)?(" types ") [a-z_]+( ANYDAT_[A-Z_]+\\([^)]*\\))?(;|\\{)" {
       line = $0
-      sub("^  (mutable )?(nic::|base::|std::)?(" types ") ", "", line)
+      sub("^  (mutable )?(nic::|os::|base::|std::)?(" types ") ", "", line)
       sub(/[^a-z_].*/, "", line)
       print name, line
     }'

@@ -39,7 +39,7 @@ using namespace counting;
 constexpr int kPageFd = 3;
 constexpr auto kSoon = 60us;
 constexpr std::array kInARow = {1, 16, 64};
-// A lock is biased towards who has taken it as often (base/biased_lock.h).
+// A lock is biased towards who has taken it as often (os/biased_lock.h).
 constexpr int kWarmUps = 140;
 
 using Target = const DAT_RMR_TRIPLET*;

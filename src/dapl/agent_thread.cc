@@ -5,15 +5,15 @@
 #include <cstdlib>
 #include <new>
 
-#include "base/clock.h"
-#include "base/fork.h"
-#include "base/futex.h"
+#include "os/clock.h"
+#include "os/fork.h"
+#include "os/futex.h"
 #include "os/thread_signals.h"
 
 namespace anydat::dapl {
 
 bool AgentThread::start() {
-  base::Guard guard(start_lock_);
+  os::Guard guard(start_lock_);
   if (thread_.joinable()) return true;
   const os::SignalsOfOurThreads mask;
   try {
@@ -25,10 +25,10 @@ bool AgentThread::start() {
 
 void AgentThread::submit(std::list<Call>& call) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     due_.splice(due_.end(), call);
   }
-  if (bed_.exchange(kAwake) == kAsleep) base::futex_wake(bed_);
+  if (bed_.exchange(kAwake) == kAsleep) os::futex_wake(bed_);
 }
 
 // False if none is due.
@@ -36,24 +36,24 @@ bool AgentThread::make_next_call() {
   std::list<Call> next;
   std::uint64_t outer = 0;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (due_.empty()) return false;
     next.splice(next.begin(), due_, due_.begin());
     outer = running_;
     running_ = next.front().cno;
   }
   const Call& call = next.front();
-  const std::uint32_t forks = base::forks();
+  const std::uint32_t forks = os::forks();
   call.agent.function(call.agent.instance_data, call.evd);
   // The agent has forked and come back in the child, whose only thread is this one. There is nothing left for it to do:
   // the process ends as one whose last thread has ended.
-  if (base::forks() != forks) std::exit(0);
+  if (os::forks() != forks) std::exit(0);
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     running_ = outer;
   }
   ended_.fetch_add(1);
-  base::futex_wake(ended_);
+  os::futex_wake(ended_);
   return true;
 }
 
@@ -63,16 +63,16 @@ void AgentThread::run() {
     bed_.store(kAsleep);
     if (make_next_call()) continue;
     {
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       if (closing_) return;
     }
     // A thread that submits or closes after the looks above wakes the bed first.
-    base::futex_wait(bed_, kAsleep, base::kNever);
+    os::futex_wait(bed_, kAsleep, os::kNever);
   }
 }
 
 void AgentThread::forget(Handle evd) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   for (Call& call : due_) {
     if (call.evd == evd) call.evd = nullptr;
   }
@@ -85,7 +85,7 @@ bool AgentThread::has_calls_locked(std::uint64_t cno) const {
 void AgentThread::finish(std::uint64_t cno) {
   if (runner_.load() == this_thread()) {
     std::list<Call> dropped;
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     for (auto call = due_.begin(); call != due_.end();) {
       const auto next = std::next(call);
       if (call->cno == cno) dropped.splice(dropped.end(), due_, call);
@@ -96,10 +96,10 @@ void AgentThread::finish(std::uint64_t cno) {
   for (;;) {
     const std::uint32_t ended = ended_.load();
     {
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       if (!has_calls_locked(cno)) return;
     }
-    base::futex_wait(ended_, ended, base::kNever);
+    os::futex_wait(ended_, ended, os::kNever);
   }
 }
 
@@ -110,10 +110,10 @@ void AgentThread::close() {
     }
   }
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     closing_ = true;
   }
-  if (bed_.exchange(kAwake) == kAsleep) base::futex_wake(bed_);
+  if (bed_.exchange(kAwake) == kAsleep) os::futex_wake(bed_);
   if (!thread_.joinable()) return;
   if (by_an_agent) {
     thread_.detach();

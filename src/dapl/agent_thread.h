@@ -6,8 +6,8 @@
 #include <list>
 #include <memory>
 
-#include "base/lock.h"
 #include "dapl/types.h"
+#include "os/lock.h"
 #include "os/thread.h"
 
 namespace anydat::dapl {
@@ -46,10 +46,10 @@ class AgentThread : public std::enable_shared_from_this<AgentThread> {
   bool make_next_call();
   bool has_calls_locked(std::uint64_t cno) const ANYDAT_REQUIRES(lock_);
 
-  base::Mutex start_lock_;
+  os::Mutex start_lock_;
   os::Thread thread_;  // written under start_lock_, or by close()
 
-  base::SpinLock lock_;
+  os::SpinLock lock_;
   std::list<Call> due_ ANYDAT_GUARDED_BY(lock_);
   std::uint64_t running_ ANYDAT_GUARDED_BY(lock_) = 0;  // whose agent is being called
   bool closing_ ANYDAT_GUARDED_BY(lock_) = false;

@@ -39,7 +39,7 @@ Cno::~Cno() = default;
 Error Cno::create(Ia& ia, const Agent& agent, Handle* handle) {
   if (!handle) return fail(Argument::cno_handle, "dat_cno_create: cno_handle is NULL");
   if (!ready_for(ia, agent)) return ia.out_of("dat_cno_create", "threads", Detail::memory);
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   Cno* cno = ia.adopt(std::make_unique<Cno>(ia, agent));
   if (!cno) return ia.out_of("dat_cno_create", "CNOs", Detail::memory);
   *handle = cno->handle();
@@ -51,7 +51,7 @@ Error Cno::create_with_descriptor(Ia& ia, int& descriptor, Handle* handle) {
   std::unique_ptr<os::Readable> readable = os::Readable::make();
   if (!readable) return ia.out_of(call, "descriptors", Detail::device);
   const int fd = readable->fd();
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   Cno* cno = ia.adopt(std::make_unique<Cno>(ia, kNoAgent, std::move(readable)));
   if (!cno) return ia.out_of(call, "CNOs", Detail::memory);
   descriptor = fd;
@@ -65,19 +65,19 @@ Error Cno::modify_agent(const Agent& agent) {
   }
   if (!ready_for(ia(), agent)) return ia().out_of("dat_cno_modify_agent", "threads", Detail::memory);
   std::list<AgentThread::Call> call(1);
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   agent_ = normal(agent);
   next_call_.swap(call);
   return kSuccess;
 }
 
 CnoParameters Cno::query() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return {ia().handle(), agent_, readable_ ? readable_->fd() : -1};
 }
 
 void Cno::trigger(Evd& evd) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (keeps_triggers_ && sleepers_.empty()) {
     keep_locked(evd);
   } else {
@@ -133,7 +133,7 @@ bool Cno::take_latched_locked(Handle* evd) {
 
 Handle Cno::take_trigger() {
   Handle evd = nullptr;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return take_latched_locked(&evd) ? evd : nullptr;
 }
 
@@ -151,7 +151,7 @@ void Cno::make_room() {
   std::vector<Triggers> kept;
   kept.reserve(room);
   room_ = room;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   kept.assign(kept_.begin(), kept_.end());
   kept_.swap(kept);
 }
@@ -162,12 +162,12 @@ void Cno::attach() {
 }
 
 void Cno::forget(const Evd& evd) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   std::erase_if(kept_, [&](const Triggers& triggers) { return triggers.evd == &evd; });
 }
 
 void Cno::forget_handle(Handle evd) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (latched_ && latched_evd_ == evd) latched_evd_ = nullptr;
 }
 
@@ -178,7 +178,7 @@ void Cno::detach(bool for_good) {
 
 void Cno::release_all(bool call_agent) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     for (Sleeper* sleeper : sleepers_) {
       sleeper->released = true;
       sleeper->waiter.notify();
@@ -196,13 +196,13 @@ Error Cno::queue_empty() const {
 Error Cno::wait(Microseconds timeout, Handle* evd) {
   if (!evd) return fail(Argument::evd_handle, "dat_cno_wait: evd_handle is NULL");
   nic::Engine& engine = ia().engine();
-  const base::Nanoseconds deadline =
-      timeout == kInfinite ? base::kForever : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
+  const os::Nanoseconds deadline =
+      timeout == kInfinite ? os::kForever : os::now_ns() + static_cast<os::Nanoseconds>(timeout) * 1000;
   if (timeout == 0) engine.poll();
   const os::CancelOff off;
   Sleeper sleeper(off.was_on());
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (take_latched_locked(evd)) return kSuccess;
     if (dead_) {  // as for those that its end has met waiting (CNO-WAIT-8)
       *evd = nullptr;
@@ -219,13 +219,13 @@ Error Cno::wait(Microseconds timeout, Handle* evd) {
   try {
     result = engine.waiting().wait(sleeper.waiter, deadline);
   } catch (...) {  // the thread was cancelled
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     --inside_;
     sleepers_.remove(&sleeper);
     if (sleeper.released && sleeper.evd != nullptr) wake_one_locked(sleeper.evd);  // a trigger is not lost
     throw;
   }
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   --inside_;
   if (sleeper.released) {  // CNO-WAIT-14: also if the time ran out at that moment
     *evd = sleeper.evd;
@@ -238,7 +238,7 @@ Error Cno::wait(Microseconds timeout, Handle* evd) {
 
 Error Cno::free() {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (evds_ > 0 || inside_ > 0) {
       return fail(Code::invalid_state, Detail::cno_in_use, "dat_cno_free: {} EVDs are associated and {} threads wait",
                   evds_, inside_);
@@ -252,20 +252,20 @@ Error Cno::free() {
 
 void Cno::shut_down() {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     dead_ = true;
   }
   release_all(true);
   for (;;) {
     {
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       if (inside_ == 0) break;
     }
     os::step_aside();
   }
   // The object rests for a while, and its descriptor does not (D2-CNO-5).
   std::unique_ptr<os::Readable> closed;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   closed.swap(readable_);
 }
 

@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "base/lock.h"
 #include "dapl/agent_thread.h"
 #include "dapl/attributes.h"
 #include "dapl/error.h"
 #include "dapl/object.h"
 #include "nic/engine.h"
+#include "os/lock.h"
 #include "os/readable.h"
 
 namespace anydat::dapl {
@@ -76,7 +76,7 @@ class Cno final : public Object {
   std::uint32_t evds_ = 0;      // associated; with the engine
   std::uint32_t room_ = 0;      // of kept_; with the engine
 
-  base::SpinLock lock_;
+  os::SpinLock lock_;
   std::unique_ptr<os::Readable> readable_ ANYDAT_GUARDED_BY(lock_);  // null: without a descriptor
   Agent agent_ ANYDAT_GUARDED_BY(lock_);
   bool latched_ ANYDAT_GUARDED_BY(lock_) = false;

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "base/log.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "dapl/srq.h"
+#include "env/log.h"
 
 namespace anydat::dapl {
 
@@ -83,7 +83,7 @@ Counters Counters::of(const Object& object) {
 }
 
 void log_counters(const Object& object) {
-  if (!base::log_enabled(base::LogLevel::info)) return;
+  if (!env::log_enabled(env::LogLevel::info)) return;
   fmt::memory_buffer text;  // on the stack: there are few of them
   const Counters all = Counters::of(object);
   for (const Counter& row : all.rows()) {
@@ -91,8 +91,8 @@ void log_counters(const Object& object) {
       fmt::format_to(std::back_inserter(text), "{} {} {}", text.size() ? "," : "", row.name, row.value);
   }
   if (text.size() == 0) return;
-  base::log(base::LogLevel::info, "{} {} counted{}", name_of(object.type()), object.handle(),
-            std::string_view(text.data(), text.size()));
+  env::log(env::LogLevel::info, "{} {} counted{}", name_of(object.type()), object.handle(),
+           std::string_view(text.data(), text.size()));
 }
 
 }  // namespace anydat::dapl

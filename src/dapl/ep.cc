@@ -21,7 +21,7 @@ Error Ep::create(Ia& ia, const EpParts& parts, Srq* srq, const EpAttributes* giv
   if (srq && !given) return fail(Argument::ep_attributes, "{}: ep_attributes is NULL", call);
   EpAttributes attr = given ? *given : default_attributes(ia.limits(), parts.recv != nullptr, parts.request != nullptr);
   if (attr.srq_soft_hw == 0) attr.srq_soft_hw = kNoWatermark;  // EP-CSRQ-17: unset
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   if (parts.pz && !parts.pz->alive()) return freed_meanwhile(call, "protection zone", Detail::handle_pz);
   if (srq && !srq->alive()) return freed_meanwhile(call, "SRQ", Detail::handle_srq);
   auto made = std::make_unique<Ep>(ia, srq);
@@ -110,18 +110,18 @@ void Ep::shut_down() {
 // event may post again at once (DTO-14). Between the two the engine is held, so who gets it finds the events there.
 bool Ep::receives_idle() const {
   if (!queue_pair().recv_idle()) return false;
-  base::Guard events_are_queued(ia().engine());
+  os::Guard events_are_queued(ia().engine());
   return queue_pair().recv_idle();
 }
 
 bool Ep::requests_idle() const {
   if (!queue_pair().send_idle()) return false;
-  base::Guard events_are_queued(ia().engine());
+  os::Guard events_are_queued(ia().engine());
   return queue_pair().send_idle();
 }
 
 const char* Ep::wire() const {
-  base::Guard guard(ia().engine());
+  os::Guard guard(ia().engine());
   return state() == EpState::connected ? queue_pair().wire() : nullptr;
 }
 

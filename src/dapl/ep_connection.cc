@@ -48,7 +48,7 @@ Error read_address(const char* call, const sockaddr* given, nic::Address& addres
 }
 
 // Habits::early_connects.
-constexpr base::Nanoseconds kPatience = 100'000'000;
+constexpr os::Nanoseconds kPatience = 100'000'000;
 
 base::Counter& counter_of(nic::ConnectFailure why, IaCounters& counters) {
   switch (why) {
@@ -148,9 +148,8 @@ Error EpConnection::connect(const Request& request) {
   if (!ep_.configuration().parts().pz) {
     return fail(Code::invalid_state, Detail::ep_not_ready, "{}: the endpoint has no protection zone", call);
   }
-  const base::Nanoseconds deadline = request.timeout == kInfinite
-                                         ? base::kForever
-                                         : base::now_ns() + static_cast<base::Nanoseconds>(request.timeout) * 1000;
+  const os::Nanoseconds deadline =
+      request.timeout == kInfinite ? os::kForever : os::now_ns() + static_cast<os::Nanoseconds>(request.timeout) * 1000;
   private_data_.reserve(nic::kPrivateDataMax);  // the peer's, for when it answers
   const nic::ConnectParameters parameters{request.remote,
                                           request.qual,
@@ -166,7 +165,8 @@ Error EpConnection::connect(const Request& request) {
       return fail(Code::invalid_address, Detail::address_unreachable, "{}: no wire of this adapter reaches the address",
                   call);
     default:
-      return fail(Code::insufficient_resources, Detail::memory, "{}: no memory, descriptor or port for the attempt", call);
+      return fail(Code::insufficient_resources, Detail::memory, "{}: no memory, descriptor or port for the attempt",
+                  call);
   }
   ep_.state_machine().apply(EpStep::connect);
   connects_.add();

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/log.h"
+#include "env/log.h"
 
 namespace anydat::dapl {
 
@@ -75,7 +75,7 @@ void note_error(std::string_view sentence) {
   std::copy_n(sentence.data(), length, last_sentence.data());
   last_sentence[length] = '\0';
   ++sentence_count;
-  if (base::log_enabled(base::LogLevel::warn)) base::log_line(base::LogLevel::warn, sentence.substr(0, length));
+  if (env::log_enabled(env::LogLevel::warn)) env::log_line(env::LogLevel::warn, sentence.substr(0, length));
 }
 
 void note_error(fmt::string_view format, fmt::format_args args) {

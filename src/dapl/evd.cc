@@ -53,7 +53,7 @@ Evd::Evd(Ia& ia, EvdFlags flags)
 Evd::~Evd() = default;
 
 bool Evd::init(Count capacity) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return ring_.reserve(static_cast<std::uint32_t>(capacity));
 }
 
@@ -70,7 +70,7 @@ Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* hand
     return fail(Code::insufficient_resources, Detail::evd, "dat_evd_create: evd_min_qlen {} exceeds max_evd_qlen {}",
                 min_qlen, ia.limits().max_evd_qlen);
   }
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   if (cno && !cno->alive()) return freed_meanwhile("dat_evd_create", "CNO", Detail::handle_cno);
   auto evd = std::make_unique<Evd>(ia, flags);
   if (!evd->init(min_qlen)) {
@@ -85,7 +85,7 @@ Error Evd::create(Ia& ia, Count min_qlen, Cno* cno, EvdFlags flags, Handle* hand
 }
 
 EvdParameters Evd::query() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return {ia().handle(), static_cast<Count>(ring_.capacity()),
           (enabled_ ? evd_state::kEnabled : evd_state::kDisabled) |
               (waitable_ ? evd_state::kWaitable : evd_state::kUnwaitable) | configuration_,
@@ -96,7 +96,7 @@ void Evd::modify_cno(Cno* cno) {
   if (cno) cno->attach();  // before it can be triggered, which needs room
   Cno* old = nullptr;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     old = cno_;
     cno_ = cno;
     note_watched_locked();
@@ -106,12 +106,12 @@ void Evd::modify_cno(Cno* cno) {
 }
 
 void Evd::set_enabled(bool enabled) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   enabled_ = enabled;
 }
 
 void Evd::set_waitable(bool waitable) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   waitable_ = waitable;
   if (!waitable && waiter_) {
     turned_away_ = true;
@@ -120,7 +120,7 @@ void Evd::set_waitable(bool waitable) {
 }
 
 StreamCounts Evd::streams() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return streams_;
 }
 
@@ -168,7 +168,7 @@ std::size_t Evd::push(std::span<const nic::Completion> completions) {
   std::size_t kept = 0;
   bool report = false;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     for (const nic::Completion& completion : completions) {
       if (ring_.full() && !grow_locked()) [[unlikely]] {
         report = note_overflow_locked(completions.size() - kept);
@@ -215,7 +215,7 @@ bool is_of_connection(EventKind kind) {
 bool Evd::append(const Event& event, bool overflows) {
   bool report = false;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!ring_.full() || (overflows && grow_locked())) {
       ring_.append({event, nullptr});
       counting_.others_queued.publish(counting_.others_queued.get() + 1);
@@ -305,7 +305,7 @@ Error Evd::resize(Count min_qlen) {
   if (!ring) {
     return fail(Code::insufficient_resources, Detail::memory, "dat_evd_resize: no memory for {} events", min_qlen);
   }
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (waiter_) return evd_is_waited_on("dat_evd_resize");
   const std::uint32_t count = ring_.queued();
   if (count > capacity) {
@@ -318,14 +318,14 @@ Error Evd::resize(Count min_qlen) {
 
 // What is queued counts as reaped: the EVD is about to go, and the SRQs may go before it.
 void Evd::count_as_reaped() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   ring_.for_each([](nic::QueuedEvent& queued) {
     if (queued.reaped) std::exchange(queued.reaped, nullptr)->add();
   });
 }
 
 void Evd::forget(const nic::ReceiveQueue& queue) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   ring_.for_each([&queue](nic::QueuedEvent& queued) {
     if (queued.reaped && &queued.reaped->queue == &queue) queued.reaped = nullptr;
   });
@@ -345,7 +345,7 @@ void Evd::shut_down() {
   nic::EventRing::Rest left;
   Cno* cno = nullptr;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     dead_ = true;
     if (waiter_) waiter_->notify();
     cno = cno_;
@@ -359,7 +359,7 @@ void Evd::shut_down() {
   }
   for (;;) {
     {
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       if (!waiter_ && about_to_wait_ == 0) {
         left = ring_.close();
         break;

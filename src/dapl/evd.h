@@ -7,13 +7,13 @@
 #include <memory>
 
 #include "base/counter.h"
-#include "base/lock.h"
 #include "dapl/attributes.h"
 #include "dapl/error.h"
 #include "dapl/event.h"
 #include "dapl/object.h"
 #include "nic/adapter.h"
 #include "nic/outstanding_receives.h"
+#include "os/lock.h"
 
 namespace anydat::dapl {
 
@@ -89,7 +89,7 @@ class Evd final : public Object, public nic::CompletionQueue {
   // change(StreamCounts&), with lock_ held: endpoints of another instance feed the EVD with another engine.
   template <typename Change>
   void change_streams(Change change) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     change(streams_);
     note_streams_locked();
   }
@@ -205,7 +205,7 @@ inline Error Evd::found_nothing() {
 template <typename Take>
 inline Error Evd::dequeue(Take take) {
   if (found_empty()) return found_nothing();
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (waiter_) [[unlikely]]
     return evd_is_waited_on("dat_evd_dequeue");
   const nic::QueuedEvent* const oldest = ring_.look_at_oldest();
@@ -221,7 +221,7 @@ inline Error Evd::dequeue_many(std::size_t most, std::size_t& taken, Take take) 
   taken = 0;
   if (found_empty()) return found_nothing();
   for (bool more = true; more;) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (waiter_) [[unlikely]]
       return taken > 0 ? kSuccess : evd_is_waited_on("anydat_evd_dequeue_many");
     const std::size_t queued = ring_.queued();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // dat_evd_wait: who waits for the events of an EVD, and when the wait ends.
-#include "base/clock.h"
 #include "dapl/cno.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
 #include "nic/engine.h"
 #include "os/cancel.h"
+#include "os/clock.h"
 
 namespace anydat::dapl {
 
@@ -45,7 +45,7 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
   unsigned looks = 0;
   for (bool looked = false;; looked = true) {
     {
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       if (looked) --about_to_wait_;
       if (dead_) return Error(Code::abort);
       if (const Error error = may_wait_locked(threshold)) return error;
@@ -75,8 +75,8 @@ Error Evd::wait(Microseconds timeout, Count threshold, Event& event, Count* nmor
 
 Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmore) {
   const auto take = [&event](const Event& taken) { event = taken; };
-  const base::Nanoseconds deadline =
-      timeout == kInfinite ? base::kForever : base::now_ns() + static_cast<base::Nanoseconds>(timeout) * 1000;
+  const os::Nanoseconds deadline =
+      timeout == kInfinite ? os::kForever : os::now_ns() + static_cast<os::Nanoseconds>(timeout) * 1000;
   const auto wanted = static_cast<std::uint32_t>(threshold);
   const os::CancelOff off;
   nic::Waiter waiter(off.was_on());
@@ -84,7 +84,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
   nic::WaitResult result = nic::WaitResult::notified;
   for (;;) {
     {
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       if (!registered) {
         --about_to_wait_;
         // What changed since the caller looked (EVD-WAIT-10, EVD-RESIZE-10).
@@ -122,7 +122,7 @@ Error Evd::block(Microseconds timeout, Count threshold, Event& event, Count* nmo
     try {
       result = engine_.waiting().wait(waiter, deadline);
     } catch (...) {  // the thread was cancelled
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       waiter_ = nullptr;
       note_watched_locked();
       // What it was woken for is left to the CNO now.

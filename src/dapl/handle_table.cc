@@ -61,7 +61,7 @@ bool HandleTable::add_chunk() {
 }
 
 HandleSlot* HandleTable::add(const void* provider, HandleType type, Object& object) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   HandleSlot* slot = nullptr;
   if (free_count_ <= kRestingMin && (fresh_count_ > 0 || add_chunk())) {
     slot = fresh_++;
@@ -80,7 +80,7 @@ HandleSlot* HandleTable::add(const void* provider, HandleType type, Object& obje
 }
 
 void HandleTable::remove(HandleSlot* slot) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   slot->object.store(nullptr, std::memory_order_release);
   put_free(slot);
 }
@@ -96,7 +96,7 @@ void HandleTable::put_free(HandleSlot* slot) {
 void HandleTable::begin_anew(void* of) {
   auto& self = *static_cast<HandleTable*>(of);
   std::construct_at(&self.lock_);
-  base::Guard guard(self.lock_);
+  os::Guard guard(self.lock_);
   self.free_first_ = nullptr;
   self.free_count_ = 0;
   const auto reset = [&self](HandleSlot* slots, std::size_t count) ANYDAT_NO_ANALYSIS {

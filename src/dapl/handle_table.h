@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/fork.h"
-#include "base/lock.h"
 #include "dapl/types.h"
+#include "os/fork.h"
+#include "os/lock.h"
 
 namespace anydat::dapl {
 
@@ -79,7 +79,7 @@ class HandleTable {
   [[gnu::visibility("hidden")]] static constinit std::array<HandleSlot, kFirst> first_;
   [[gnu::visibility("hidden")]] static constinit std::array<std::atomic<std::uintptr_t>, kPlaces> chunks_;
 
-  base::SpinLock lock_;
+  os::SpinLock lock_;
   // Slots that have never been used: of the newest chunk, or of the first ones.
   HandleSlot* fresh_ ANYDAT_GUARDED_BY(lock_) = nullptr;
   std::size_t fresh_count_ ANYDAT_GUARDED_BY(lock_) = 0;
@@ -88,7 +88,7 @@ class HandleTable {
   HandleSlot* free_first_ ANYDAT_GUARDED_BY(lock_) = nullptr;
   HandleSlot* free_last_ ANYDAT_GUARDED_BY(lock_) = nullptr;
   std::size_t free_count_ ANYDAT_GUARDED_BY(lock_) = 0;
-  base::AfterFork after_fork_{begin_anew, this};
+  os::AfterFork after_fork_{begin_anew, this};
 };
 
 }  // namespace anydat::dapl

@@ -47,12 +47,12 @@ Ia::~Ia() = default;
 
 bool Ia::join_instances(std::list<Ia*>& place, Evd* async_evd, Handle named, const Ia* owner) {
   Instances& instances = Instances::get();
-  base::Guard guard(instances);
+  os::Guard guard(instances);
   std::list<Ia*>& open = instances.open();
   if (owner && (std::find(open.begin(), open.end(), owner) == open.end() || lookup<Evd>(named) != async_evd))
     return false;
   if (async_evd) {
-    base::Guard engine(async_evd->ia().engine());
+    os::Guard engine(async_evd->ia().engine());
     if (!async_evd->alive()) return false;
     async_evd->change_streams([](StreamCounts& counts) { ++counts.others; });
   }
@@ -85,7 +85,7 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
   if (!ia->slot_) return fail(Code::insufficient_resources, Detail::memory, "dat_ia_open: no handle is free");
   Evd* evd = shared;
   if (creates) {
-    base::Guard guard(ia->engine());
+    os::Guard guard(ia->engine());
     evd = made->init(async_min_qlen) ? ia->adopt(std::move(made)) : nullptr;
     if (!evd) {
       HandleTable::instance().remove(ia->slot_);
@@ -99,7 +99,7 @@ Error Ia::open(const AdapterKind& kind, const char* name, Count async_min_qlen, 
     return no_async_evd(wanted, name);
   }
   {
-    base::Guard guard(ia->engine());
+    os::Guard guard(ia->engine());
     ia->nic().report_to(ia.get());
   }
   if (creates) *async_evd = evd->handle();
@@ -116,7 +116,7 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
   Evd* borrowed = nullptr;
   {
     Instances& instances = Instances::get();
-    base::Guard guard(instances);
+    os::Guard guard(instances);
     std::list<Ia*>& open = instances.open();
     // An async EVD of this instance, its own or one that the program has made here, may serve others.
     const auto served_by_ours = [&](const Ia* other) {
@@ -128,7 +128,7 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
                   "dat_ia_close: another open instance shares an async EVD of this one");
     }
     if (flags == CloseFlags::graceful) {
-      base::Guard engine(ia.engine());
+      os::Guard engine(ia.engine());
       if (ia.anything_of_the_consumers()) {
         return fail(Code::invalid_state, Detail::ia_in_use, "dat_ia_close: objects of the instance still exist");
       }
@@ -138,16 +138,16 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
     for (Ia* other : open) {
       if (!served_by_ours(other)) continue;
       // Ruling A40. A thread that is just reporting something there has this lock.
-      base::Guard reporting(other->async_lock_);
+      os::Guard reporting(other->async_lock_);
       other->async_evd_.store(nullptr);
     }
     if (!ia.owns_async_evd_) borrowed = ia.async_evd_.load();
     if (borrowed) {
       // Under the lock: its owner cannot go meanwhile.
-      base::Guard engine(borrowed->ia().engine());
+      os::Guard engine(borrowed->ia().engine());
       borrowed->change_streams([](StreamCounts& counts) { --counts.others; });
     }
-    base::Guard reporting(ia.async_lock_);
+    os::Guard reporting(ia.async_lock_);
     ia.async_evd_.store(nullptr);
   }
   HandleTable::instance().remove(ia.slot_);
@@ -155,7 +155,7 @@ Error Ia::close(Ia& ia, CloseFlags flags) {
   // An agent that is just calling may wait for the engine, and finds its objects dead but still there.
   ia.agents_->close();
   {
-    base::Guard guard(ia.engine());
+    os::Guard guard(ia.engine());
     ia.resting_.clear();
   }
   log_counters(ia);
@@ -181,7 +181,7 @@ bool Ia::anything_of_the_consumers() const {
 // IA-CLOSE-3: dependents first.
 void Ia::destroy_everything() {
   for (;; nic().await_quiet()) {
-    base::Guard guard(engine());
+    os::Guard guard(engine());
     closing_ = true;
     for (const HandleType type : {HandleType::psp, HandleType::rsp, HandleType::csp, HandleType::cr}) retire_all(type);
     // The program may use the memory of its buffers for other things as soon as we return.
@@ -316,7 +316,7 @@ void Ia::give_back(Evd& evd) {
 }
 
 void Ia::give_back_all() ANYDAT_NO_ANALYSIS {
-  base::Guard guard(engine());
+  os::Guard guard(engine());
   Instances::get().for_each_borrowed(*this, [this](Evd& evd) {
     give_back(evd);
     for (auto& object : of(HandleType::srq)) evd.forget(static_cast<Srq&>(*object).queue());
@@ -331,7 +331,7 @@ Error Ia::out_of(const char* call, const char* what, Detail detail) const {
 void Ia::post_async(const Object& object, EventKind kind, std::uint32_t reason) {
   // EVM-55. This is also how its own overflow, below, gets back here.
   if (kind == EventKind::evd_overflow && async_evd_.load() == &object) return;
-  base::Guard guard(async_lock_);
+  os::Guard guard(async_lock_);
   (kind == EventKind::ep_broken      ? counters_.ep_errors
    : kind == EventKind::evd_overflow ? counters_.evd_errors
                                      : counters_.other_errors)
@@ -356,7 +356,7 @@ void Ia::on_fault() {
 }
 
 Handle Ia::async_evd() const {
-  base::Guard guard(async_lock_);
+  os::Guard guard(async_lock_);
   const Evd* evd = async_evd_.load();
   return evd ? evd->handle() : kEvdOutOfScope;
 }

@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/lock.h"
 #include "dapl/agent_thread.h"
 #include "dapl/attributes.h"
 #include "dapl/error.h"
@@ -19,6 +18,7 @@
 #include "dapl/object.h"
 #include "dapl/reset_counts.h"
 #include "nic/adapter.h"
+#include "os/lock.h"
 
 namespace anydat::dapl {
 
@@ -127,7 +127,7 @@ class Ia final : public Object, public nic::AdapterEvents {
 
   // Written under the lock of all instances, since they share it, and under async_lock_, under which it is used: its
   // owner may close meanwhile.
-  mutable base::SpinLock async_lock_;
+  mutable os::SpinLock async_lock_;
   std::atomic<Evd*> async_evd_{nullptr};
   bool owns_async_evd_ = false;
   bool async_exists_elsewhere_ = false;

@@ -51,7 +51,7 @@ Limits limits_of(const nic::AdapterLimits& nic) {
 
 Description::Description(const AdapterKind& kind, std::string name, const nic::AdapterInfo& info)
     : kind_(kind), name_(std::move(name)), info_(info), limits_(limits_of(info.limits)) {
-  receiver_not_ready_ = info.receiver_not_ready_ns == base::kForever
+  receiver_not_ready_ = info.receiver_not_ready_ns == os::kForever
                             ? "unlimited"
                             : fmt::format("{}", (info.receiver_not_ready_ns + 999'999) / 1'000'000);
   std::vector<NamedAttribute>& all = named_attributes_;

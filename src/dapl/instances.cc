@@ -11,7 +11,7 @@ namespace anydat::dapl {
 
 namespace {
 
-constinit base::PerProcess<Instances> the_instances;
+constinit os::PerProcess<Instances> the_instances;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void Instances::end_loans(Ia& closing) {
   std::erase_if(loans_, [&](const auto& loan) { return loan.second == &closing; });
   for (const auto& [evd, borrower] : loans_) {
     if (&evd->ia() != &closing) continue;
-    base::Guard guard(borrower->engine());
+    os::Guard guard(borrower->engine());
     borrower->give_back(*evd);
     evd->count_as_reaped();
   }

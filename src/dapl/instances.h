@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
-#include "base/fork.h"
-#include "base/lock.h"
 #include "dapl/error.h"
 #include "dapl/handle_table.h"
+#include "os/fork.h"
+#include "os/lock.h"
 
 namespace anydat::dapl {
 
@@ -47,7 +47,7 @@ class ANYDAT_CAPABILITY("mutex") Instances {
   void poll_borrowers(const Evd& evd);
 
  private:
-  base::Mutex lock_;
+  os::Mutex lock_;
   std::list<Ia*> open_ ANYDAT_GUARDED_BY(this);
   std::set<std::pair<Evd*, Ia*>> loans_ ANYDAT_GUARDED_BY(this);
 };

@@ -108,7 +108,7 @@ Error Lmr::find_memory(Ia& ia, Request& request, std::uint64_t& address) {
       address = reinterpret_cast<std::uint64_t>(request.description.address);
       return check_range(ia, address, request.length);
     case MemoryType::lmr: {
-      base::Guard guard(ia.engine());
+      os::Guard guard(ia.engine());
       const Lmr* original = lookup<Lmr>(request.description.lmr);
       if (!original || &original->ia() != &ia) {
         return fail(Code::invalid_handle, Detail::handle_lmr, "dat_lmr_create: {} is no live LMR of this IA",
@@ -153,7 +153,7 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   // registered.
   std::unique_ptr<Lmr> made;
   {
-    base::Guard guard(ia.engine());
+    os::Guard guard(ia.engine());
     if (!pz.alive()) return freed_meanwhile("dat_lmr_create", "protection zone", Detail::handle_pz);
     made = std::make_unique<Lmr>(ia, pz, request, address);
   }
@@ -166,7 +166,7 @@ Error Lmr::create(Ia& ia, Pz& pz, const Request& given, const Results& results) 
   } catch (const std::bad_alloc&) {
     // As without room in the table.
   }
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   const std::uint32_t key = keys.local;
   Lmr* lmr = nullptr;
   if (status == nic::Status::ok) {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dapl/open_query.h"
 
-#include "base/fork.h"
+#include "os/fork.h"
 
 namespace anydat::dapl {
 
 namespace {
 
 struct Queries {
-  base::Mutex lock;
+  os::Mutex lock;
 };
-constinit base::PerProcess<Queries> queries;
+constinit os::PerProcess<Queries> queries;
 
 }  // namespace
 
-base::Mutex& Query::lock() {
+os::Mutex& Query::lock() {
   return queries->lock;
 }
 
@@ -33,7 +33,7 @@ Error Query::open(const AdapterKind& kind, const char* name, Handle* handle) {
 }
 
 bool Query::close(Handle handle) {
-  base::Guard guard(lock());
+  os::Guard guard(lock());
   Query* const query = lookup<Query>(handle);
   if (!query) return false;
   HandleTable::instance().remove(query->slot_);

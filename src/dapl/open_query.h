@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "base/lock.h"
 #include "dapl/error.h"
 #include "dapl/ia_description.h"
 #include "dapl/object.h"
+#include "os/lock.h"
 
 namespace anydat::dapl {
 
@@ -23,7 +23,7 @@ class Query final : public Object {
   template <typename Use>
   static std::optional<Error> with(Handle handle, Use use) {
     if (!lookup<Query>(handle)) return std::nullopt;
-    base::Guard guard(lock());
+    os::Guard guard(lock());
     const Query* const query = lookup<Query>(handle);
     return query ? std::optional<Error>(use(query->description_)) : std::nullopt;
   }
@@ -33,7 +33,7 @@ class Query final : public Object {
  private:
   Query(const AdapterKind& kind, const char* name, const nic::AdapterInfo& info)
       : Object(kType), description_(kind, name, info) {}
-  static base::Mutex& lock();
+  static os::Mutex& lock();
 
   const Description description_;
 };

@@ -7,7 +7,7 @@ namespace anydat::dapl {
 
 Error Pz::create(Ia& ia, Handle* handle) {
   if (!handle) return fail(Argument::pz_handle, "dat_pz_create: pz_handle is NULL");
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   Pz* pz = ia.adopt(std::make_unique<Pz>(ia, ia.next_zone()));
   if (!pz) return ia.out_of("dat_pz_create", "protection zones", Detail::protection_domain);
   *handle = pz->handle();

@@ -103,7 +103,7 @@ Error Rmr::bind(const Wanted& wanted, Ep& ep, std::uint64_t cookie, CompletionFl
     Plan sketch;
     nic::ZoneId zone = nic::kNoZone;
     {
-      base::Guard guard(ia().engine());
+      os::Guard guard(ia().engine());
       if (const Error error = plan_bind(wanted, sketch)) return error;
       zone = pz_.zone();
       ++preparing_;
@@ -114,7 +114,7 @@ Error Rmr::bind(const Wanted& wanted, Ep& ep, std::uint64_t cookie, CompletionFl
     } catch (const std::bad_alloc&) {
     }
   }
-  base::Guard guard(ia().engine());
+  os::Guard guard(ia().engine());
   if (prepares) --preparing_;
   if (freed_ || lookup<Ep>(endpoint) != &ep) {
     return fail(Code::invalid_handle, freed_ ? Detail::handle_rmr : Detail::handle_ep,

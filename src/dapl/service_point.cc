@@ -126,7 +126,7 @@ Error Psp::create(Ia& ia, nic::ConnQual qual, nic::ConnQual* any, Evd& evd, PspF
     return fail(Argument::psp_flags, "{}: psp_flags {:#x} are neither CONSUMER nor PROVIDER", call,
                 static_cast<unsigned>(flags));
   }
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   if (!any) {
     if (const Error error = check_qualifier(call, qual, Argument::conn_qual)) return error;
   }
@@ -205,7 +205,7 @@ Error Csp::create(Ia& ia, const Comm& comm, const sockaddr* address, Evd& evd, H
   }
   nic::Address own;
   if (const Error error = read_local_address(call, ia, comm, address, own)) return error;
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   if (const Error error = check(call, evd)) return error;
   Csp* csp = ia.adopt(std::make_unique<Csp>(ia, evd, comm, own));
   if (!csp) return ia.out_of(call, "service points", Detail::device);
@@ -250,7 +250,7 @@ Error Csp::free() {
 Error Rsp::create(Ia& ia, nic::ConnQual qual, Ep* ep, Evd& evd, Handle* handle) {
   const char* call = "dat_rsp_create";
   if (!handle) return fail(Argument::rsp_handle, "{}: rsp_handle is NULL", call);
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   if (const Error error = check_qualifier(call, qual, Argument::conn_qual)) return error;
   if (const Error error = check(call, evd)) return error;
   if (ep && !ep->alive()) return freed_meanwhile(call, "endpoint", Detail::handle_ep);

@@ -35,7 +35,7 @@ Error Srq::create(Ia& ia, Pz& pz, const SrqAttributes& attr, Handle* handle) {
     return fail(Argument::srq_attr, "dat_srq_create: low_watermark {} is not between 0 and max_recv_dtos {}",
                 attr.low_watermark, attr.max_recv_dtos);
   }
-  base::Guard guard(ia.engine());
+  os::Guard guard(ia.engine());
   if (!pz.alive()) return freed_meanwhile("dat_srq_create", "protection zone", Detail::handle_pz);
   auto made = std::make_unique<Srq>(ia, pz, attr);
   made->queue_ = ia.nic().create_receive_queue(static_cast<std::uint32_t>(attr.max_recv_dtos),
@@ -91,7 +91,7 @@ Error Srq::resize(Count max_recv_dtos) {
     return fail(Argument::srq_max_recv_dto, "dat_srq_resize: {} is not between 1 and {}", max_recv_dtos,
                 ia().limits().max_recv_per_srq);
   }
-  base::Guard guard(ia().engine());
+  os::Guard guard(ia().engine());
   if (!alive()) return freed_meanwhile("dat_srq_resize", "SRQ", Detail::handle_srq);
   if (max_recv_dtos < low_watermark_.load()) {
     return fail(Code::invalid_state, Detail::none, "dat_srq_resize: {} is below the low watermark {}", max_recv_dtos,
@@ -110,7 +110,7 @@ Error Srq::resize(Count max_recv_dtos) {
 }
 
 Error Srq::set_low_watermark(Count low_watermark) {
-  base::Guard guard(ia().engine());
+  os::Guard guard(ia().engine());
   if (!alive()) return freed_meanwhile("dat_srq_set_lw", "SRQ", Detail::handle_srq);
   const auto depth = static_cast<Count>(queue_->counts().depth);
   if (low_watermark < 0 || low_watermark > depth) {

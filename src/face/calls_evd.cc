@@ -72,7 +72,7 @@ dapl::Error evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT* event) {
 
 dapl::Error evd_free(DAT_EVD_HANDLE evd_handle) {
   ANYDAT_OBJECT(Evd, evd, evd_handle, "dat_evd_free", none);
-  base::Guard instances(dapl::Instances::get());
+  os::Guard instances(dapl::Instances::get());
   ANYDAT_HOLD(evd, evd_handle, "dat_evd_free", none);
   return evd->free();
 }

@@ -18,7 +18,7 @@ dapl::Error srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ
 
 dapl::Error srq_free(DAT_SRQ_HANDLE srq_handle) {
   ANYDAT_OBJECT(Srq, srq, srq_handle, "dat_srq_free", handle_srq);
-  base::Guard instances(dapl::Instances::get());
+  os::Guard instances(dapl::Instances::get());
   ANYDAT_HOLD(srq, srq_handle, "dat_srq_free", handle_srq);
   return srq->free();
 }

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <new>
 
-#include "base/env.h"
 #include "dapl/counters.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/srq.h"
+#include "env/environment.h"
 #include "face/edge.h"
 #include "face/objects.h"
 #include "os/cancel.h"
@@ -55,11 +55,11 @@ __attribute__((visibility("default"))) DAT_RETURN anydat_get_environment(DAT_COU
   if (!count) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "{}: count is NULL", call);
   if (max < 0) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, "{}: max is {}", call, max);
   if (max > 0 && !variables) return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: variables is NULL", call);
-  const std::span<const base::EnvEntry> table = base::env_table();
+  const std::span<const env::Entry> table = env::table();
   *count = static_cast<DAT_COUNT>(table.size());
-  for (const base::EnvEntry& row : table.first(std::min(table.size(), static_cast<std::size_t>(max)))) {
-    const char* const unset = row.var == base::EnvVar::compat ? face::kDefaultCompat : row.default_value;
-    *variables++ = {row.name, row.values, unset, row.meaning, base::env_text(row.var).data()};
+  for (const env::Entry& row : table.first(std::min(table.size(), static_cast<std::size_t>(max)))) {
+    const char* const unset = row.var == env::Variable::compat ? face::kDefaultCompat : row.default_value;
+    *variables++ = {row.name, row.values, unset, row.meaning, env::text(row.var).data()};
   }
   return DAT_SUCCESS;
 }

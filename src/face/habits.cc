@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "base/env.h"
+#include "env/environment.h"
 #include "face/versions.h"
 
 namespace anydat::face {
@@ -96,7 +96,7 @@ constexpr std::array kTable{
 };
 
 Compat compat_now() {
-  std::string_view text = base::env_text(base::EnvVar::compat);
+  std::string_view text = env::text(env::Variable::compat);
   if (text != "strict" && text != "default" && text != "openfabrics") text = kDefaultCompat;
   if (text == "strict") return Compat::strict;
   if (text == "openfabrics") return Compat::openfabrics;

@@ -27,7 +27,7 @@ dapl::Error free_when_quiet(DAT_HANDLE handle, const char* call, const char* arg
     if (!object) return bad_handle(call, argument, handle, detail);
     dapl::Ia& ia = object->ia();
     {
-      base::Guard guard(ia.engine());
+      os::Guard guard(ia.engine());
       if (!object->alive()) return bad_handle(call, argument, handle, detail);
       if (const auto outcome = object->free()) return *outcome;
     }
@@ -45,9 +45,9 @@ dapl::Error free_when_quiet(DAT_HANDLE handle, const char* call, const char* arg
 
 // Holds the engine of its instance from here on, or returns that error if another thread has freed the object
 // meanwhile: it is dead then, but still there (MT-4).
-#define ANYDAT_HOLD(var, handle, call, detail)                  \
-  const ::anydat::base::Guard var##_engine(var->ia().engine()); \
-  if (!var->alive()) [[unlikely]]                               \
+#define ANYDAT_HOLD(var, handle, call, detail)                \
+  const ::anydat::os::Guard var##_engine(var->ia().engine()); \
+  if (!var->alive()) [[unlikely]]                             \
   return ::anydat::face::bad_handle(call, #handle, handle, dapl::Detail::detail)
 
 // The same for an object that must belong to the IA instance `owner` (GEN-12).

@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/env.h"
-#include "base/fork.h"
-#include "base/lock.h"
-#include "base/log.h"
 #include "dapl/ia.h"
 #include "dapl/open_query.h"
+#include "env/environment.h"
+#include "env/log.h"
 #include "face/calls.h"
 #include "face/habits.h"
 #include "face/versions.h"
+#include "os/fork.h"
+#include "os/lock.h"
 #include "registry/builtin.h"
 
 namespace anydat::face {
@@ -37,14 +37,14 @@ struct OwnName {
 };
 
 struct OwnNames {
-  base::Mutex lock;
+  os::Mutex lock;
   std::list<OwnName> list ANYDAT_GUARDED_BY(lock);
 };
-constinit base::PerProcess<OwnNames> own_names;
+constinit os::PerProcess<OwnNames> own_names;
 
 // What is opened by that name, or asked about; by then a mistake in the environment may matter.
 dapl::AdapterKind kind_to_open(const OwnName& name, const std::string& adapter) {
-  base::warn_of_environment(kDefaultCompat);
+  env::warn_of_environment(kDefaultCompat);
   return {&name.table,
           &registry::open_builtin,
           &registry::ask_builtin,
@@ -70,12 +70,12 @@ OwnName* find_name_locked(OwnNames& names, const Tuple& tuple) ANYDAT_REQUIRES(n
 
 OwnName* find_name(const Tuple& tuple) {
   OwnNames& names = *own_names;
-  base::Guard guard(names.lock);
+  os::Guard guard(names.lock);
   return find_name_locked(names, tuple);
 }
 
 std::string adapter_of(const OwnName& name) {
-  base::Guard guard(own_names->lock);
+  os::Guard guard(own_names->lock);
   return name.adapter;
 }
 
@@ -109,7 +109,7 @@ constexpr auto kOpenFunctions = open_functions(std::make_integer_sequence<DAT_UI
 // Requires: an API version of ours.
 OwnName& own_name(const Tuple& tuple) {
   OwnNames& names = *own_names;
-  base::Guard guard(names.lock);
+  os::Guard guard(names.lock);
   if (OwnName* known = find_name_locked(names, tuple)) return *known;
   OwnName& made = names.list.emplace_back(OwnName{tuple, tuple.name, {}});
   made.table =
@@ -136,18 +136,18 @@ void register_name(const Tuple& tuple, const std::string& instance_data, const D
   const registry::BuiltinNames there_are = registry::builtin_names();
   const bool may_be_there = there_are.lacks && registry::is_of_network_device(adapter);
   if (!may_be_there && std::find(there_are.names.begin(), there_are.names.end(), adapter) == there_are.names.end()) {
-    base::log(base::LogLevel::warn, "{} is not registered: this host has no adapter {}", in_words(tuple), adapter);
+    env::log(env::LogLevel::warn, "{} is not registered: this host has no adapter {}", in_words(tuple), adapter);
     return;
   }
   stay_loaded();
   OwnName& own = own_name(tuple);
   {
-    base::Guard guard(own_names->lock);
+    os::Guard guard(own_names->lock);
     own.adapter = adapter;
   }
   // The call goes to whichever registry the process uses: the linker binds it to the first library that has it.
   if (const DAT_RETURN rc = dat_registry_add_provider(&own.table, &info); rc != DAT_SUCCESS) {
-    base::log(base::LogLevel::warn, "{} is not registered: the registry answered {:#x}", in_words(tuple), rc);
+    env::log(env::LogLevel::warn, "{} is not registered: the registry answered {:#x}", in_words(tuple), rc);
   }
 }
 
@@ -185,7 +185,7 @@ void dat_provider_init(const DAT_PROVIDER_INFO* provider_info, const char* insta
       face::register_name(*tuple, instance_data ? instance_data : "", *provider_info);
     }
   } catch (const std::bad_alloc&) {
-    anydat::base::log(anydat::base::LogLevel::warn, "dat_provider_init: no memory");
+    anydat::env::log(anydat::env::LogLevel::warn, "dat_provider_init: no memory");
   }
 }
 
@@ -196,7 +196,7 @@ void dat_provider_fini(const DAT_PROVIDER_INFO* provider_info) {
     // Refused if the name is not registered or still open; then there is nothing more to do here.
     if (const auto* own = face::find_name(*tuple)) (void)dat_registry_remove_provider(&own->table, provider_info);
   } catch (const std::bad_alloc&) {
-    anydat::base::log(anydat::base::LogLevel::warn, "dat_provider_fini: no memory");
+    anydat::env::log(anydat::env::LogLevel::warn, "dat_provider_fini: no memory");
   }
 }
 

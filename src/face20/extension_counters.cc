@@ -8,10 +8,10 @@
 #include <optional>
 #include <span>
 
-#include "base/print.h"
 #include "dapl/ep.h"
 #include "dapl/evd.h"
 #include "dapl/ia.h"
+#include "env/print.h"
 #include "face/edge.h"
 #include "face/objects.h"
 #include "face20/extension.h"
@@ -130,7 +130,7 @@ struct Chosen {
 template <typename Object>
 std::optional<Chosen> read_chosen(Object& object, const Chosen& chosen, bool reset) {
   Chosen result = chosen;
-  base::Guard guard(object.ia().engine());
+  os::Guard guard(object.ia().engine());
   if (!object.alive()) return std::nullopt;
   read(object, result.values);
   dapl::ResetCounts& resets = object.ia().reset_counts();
@@ -189,7 +189,7 @@ dapl::Error print_counters(DAT_HANDLE handle, va_list arguments) {
     for (std::size_t i = chosen.first; i < chosen.end; ++i) {
       fmt::format_to(std::back_inserter(lines), "  {} {}\n", chosen.names[i], chosen.values[i]);
     }
-    base::print_lines({lines.data(), lines.size()});
+    env::print_lines({lines.data(), lines.size()});
   });
 }
 

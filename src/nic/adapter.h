@@ -121,13 +121,13 @@ struct ConnectionNames {
 struct ConnectParameters {
   Address remote;
   ConnQual qual;
-  base::Nanoseconds deadline;  // base::kForever: none
+  os::Nanoseconds deadline;  // os::kForever: none
   std::span<const std::byte> private_data;
   std::uint32_t qos;
   std::string_view adapter;  // as in ServicePointName; empty: whichever has a service point there
   // How long a request that is refused is made again, for a service point that is about to be made. An adapter whose
   // device takes its time to find the way asks once.
-  base::Nanoseconds patience = 0;
+  os::Nanoseconds patience = 0;
 };
 
 // A request that arrived at a listener. Destroying it unanswered rejects it.
@@ -338,8 +338,8 @@ struct AdapterInfo {
   std::uint32_t abilities = 0;           // `ability`: to ask for and to carry out
   bool shared_queue_of_any_zone = true;  // a queue pair may use a receive queue of another zone
   // The same, announced by attributes of our own.
-  base::Nanoseconds receiver_not_ready_ns = base::kForever;  // how long a message waits for a buffer (SRQ-ARR-3)
-  bool sends_complete_at_receiver = false;                   // when the peer has taken them, not when they have left
+  os::Nanoseconds receiver_not_ready_ns = os::kForever;  // how long a message waits for a buffer (SRQ-ARR-3)
+  bool sends_complete_at_receiver = false;               // when the peer has taken them, not when they have left
   bool tells_solicited = true;      // Completion::solicited is what the sender said, not always true
   bool tells_remote_errors = true;  // what the other side refuses fails with its own status
   bool confirms_accepts = true;     // an accept completes when the active side has confirmed it

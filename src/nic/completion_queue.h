@@ -11,8 +11,8 @@
 #include <span>
 #include <utility>
 
-#include "base/biased_lock.h"
 #include "nic/event.h"
+#include "os/biased_lock.h"
 
 namespace anydat::nic {
 
@@ -173,7 +173,7 @@ class CompletionQueue {
 
   // The short way of completions. False: none of them has been added, and push() shall have them.
   [[gnu::always_inline]] bool push_quietly(const QueuedEvent& event) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!ring_.has_known_room(1)) [[unlikely]] {
       if (!finds_room(1)) return false;
     }
@@ -187,7 +187,7 @@ class CompletionQueue {
   // `count` of them, each written by next(QueuedEvent&) where it stays.
   template <typename Next>
   bool push_quietly(std::size_t count, Next&& next) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!ring_.has_known_room(count)) [[unlikely]] {
       if (!finds_room(count)) return false;
     }
@@ -205,7 +205,7 @@ class CompletionQueue {
   }
   bool watched() const { return watched_.load(std::memory_order_relaxed); }
 
-  mutable base::Biased<base::SpinLock> lock_;
+  mutable os::Biased<os::SpinLock> lock_;
   EventRing ring_;  // written with lock_ held
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/descriptor_loss.h"
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/run_safely.h"
 #include "nic/waiting.h"
 #include "os/cancel.h"
@@ -21,7 +21,7 @@ void DescriptorLoss::tell() {
   if (!action_) return;
   loop_.note_loss();
   const std::function<void()> action = std::exchange(action_, nullptr);
-  base::log(base::LogLevel::error, "the program has closed descriptors of this library; the adapter is of no use now");
+  env::log(env::LogLevel::error, "the program has closed descriptors of this library; the adapter is of no use now");
   const os::CancelOff off;
   run_safely(action);
 }

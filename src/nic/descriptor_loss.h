@@ -29,7 +29,7 @@ class DescriptorLoss {
   // `action` is called once they are lost, with the engine held. To be set before anything is watched.
   void when_told(std::function<void()> action) { action_ = std::move(action); }
   // To be asked before a socket is used that the program may have taken the number of. Looks once in a millisecond, in
-  // which no program opens as many files as it takes to get a number of ours (base/descriptors.h).
+  // which no program opens as many files as it takes to get a number of ours (os/descriptors.h).
   bool descriptors_are_ours() {
     const std::uint64_t now = os::ticks(steady_counter_);
     if (now - checked_.load(std::memory_order_relaxed) >= kTicksPerCheck) [[unlikely]]

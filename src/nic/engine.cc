@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/engine.h"
 
-#include "base/biased_lock.h"
+#include "os/biased_lock.h"
 #include "os/cancel.h"
 
 namespace anydat::nic {
@@ -20,7 +20,7 @@ Engine::~Engine() {
 Status Engine::start() {
   if (!poller_.open()) return Status::no_memory;
   loop_.start(poller_);
-  base::allow_bias();
+  os::allow_bias();
   return waiting_.start();
 }
 
@@ -64,7 +64,7 @@ void Engine::unwatch(int fd, FdHandler& handler) {
   loop_.unwatch(fd, handler);
 }
 
-void Engine::set_timer(Timer& timer, base::Nanoseconds deadline) {
+void Engine::set_timer(Timer& timer, os::Nanoseconds deadline) {
   assert_held();
   // A thread that leads from now on sees it.
   if (loop_.timers().set(timer, deadline) && waiting_.anybody_leads()) wake_leader();

@@ -5,8 +5,6 @@
 #include <cassert>
 #include <cstdint>
 
-#include "base/biased_lock.h"
-#include "base/clock.h"
 #include "nic/activity.h"
 #include "nic/descriptor_loss.h"
 #include "nic/loop.h"
@@ -14,6 +12,8 @@
 #include "nic/run_queue.h"
 #include "nic/types.h"
 #include "nic/waiting.h"
+#include "os/biased_lock.h"
+#include "os/clock.h"
 #include "os/poller.h"
 #include "os/ticks.h"
 
@@ -120,7 +120,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   bool watch(int fd, std::uint32_t events, FdHandler& handler);
   void change_watch(int fd, std::uint32_t events, FdHandler& handler);
   void unwatch(int fd, FdHandler& handler);
-  void set_timer(Timer& timer, base::Nanoseconds deadline);
+  void set_timer(Timer& timer, os::Nanoseconds deadline);
   void cancel_timer(Timer& timer);
 
   // The cheapest clock there is (os/ticks.h).
@@ -152,7 +152,7 @@ class ANYDAT_CAPABILITY("mutex") Engine {
   bool look_by_time() ANYDAT_REQUIRES(this);
   void unlock_after_work();
 
-  base::Biased<base::Mutex> mutex_;
+  os::Biased<os::Mutex> mutex_;
   std::atomic<const void*> owner_{nullptr};  // of mutex_; null while no thread holds it
   os::Poller poller_;                        // fixed by start(); its bell gets the leader out of poll(2)
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "os/cancel.h"
 
 namespace anydat::nic {
 
 void note_no_memory() {
-  base::log(base::LogLevel::error, "no memory for something that has arrived");
+  env::log(env::LogLevel::error, "no memory for something that has arrived");
 }
 
 void Loop::add_source(PollSource& source) {

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/counter.h"
 #include "nic/run_safely.h"
 #include "nic/timer.h"
+#include "os/clock.h"
 #include "os/poller.h"
 
 namespace anydat::nic {

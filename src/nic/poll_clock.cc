@@ -23,12 +23,12 @@ PollClock::Pass PollClock::read() {
 }
 
 void PollClock::looked() {
-  const base::Nanoseconds now_ns = base::now_ns();
+  const os::Nanoseconds now_ns = os::now_ns();
   const std::uint64_t now = os::ticks(steady_);
-  const base::Nanoseconds passed = now_ns - looked_ns_;
+  const os::Nanoseconds passed = now_ns - looked_ns_;
   // How fast the ticks go is found out anew each time: a virtual machine may have moved to another processor. Times
   // that are too short to tell or too long to multiply tell nothing.
-  if (passed > kLookEvery / 10 && passed < base::kNsPerSecond && now > looked_) {
+  if (passed > kLookEvery / 10 && passed < os::kNsPerSecond && now > looked_) {
     const std::uint64_t measured = (now - looked_) * kLookEvery / static_cast<std::uint64_t>(passed);
     ticks_per_look_.store(std::clamp(measured, kTicksPerLookMin, kTicksPerLookMax), std::memory_order_relaxed);
   }

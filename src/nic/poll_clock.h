@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "nic/moment.h"
+#include "os/clock.h"
 #include "os/processor.h"
 #include "os/ticks.h"
 
@@ -21,7 +21,7 @@ namespace anydat::nic {
 class PollClock {
  public:
   // What is dear to look at is looked at that often, as long as anybody polls.
-  static constexpr base::Nanoseconds kLookEvery = 50'000;
+  static constexpr os::Nanoseconds kLookEvery = 50'000;
 
   struct Pass {
     bool looks_by_time = false;  // it is time to look at everything
@@ -77,7 +77,7 @@ class PollClock {
   const bool steady_ = os::has_steady_counter();
   std::uint64_t now_ = os::ticks(steady_);
   std::uint64_t looked_ = now_;
-  base::Nanoseconds looked_ns_ = base::now_ns();
+  os::Nanoseconds looked_ns_ = os::now_ns();
   // A guess at first, which looked() puts right: on the small side, since until then the looks come that often, but
   // not below what looked() can measure. Written like those above.
   std::atomic<std::uint64_t> ticks_per_look_{kTicksAtFirst};

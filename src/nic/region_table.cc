@@ -60,7 +60,7 @@ constexpr std::size_t bytes_of(std::uint32_t slots) {
 
 RegionTable::RegionTable(std::uint32_t regions_max) : view_(&kNothing, 0), regions_max_(regions_max) {
   assert(regions_max < kRegionsMax);
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   read_ = os::reserve(RegionView::kBytes);
   if (!read_ || (!share() && !keep_private())) return;
   slots_ = RegionView::kFirstSlots;
@@ -76,7 +76,7 @@ RegionTable::RegionTable(std::uint32_t regions_max) : view_(&kNothing, 0), regio
 // are used. It is mapped twice: to write, as far as it may ever be, before the seal after which no process can do that
 // any more; and to read, as far as it is.
 bool RegionTable::share() {
-  base::UniqueFd fd = os::make_memory_file("anydat-regions", RegionView::kFirstBytes);
+  os::UniqueFd fd = os::make_memory_file("anydat-regions", RegionView::kFirstBytes);
   if (!fd) return false;
   void* const written = os::map_shared_unlocked(fd.get(), RegionView::kBytes, true);
   if (!written) return false;
@@ -144,7 +144,7 @@ std::uint32_t RegionTable::pick_slot() {
 }
 
 std::uint32_t RegionTable::reserve() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (!entries_ || live_ >= regions_max_) return 0;
   // Taking a region out must not fail for want of memory.
   if (const std::size_t most = live_ + free_.size() + 1; free_.capacity() < most) {
@@ -179,7 +179,7 @@ std::uint32_t RegionTable::add(const Region& region) {
 }
 
 void RegionTable::remove(std::uint32_t key) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (key == 0) return;
   const std::uint32_t slot = slot_of(key);
   if (slot >= slots_) return;

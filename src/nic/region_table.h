@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/lock.h"
-#include "base/random.h"
-#include "base/unique_fd.h"
 #include "nic/types.h"
+#include "os/lock.h"
+#include "os/random.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic {
 
@@ -202,12 +202,12 @@ class RegionTable {
   std::atomic<std::uint64_t> removals_{1};
   RegionEntry* entries_ = nullptr;  // to write; those in use, and the first
   void* read_ = nullptr;            // the same to read, and free slots behind it: as many as there may be in all
-  base::UniqueFd fd_;
+  os::UniqueFd fd_;
   std::uint32_t spread_ = 1;
   std::uint32_t unspread_ = 1;  // spread_ * unspread_ == 1
   const std::uint32_t regions_max_;
-  base::SpinLock lock_;
-  base::RandomNumbers random_ ANYDAT_GUARDED_BY(lock_);
+  os::SpinLock lock_;
+  os::RandomNumbers random_ ANYDAT_GUARDED_BY(lock_);
   std::uint32_t slots_ ANYDAT_GUARDED_BY(lock_) = 0;  // how many there are by now, a power of two
   std::uint32_t live_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::vector<std::uint32_t> free_ ANYDAT_GUARDED_BY(lock_);  // slots that have been used

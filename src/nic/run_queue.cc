@@ -7,7 +7,7 @@ namespace anydat::nic {
 
 void RunQueue::add(Task& task) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (task.links_.listed()) return;
     tasks_.push_back(task);
   }
@@ -15,12 +15,12 @@ void RunQueue::add(Task& task) {
 }
 
 void RunQueue::cancel(Task& task) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   tasks_.remove(task);
 }
 
 Task* RunQueue::take() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return tasks_.pop_front();
 }
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/list.h"
-#include "base/lock.h"
+#include "os/lock.h"
 
 namespace anydat::nic {
 
@@ -41,7 +41,7 @@ class RunQueue {
  private:
   Task* take();
 
-  base::SpinLock lock_;
+  os::SpinLock lock_;
   base::List<Task, &Task::links_> tasks_ ANYDAT_GUARDED_BY(lock_);
   std::atomic<bool> pending_{false};
 };

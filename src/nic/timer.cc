@@ -6,7 +6,7 @@
 
 namespace anydat::nic {
 
-bool Timers::set(Timer& timer, base::Nanoseconds deadline) {
+bool Timers::set(Timer& timer, os::Nanoseconds deadline) {
   cancel(timer);
   timer.place_.key() = deadline;
   timer.where_ = queue_.insert(std::move(timer.place_));
@@ -18,13 +18,13 @@ bool Timers::set(Timer& timer, base::Nanoseconds deadline) {
 void Timers::cancel(Timer& timer) {
   if (!timer.pending()) return;
   timer.place_ = queue_.extract(timer.where_);
-  next_.store(queue_.empty() ? base::kForever : queue_.begin()->first);
+  next_.store(queue_.empty() ? os::kForever : queue_.begin()->first);
 }
 
 bool Timers::run() {
-  if (queue_.empty() || queue_.begin()->first > base::now_ns()) return false;
+  if (queue_.empty() || queue_.begin()->first > os::now_ns()) return false;
   const os::CancelOff off;  // they may call what we have not written
-  while (!queue_.empty() && queue_.begin()->first <= base::now_ns()) {
+  while (!queue_.empty() && queue_.begin()->first <= os::now_ns()) {
     Timer& timer = *queue_.begin()->second;
     cancel(timer);
     run_safely(timer.action_);

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "base/clock.h"
+#include "os/clock.h"
 
 namespace anydat::nic {
 
@@ -27,7 +27,7 @@ class Timer {
 
  private:
   friend class Timers;
-  using Queue = std::multimap<base::Nanoseconds, Timer*>;
+  using Queue = std::multimap<os::Nanoseconds, Timer*>;
   std::function<void()> action_;
   Queue::node_type place_;  // while it is not pending
   Queue::iterator where_;   // while it is
@@ -39,15 +39,15 @@ class Timer {
 class Timers {
  public:
   // True if it is the next of all now.
-  bool set(Timer& timer, base::Nanoseconds deadline);
+  bool set(Timer& timer, os::Nanoseconds deadline);
   void cancel(Timer& timer);
   // Those whose time has come, which may set and cancel any. True if there was one.
   bool run();
-  base::Nanoseconds next() const { return next_.load(); }  // or kForever
+  os::Nanoseconds next() const { return next_.load(); }  // or kForever
 
  private:
   Timer::Queue queue_;
-  std::atomic<base::Nanoseconds> next_{base::kForever};
+  std::atomic<os::Nanoseconds> next_{os::kForever};
 };
 
 }  // namespace anydat::nic

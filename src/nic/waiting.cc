@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <new>
 
-#include "base/env.h"
-#include "base/fence.h"
+#include "env/environment.h"
 #include "nic/engine.h"
 #include "os/cancel.h"
+#include "os/membarrier.h"
 #include "os/own_numbers.h"
 #include "os/poll.h"
 #include "os/thread_signals.h"
@@ -17,15 +17,15 @@ namespace anydat::nic {
 namespace {
 
 // Of looking in vain: the peer may be waiting for this very processor.
-constexpr base::Nanoseconds kYieldAfter = 5'000;
+constexpr os::Nanoseconds kYieldAfter = 5'000;
 
 // Of who leads where no descriptor tells of anything any more.
-constexpr base::Nanoseconds kLookWhenLost = 10'000'000;
+constexpr os::Nanoseconds kLookWhenLost = 10'000'000;
 
 }  // namespace
 
 Status Waiting::start() {
-  spin_ns_ = base::env_number(base::EnvVar::spin_us).value_or(50) * 1000;
+  spin_ns_ = env::number(env::Variable::spin_us).value_or(50) * 1000;
   const os::SignalsOfOurThreads mask;
   Status status = Status::ok;
   try {
@@ -34,7 +34,7 @@ Status Waiting::start() {
     status = Status::no_memory;
   }
   while (status == Status::ok && thread_id_.load() == 0) {
-    base::futex_wait(thread_id_, 0, base::to_timespec(base::kForever));
+    os::futex_wait(thread_id_, 0, os::to_timespec(os::kForever));
   }
   return status;
 }
@@ -43,7 +43,7 @@ void Waiting::stop() {
   if (!thread_.joinable()) return;
   stopping_.store(true);
   progress_word_.store(kAwake);
-  base::futex_wake(progress_word_);
+  os::futex_wake(progress_word_);
   engine_.wake_leader();
   thread_.join();
 }
@@ -57,7 +57,7 @@ bool Waiting::lock_unless_notified(const Waiter& waiter) {
     if (waiter.notified()) return false;
     if (i > 150 && activity_.passes() != passes && !activity_.pass_wanted()) return false;
     if (i < 100) {
-      base::cpu_relax();
+      os::cpu_relax();
     } else if (i < 150) {
       os::step_aside();
     } else {
@@ -74,7 +74,7 @@ bool Waiting::arm(const Waiter& waiter) {
   loop_.arm();
   // Orders our arming before the look that follows, and every peer's publishing before its look at our arming, without
   // a fence in the peers' fast path (they register for this when they open an adapter).
-  base::remote_fence();
+  os::remote_fence();
   const bool progress = engine_.run_all();
   if (progress) {
     loop_.disarm();
@@ -85,7 +85,7 @@ bool Waiting::arm(const Waiter& waiter) {
   return !progress;
 }
 
-WaitResult Waiting::wait(Waiter& waiter, base::Nanoseconds deadline) {
+WaitResult Waiting::wait(Waiter& waiter, os::Nanoseconds deadline) {
   if (const WaitResult result = spin(waiter, deadline); result != WaitResult::interrupted) return result;
   bool followed = false;
   for (;;) {
@@ -110,17 +110,17 @@ WaitResult Waiting::wait(Waiter& waiter, base::Nanoseconds deadline) {
 
 void Waiting::pause() {
   Waiter waiter;  // which no thread notifies
-  wait(waiter, base::now_ns() + kTick);
+  wait(waiter, os::now_ns() + kTick);
 }
 
 // Answers `interrupted` when the spin brought nothing and the thread should sleep.
-WaitResult Waiting::spin(Waiter& waiter, base::Nanoseconds deadline) {
-  const base::Nanoseconds start = base::now_ns();
+WaitResult Waiting::spin(Waiter& waiter, os::Nanoseconds deadline) {
+  const os::Nanoseconds start = os::now_ns();
   for (unsigned i = 0;; ++i) {
     if (waiter.notified()) return WaitResult::notified;
     engine_.poll();
     if (i % 16 != 0) continue;
-    const base::Nanoseconds now = base::now_ns();
+    const os::Nanoseconds now = os::now_ns();
     if (now >= deadline) return waiter.notified() ? WaitResult::notified : WaitResult::timed_out;
     if (now - start >= spin_ns_) return WaitResult::interrupted;
     if (now - start > kYieldAfter) os::yield();
@@ -129,30 +129,30 @@ WaitResult Waiting::spin(Waiter& waiter, base::Nanoseconds deadline) {
 
 // What has woken the leader and not been all is often followed by the rest, as the parts of a message are by each
 // other. Arming and sleeping takes longer than most gaps between them.
-void Waiting::spin_after_wakeup(const Waiter& waiter, base::Nanoseconds deadline) {
-  for (base::Nanoseconds last = base::now_ns(); !waiter.notified();) {
+void Waiting::spin_after_wakeup(const Waiter& waiter, os::Nanoseconds deadline) {
+  for (os::Nanoseconds last = os::now_ns(); !waiter.notified();) {
     const bool progress = engine_.poll();
-    const base::Nanoseconds now = base::now_ns();
+    const os::Nanoseconds now = os::now_ns();
     if (progress) last = now;
     if (now - last >= spin_ns_ || now >= deadline) return;
     if (now - last > kYieldAfter) os::yield();
   }
 }
 
-WaitResult Waiting::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread) {
+WaitResult Waiting::lead(Waiter& waiter, os::Nanoseconds deadline, bool is_progress_thread) {
   leader_is_progress_thread_.store(is_progress_thread);
   std::uint64_t seen = activity_.passes();
   std::uint64_t posts_seen = activity_.posts();
   for (;;) {
     if (waiter.notified()) return WaitResult::notified;
-    const base::Nanoseconds now = base::now_ns();
+    const os::Nanoseconds now = os::now_ns();
     if (now >= deadline) return WaitResult::timed_out;
     const std::uint64_t activity = activity_.passes();
     const bool others_poll = activity != seen;
     seen = activity;
     if (is_progress_thread && (others_poll || yield_wanted_.load() || stopping_.load())) return WaitResult::notified;
 
-    base::Nanoseconds until = std::min(deadline, loop_.timers().next());
+    os::Nanoseconds until = std::min(deadline, loop_.timers().next());
     if (others_poll) {
       until = std::min(until, now + kTick);
     } else if (!arm(waiter)) {
@@ -164,8 +164,7 @@ WaitResult Waiting::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_pro
     waiter.poller_.store(&poller_);
     bool signalled = false;
     if (!waiter.notified()) {
-      const base::Nanoseconds left =
-          until == base::kForever ? until : std::max<base::Nanoseconds>(until - base::now_ns(), 0);
+      const os::Nanoseconds left = until == os::kForever ? until : std::max<os::Nanoseconds>(until - os::now_ns(), 0);
       try {
         const os::CancelOn point(waiter.cancellable_);
         const int bell = lost ? -1 : poller_.descriptor();
@@ -195,9 +194,9 @@ WaitResult Waiting::lead(Waiter& waiter, base::Nanoseconds deadline, bool is_pro
   }
 }
 
-WaitResult Waiting::follow(Waiter& waiter, base::Nanoseconds deadline) {
+WaitResult Waiting::follow(Waiter& waiter, os::Nanoseconds deadline) {
   {
-    base::Guard guard(followers_lock_);
+    os::Guard guard(followers_lock_);
     followers_.push_back(waiter);
   }
   if (leader_is_progress_thread_.load()) {
@@ -227,7 +226,7 @@ void Waiting::stop_following(Waiter& waiter, bool for_good) {
   waiter.asleep_.store(false);
   bool promoted = false;
   {
-    base::Guard guard(followers_lock_);
+    os::Guard guard(followers_lock_);
     followers_.remove(waiter);
     std::uint32_t word = Waiter::kPromoted;
     promoted = waiter.word_.compare_exchange_strong(word, Waiter::kWaiting);
@@ -245,7 +244,7 @@ void Waiting::step_down() {
 // Requires: no thread leads, or it does no harm that one looks whether it should.
 void Waiting::promote_next() {
   {
-    base::Guard guard(followers_lock_);
+    os::Guard guard(followers_lock_);
     for (Waiter* follower = followers_.front(); follower; follower = followers_.after(*follower)) {
       std::uint32_t word = Waiter::kWaiting;
       if (follower->word_.compare_exchange_strong(word, Waiter::kPromoted)) {
@@ -255,36 +254,36 @@ void Waiting::promote_next() {
       if (word == Waiter::kPromoted) return;
     }
   }
-  if (progress_word_.exchange(kAwake) == kResting) base::futex_wake(progress_word_);
+  if (progress_word_.exchange(kAwake) == kResting) os::futex_wake(progress_word_);
 }
 
 void Waiting::progress_thread() {
   thread_id_.store(static_cast<std::uint32_t>(os::own_thread_number()));
-  base::futex_wake(thread_id_);
+  os::futex_wake(thread_id_);
   const os::CancelOff off;
   Waiter waiter(
       true);  // never notified: it is woken by its descriptor, or cancelled when that is not possible any more
   std::uint64_t seen = activity_.passes();
   std::uint64_t posts_seen = activity_.posts();
   while (!stopping_.load()) {
-    base::Nanoseconds rest_until = 0;
+    os::Nanoseconds rest_until = 0;
     if (leader_.load() != nullptr) {
-      rest_until = base::kForever;  // step_down() wakes us
+      rest_until = os::kForever;  // step_down() wakes us
     } else if (const std::uint64_t activity = activity_.passes(), posts = activity_.posts();
                activity != seen || posts != posts_seen) {
       seen = activity;
       posts_seen = posts;
-      rest_until = base::now_ns() + kTick / 2;  // of two rests, the first may be spoilt by its last moment
+      rest_until = os::now_ns() + kTick / 2;  // of two rests, the first may be spoilt by its last moment
     }
     if (rest_until != 0) {
       progress_word_.store(kResting);
-      if ((rest_until != base::kForever || leader_.load() != nullptr) && !stopping_.load()) {
-        base::futex_wait(progress_word_, kResting, base::to_timespec(rest_until));
+      if ((rest_until != os::kForever || leader_.load() != nullptr) && !stopping_.load()) {
+        os::futex_wait(progress_word_, kResting, os::to_timespec(rest_until));
       }
       progress_word_.store(kAwake);
       // A thread that polls does so without us, and would only be kept from it.
       const bool others_look = activity_.passes() != seen && !activity_.pass_wanted();
-      if (rest_until != base::kForever && others_look) continue;
+      if (rest_until != os::kForever && others_look) continue;
       if (leader_.load() == nullptr && engine_.try_lock()) {
         const std::uint64_t posts_before = activity_.posts();
         engine_.run_all();
@@ -298,7 +297,7 @@ void Waiting::progress_thread() {
     yield_wanted_.store(false);
     {
       const Leadership leadership(*this);
-      lead(waiter, base::kForever, true);
+      lead(waiter, os::kForever, true);
     }
     seen = activity_.passes() - 1;  // the thread that made us leave is active
   }

@@ -4,15 +4,15 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "base/counter.h"
 #include "base/list.h"
-#include "base/lock.h"
 #include "nic/activity.h"
 #include "nic/loop.h"
 #include "nic/poll_clock.h"
 #include "nic/types.h"
 #include "nic/waiter.h"
+#include "os/clock.h"
+#include "os/lock.h"
 #include "os/poller.h"
 #include "os/thread.h"
 
@@ -32,7 +32,7 @@ class Engine;
 // Thread safety: any thread, none of which holds the engine. Lives and dies with its engine.
 class Waiting {
  public:
-  static constexpr base::Nanoseconds kTick = 2'000'000;
+  static constexpr os::Nanoseconds kTick = 2'000'000;
 
   // Parts of the engine.
   Waiting(Engine& engine, Loop& loop, PollClock& clock, os::Poller& poller, const Activity& activity)
@@ -51,7 +51,7 @@ class Waiting {
 
   // Blocks until the waiter is notified, the absolute time `deadline`, or a signal. Spins first. The caller's CancelOff
   // is around it.
-  WaitResult wait(Waiter& waiter, base::Nanoseconds deadline);
+  WaitResult wait(Waiter& waiter, os::Nanoseconds deadline);
 
   // For a call that waits for a peer and polls for it: drives the adapter for a moment, or sleeps.
   void pause();
@@ -63,10 +63,10 @@ class Waiting {
   bool arm(const Waiter& waiter);
   bool lock_unless_notified(const Waiter& waiter) ANYDAT_TRY_ACQUIRE(true, engine_);
 
-  WaitResult spin(Waiter& waiter, base::Nanoseconds deadline);
-  void spin_after_wakeup(const Waiter& waiter, base::Nanoseconds deadline);
-  WaitResult lead(Waiter& waiter, base::Nanoseconds deadline, bool is_progress_thread);
-  WaitResult follow(Waiter& waiter, base::Nanoseconds deadline);
+  WaitResult spin(Waiter& waiter, os::Nanoseconds deadline);
+  void spin_after_wakeup(const Waiter& waiter, os::Nanoseconds deadline);
+  WaitResult lead(Waiter& waiter, os::Nanoseconds deadline, bool is_progress_thread);
+  WaitResult follow(Waiter& waiter, os::Nanoseconds deadline);
   void stop_following(Waiter& waiter, bool for_good);
   // For the length of a scope; the thread that leads may be cancelled.
   struct Leadership {
@@ -86,7 +86,7 @@ class Waiting {
   os::Poller& poller_;  // its bell gets the leader out of poll(2)
   const Activity& activity_;
 
-  base::Nanoseconds spin_ns_ = 50'000;  // fixed by start()
+  os::Nanoseconds spin_ns_ = 50'000;  // fixed by start()
   os::Thread thread_;
   std::atomic<std::uint32_t> thread_id_{0};  // fixed by start()
   base::Counter sleeps_;                     // by the thread that leads
@@ -95,7 +95,7 @@ class Waiting {
   std::atomic<bool> leader_is_progress_thread_{false};
   std::atomic<bool> yield_wanted_{false};  // asks the progress thread to let a consumer lead
   std::atomic<bool> stopping_{false};
-  base::SpinLock followers_lock_;
+  os::SpinLock followers_lock_;
   base::List<Waiter, &Waiter::follower_> followers_ ANYDAT_GUARDED_BY(followers_lock_);
 
   // The progress thread's own bed for when it need not lead.

@@ -13,8 +13,8 @@
 
 namespace anydat::os {
 
-base::UniqueFd open_address_news() {
-  base::UniqueFd socket = open_socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+UniqueFd open_address_news() {
+  UniqueFd socket = open_socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   address.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;

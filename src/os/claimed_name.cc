@@ -13,21 +13,21 @@ namespace anydat::os {
 namespace {
 
 // Of datagrams: a look for the name takes no place in a backlog.
-base::UniqueFd new_socket() {
+UniqueFd new_socket() {
   return open_socket(AF_UNIX, SOCK_DGRAM);
 }
 
 }  // namespace
 
-base::UniqueFd claim_name(const std::string& name, int& error) {
-  base::UniqueFd socket = new_socket();
+UniqueFd claim_name(const std::string& name, int& error) {
+  UniqueFd socket = new_socket();
   if (socket && AbstractName(name).bind(socket.get()) == 0) return socket;
   error = errno;
   return {};
 }
 
 bool is_claimed(const std::string& name) {
-  const base::UniqueFd socket = new_socket();
+  const UniqueFd socket = new_socket();
   return socket && (AbstractName(name).connect(socket.get()) == 0 || errno != ECONNREFUSED);
 }
 

@@ -9,9 +9,9 @@ bool set_nonblocking(int fd) {
   return fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
-base::UniqueFd duplicate(int fd) {
-  const base::ForkHeldOff held_off;
-  return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+UniqueFd duplicate(int fd) {
+  const ForkHeldOff held_off;
+  return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 }  // namespace anydat::os

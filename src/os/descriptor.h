@@ -2,7 +2,7 @@
 // What any descriptor has.
 #pragma once
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -11,6 +11,6 @@ namespace anydat::os {
 bool set_nonblocking(int fd);
 // Another one of the same open file, by the lowest number that is free, closed on exec. Empty, with errno set, if there
 // is none.
-base::UniqueFd duplicate(int fd);
+UniqueFd duplicate(int fd);
 
 }  // namespace anydat::os

@@ -27,8 +27,8 @@ constexpr timespec kBetweenTries{0, 1'000'000};
 // Empty, with errno set, if there is none that can be trusted: in a directory that many may write to, another user may
 // have put a folder or a link there. The file system may keep the call waiting, so a fork is not held off meanwhile:
 // what its child would keep open is a folder, which no peer notices.
-base::UniqueFd open_folder(const std::string& folder) {
-  base::UniqueFd fd(uncancelled::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+UniqueFd open_folder(const std::string& folder) {
+  UniqueFd fd(uncancelled::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return {};
   if (status.st_uid == ::geteuid() || status.st_uid == 0) return fd;
@@ -87,7 +87,7 @@ int make_free(int folder, const std::string& name, const SocketAddress& address)
   struct stat there {};
   if (::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? 0 : errno;
   if (!S_ISSOCK(there.st_mode)) return EEXIST;
-  const base::UniqueFd socket = local_socket();
+  const UniqueFd socket = local_socket();
   if (!socket) return errno;
   if (address.connect(socket.get()) == 0 || errno == EAGAIN) return EADDRINUSE;
   if (errno != ECONNREFUSED) return errno;
@@ -105,13 +105,13 @@ void DirectoryName::remove() {
   path_.clear();
 }
 
-base::UniqueFd listen_in_directory(const std::string& folder, const std::string& name, bool waits, DirectoryName& owner,
-                                   int& error) {
+UniqueFd listen_in_directory(const std::string& folder, const std::string& name, bool waits, DirectoryName& owner,
+                             int& error) {
   ::mkdir(folder.c_str(), 0700);  // it may be there
-  const base::UniqueFd directory = open_folder(folder);
+  const UniqueFd directory = open_folder(folder);
   error = errno;
   if (!directory) return {};
-  base::UniqueFd socket = local_socket();
+  UniqueFd socket = local_socket();
   const SocketAddress address(folder, directory.get(), name);
   struct stat made {};
   error = 0;
@@ -131,10 +131,10 @@ base::UniqueFd listen_in_directory(const std::string& folder, const std::string&
   return socket;
 }
 
-base::UniqueFd connect_in_directory(const std::string& path, int& error) {
+UniqueFd connect_in_directory(const std::string& path, int& error) {
   const auto [folder, name] = parts_of(path);
-  const base::UniqueFd directory = open_folder(folder);
-  base::UniqueFd socket = directory ? local_socket() : base::UniqueFd();
+  const UniqueFd directory = open_folder(folder);
+  UniqueFd socket = directory ? local_socket() : UniqueFd();
   if (socket && SocketAddress(folder, directory.get(), name).connect(socket.get()) == 0) return socket;
   error = errno;
   return {};
@@ -142,7 +142,7 @@ base::UniqueFd connect_in_directory(const std::string& path, int& error) {
 
 bool is_socket(const std::string& path) {
   const auto [folder, name] = parts_of(path);
-  const base::UniqueFd directory = open_folder(folder);
+  const UniqueFd directory = open_folder(folder);
   struct stat there {};
   return directory && ::fstatat(directory.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISSOCK(there.st_mode);

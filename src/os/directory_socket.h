@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -27,7 +27,7 @@ class DirectoryName {
   void remove();  // Requires: the socket listens still.
 
  private:
-  friend base::UniqueFd listen_in_directory(const std::string&, const std::string&, bool, DirectoryName&, int&);
+  friend UniqueFd listen_in_directory(const std::string&, const std::string&, bool, DirectoryName&, int&);
   std::string path_;
   dev_t device_ = 0;
   ino_t number_ = 0;
@@ -41,12 +41,12 @@ class DirectoryName {
 // find the same one take turns by a lock on the folder. Empty, and the reason in `error`: EADDRINUSE if a socket
 // listens there already, EACCES if the folder is another user's, EWOULDBLOCK if the lock is taken; with `waits`, if it
 // stays taken for 50 ms.
-base::UniqueFd listen_in_directory(const std::string& folder, const std::string& name, bool waits, DirectoryName& owner,
-                                   int& error);
+UniqueFd listen_in_directory(const std::string& folder, const std::string& name, bool waits, DirectoryName& owner,
+                             int& error);
 
 // A socket that is connected to the one that listens at `path`. Empty, and the reason in `error`: EAGAIN if too many
 // are calling there.
-base::UniqueFd connect_in_directory(const std::string& path, int& error);
+UniqueFd connect_in_directory(const std::string& path, int& error);
 
 bool is_socket(const std::string& path);
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "base/random.h"
+#include "os/random.h"
 #include "os/uncancelled.h"
 
 namespace anydat::os {
@@ -12,7 +12,7 @@ namespace anydat::os {
 namespace {
 
 std::uint16_t next_mark() {
-  static std::atomic<std::uint16_t> last{base::random_number<std::uint16_t>()};
+  static std::atomic<std::uint16_t> last{random_number<std::uint16_t>()};
   std::uint16_t mark = 0;
   while (mark == 0) mark = static_cast<std::uint16_t>(last.fetch_add(1) + 1);
   return mark;
@@ -32,7 +32,7 @@ bool Epoll::control(int operation, int fd, std::uint32_t events, void* data) con
 
 bool Epoll::open() {
   mark_ = std::uint64_t{next_mark()} << kAddressBits;
-  fd_ = base::UniqueFd::of([] { return epoll_create1(EPOLL_CLOEXEC); });
+  fd_ = UniqueFd::of([] { return epoll_create1(EPOLL_CLOEXEC); });
   return is_open();
 }
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -49,7 +49,7 @@ class Epoll {
   std::uint64_t mark_ = 0;  // fixed by open()
   // Whether an address had bits there itself, as where the allocator tags what it gives out. Then no mark is looked at.
   mutable std::atomic<bool> tagged_{false};
-  base::UniqueFd fd_;
+  UniqueFd fd_;
 };
 
 }  // namespace anydat::os

@@ -14,7 +14,7 @@ namespace anydat::os {
 
 // opendir() has a descriptor of its own, which the child of a fork would keep.
 FolderEntries::FolderEntries(const char* folder)
-    : folder_(base::UniqueFd::of([=] { return uncancelled::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {}
+    : folder_(UniqueFd::of([=] { return uncancelled::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {}
 
 bool FolderEntries::next(std::string_view& name) {
   for (;;) {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -18,7 +18,7 @@ class FolderEntries {
   bool next(std::string_view& name);
 
  private:
-  base::UniqueFd folder_;
+  UniqueFd folder_;
   alignas(8) std::array<std::byte, 4096> entries_;
   std::size_t used_ = 0;
   std::size_t bytes_ = 0;

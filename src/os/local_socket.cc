@@ -10,7 +10,7 @@
 
 namespace anydat::os {
 
-base::UniqueFd local_socket() {
+UniqueFd local_socket() {
   return open_socket(AF_UNIX, SOCK_SEQPACKET);
 }
 

@@ -6,13 +6,13 @@
 
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
 // A local socket that keeps the bounds of messages (SOCK_SEQPACKET) and does not block. Empty, with errno set, if there
 // is no descriptor or no memory for it.
-base::UniqueFd local_socket();
+UniqueFd local_socket();
 
 // A name of local sockets that is in no file system: those of a network namespace share them, and a name goes with the
 // last descriptor of the socket that is bound to it.

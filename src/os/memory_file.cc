@@ -22,12 +22,12 @@ bool file_may_have(std::size_t bytes) {
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-base::UniqueFd make_memory_file(const char* label, std::size_t bytes) {
+UniqueFd make_memory_file(const char* label, std::size_t bytes) {
   if (!file_may_have(bytes)) {
     errno = EFBIG;
     return {};
   }
-  base::UniqueFd fd = base::UniqueFd::of([&] { return memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING); });
+  UniqueFd fd = UniqueFd::of([&] { return memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING); });
   if (fd && ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return {};
   return fd;
 }

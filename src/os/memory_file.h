@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -15,7 +15,7 @@ bool file_may_have(std::size_t bytes);
 
 // One that can be sealed and shows zeros. Empty, with errno set, if there is no memory, no descriptor,
 // or a limit forbids files of that size.
-base::UniqueFd make_memory_file(const char* label, std::size_t bytes);
+UniqueFd make_memory_file(const char* label, std::size_t bytes);
 
 // Its size is for good then, so that others can map it without fear. False if it cannot be sealed.
 bool seal(int fd);

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "base/unique_fd.h"
 #include "os/uncancelled.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -51,8 +51,8 @@ bool query(int maps, std::uint64_t address, std::uint64_t flags, Query& answer) 
   return ioctl(maps, kQuery, &answer) == 0;
 }
 
-base::UniqueFd open_maps() {
-  return base::UniqueFd::of([] { return uncancelled::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC); });
+UniqueFd open_maps() {
+  return UniqueFd::of([] { return uncancelled::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC); });
 }
 
 // The mappings from an address on, in order.
@@ -125,7 +125,7 @@ class Mappings {
   }
 
   std::uint64_t from_;
-  base::UniqueFd file_;
+  UniqueFd file_;
   bool asks_ = true;
   std::array<char, 4096> text_;  // of the file, from used_ to bytes_
   std::size_t used_ = 0;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -37,7 +37,7 @@ class AccessMap {
   std::uint64_t allowed_until(std::uint64_t address, std::uint64_t length, bool to_write) const;
 
  private:
-  base::UniqueFd file_;  // none: the kernel does not tell
+  UniqueFd file_;  // none: the kernel does not tell
 };
 
 }  // namespace anydat::os

@@ -12,13 +12,13 @@
 #include <memory>
 #include <string_view>
 
-#include "base/unique_fd.h"
 #include "os/uncancelled.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
 std::optional<std::string> read_file(const char* path) {
-  const base::UniqueFd fd(uncancelled::open(path, O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(uncancelled::open(path, O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
   std::string text;
   std::array<char, 4096> piece;

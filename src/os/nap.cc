@@ -13,8 +13,8 @@ Nap::~Nap() {
   sem_destroy(&semaphore_);
 }
 
-Nap::End Nap::sleep(base::Nanoseconds deadline) {
-  const timespec until = base::to_timespec(deadline);
+Nap::End Nap::sleep(Nanoseconds deadline) {
+  const timespec until = to_timespec(deadline);
   if (sem_clockwait(&semaphore_, CLOCK_MONOTONIC, &until) == 0) return End::woken;
   return errno == ETIMEDOUT ? End::timed_out : End::interrupted;
 }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "base/clock.h"
+#include "os/clock.h"
 
 namespace anydat::os {
 
@@ -21,7 +21,7 @@ class Nap {
   // Until wake(), also one that came before, or the time `deadline`, or a signal. A deadline is always passed to the
   // kernel: a sleep without one is gone on with after a signal handler that was installed with SA_RESTART, and a
   // blocked DAT call must return instead (TMO-6, ruling A10).
-  End sleep(base::Nanoseconds deadline);
+  End sleep(Nanoseconds deadline);
   void wake();
 
  private:

@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <span>
 
-#include "base/unique_fd.h"
 #include "os/own_numbers.h"
 #include "os/process_memory.h"
 #include "os/uncancelled.h"
+#include "os/unique_fd.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -39,8 +39,8 @@ bool read_word(const void* address, std::uintptr_t& word) {
 bool read_word_by_pipe(const void* address, std::uintptr_t& word) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return false;
-  const base::UniqueFd out(fds[0]);
-  const base::UniqueFd in(fds[1]);
+  const UniqueFd out(fds[0]);
+  const UniqueFd in(fds[1]);
   // The kernel looks at the memory, and says EFAULT where we would get a signal. Not write(): a sanitizer's would look
   // at it too.
   return uncancelled::write(in.get(), address, sizeof word) == static_cast<ssize_t>(sizeof word) &&

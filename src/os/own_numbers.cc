@@ -9,6 +9,10 @@ pid_t own_thread_number() {
   return gettid();
 }
 
+pid_t own_process_number() {
+  return getpid();
+}
+
 uid_t own_user() {
   return geteuid();
 }

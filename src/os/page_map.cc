@@ -122,7 +122,7 @@ int PageMap::open(pid_t thread) {
     std::snprintf(path.data(), path.size(), "/proc/%d/pagemap", static_cast<int>(thread));
   }
   int error = 0;
-  file_ = base::UniqueFd::of([&] {
+  file_ = UniqueFd::of([&] {
     const int file = uncancelled::open(path.data(), O_RDONLY | O_CLOEXEC);
     if (file < 0) error = errno;
     return file;

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -42,7 +42,7 @@ class PageMap {
   std::optional<std::uint64_t> scan(std::uint64_t first, std::uint64_t end, bool to_write) const;
   std::optional<std::uint64_t> read_entries(std::uint64_t first, std::uint64_t end, bool to_write) const;
 
-  base::UniqueFd file_;
+  UniqueFd file_;
   bool by_residency_ = false;
   mutable std::atomic<bool> scans_{true};  // until the kernel turns out to be too old
 };

@@ -55,7 +55,7 @@ Arrived receive_with_descriptors(const LocalSocket& socket, std::span<std::byte>
   ssize_t count = 0;
   std::size_t taken = 0;
   {
-    const base::ForkHeldOff held_off;  // until the descriptors have owners
+    const ForkHeldOff held_off;  // until the descriptors have owners
     count = uncancelled::recvmsg(socket.get(), &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (count < 0) return {errno == EAGAIN || errno == EINTR ? Arrival::nothing_yet : Arrival::hangup};
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
@@ -63,7 +63,7 @@ Arrived receive_with_descriptors(const LocalSocket& socket, std::span<std::byte>
       for (std::size_t offset = 0; CMSG_LEN(offset + sizeof(int)) <= header->cmsg_len; offset += sizeof(int)) {
         int number = -1;
         std::memcpy(&number, CMSG_DATA(header) + offset, sizeof number);
-        wanted[taken++] = PassedFd(base::UniqueFd(base::Descriptors::move_up(number)), socket.peer());
+        wanted[taken++] = PassedFd(UniqueFd(Descriptors::move_up(number)), socket.peer());
       }
     }
   }

@@ -65,8 +65,8 @@ std::uint64_t file_number(int descriptor) {
 constexpr uid_t kNobody = 65534;
 
 bool all_users_have_numbers() {
-  const base::UniqueFd file =
-      base::UniqueFd::of([] { return uncancelled::open("/proc/thread-self/uid_map", O_RDONLY | O_CLOEXEC); });
+  const UniqueFd file =
+      UniqueFd::of([] { return uncancelled::open("/proc/thread-self/uid_map", O_RDONLY | O_CLOEXEC); });
   std::array<char, 256> text{};
   const ssize_t count = file ? uncancelled::read(file.get(), text.data(), text.size() - 1) : -1;
   unsigned first = 1, outside = 1, number = 0;
@@ -76,7 +76,7 @@ bool all_users_have_numbers() {
 
 // The last number in the line NSpid of /proc/PID/task/TID/status: how a thread is called in its own namespace.
 pid_t innermost_number(const char* status_path) {
-  const base::UniqueFd file = base::UniqueFd::of([&] { return uncancelled::open(status_path, O_RDONLY | O_CLOEXEC); });
+  const UniqueFd file = UniqueFd::of([&] { return uncancelled::open(status_path, O_RDONLY | O_CLOEXEC); });
   std::array<char, 4096> text;
   const ssize_t count = file ? uncancelled::read(file.get(), text.data(), text.size()) : -1;
   if (count <= 0) return 0;
@@ -114,7 +114,7 @@ pid_t find_thread(pid_t process, pid_t as_it_says) {
 PeerProcess::PeerProcess(int socket) {
   Credentials peer;
   if (read_credentials(socket, peer)) pid_ = peer.pid;
-  descriptor_ = base::UniqueFd::of([&] { return open_descriptor(socket, pid_); });
+  descriptor_ = UniqueFd::of([&] { return open_descriptor(socket, pid_); });
 }
 
 PeerName peer_name(int socket) {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -32,7 +32,7 @@ class PeerProcess {
   pid_t thread(pid_t as_it_says) const;
 
  private:
-  base::UniqueFd descriptor_;
+  UniqueFd descriptor_;
   pid_t pid_ = 0;
 };
 

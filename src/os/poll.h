@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/clock.h"
+#include "os/clock.h"
 
 namespace anydat::os {
 
@@ -17,6 +17,6 @@ int poll(std::span<pollfd> entries, int milliseconds);
 enum class PollEnd : std::uint8_t { ready_or_timed_out, interrupted };
 // Until the descriptor is readable, -1 standing for none, or the time is over (kForever: never), or a signal comes. A
 // cancellation point: within a CancelOn (os/cancel.h) the thread may end here, which unwinds the stack.
-PollEnd sleep_until_readable(int fd, base::Nanoseconds time);
+PollEnd sleep_until_readable(int fd, Nanoseconds time);
 
 }  // namespace anydat::os

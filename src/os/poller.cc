@@ -10,7 +10,7 @@ namespace anydat::os {
 
 bool Poller::open() {
   const bool opened = epoll_.open();
-  bell_ = base::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+  bell_ = UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   return opened && bell_ && epoll_.watch(bell_.get(), 0, nullptr);
 }
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/unique_fd.h"
 #include "os/epoll.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -44,7 +44,7 @@ class Poller {
   bool set_bell(std::uint32_t events) const { return epoll_.change(bell_.get(), events, nullptr); }
 
   Epoll epoll_;
-  base::UniqueFd bell_;
+  UniqueFd bell_;
 };
 
 }  // namespace anydat::os

@@ -10,7 +10,7 @@ namespace anydat::os {
 namespace {
 
 // Long enough for a thread that is switched to and back to do something in between.
-constexpr base::Nanoseconds kAside = 20'000;
+constexpr Nanoseconds kAside = 20'000;
 
 bool in_real_time() {
   const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
@@ -31,8 +31,8 @@ void step_aside() {
   }
 }
 
-void sleep_for(base::Nanoseconds time) {
-  const timespec left = base::to_timespec(time);
+void sleep_for(Nanoseconds time) {
+  const timespec left = to_timespec(time);
   uncancelled::nanosleep(&left);
 }
 

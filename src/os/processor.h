@@ -2,7 +2,7 @@
 // Giving the processor to others.
 #pragma once
 
-#include "base/clock.h"
+#include "os/clock.h"
 
 namespace anydat::os {
 
@@ -13,6 +13,6 @@ void yield();
 // yielding would never let one of a lower priority run, which may be the one that it waits for.
 void step_aside();
 
-void sleep_for(base::Nanoseconds time);
+void sleep_for(Nanoseconds time);
 
 }  // namespace anydat::os

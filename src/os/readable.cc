@@ -12,7 +12,7 @@
 namespace anydat::os {
 
 std::unique_ptr<Readable> Readable::make() {
-  base::UniqueFd fd = base::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+  UniqueFd fd = UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   if (!fd) return nullptr;
   return std::unique_ptr<Readable>(new Readable(std::move(fd)));
 }

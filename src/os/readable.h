@@ -3,13 +3,13 @@
 
 #include <memory>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
-// A descriptor that poll(2) finds readable from set() to clear(). It is closed with the object, and on exec. Neither call
-// blocks or is a cancellation point; the caller keeps them apart. Where the program has closed the descriptor by its
-// number they do nothing.
+// A descriptor that poll(2) finds readable from set() to clear(). It is closed with the object, and on exec. Neither
+// call blocks or is a cancellation point; the caller keeps them apart. Where the program has closed the descriptor by
+// its number they do nothing.
 class Readable {
  public:
   // Null if there is no descriptor left.
@@ -20,9 +20,9 @@ class Readable {
   void clear();
 
  private:
-  explicit Readable(base::UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit Readable(UniqueFd fd) : fd_(std::move(fd)) {}
 
-  const base::UniqueFd fd_;
+  const UniqueFd fd_;
 };
 
 }  // namespace anydat::os

@@ -9,8 +9,8 @@
 #include <map>
 #include <memory>
 
-#include "base/fork.h"
-#include "base/lock.h"
+#include "os/fork.h"
+#include "os/lock.h"
 #include "os/mapping.h"
 #include "os/memory_file.h"
 #include "os/own_files.h"
@@ -21,7 +21,7 @@ namespace {
 
 struct Allocation {
   std::size_t bytes = 0;
-  base::UniqueFd fd;
+  UniqueFd fd;
   dev_t device = 0;
   ino_t inode = 0;
 };
@@ -39,11 +39,11 @@ class Allocations {
     }
     return *map_;
   }
-  base::Mutex lock;
+  Mutex lock;
 
  private:
   Map* map_ = nullptr;
-  base::AfterFork after_fork_{[](void* self) { std::construct_at(&static_cast<Allocations*>(self)->lock); }, this};
+  AfterFork after_fork_{[](void* self) { std::construct_at(&static_cast<Allocations*>(self)->lock); }, this};
 };
 constinit Allocations all;
 
@@ -56,10 +56,10 @@ void* allocate_shareable(std::size_t bytes) {
   Allocations::Map one;
   auto place = one.extract(one.try_emplace(0).first);  // what may throw comes before there is anything to lose
   {
-    base::Guard guard(all.lock);
+    Guard guard(all.lock);
     all.map();
   }
-  base::UniqueFd fd = make_memory_file("anydat-memory", bytes);
+  UniqueFd fd = make_memory_file("anydat-memory", bytes);
   struct stat status {};
   if (!fd || !seal(fd.get()) || fstat(fd.get(), &status) != 0) return nullptr;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
@@ -67,9 +67,9 @@ void* allocate_shareable(std::size_t bytes) {
   fd.keep_in_child();
   place.key() = reinterpret_cast<std::uint64_t>(memory);
   place.mapped() = {bytes, std::move(fd), status.st_dev, status.st_ino};
-  base::Guard guard(all.lock);
+  Guard guard(all.lock);
   Allocations::Map& map = all.map();
-  const base::ForkHeldOff held_off;
+  const ForkHeldOff held_off;
   map.insert(std::move(place));
   return memory;
 }
@@ -77,11 +77,11 @@ void* allocate_shareable(std::size_t bytes) {
 bool free_shareable(void* address) {
   Allocations::Map::node_type place;
   {
-    base::Guard guard(all.lock);
+    Guard guard(all.lock);
     Allocations::Map& map = all.map();
     const auto found = map.find(reinterpret_cast<std::uint64_t>(address));
     if (found == map.end()) return false;
-    const base::ForkHeldOff held_off;
+    const ForkHeldOff held_off;
     place = map.extract(found);
   }
   munmap(address, place.mapped().bytes);
@@ -89,7 +89,7 @@ bool free_shareable(void* address) {
 }
 
 std::optional<Backing> find_allocation(std::uint64_t address, std::uint64_t length) {
-  base::Guard guard(all.lock);
+  Guard guard(all.lock);
   auto after = all.map().upper_bound(address);
   if (after == all.map().begin()) return std::nullopt;
   const auto& [start, allocation] = *--after;
@@ -98,7 +98,7 @@ std::optional<Backing> find_allocation(std::uint64_t address, std::uint64_t leng
   // The program may have closed it, and opened a file of its own by that number. That one is not duplicated: closing
   // the copy would give up all record locks (POSIX) that the process has on it.
   if (!is_file(ours, allocation.device, allocation.inode)) return std::nullopt;
-  base::UniqueFd fd = base::UniqueFd::of([ours] { return fcntl(ours, F_DUPFD_CLOEXEC, 0); });
+  UniqueFd fd = UniqueFd::of([ours] { return fcntl(ours, F_DUPFD_CLOEXEC, 0); });
   // Nor is one shown to a peer that has got the number just now.
   if (!fd || !is_file(fd.get(), allocation.device, allocation.inode)) return std::nullopt;
   return Backing{std::move(fd), address - start, allocation.device, allocation.inode};

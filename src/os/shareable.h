@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -20,7 +20,7 @@ bool free_shareable(void* address);
 // The file behind a range of memory. The process that gets the descriptor can map it without fear that the file shrinks
 // under the mapping.
 struct Backing {
-  base::UniqueFd fd;
+  UniqueFd fd;
   std::uint64_t offset;  // of the range in it
   dev_t device;
   ino_t inode;

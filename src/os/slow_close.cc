@@ -11,8 +11,8 @@
 #include <map>
 #include <new>
 
-#include "base/fork.h"
-#include "base/lock.h"
+#include "os/fork.h"
+#include "os/lock.h"
 #include "os/thread.h"
 #include "os/thread_signals.h"
 #include "os/uncancelled.h"
@@ -36,9 +36,9 @@ constexpr int kUnreadMax = 64;
 class Closer {
  public:
   // May throw std::bad_alloc, and has not taken it then.
-  void add(base::UniqueFd& descriptor, PeerName whose) {
+  void add(UniqueFd& descriptor, PeerName whose) {
     {
-      base::Guard guard(lock_);
+      Guard guard(lock_);
       const auto [at, is_new] = peers_.try_emplace(whose);
       Peer& peer = at->second;
       try {
@@ -58,14 +58,14 @@ class Closer {
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }
   bool has_room_for(PeerName whose) {
     if (held() < kUnclosedOfPeer) return true;
-    base::Guard guard(lock_);
+    Guard guard(lock_);
     const auto found = peers_.find(whose);
     return found == peers_.end() || found->second.held() < std::max(kUnclosedOfPeer, kUnclosedMax / peers_.size());
   }
 
  private:
   struct Peer {
-    std::deque<base::UniqueFd> waiting;
+    std::deque<UniqueFd> waiting;
     unsigned closing = 0;  // a thread each
     std::size_t held() const { return waiting.size() + closing; }
   };
@@ -90,7 +90,7 @@ class Closer {
   void close_here() {
     while (close_next()) {
       if (start_thread()) return;
-      base::Guard guard(lock_);
+      Guard guard(lock_);
       if (threads_ > 1) {
         --threads_;
         return;
@@ -100,18 +100,18 @@ class Closer {
   // False: there is nothing left to begin with, and one thread less.
   bool close_next() {
     Peers::iterator of;
-    base::UniqueFd next = take_next(of);
+    UniqueFd next = take_next(of);
     if (!next) return false;
     next.reset_slowly();
-    base::Guard guard(lock_);
+    Guard guard(lock_);
     held_.fetch_sub(1, std::memory_order_relaxed);
     --of->second.closing;
     if (of->second.held() == 0) peers_.erase(of);
     return true;
   }
   // Of the peer with the fewest threads.
-  base::UniqueFd take_next(Peers::iterator& of) {
-    base::Guard guard(lock_);
+  UniqueFd take_next(Peers::iterator& of) {
+    Guard guard(lock_);
     of = peers_.end();
     for (auto each = peers_.begin(); each != peers_.end(); ++each) {
       const Peer& peer = each->second;
@@ -122,18 +122,18 @@ class Closer {
       --threads_;
       return {};
     }
-    base::UniqueFd next = std::move(of->second.waiting.front());
+    UniqueFd next = std::move(of->second.waiting.front());
     of->second.waiting.pop_front();
     ++of->second.closing;
     return next;
   }
 
-  base::Mutex lock_;
+  Mutex lock_;
   Peers peers_ ANYDAT_GUARDED_BY(lock_);
   unsigned threads_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::atomic<std::size_t> held_{0};
 };
-constinit base::PerProcess<Closer> closer;
+constinit PerProcess<Closer> closer;
 
 // Only the kernel is asked, never a file system's server: only memory has seals.
 bool is_freed_quickly(int descriptor) {
@@ -164,7 +164,7 @@ bool holds_no_descriptors(int socket) {
 
 }  // namespace
 
-void close_elsewhere(base::UniqueFd descriptor, PeerName whose) {
+void close_elsewhere(UniqueFd descriptor, PeerName whose) {
   if (!descriptor) return;
   try {
     closer->add(descriptor, whose);
@@ -186,7 +186,7 @@ PassedFd::~PassedFd() {
 }
 
 void LocalSocket::reset() {
-  base::UniqueFd socket = std::move(fd_);
+  UniqueFd socket = std::move(fd_);
   if (socket && socket.is_ours() && !holds_no_descriptors(socket.get())) close_elsewhere(std::move(socket), peer_);
 }
 

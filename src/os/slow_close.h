@@ -10,14 +10,14 @@
 #include <cstddef>
 #include <utility>
 
-#include "base/unique_fd.h"
 #include "os/peer_process.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
 // What the peer by this name has passed. From any thread. It never waits, but where the system has no room for a
 // thread, or no memory to note the descriptor: then it is closed here, however long that takes.
-void close_elsewhere(base::UniqueFd descriptor, PeerName whose);
+void close_elsewhere(UniqueFd descriptor, PeerName whose);
 // How many of this process are not closed yet. A peer decides when they are.
 std::size_t closing_elsewhere();
 // Whether fewer are left of this peer than one may have: the more peers leave some, the fewer each of them.
@@ -27,7 +27,7 @@ bool may_pass_more(PeerName whose);
 class PassedFd {
  public:
   PassedFd() = default;
-  PassedFd(base::UniqueFd fd, PeerName whose) : fd_(std::move(fd)), whose_(whose) {}
+  PassedFd(UniqueFd fd, PeerName whose) : fd_(std::move(fd)), whose_(whose) {}
   PassedFd(PassedFd&& other) noexcept = default;
   PassedFd& operator=(PassedFd&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -40,7 +40,7 @@ class PassedFd {
   explicit operator bool() const { return static_cast<bool>(fd_); }
 
  private:
-  base::UniqueFd fd_;
+  UniqueFd fd_;
   PeerName whose_{};
 };
 
@@ -48,7 +48,7 @@ class PassedFd {
 class LocalSocket {
  public:
   LocalSocket() = default;
-  explicit LocalSocket(base::UniqueFd fd) : fd_(std::move(fd)), peer_(fd_ ? peer_name(fd_.get()) : PeerName{}) {}
+  explicit LocalSocket(UniqueFd fd) : fd_(std::move(fd)), peer_(fd_ ? peer_name(fd_.get()) : PeerName{}) {}
   LocalSocket(LocalSocket&& other) noexcept = default;
   LocalSocket& operator=(LocalSocket&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -64,7 +64,7 @@ class LocalSocket {
   void reset();
 
  private:
-  base::UniqueFd fd_;
+  UniqueFd fd_;
   PeerName peer_{};
 };
 

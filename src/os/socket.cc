@@ -7,8 +7,8 @@
 
 namespace anydat::os {
 
-base::UniqueFd open_socket(int family, int type, int protocol) {
-  return base::UniqueFd::of([=] { return ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol); });
+UniqueFd open_socket(int family, int type, int protocol) {
+  return UniqueFd::of([=] { return ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol); });
 }
 
 bool bind(int socket, const sockaddr& to, socklen_t bytes) {
@@ -23,9 +23,9 @@ bool listen(int socket) {
   return ::listen(socket, SOMAXCONN) == 0;
 }
 
-base::UniqueFd accept(int socket, sockaddr_storage& from) {
+UniqueFd accept(int socket, sockaddr_storage& from) {
   socklen_t bytes = sizeof from;
-  return base::UniqueFd::of([&] {
+  return UniqueFd::of([&] {
     return uncancelled::accept4(socket, reinterpret_cast<sockaddr*>(&from), &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
   });
 }

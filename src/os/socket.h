@@ -9,19 +9,19 @@
 #include <cstddef>
 #include <span>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
 // One that does not block, and is closed on exec. Empty, with errno set, if there is none.
-base::UniqueFd open_socket(int family, int type, int protocol = 0);
+UniqueFd open_socket(int family, int type, int protocol = 0);
 // As bind(2), connect(2) and listen(2), for as many callers as the system lets wait. False, with errno set, if it is
 // refused; of connect() also EINPROGRESS.
 bool bind(int socket, const sockaddr& to, socklen_t bytes);
 bool connect(int socket, const sockaddr& to, socklen_t bytes);
 bool listen(int socket);
 // The first caller that waits, whose socket is like those of open_socket(). Empty, with errno set: EAGAIN if none does.
-base::UniqueFd accept(int socket, sockaddr_storage& from);
+UniqueFd accept(int socket, sockaddr_storage& from);
 
 // Whether the socket is of AF_UNIX; false also where it cannot be told.
 bool is_local(int socket);

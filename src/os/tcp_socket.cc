@@ -71,19 +71,19 @@ std::size_t unacknowledged(int socket) {
   return ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
-void reset_on_close(const base::UniqueFd& socket) {
+void reset_on_close(const UniqueFd& socket) {
   if (!socket.is_ours()) return;
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-bool silent_for(int socket, base::Nanoseconds time) {
+bool silent_for(int socket, Nanoseconds time) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
   // A probe may just be on its way; two are not.
   const bool owes = info.tcpi_unacked > 0 || info.tcpi_probes > 1;
-  return owes && static_cast<base::Nanoseconds>(info.tcpi_last_ack_recv) * 1'000'000 > time;
+  return owes && static_cast<Nanoseconds>(info.tcpi_last_ack_recv) * 1'000'000 > time;
 }
 
 }  // namespace anydat::os

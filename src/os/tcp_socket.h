@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/clock.h"
-#include "base/unique_fd.h"
+#include "os/clock.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 
@@ -39,8 +39,8 @@ ssize_t discard_now(int socket, std::size_t bytes);
 // What the host at the other end has not acknowledged yet, the end of the stream being one more byte.
 std::size_t unacknowledged(int socket);
 // Closing it will be a reset, which frees at once what the peer has not taken.
-void reset_on_close(const base::UniqueFd& socket);
+void reset_on_close(const UniqueFd& socket);
 // Has the host at the other end owed an answer for that long?
-bool silent_for(int socket, base::Nanoseconds time);
+bool silent_for(int socket, Nanoseconds time);
 
 }  // namespace anydat::os

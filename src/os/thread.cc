@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/fork.h"
-#include "base/lock.h"
+#include "os/fork.h"
+#include "os/lock.h"
 #include "os/mapping.h"
 
 namespace anydat::os {
@@ -41,11 +41,11 @@ class OnTheirOwn {
  public:
   // May throw std::bad_alloc.
   void add(pthread_t thread, void* stack) {
-    base::Guard guard(lock_);
+    Guard guard(lock_);
     threads_.push_back({thread, stack});
   }
   void give_back_stacks() {
-    base::Guard guard(lock_);
+    Guard guard(lock_);
     std::erase_if(threads_, [](const OneThread& one) {
       if (pthread_tryjoin_np(one.thread, nullptr) != 0) return false;
       unmap(one.stack, kOwnStackBytes);
@@ -58,10 +58,10 @@ class OnTheirOwn {
     pthread_t thread;
     void* stack;
   };
-  base::Mutex lock_;
+  Mutex lock_;
   std::vector<OneThread> threads_ ANYDAT_GUARDED_BY(lock_);
 };
-constinit base::PerProcess<OnTheirOwn> on_their_own;
+constinit PerProcess<OnTheirOwn> on_their_own;
 
 }  // namespace
 

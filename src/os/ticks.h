@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/clock.h"
+#include "os/clock.h"
 
 namespace anydat::os {
 
@@ -18,7 +18,7 @@ inline std::uint64_t ticks([[maybe_unused]] bool steady_counter) {
   if (steady_counter) [[likely]]
     return __builtin_ia32_rdtsc();
 #endif
-  return static_cast<std::uint64_t>(base::now_ns());
+  return static_cast<std::uint64_t>(now_ns());
 }
 
 }  // namespace anydat::os

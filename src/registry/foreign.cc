@@ -27,16 +27,16 @@ Remembered& place_of(DAT_HANDLE handle) {
 
 }  // namespace
 
-constinit base::PerProcess<ForeignTables> ForeignTables::instance_;
+constinit os::PerProcess<ForeignTables> ForeignTables::instance_;
 
-ForeignTables::ForeignTables() : generation_(std::uint64_t{base::forks()} << 48 | 1) {}
+ForeignTables::ForeignTables() : generation_(std::uint64_t{os::forks()} << 48 | 1) {}
 
 ForeignTables& ForeignTables::instance() {
   return *instance_;
 }
 
 ForeignTable* ForeignTables::add(const DAT_PROVIDER* provider, DAT_UINT32 major, DAT_UINT32 minor) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   ForeignTable* table = nullptr;
   for (ForeignTable& known : tables_) {
     if (known.provider == provider) table = &known;
@@ -58,7 +58,7 @@ ForeignTable* ForeignTables::add(const DAT_PROVIDER* provider, DAT_UINT32 major,
 }
 
 void ForeignTables::drop(ForeignTable* table) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (--table->references == 0) known_count_.fetch_sub(1);
   forget_handles();
 }
@@ -77,7 +77,7 @@ ForeignTable* ForeignTables::look_up(DAT_HANDLE handle) {
   if (address == 0 || address % alignof(const DAT_PROVIDER*) != 0) return nullptr;
   std::uintptr_t word = 0;
   if (!os::read_word(handle, word)) return nullptr;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   for (ForeignTable& known : tables_) {
     if (known.references == 0 || reinterpret_cast<std::uintptr_t>(known.provider) != word) continue;
     return known.is_callable.load() ? &known : nullptr;

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <deque>
 
-#include "base/fork.h"
-#include "base/lock.h"
+#include "os/fork.h"
+#include "os/lock.h"
 
 namespace anydat::registry {
 
@@ -57,15 +57,15 @@ class ForeignTables {
   void forget_handles() { generation_.fetch_add(1); }
 
  private:
-  friend class base::PerProcess<ForeignTables>;
+  friend class os::PerProcess<ForeignTables>;
   ForeignTables();
   ForeignTable* look_up(DAT_HANDLE handle);
 
-  static base::PerProcess<ForeignTables> instance_;
+  static os::PerProcess<ForeignTables> instance_;
   // What a thread remembers from before a fork is of another generation.
   std::atomic<std::uint64_t> generation_;
   std::atomic<std::size_t> known_count_{0};
-  base::Mutex lock_;
+  os::Mutex lock_;
   std::deque<ForeignTable> tables_ ANYDAT_GUARDED_BY(lock_);
 };
 

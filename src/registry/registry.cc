@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "dapl/error.h"
+#include "env/log.h"
 #include "os/own_memory.h"
 #include "registry/builtin.h"
 
@@ -28,13 +28,13 @@ std::atomic<bool> destructor_has_run{false};
 // Lets go of a lock for a scope in which a Provider's code runs.
 class ANYDAT_SCOPED_CAPABILITY Unlocked {
  public:
-  explicit Unlocked(base::Mutex& lock) ANYDAT_RELEASE(lock) : lock_(lock) { lock_.unlock(); }
+  explicit Unlocked(os::Mutex& lock) ANYDAT_RELEASE(lock) : lock_(lock) { lock_.unlock(); }
   ~Unlocked() ANYDAT_RELEASE() ANYDAT_NO_ANALYSIS { lock_.lock(); }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
  private:
-  base::Mutex& lock_;
+  os::Mutex& lock_;
 };
 
 bool contains(const std::vector<Tuple>& tuples, const Tuple& tuple) {
@@ -74,7 +74,7 @@ class Registry::Work {
 
 // Made by the first call, which may come before this library's constructors have run (REG-ADD-10). The child of a fork
 // reads the static registry again, and knows no Provider that has registered itself with its parent.
-constinit base::PerProcess<Registry> Registry::instance_;
+constinit os::PerProcess<Registry> Registry::instance_;
 
 Registry& Registry::instance() {
   return *instance_;
@@ -140,7 +140,7 @@ DAT_RETURN Registry::add(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* 
                       "{}: provider_info is NULL or its ia_name has not 1 to 255 characters", call);
   }
   const std::vector<Tuple> builtin = builtins(false).tuples;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (find(*tuple) || contains(builtin, *tuple)) {
     return dapl::fail(DAT_PROVIDER_ALREADY_REGISTERED, DAT_NO_SUBTYPE, "{}: {} is registered", call, in_words(*tuple));
   }
@@ -165,7 +165,7 @@ DAT_RETURN Registry::remove(const DAT_PROVIDER* provider, const DAT_PROVIDER_INF
     return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
                       "{}: provider_info is NULL or its ia_name has not 1 to 255 characters", call);
   }
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   Registration* registration = find(*tuple);
   if (!registration) {
     return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "{}: {} is not registered", call, in_words(*tuple));
@@ -242,7 +242,7 @@ Registry::Entry* Registry::entry_for(const Tuple& request, bool built_in) {
 
 DAT_RETURN Registry::acquire(Tuple request, Use& use) {
   const auto [builtin, lacks] = builtins(false);
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   // Ruling A28: the prefix is a program's remark about itself, unless a name really begins so.
   if (request.name.starts_with(kAwarePrefix) && !has_name(known(builtin, {}), request.name)) {
     request.name.erase(0, kAwarePrefix.size());
@@ -304,7 +304,7 @@ void Registry::load(Entry& entry) {
       entry.library = std::move(library);
       entry.source = &candidate;
     } else {
-      base::log(base::LogLevel::warn, "dat_ia_open: {}: {}", in_words(entry.constant.tuple), why);
+      env::log(env::LogLevel::warn, "dat_ia_open: {}: {}", in_words(entry.constant.tuple), why);
       entry.failure = std::move(why);
     }
   }
@@ -353,7 +353,7 @@ void Registry::unload(Entry& entry, bool initialised) {
 }
 
 void Registry::sweep() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   postponed_.store(false);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     if (!entry->library || entry->busy || !unused(*entry)) {
@@ -379,7 +379,7 @@ void Registry::end_use(Registration& registration) {
 Registry::Use::~Use() {
   if (!registration_) return;
   Registry& registry = instance();
-  base::Guard guard(registry.lock_);
+  os::Guard guard(registry.lock_);
   registry.end_use(*registration_);
 }
 
@@ -402,7 +402,7 @@ void Registry::opened(Use&& use, DAT_IA_HANDLE ia, bool ours) {
         readable ? reinterpret_cast<const DAT_PROVIDER*>(word) : use.registration_->provider,
         use.registration_->tuple.major, use.registration_->tuple.minor);
   }
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (const auto old = instances_.find(ia); old != instances_.end()) {
     // Its Provider has given the handle out again, so the old instance is gone: closed without our knowledge (through
     // the table, by the DAT_IA_CLOSE macro), or being closed by a thread that has not come to end_close() yet.
@@ -425,13 +425,13 @@ void Registry::opened(Use&& use, DAT_IA_HANDLE ia, bool ours) {
 }
 
 std::uint64_t Registry::begin_close(DAT_IA_HANDLE ia) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   const auto found = instances_.find(ia);
   return found != instances_.end() ? found->second.number : 0;
 }
 
 void Registry::end_close(DAT_IA_HANDLE ia, std::uint64_t number) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   const auto found = instances_.find(ia);
   if (found == instances_.end() || found->second.number != number) return;
   end(found->second);
@@ -445,7 +445,7 @@ void Registry::end(const Instance& instance) {
 
 std::optional<bool> Registry::knows(const std::string& name) {
   Builtins builtin = builtins(false);
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (has_name(known(std::move(builtin.tuples), name), name)) return true;
   if (builtin.lacks && is_of_network_device(name)) return std::nullopt;
   return false;
@@ -456,7 +456,7 @@ bool Registry::is_built_in(const std::string& name) const {
 }
 
 DAT_IA_HANDLE Registry::open_instance(const std::string& name) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   for (const auto& [ia, instance] : instances_) {
     if (instance.registration->tuple.name == name) return ia;
   }
@@ -464,7 +464,7 @@ DAT_IA_HANDLE Registry::open_instance(const std::string& name) {
 }
 
 ForeignTable* Registry::foreign_instance(DAT_IA_HANDLE ia) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   const auto found = instances_.find(ia);
   return found != instances_.end() ? found->second.table : nullptr;
 }

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/fork.h"
-#include "base/lock.h"
+#include "os/fork.h"
+#include "os/lock.h"
 #include "registry/foreign.h"
 #include "registry/library.h"
 #include "registry/static_registry.h"
@@ -91,7 +91,7 @@ class Registry {
   }
 
  private:
-  friend class base::PerProcess<Registry>;
+  friend class os::PerProcess<Registry>;
   Registry();
 
   // An entry of the static registry and what has become of it.
@@ -144,10 +144,10 @@ class Registry {
   void end_use(Registration& registration) ANYDAT_REQUIRES(lock_);
   void end(const Instance& instance) ANYDAT_REQUIRES(lock_);
 
-  static base::PerProcess<Registry> instance_;
+  static os::PerProcess<Registry> instance_;
 
   const StaticRegistry static_;
-  base::Mutex lock_;
+  os::Mutex lock_;
   std::condition_variable_any no_longer_busy_;
   std::list<StaticEntry> named_ ANYDAT_GUARDED_BY(lock_);  // what a pattern became for a name that it was opened by
   std::list<Entry> entries_ ANYDAT_GUARDED_BY(lock_);      // as in static_, then as in named_

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/env.h"
-#include "base/log.h"
+#include "env/environment.h"
+#include "env/log.h"
 #include "os/named_file.h"
 
 namespace anydat::registry {
@@ -26,7 +26,7 @@ constexpr std::array kDefaultPaths{"/etc/dat.conf"};
 void read_entries(const char* path, const std::string& text, StaticRegistry& registry) {
   const Conf conf = parse_conf(text);
   for (const ConfBadLine& line : conf.bad_lines) {
-    base::log(base::LogLevel::warn, "{}:{}: {}; the line is ignored", path, line.number, line.why);
+    env::log(env::LogLevel::warn, "{}:{}: {}; the line is ignored", path, line.number, line.why);
   }
   for (StaticEntry& entry : static_entries(conf.entries)) {
     (is_pattern(entry.tuple) ? registry.patterns : registry.entries).push_back(std::move(entry));
@@ -55,7 +55,7 @@ StaticRegistry read_static_registry(const char* override_path, std::span<const c
       read_entries(override_path, *text, registry);
     } else {
       registry.missing = true;  // CONF-4
-      base::log(base::LogLevel::warn, "DAT_OVERRIDE names {}: {}", override_path, strerrordesc_np(errno));
+      env::log(env::LogLevel::warn, "DAT_OVERRIDE names {}: {}", override_path, strerrordesc_np(errno));
     }
     return registry;
   }
@@ -71,7 +71,7 @@ StaticRegistry read_static_registry(const char* override_path, std::span<const c
 StaticRegistry read_static_registry() {
   // An empty value is a value, the path of no file (CONF-4). Unset, or set in a privileged process (CONF-8), the text
   // has no address either.
-  return read_static_registry(base::env_text(base::EnvVar::override_file).data(), kDefaultPaths);
+  return read_static_registry(env::text(env::Variable::override_file).data(), kDefaultPaths);
 }
 
 }  // namespace anydat::registry

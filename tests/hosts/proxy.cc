@@ -44,7 +44,7 @@ void send_at_once(int fd) {
 // One connection through the proxy: two sockets, and what is held for each.
 class Proxy::Course {
  public:
-  Course(base::UniqueFd client, base::UniqueFd server, const ProxyPlan& plan, std::array<std::uint64_t, 2>& passed)
+  Course(os::UniqueFd client, os::UniqueFd server, const ProxyPlan& plan, std::array<std::uint64_t, 2>& passed)
       : plan_(plan),
         random_(plan.seed),
         passed_(passed),
@@ -169,8 +169,8 @@ class Proxy::Course {
   std::mt19937_64 random_;
   std::array<std::uint64_t, 2>& passed_;
   std::array<Flow, 2> flows_;  // in the order of Direction
-  base::UniqueFd client_;
-  base::UniqueFd server_;
+  os::UniqueFd client_;
+  os::UniqueFd server_;
   bool over_ = false;
   bool closing_ = false;
   bool frozen_ = false;
@@ -220,9 +220,9 @@ void Proxy::drop_frozen() {
 }
 
 void Proxy::accept_one() {
-  base::UniqueFd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  os::UniqueFd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (client.get() < 0) return;
-  base::UniqueFd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  os::UniqueFd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in target = loopback_port(target_port_);
   // On the loopback device this is answered at once, one way or the other.
   if (connect(server.get(), reinterpret_cast<const sockaddr*>(&target), sizeof target) != 0) return;

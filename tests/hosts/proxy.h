@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::test {
 
@@ -57,8 +57,8 @@ class Proxy {
 
   std::uint16_t target_port_;
   std::uint16_t port_ = 0;
-  base::UniqueFd listener_;
-  base::UniqueFd wake_;
+  os::UniqueFd listener_;
+  os::UniqueFd wake_;
   mutable std::mutex mutex_;  // guards all below; the thread holds it save while it sleeps
   ProxyPlan plan_;
   std::vector<std::unique_ptr<Course>> courses_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// base::Biased (src/base/biased_lock.h) under x86-TSO: every interleaving of T threads that go on for as long as they
+// os::Biased (src/os/biased_lock.h) under x86-TSO: every interleaving of T threads that go on for as long as they
 // like, or for so many ROUNDS. Each thread has a buffer of its stores, which reach memory in their order, at any time;
 // its loads look there first. membarrier(2) asks each other thread to have had its buffer empty at some moment of the
 // call, not all at once. scripts/check-models.sh says with which of these it is run, and what each of them has to show:

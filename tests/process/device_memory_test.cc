@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absent_memory.h"
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
 
@@ -66,7 +66,7 @@ class EventRing {
   bool is_told_of() const {
     const std::byte first = *const_cast<const volatile std::byte*>(data().data());
     EXPECT_EQ(first, std::byte{0});
-    const base::UniqueFd map(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+    const os::UniqueFd map(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
     std::uint64_t entry = 0;
     const auto page = reinterpret_cast<std::uintptr_t>(data().data()) / kPage;
     if (::pread(map.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) != sizeof entry) return true;
@@ -74,7 +74,7 @@ class EventRing {
   }
 
  private:
-  base::UniqueFd event_;
+  os::UniqueFd event_;
   void* at_ = MAP_FAILED;
 };
 

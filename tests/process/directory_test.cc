@@ -15,8 +15,8 @@
 #include <string>
 #include <utility>
 
-#include "base/unique_fd.h"
 #include "neighbour.h"
+#include "os/unique_fd.h"
 #include "support/dat_events.h"
 #include "support/dat_fixture.h"
 
@@ -238,7 +238,7 @@ TEST_F(SharedDirectory, IsNotWaitedForByConnectionsWhenAnAddressComes) {
   Neighbour client(wire_, {"10.177.3.10"});
   client.connect_to(server, kAddress, qualifier);
   ASSERT_TRUE(fs::create_directory(directory_ / kLater));
-  base::UniqueFd lock(::open((directory_ / kLater).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  os::UniqueFd lock(::open((directory_ / kLater).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
 
   server.tell(fmt::format("take-address {} lo:1", kLater));

@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "nic/qualifier_ports.h"
+#include "os/unique_fd.h"
 #include "support/dat_fixture.h"
 #include "support/peer_process.h"
 
@@ -60,7 +60,7 @@ class Foreigner {
     pollfd entry{socket_.get(), POLLIN, 0};
     const int limit = static_cast<int>(patience().count());
     if (::poll(&entry, 1, limit) != 1) throw std::runtime_error("nobody has called");
-    caller_ = base::UniqueFd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    caller_ = os::UniqueFd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     std::array<char, 1024> heard;
     entry.fd = caller_.get();
     if (::poll(&entry, 1, limit) != 1 || ::recv(caller_.get(), heard.data(), heard.size(), 0) <= 0) {
@@ -74,8 +74,8 @@ class Foreigner {
   }
 
  private:
-  base::UniqueFd socket_;
-  base::UniqueFd caller_;
+  os::UniqueFd socket_;
+  os::UniqueFd caller_;
 };
 
 // A rejection by a program, as RFC 5044 has it.
@@ -291,9 +291,9 @@ TEST_F(TcpQualifiers, AreNotAskedForWithoutDescriptors) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   {
     const Ep active(client);
-    std::vector<base::UniqueFd> all;
+    std::vector<os::UniqueFd> all;
     for (;;) {
-      base::UniqueFd one(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+      os::UniqueFd one(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
       if (!one) break;
       all.push_back(std::move(one));
     }

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 #include "support/dat_fixture.h"
 #include "support/progress.h"
 
@@ -42,8 +42,8 @@ class ToolServer {
   explicit ToolServer(std::vector<std::string> arguments) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-    output_ = base::UniqueFd(ends[0]);
-    const base::UniqueFd theirs(ends[1]);
+    output_ = os::UniqueFd(ends[0]);
+    const os::UniqueFd theirs(ends[1]);
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -91,7 +91,7 @@ class ToolServer {
  private:
   const Bystander bystander_;
   pid_t pid_ = -1;
-  base::UniqueFd output_;
+  os::UniqueFd output_;
 };
 
 // How a tool that is run to its end ends.
@@ -354,7 +354,7 @@ class HalfConnected {
   }
 
  private:
-  base::UniqueFd socket_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  os::UniqueFd socket_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 };
 
 // Several of them: for each alone a patient client would wait.

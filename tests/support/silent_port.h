@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::test {
 
@@ -29,8 +29,8 @@ class SilentPort {
   std::uint16_t port() const { return port_; }
 
  private:
-  base::UniqueFd listener_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  base::UniqueFd caller_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  os::UniqueFd listener_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  os::UniqueFd caller_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   std::uint16_t port_ = 0;
 };
 

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 TEST(AbstractName, HasRoomForAsMuchAsAnAddress) {
   std::string name = fmt::format("anydat/test/{}/", ::getpid());
   name.resize(107, 'x');
-  const base::UniqueFd socket = local_socket();
+  const os::UniqueFd socket = local_socket();
   ASSERT_EQ(AbstractName(name).bind(socket.get()), 0);
   ASSERT_EQ(::listen(socket.get(), 1), 0);
   EXPECT_EQ(AbstractName(name).connect(local_socket().get()), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/biased_lock.h"
+#include "os/biased_lock.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
+#include "os/clock.h"
 
-namespace anydat::base {
+namespace anydat::os {
 namespace {
 
 constexpr int kEnoughForABias = 65;  // takes by one thread
@@ -183,7 +183,7 @@ class Inside {
   void enter_and_leave() {
     if (there_.load(std::memory_order_relaxed)) met_.fetch_add(1);
     there_.store(true, std::memory_order_relaxed);
-    for (int pause = 0; pause < 20; ++pause) compiler_fence();
+    for (int pause = 0; pause < 20; ++pause) base::compiler_fence();
     there_.store(false, std::memory_order_relaxed);
   }
   int met() const { return met_.load(); }
@@ -316,4 +316,4 @@ TEST_F(BiasedMutex, WhatIsLeftForTheHolderIsFound) {
 }
 
 }  // namespace
-}  // namespace anydat::base
+}  // namespace anydat::os

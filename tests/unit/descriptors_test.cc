@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the child of a fork is left with of the library's descriptors.
-#include "base/descriptors.h"
+#include "os/descriptors.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include <chrono>
 #include <thread>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 #include "slow_socket.h"
 
-namespace anydat::base {
+namespace anydat::os {
 namespace {
 
 bool is_open(int number) {
@@ -50,4 +50,4 @@ TEST(Descriptors, OfTheParentAreClosedInTheChildWhileOneOfThemTakesItsTimeToClos
 }
 
 }  // namespace
-}  // namespace anydat::base
+}  // namespace anydat::os

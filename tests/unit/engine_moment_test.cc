@@ -3,17 +3,17 @@
 
 #include <thread>
 
-#include "base/clock.h"
 #include "nic/engine.h"
 #include "nic/moment.h"
 #include "nic/soft/moments.h"
+#include "os/clock.h"
 
 namespace anydat::nic {
 namespace {
 
 template <typename Condition>
 bool before_long(Condition&& condition) {
-  for (const base::Nanoseconds end = base::now_ns() + 10 * base::kNsPerSecond; base::now_ns() < end;) {
+  for (const os::Nanoseconds end = os::now_ns() + 10 * os::kNsPerSecond; os::now_ns() < end;) {
     if (condition()) return true;
     std::this_thread::yield();
   }
@@ -44,7 +44,7 @@ TEST(EngineMoment, IsKeptForWhoAsksForItOften) {
     if (engine.moment() != kNoMoment) return false;
     for (int i = 0; i < 10; ++i) EXPECT_NE(few.now(), kNoMoment);
     const bool none = engine.moment() == kNoMoment;
-    base::Guard guard(engine);
+    os::Guard guard(engine);
     few.stop();
     return none;
   }));
@@ -69,7 +69,7 @@ TEST(EngineMoment, IsKeptForWhoAsksForItOften) {
   }));
   EXPECT_TRUE(before_long([&] { return engine.moment() == kNoMoment; }));
   {
-    base::Guard guard(engine);
+    os::Guard guard(engine);
     moments.stop();
   }
   engine.waiting().stop();

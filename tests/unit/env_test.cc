@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of environment variables: what is complained about, and what programs are told of it.
-#include "base/env.h"
+#include "env/environment.h"
 
 #include <anydat/anydat.h>
 #include <gmock/gmock.h>
@@ -14,55 +14,54 @@
 namespace anydat::test {
 namespace {
 
-using base::env_complaint;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(Environment, NamesOfOthersAreNoneOfOurBusiness) {
-  EXPECT_THAT(env_complaint("PATH", "/bin"), IsEmpty());
-  EXPECT_THAT(env_complaint("DATA", "1"), IsEmpty());
-  EXPECT_THAT(env_complaint("dat_log", "1"), IsEmpty());
+  EXPECT_THAT(env::complaint("PATH", "/bin"), IsEmpty());
+  EXPECT_THAT(env::complaint("DATA", "1"), IsEmpty());
+  EXPECT_THAT(env::complaint("dat_log", "1"), IsEmpty());
 }
 
 TEST(Environment, UnknownNameIsComplainedAboutByName) {
-  EXPECT_THAT(env_complaint("DAT_SPIN", "50"), AllOf(HasSubstr("DAT_SPIN "), HasSubstr("datinfo --env")));
-  EXPECT_THAT(env_complaint("DAT_", ""), HasSubstr("not known"));
+  EXPECT_THAT(env::complaint("DAT_SPIN", "50"), AllOf(HasSubstr("DAT_SPIN "), HasSubstr("datinfo --env")));
+  EXPECT_THAT(env::complaint("DAT_", ""), HasSubstr("not known"));
 }
 
 TEST(Environment, ChoicesAreTheWordsOfTheTable) {
-  for (const char* word : {"auto", "shm", "tcp", ""}) EXPECT_THAT(env_complaint("DAT_WIRE", word), IsEmpty()) << word;
+  for (const char* word : {"auto", "shm", "tcp", ""}) EXPECT_THAT(env::complaint("DAT_WIRE", word), IsEmpty()) << word;
   for (const char* word : {"SHM", "sh", "auto, shm", "tcp "}) {
-    EXPECT_THAT(env_complaint("DAT_WIRE", word), AllOf(HasSubstr(word), HasSubstr("auto, shm, tcp"))) << word;
+    EXPECT_THAT(env::complaint("DAT_WIRE", word), AllOf(HasSubstr(word), HasSubstr("auto, shm, tcp"))) << word;
   }
 }
 
 TEST(Environment, NumbersAreNeitherNegativeNorBeyondReason) {
   for (const char* text : {"0", "1", "50", "1000000000000", ""}) {
-    EXPECT_THAT(env_complaint("DAT_SPIN_US", text), IsEmpty()) << text;
+    EXPECT_THAT(env::complaint("DAT_SPIN_US", text), IsEmpty()) << text;
   }
   for (const char* text : {"-1", "1000000000001", "99999999999999999999", "1.5", "5us", "soon", "unlimited", " 5"}) {
-    EXPECT_THAT(env_complaint("DAT_SPIN_US", text), AllOf(HasSubstr(text), HasSubstr("taking 50"))) << text;
+    EXPECT_THAT(env::complaint("DAT_SPIN_US", text), AllOf(HasSubstr(text), HasSubstr("taking 50"))) << text;
   }
-  EXPECT_THAT(env_complaint("DAT_RNR_TIMEOUT_MS", "unlimited"), IsEmpty()) << "the default has a word";
+  EXPECT_THAT(env::complaint("DAT_RNR_TIMEOUT_MS", "unlimited"), IsEmpty()) << "the default has a word";
 }
 
 TEST(Environment, WhateverHasNoEffectIsAcceptedAsItIs) {
-  EXPECT_THAT(env_complaint("DAT_DBG_TYPE", "0xff"), IsEmpty());
-  EXPECT_THAT(env_complaint("DAT_DBG_DEST", "whatever"), IsEmpty());
-  EXPECT_THAT(env_complaint("DAT_OVERRIDE", "no such file"), IsEmpty()) << "a path is what it is";
+  EXPECT_THAT(env::complaint("DAT_DBG_TYPE", "0xff"), IsEmpty());
+  EXPECT_THAT(env::complaint("DAT_DBG_DEST", "whatever"), IsEmpty());
+  EXPECT_THAT(env::complaint("DAT_OVERRIDE", "no such file"), IsEmpty()) << "a path is what it is";
 }
 
 TEST(Environment, EveryDefaultIsOfTheValuesThatItsVariableCanHave) {
-  for (const base::EnvEntry& entry : base::env_table()) {
-    EXPECT_THAT(env_complaint(entry.name, entry.default_value), IsEmpty());
+  for (const env::Entry& entry : env::table()) {
+    EXPECT_THAT(env::complaint(entry.name, entry.default_value), IsEmpty());
   }
 }
 
 TEST(Environment, ProgramsAreToldTheWholeTable) {
   DAT_COUNT count = 0;
   ASSERT_EQ(anydat_get_environment(0, nullptr, &count), DAT_SUCCESS);
-  ASSERT_EQ(count, static_cast<DAT_COUNT>(base::env_table().size()));
+  ASSERT_EQ(count, static_cast<DAT_COUNT>(env::table().size()));
   std::vector<ANYDAT_VARIABLE> rows(static_cast<std::size_t>(count) + 1, ANYDAT_VARIABLE{});
   ::setenv("DAT_SPIN_US", "7", 1);
   ::unsetenv("DAT_WIRE");
@@ -89,7 +88,7 @@ TEST(Environment, AListThatIsTooShortGetsTheFirstRows) {
   DAT_COUNT count = 0;
   ASSERT_EQ(anydat_get_environment(1, rows, &count), DAT_SUCCESS);
   EXPECT_GT(count, 1);
-  EXPECT_STREQ(rows[0].name, base::env_table()[0].name);
+  EXPECT_STREQ(rows[0].name, env::table()[0].name);
   EXPECT_EQ(rows[1].name, nullptr);
 }
 

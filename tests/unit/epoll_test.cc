@@ -9,19 +9,19 @@
 #include <array>
 #include <cstdint>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::os {
 namespace {
 
-base::UniqueFd make_ready() {
-  return base::UniqueFd::of([] { return ::eventfd(1, EFD_CLOEXEC); });
+os::UniqueFd make_ready() {
+  return os::UniqueFd::of([] { return ::eventfd(1, EFD_CLOEXEC); });
 }
 
 TEST(Epoll, BringsTheAddressOfWhatIsReady) {
   Epoll set;
   ASSERT_TRUE(set.open());
-  const base::UniqueFd fd = make_ready();
+  const os::UniqueFd fd = make_ready();
   int word = 0;
   ASSERT_TRUE(set.watch(fd.get(), EPOLLIN, &word));
   std::array<epoll_event, 4> events;
@@ -39,7 +39,7 @@ TEST(Epoll, AnAddressMayHaveBitsOfItsOwnAboveItsFortyEight) {
   Epoll set;
   ASSERT_TRUE(set.open());
   EXPECT_TRUE(set.tells_sets_apart());
-  const base::UniqueFd fd = make_ready();
+  const os::UniqueFd fd = make_ready();
   const std::uintptr_t tagged = std::uintptr_t{0xA5} << 56 | 0x1000;
   ASSERT_TRUE(set.watch(fd.get(), EPOLLIN, reinterpret_cast<void*>(tagged)));
   EXPECT_FALSE(set.tells_sets_apart());
@@ -53,7 +53,7 @@ TEST(Epoll, AnAddressMayHaveBitsOfItsOwnAboveItsFortyEight) {
 TEST(Epoll, WhatASetOfTheProgramsBringsIsToldApart) {
   Epoll set;
   ASSERT_TRUE(set.open());
-  const base::UniqueFd fd = make_ready();
+  const os::UniqueFd fd = make_ready();
   int word = 0;
   ASSERT_TRUE(set.watch(fd.get(), EPOLLIN, &word));
   const int another = ::epoll_create1(EPOLL_CLOEXEC);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A line of the log that cannot be written does a program no harm.
-#include "base/log.h"
+#include "env/log.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include <functional>
 #include <thread>
 
-namespace anydat::base {
+namespace anydat::env {
 namespace {
 
 class LogLine : public testing::Test {
@@ -129,4 +129,4 @@ TEST_F(LogLine, LeavesTheSignalThatWasPendingBefore) {
 }
 
 }  // namespace
-}  // namespace anydat::base
+}  // namespace anydat::env

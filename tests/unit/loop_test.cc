@@ -17,13 +17,13 @@
 namespace anydat::nic {
 namespace {
 
-constexpr base::Nanoseconds kPast = 1;
-constexpr base::Nanoseconds kHour = 3'600 * base::kNsPerSecond;
+constexpr os::Nanoseconds kPast = 1;
+constexpr os::Nanoseconds kHour = 3'600 * os::kNsPerSecond;
 
-base::UniqueFd make_eventfd() {
-  return base::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+os::UniqueFd make_eventfd() {
+  return os::UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
 }
-void ring(const base::UniqueFd& fd) {
+void ring(const os::UniqueFd& fd) {
   ASSERT_EQ(eventfd_write(fd.get(), 1), 0);
 }
 bool readable(int fd) {
@@ -130,7 +130,7 @@ TEST_F(LoopTest, ASourceThatIsRemovedWhileAllAreArmedIsNotLeftSo) {
 
 TEST_F(LoopTest, TimersRunInTheirOrderWhenTheirTimeHasCome) {
   const auto one = timer(1), two = timer(2), later = timer(3);
-  loop.timers().set(*later, base::now_ns() + kHour);
+  loop.timers().set(*later, os::now_ns() + kHour);
   loop.timers().set(*two, kPast + 1);
   loop.timers().set(*one, kPast);
   EXPECT_EQ(loop.timers().next(), kPast);
@@ -140,11 +140,11 @@ TEST_F(LoopTest, TimersRunInTheirOrderWhenTheirTimeHasCome) {
   EXPECT_TRUE(later->pending());
   EXPECT_FALSE(loop.poll_by_time());
   loop.timers().cancel(*later);
-  EXPECT_EQ(loop.timers().next(), base::kForever);
+  EXPECT_EQ(loop.timers().next(), os::kForever);
 }
 
 TEST_F(LoopTest, SettingATimerTellsWhetherItIsTheNext) {
-  const base::Nanoseconds now = base::now_ns();
+  const os::Nanoseconds now = os::now_ns();
   const auto one = timer(1), two = timer(2);
   EXPECT_TRUE(loop.timers().set(*one, now + 2 * kHour));
   EXPECT_TRUE(loop.timers().set(*two, now + kHour));
@@ -160,7 +160,7 @@ TEST_F(LoopTest, ATimerMaySetItselfAgainAndCancelAnother) {
   Timer again([&] {
     ran.push_back(1);
     loop.timers().cancel(*never);
-    loop.timers().set(again, base::now_ns() + kHour);
+    loop.timers().set(again, os::now_ns() + kHour);
   });
   loop.timers().set(again, kPast);
   loop.timers().set(*never, kPast + 1);
@@ -174,7 +174,7 @@ TEST_F(LoopTest, ATimerMaySetItselfAgainAndCancelAnother) {
 // ---- descriptors
 
 TEST_F(LoopTest, ADescriptorCallsItsHandlerAsLongAsItIsReadable) {
-  const base::UniqueFd fd = make_eventfd();
+  const os::UniqueFd fd = make_eventfd();
   Handler handler([&](std::uint32_t events) { ran.push_back(static_cast<int>(events)); });
   ASSERT_TRUE(loop.watch(fd.get(), EPOLLIN, handler));
   EXPECT_FALSE(loop.poll_by_time());
@@ -189,9 +189,9 @@ TEST_F(LoopTest, ADescriptorCallsItsHandlerAsLongAsItIsReadable) {
 }
 
 TEST_F(LoopTest, AHandlerThatIsUnwatchedByAnotherIsNotCalled) {
-  const base::UniqueFd first = make_eventfd(), second = make_eventfd();
+  const os::UniqueFd first = make_eventfd(), second = make_eventfd();
   std::unique_ptr<Handler> one, two;
-  const auto end_the_other = [&](std::unique_ptr<Handler>& other, const base::UniqueFd& fd) {
+  const auto end_the_other = [&](std::unique_ptr<Handler>& other, const os::UniqueFd& fd) {
     ran.push_back(1);
     loop.unwatch(fd.get(), *other);
     other.reset();
@@ -219,7 +219,7 @@ TEST_F(LoopTest, WhatEndsSleepsIsLeftToWhoeverSleeps) {
 
 // As it is for a program that closes all descriptors and has others by the same numbers.
 TEST_F(LoopTest, ASetOfDescriptorsThatIsAnothersIsNotLookedAt) {
-  const base::UniqueFd fd = make_eventfd();
+  const os::UniqueFd fd = make_eventfd();
   ring(fd);
   Handler ours([](std::uint32_t) { ADD_FAILURE() << "called for a descriptor of another's"; });
   ASSERT_TRUE(loop.watch(fd.get(), EPOLLIN, ours));

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
 #include "nic/soft/resident_pages.h"
+#include "os/clock.h"
 
 namespace anydat {
 namespace {
@@ -169,7 +169,7 @@ class ResidentPagesTest : public testing::Test {
     if (map.open(0) != 0) GTEST_SKIP() << "the kernel tells nothing";
   }
 
-  const std::uint64_t now_ = static_cast<std::uint64_t>(base::now_ns());
+  const std::uint64_t now_ = static_cast<std::uint64_t>(os::now_ns());
   Memory memory_;
   nic::soft::ResidentPages pages_;
 };
@@ -326,7 +326,7 @@ TEST_F(ResidentPagesTest, AreLookedForAgainOnceThereIsRoomForADescriptor) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   EXPECT_TRUE(pages_.are_resident(0, range, false, now_));  // nothing is known
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_FALSE(pages_.are_resident(0, range, false, now_ + base::kNsPerSecond));
+  EXPECT_FALSE(pages_.are_resident(0, range, false, now_ + os::kNsPerSecond));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "base/unique_fd.h"
 #include "nic/soft/wire/shm/marks.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::shm {
 namespace {
@@ -26,7 +26,7 @@ class PassWatchTest : public testing::Test {
     return false;
   }
 
-  base::UniqueFd fd_;
+  os::UniqueFd fd_;
   MarkTable table_ = MarkTable::create(fd_);
   PassWatch watch_;
 };

@@ -6,7 +6,7 @@
 namespace anydat::nic {
 namespace {
 
-constexpr base::Nanoseconds kSecond = base::kNsPerSecond;
+constexpr os::Nanoseconds kSecond = os::kNsPerSecond;
 
 TEST(Patience, EndsWithoutProgress) {
   const Patience patience(2 * kSecond, 60 * kSecond, 100);
@@ -17,7 +17,7 @@ TEST(Patience, EndsWithoutProgress) {
 
 TEST(Patience, LastsAsLongAsThereIsProgress) {
   Patience patience(2 * kSecond, 60 * kSecond, 0);
-  for (base::Nanoseconds now = 0; now < 50 * kSecond; now += kSecond) {
+  for (os::Nanoseconds now = 0; now < 50 * kSecond; now += kSecond) {
     EXPECT_FALSE(patience.over(now));
     patience.progress(now);
   }
@@ -25,7 +25,7 @@ TEST(Patience, LastsAsLongAsThereIsProgress) {
 
 TEST(Patience, HasAnEndForWhomeverMakesAsLittleProgressAsWillDo) {
   Patience patience(2 * kSecond, 60 * kSecond, 0);
-  base::Nanoseconds now = 0;
+  os::Nanoseconds now = 0;
   for (; !patience.over(now); now += 19 * kSecond / 10) patience.progress(now);
   EXPECT_GE(now, 60 * kSecond);
   EXPECT_LT(now, 62 * kSecond);
@@ -34,7 +34,7 @@ TEST(Patience, HasAnEndForWhomeverMakesAsLittleProgressAsWillDo) {
 TEST(Patience, LooksSeveralTimesBeforeItEnds) {
   const Patience patience(2 * kSecond, 60 * kSecond, 0);
   int looks = 0;
-  for (base::Nanoseconds now = 0; !patience.over(now); now = patience.next_look(now)) ++looks;
+  for (os::Nanoseconds now = 0; !patience.over(now); now = patience.next_look(now)) ++looks;
   EXPECT_GE(looks, 4);
 }
 

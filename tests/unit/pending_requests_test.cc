@@ -29,7 +29,7 @@ class Completions final : public CompletionQueue {
  public:
   Completions(void* owner, bool watched) : owner_(owner) {
     set_watched(watched);
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     EXPECT_TRUE(ring_.reserve(3));
   }
   std::size_t push(std::span<const Completion> completions) override {
@@ -50,7 +50,7 @@ class Completions final : public CompletionQueue {
 
  private:
   void note_quiet_ones() {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     for (; ring_.queued() > 0; ring_.drop_oldest()) {
       const Event& event = ring_.look_at_oldest()->event;
       EXPECT_EQ(event.object, owner_);

@@ -11,12 +11,12 @@
 namespace anydat::nic {
 namespace {
 
-constexpr base::Nanoseconds kPause = 3 * PollClock::kLookEvery;
+constexpr os::Nanoseconds kPause = 3 * PollClock::kLookEvery;
 // Passes, of which one at least reads the clock.
 constexpr int kRow = 4;
 
-void pass_time(base::Nanoseconds time) {
-  for (const base::Nanoseconds end = base::now_ns() + time; base::now_ns() < end;) {
+void pass_time(os::Nanoseconds time) {
+  for (const os::Nanoseconds end = os::now_ns() + time; os::now_ns() < end;) {
   }
 }
 
@@ -32,7 +32,7 @@ bool pass(PollClock& clock) {
 
 // Fast passes, until the clock knows how fast its ticks go.
 void poll_for_a_while(PollClock& clock) {
-  for (const base::Nanoseconds end = base::now_ns() + 20 * PollClock::kLookEvery; base::now_ns() < end;) pass(clock);
+  for (const os::Nanoseconds end = os::now_ns() + 20 * PollClock::kLookEvery; os::now_ns() < end;) pass(clock);
 }
 
 // The thread may be without a processor for milliseconds at any place here, so what the clock tells is compared with
@@ -66,20 +66,20 @@ TEST(PollClock, TellsAMomentWhileAnybodyPolls) {
 TEST(PollClock, WhoPollsFastLooksByTimeRarely) {
   PollClock clock;
   poll_for_a_while(clock);
-  const base::Nanoseconds start = base::now_ns();
+  const os::Nanoseconds start = os::now_ns();
   int looks = 0;
   constexpr int kPasses = 100'000;
   for (int i = 0; i < kPasses; ++i) looks += pass(clock);
-  const base::Nanoseconds took = base::now_ns() - start;
+  const os::Nanoseconds took = os::now_ns() - start;
   EXPECT_LE(looks, took / (PollClock::kLookEvery / 2) + 1);
   EXPECT_LT(looks, kPasses / 2);
 }
 
 // Of the time that this thread has the processor: meanwhile none goes by for a poller that has been sent away.
-base::Nanoseconds time_here() {
+os::Nanoseconds time_here() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return now.tv_sec * base::kNsPerSecond + now.tv_nsec;
+  return now.tv_sec * os::kNsPerSecond + now.tv_nsec;
 }
 
 // What is due is 100 us late at most while anybody polls, whatever a pass costs: in the median, since the machine may
@@ -87,14 +87,14 @@ base::Nanoseconds time_here() {
 TEST(PollClock, WhoPollsLooksEveryHundredMicroseconds) {
   PollClock clock;
   poll_for_a_while(clock);
-  for (const base::Nanoseconds pass_takes : {0, 300, 3'000, 30'000}) {
-    std::vector<base::Nanoseconds> between;
-    base::Nanoseconds looked = time_here();
-    for (const base::Nanoseconds end = looked + base::kNsPerSecond / 20; time_here() < end;) {
-      for (const base::Nanoseconds done = base::now_ns() + pass_takes; base::now_ns() < done;) {
+  for (const os::Nanoseconds pass_takes : {0, 300, 3'000, 30'000}) {
+    std::vector<os::Nanoseconds> between;
+    os::Nanoseconds looked = time_here();
+    for (const os::Nanoseconds end = looked + os::kNsPerSecond / 20; time_here() < end;) {
+      for (const os::Nanoseconds done = os::now_ns() + pass_takes; os::now_ns() < done;) {
       }
       if (!pass(clock)) continue;
-      const base::Nanoseconds now = time_here();
+      const os::Nanoseconds now = time_here();
       between.push_back(now - looked);
       looked = now;
     }
@@ -150,7 +150,7 @@ TEST(PollClock, WhoPollsInVainGivesWay) {
   PollClock clock;
   poll_for_a_while(clock);
   bool gives_way = false;
-  for (const base::Nanoseconds end = base::now_ns() + base::kNsPerSecond; !gives_way && base::now_ns() < end;) {
+  for (const os::Nanoseconds end = os::now_ns() + os::kNsPerSecond; !gives_way && os::now_ns() < end;) {
     const PollClock::Pass pass = begin_pass(clock);
     if (pass.looks_by_time) clock.looked();
     gives_way = pass.gives_way;
@@ -159,8 +159,8 @@ TEST(PollClock, WhoPollsInVainGivesWay) {
 }
 
 // How long this thread polls in vain before it gives way.
-base::Nanoseconds patience_of(PollClock& clock) {
-  const base::Nanoseconds begun = time_here();
+os::Nanoseconds patience_of(PollClock& clock) {
+  const os::Nanoseconds begun = time_here();
   for (;;) {
     const PollClock::Pass pass = begin_pass(clock);
     if (pass.looks_by_time) clock.looked();
@@ -178,11 +178,11 @@ TEST(PollClock, WhoGivesWayToNobodyDoesSoLessOften) {
   PollClock clock;
   poll_for_a_while(clock);
   int alone = 0;
-  base::Nanoseconds longest = 0;
-  for (const base::Nanoseconds end = base::now_ns() + base::kNsPerSecond; alone < 20 && base::now_ns() < end;) {
+  os::Nanoseconds longest = 0;
+  for (const os::Nanoseconds end = os::now_ns() + os::kNsPerSecond; alone < 20 && os::now_ns() < end;) {
     const long before = times_sent_away();
     for (int i = 0; i < 3; ++i) clock.give_way();
-    const base::Nanoseconds patience = patience_of(clock);
+    const os::Nanoseconds patience = patience_of(clock);
     if (times_sent_away() != before) continue;
     ++alone;
     longest = std::max(longest, patience);

@@ -29,7 +29,7 @@ class ReceivePoolTest : public testing::Test {
     ASSERT_NE(pool, nullptr);
   }
   void TearDown() override {
-    base::Guard guard(engine);
+    os::Guard guard(engine);
     pool.reset();
   }
   Status post(std::uint64_t cookie, std::size_t segments = 1) {
@@ -168,8 +168,8 @@ TEST_F(ReceivePoolTest, CountsHowLowItWasAndHowOftenEmpty) {
   EXPECT_EQ(pool->counters().lowest_available.get(), 0u);
   EXPECT_EQ(pool->counters().times_empty.get(), 1u);
   EXPECT_EQ(pool->counters().empty_ns.get(), 0u);
-  const base::Nanoseconds since = base::now_ns();
-  while (base::now_ns() == since) {
+  const os::Nanoseconds since = os::now_ns();
+  while (os::now_ns() == since) {
   }
   ASSERT_EQ(post(3), Status::ok);
   EXPECT_GT(pool->counters().empty_ns.get(), 0u);
@@ -184,7 +184,7 @@ TEST_F(ReceivePoolTest, NothingIsLostBetweenThreads) {
   pool->arm(8);
   std::atomic<std::uint64_t> taken{0};
   std::atomic<bool> over{false};
-  base::Mutex turn;
+  os::Mutex turn;
   // More queues than there are counts of their own: some of them share one.
   std::array<std::uint64_t, 6> queues{};
   std::array<ReapCount*, queues.size()> counts_of{};
@@ -209,7 +209,7 @@ TEST_F(ReceivePoolTest, NothingIsLostBetweenThreads) {
           Receive receive;
           bool found = false;
           {
-            base::Guard guard(turn);
+            os::Guard guard(turn);
             found = pool->take(receive);
           }
           if (found) {

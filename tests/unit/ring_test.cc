@@ -26,7 +26,7 @@ std::byte byte_of(std::uint32_t number, std::size_t index) {
 class RingTest : public testing::Test {
  protected:
   void SetUp() override {
-    base::UniqueFd fd;
+    os::UniqueFd fd;
     ours = Segment::create(fd);
     ASSERT_TRUE(ours);
     theirs = Segment::attach(fd.get());

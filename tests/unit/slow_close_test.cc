@@ -44,7 +44,7 @@ bool all_are_closed_without_room_for_threads() {
   }
   begin = true;
   for (const int number : numbers) wait_until_closed(number);
-  base::UniqueFd third = base::UniqueFd::of([] { return ::eventfd(0, EFD_CLOEXEC); });
+  os::UniqueFd third = os::UniqueFd::of([] { return ::eventfd(0, EFD_CLOEXEC); });
   close_elsewhere(std::move(third), kPeer);
   const bool waits = closing_elsewhere() == 3;
   for (test::SlowSocket& one : slow) one.let_close();

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 
 namespace anydat::test {
 
@@ -17,7 +17,7 @@ namespace anydat::test {
 class SlowSocket {
  public:
   SlowSocket() {
-    const base::UniqueFd listener = base::UniqueFd::of([] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); });
+    const os::UniqueFd listener = os::UniqueFd::of([] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); });
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -29,7 +29,7 @@ class SlowSocket {
         ::getsockname(listener.get(), generic, &size) != 0 || ::connect(socket_.get(), generic, size) != 0) {
       throw std::runtime_error("no TCP connection");
     }
-    other_ = base::UniqueFd::of([&] { return ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC); });
+    other_ = os::UniqueFd::of([&] { return ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC); });
     const linger long_time{1, 20};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time);
     static const std::array<char, 64 << 10> bytes{};
@@ -37,12 +37,12 @@ class SlowSocket {
   }
   int number() const { return socket_.get(); }
   void close() { socket_.reset_slowly(); }
-  base::UniqueFd take() { return std::move(socket_); }
+  os::UniqueFd take() { return std::move(socket_); }
   void let_close() { other_.reset(); }
 
  private:
-  base::UniqueFd socket_ = base::UniqueFd::of([] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); });
-  base::UniqueFd other_;
+  os::UniqueFd socket_ = os::UniqueFd::of([] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); });
+  os::UniqueFd other_;
 };
 
 }  // namespace anydat::test

@@ -14,8 +14,8 @@
 #include <fstream>
 #include <string>
 
-#include "base/clock.h"
-#include "base/futex.h"
+#include "os/clock.h"
+#include "os/futex.h"
 
 namespace anydat::os {
 namespace {
@@ -42,11 +42,11 @@ bool run_one_by_itself() {
   Thread thread;
   if (!thread.start([] {
         ran.store(1);
-        base::futex_wake(ran);
+        os::futex_wake(ran);
       }))
     return false;
   thread.detach();
-  while (ran.load() == 0) base::futex_wait(ran, 0, base::to_timespec(base::kForever));
+  while (ran.load() == 0) os::futex_wait(ran, 0, os::to_timespec(os::kForever));
   return true;
 }
 

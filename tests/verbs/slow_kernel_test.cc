@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "nic/qualifier_ports.h"
+#include "os/unique_fd.h"
 #include "support/dat_fixture.h"
 #include "support/silent_port.h"
 #include "verbs/device_test.h"
@@ -376,7 +376,7 @@ TEST_P(SlowKernel, EightStrangersThatSayNothingCostOneSecond) {
   constexpr DAT_CONN_QUAL kQualifier = 65536;
   sockaddr_in address{};
   std::memcpy(&address, server.ia.attributes().ia_address_ptr, sizeof address);
-  std::vector<base::UniqueFd> strangers;
+  std::vector<os::UniqueFd> strangers;
   for (const std::uint16_t port : nic::derived_ports(kQualifier)) {
     strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     address.sin_port = htons(port);

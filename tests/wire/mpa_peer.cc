@@ -38,7 +38,7 @@ MpaPeer::MpaPeer(DAT_CONN_QUAL port) : socket_(::socket(AF_INET, SOCK_STREAM | S
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
-MpaPeer::MpaPeer(base::UniqueFd socket) : socket_(std::move(socket)) {}
+MpaPeer::MpaPeer(os::UniqueFd socket) : socket_(std::move(socket)) {}
 
 void MpaPeer::send(std::span<const std::byte> bytes) {
   send_within(bytes, patience());
@@ -279,7 +279,7 @@ MpaListener::MpaListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
 std::optional<MpaPeer> MpaListener::accept() {
   pollfd entry{socket_.get(), POLLIN, 0};
   if (::poll(&entry, 1, static_cast<int>(patience().count())) <= 0) return std::nullopt;
-  return MpaPeer(base::UniqueFd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+  return MpaPeer(os::UniqueFd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
 }
 
 }  // namespace anydat::test

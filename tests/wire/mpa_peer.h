@@ -10,10 +10,10 @@
 #include <optional>
 #include <span>
 
-#include "base/unique_fd.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 #include "nic/soft/wire/iwarp/format/rdmap.h"
+#include "os/unique_fd.h"
 #include "unit/hex.h"
 
 namespace anydat::test {
@@ -24,7 +24,7 @@ class MpaPeer {
   // Connects to a service point of this host.
   explicit MpaPeer(DAT_CONN_QUAL port);
   // A program of this host has connected to it.
-  explicit MpaPeer(base::UniqueFd socket);
+  explicit MpaPeer(os::UniqueFd socket);
 
   void send(std::span<const std::byte> bytes);
   void send(const Bytes& bytes) { send(std::span<const std::byte>(bytes)); }
@@ -96,7 +96,7 @@ class MpaPeer {
   bool fill(std::size_t bytes);
   Bytes take(std::size_t bytes);
 
-  base::UniqueFd socket_;
+  os::UniqueFd socket_;
   Bytes heard_;  // and not yet taken
   bool crc_ = false;
   bool want_crc_ = false;
@@ -115,7 +115,7 @@ class MpaListener {
   void stop() { socket_.reset(); }
 
  private:
-  base::UniqueFd socket_;
+  os::UniqueFd socket_;
   DAT_CONN_QUAL port_ = 0;
 };
 

@@ -194,7 +194,7 @@ nic::Address seam_loopback() {
 }
 
 void seam_connect(SeamEnd& from, nic::ConnQual qual, std::span<const std::byte> private_data) {
-  nic::ConnectParameters parameters{seam_loopback(), qual, base::kForever, private_data, 0, {}};
+  nic::ConnectParameters parameters{seam_loopback(), qual, os::kForever, private_data, 0, {}};
   from.nic().held([&] { EXPECT_EQ(from->connect(parameters), nic::Status::ok); });
 }
 

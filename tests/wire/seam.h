@@ -43,7 +43,7 @@ class SeamNic {
   // Runs it with the engine held.
   template <typename Action>
   decltype(auto) held(Action&& action) {
-    base::Guard guard(adapter_->engine());
+    os::Guard guard(adapter_->engine());
     return action();
   }
 
@@ -67,7 +67,9 @@ class SeamMemory {
   }
   std::uint32_t key() const { return keys_.local; }
   std::uint32_t remote_key() const { return keys_.remote; }
-  nic::Segment segment(std::size_t offset, std::size_t bytes) const { return {keys_.local, 0, address() + offset, bytes}; }
+  nic::Segment segment(std::size_t offset, std::size_t bytes) const {
+    return {keys_.local, 0, address() + offset, bytes};
+  }
 
  private:
   SeamNic& nic_;
@@ -95,7 +97,9 @@ class SeamEnd final : public nic::QueuePairEvents {
   // Reports.
   void on_established(std::span<const std::byte> data) override;
   void on_connect_failed(nic::ConnectFailure why, std::span<const std::byte> data) override;
-  void on_accept_failed() override { note([this] { accept_failed = true; }); }
+  void on_accept_failed() override {
+    note([this] { accept_failed = true; });
+  }
   void on_closed(bool broken) override {
     note([&] { closed = broken ? Closed::broken : Closed::in_order; });
   }
@@ -156,7 +160,11 @@ std::string seam_wire_name(const testing::TestParamInfo<Wire>& info);
 // Two adapters and a connection between them.
 struct SeamPair {
   explicit SeamPair(const Wire& wire, const nic::QueuePairLimits& limits = {64, 64, 4, 4, 4, 4})
-      : server_nic(wire), client_nic(wire), service(server_nic), server(server_nic, limits), client(client_nic, limits) {}
+      : server_nic(wire),
+        client_nic(wire),
+        service(server_nic),
+        server(server_nic, limits),
+        client(client_nic, limits) {}
   void join() { seam_join(client, service, server); }
   SeamNic server_nic;
   SeamNic client_nic;

@@ -12,9 +12,9 @@
 #include <memory>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "nic/budget.h"
 #include "os/slow_close.h"
+#include "os/unique_fd.h"
 #include "support/patience.h"
 #include "unit/slow_socket.h"
 
@@ -168,7 +168,7 @@ TEST_F(StrangersOfAnAdapter, OfThisHostThatLeaveMoreThanTheShareBehindLeaveOther
   std::array<test::SlowSocket, 2> slow;  // which hold up all that is behind them
   for (test::SlowSocket& one : slow) os::close_elsewhere(one.take(), kLeaver);
   while (os::closing_elsewhere() < kShare) {
-    os::close_elsewhere(base::UniqueFd::of([] { return ::eventfd(0, EFD_CLOEXEC); }), kLeaver);
+    os::close_elsewhere(os::UniqueFd::of([] { return ::eventfd(0, EFD_CLOEXEC); }), kLeaver);
   }
   EXPECT_FALSE(strangers_.may_come(Strangers::By::local_socket));
   for (std::size_t i = 0; i < kShare / 2; ++i) {

@@ -25,8 +25,8 @@ class TcpClosing : public TcpTest {
  protected:
   // The window is small from the beginning, so that there is more to say than it takes; but of several segments, since
   // a part of one would be sent now and then only.
-  static base::UniqueFd call(DAT_CONN_QUAL port) {
-    base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  static os::UniqueFd call(DAT_CONN_QUAL port) {
+    os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int bytes = 64 << 10;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     sockaddr_in there{};
@@ -40,7 +40,7 @@ class TcpClosing : public TcpTest {
   }
   // A peer to which there is more to say than it takes in this test.
   static std::unique_ptr<MpaPeer> meet_one_to_tell_much(Side& side, const Lmr& memory, int& number) {
-    base::UniqueFd socket = call(side.listen());
+    os::UniqueFd socket = call(side.listen());
     number = socket.get();
     auto peer = std::make_unique<MpaPeer>(std::move(socket));
     peer->greet({});

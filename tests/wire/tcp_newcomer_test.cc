@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "os/unique_fd.h"
 #include "support/patience.h"
 #include "wire/tcp_test.h"
 
@@ -39,8 +39,8 @@ class TcpNewcomer : public TcpTest {
   }
 
   // A socket that has called from 127.0.0.`from`.
-  base::UniqueFd called_from(unsigned from) {
-    base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  os::UniqueFd called_from(unsigned from) {
+    os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in here{};
     here.sin_family = AF_INET;
     here.sin_addr.s_addr = htonl(0x7f000000u | from);
@@ -180,9 +180,9 @@ TEST_F(TcpNewcomer, IsLetInBesideThemWhereNoDescriptorIsLeft) {
     require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
     target.expect_end(ep);
   }
-  std::deque<base::UniqueFd> others;
+  std::deque<os::UniqueFd> others;
   for (;;) {
-    base::UniqueFd other(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    os::UniqueFd other(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!other) break;
     others.push_back(std::move(other));
   }

@@ -170,16 +170,16 @@ class Strangers {
       listeners_.clear();
       qualifier_ = any_qualifier();
       for (const std::uint16_t port : nic::derived_ports(qualifier_)) {
-        if (base::UniqueFd socket = listen_at(port)) listeners_.push_back(std::move(socket));
+        if (os::UniqueFd socket = listen_at(port)) listeners_.push_back(std::move(socket));
       }
     }
-    for (base::UniqueFd& socket : listeners_) {
+    for (os::UniqueFd& socket : listeners_) {
       threads_.emplace_back([this, fd = socket.get()] { run(fd); });
     }
   }
   ~Strangers() {
     over_ = true;
-    for (const base::UniqueFd& socket : listeners_) ::shutdown(socket.get(), SHUT_RDWR);
+    for (const os::UniqueFd& socket : listeners_) ::shutdown(socket.get(), SHUT_RDWR);
     for (std::thread& thread : threads_) thread.join();
   }
   Strangers(const Strangers&) = delete;
@@ -188,8 +188,8 @@ class Strangers {
   int called() const { return called_; }
 
  private:
-  static base::UniqueFd listen_at(std::uint16_t port) {
-    base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  static os::UniqueFd listen_at(std::uint16_t port) {
+    os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = 1;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     sockaddr_in address{};
@@ -204,7 +204,7 @@ class Strangers {
   void run(int fd) {
     std::vector<MpaPeer> kept;
     for (int call = 0; !over_; ++call) {
-      base::UniqueFd caller(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
+      os::UniqueFd caller(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
       if (!caller) return;
       ++called_;
       MpaPeer peer(std::move(caller));
@@ -215,7 +215,7 @@ class Strangers {
 
   const Play play_;
   DAT_CONN_QUAL qualifier_ = 0;
-  std::vector<base::UniqueFd> listeners_;
+  std::vector<os::UniqueFd> listeners_;
   std::atomic<bool> over_{false};
   std::atomic<int> called_{0};
   std::vector<std::thread> threads_;
@@ -315,8 +315,8 @@ class Deaf {
   bool listens() const { return listens_; }
 
  private:
-  base::UniqueFd listener_;
-  std::vector<base::UniqueFd> callers_;
+  os::UniqueFd listener_;
+  std::vector<os::UniqueFd> callers_;
   bool listens_ = false;
 };
 
@@ -343,7 +343,7 @@ TEST_F(TcpQualifier, IsNotLookedForLongAtAPortThatTakesNoCallers) {
 
 // The questions and the connection come from the same port, and some go to the same port as well.
 TEST_F(TcpQualifier, IsReachedFromARangeOfOnePort) {
-  base::UniqueFd keeper(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  os::UniqueFd keeper(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   ::setsockopt(keeper.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};

@@ -18,12 +18,12 @@ namespace anydat::nic::soft {
 namespace {
 
 // From a lack of descriptors to the next attempt.
-constexpr base::Nanoseconds kPause = 20'000'000;
+constexpr os::Nanoseconds kPause = 20'000'000;
 
 // Of sockets that are not IP, nothing.
-base::UniqueFd accept_from(int socket, Address& source) {
+os::UniqueFd accept_from(int socket, Address& source) {
   sockaddr_storage any{};
-  base::UniqueFd caller = os::accept(socket, any);
+  os::UniqueFd caller = os::accept(socket, any);
   source = {};
   if (!caller) return caller;
   if (any.ss_family == AF_INET) {
@@ -43,7 +43,7 @@ base::UniqueFd accept_from(int socket, Address& source) {
 
 }  // namespace
 
-Acceptor::Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, Taker taker)
+Acceptor::Acceptor(Engine& engine, Strangers& strangers, os::UniqueFd socket, Taker taker)
     : engine_(engine),
       strangers_(strangers),
       socket_(std::move(socket)),
@@ -109,7 +109,7 @@ Acceptor::Outcome Acceptor::turn_away() {
   if (!spare_) return Outcome::no_room;
   spare_.reset();
   Address source;
-  base::UniqueFd caller = accept_from(socket_.get(), source);
+  os::UniqueFd caller = accept_from(socket_.get(), source);
   if (!caller) return errno == EAGAIN ? Outcome::nobody : Outcome::no_room;
   if (strangers_.one_has_come(way_)) {  // in whose place he comes has left another descriptor to be kept
     taker_(std::move(caller), source);
@@ -122,7 +122,7 @@ Acceptor::Outcome Acceptor::turn_away() {
 Acceptor::Outcome Acceptor::accept_one() {
   if (!strangers_.may_come(way_)) return Outcome::no_room;
   Address source;
-  base::UniqueFd caller = accept_from(socket_.get(), source);
+  os::UniqueFd caller = accept_from(socket_.get(), source);
   if (caller) {
     strangers_.one_has_come(way_);
     taker_(std::move(caller), source);
@@ -170,7 +170,7 @@ void Acceptor::ready(std::uint32_t) {
 
 void Acceptor::pause() {
   engine_.change_watch(socket_.get(), 0, *this);
-  engine_.set_timer(pause_timer_, base::now_ns() + kPause);
+  engine_.set_timer(pause_timer_, os::now_ns() + kPause);
 }
 
 void Acceptor::resume() {

@@ -4,10 +4,10 @@
 
 #include <functional>
 
-#include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/soft/strangers.h"
 #include "nic/types.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft {
 
@@ -18,9 +18,9 @@ namespace anydat::nic::soft {
 // meanwhile waits in its backlog.
 class Acceptor final : public FdHandler {
  public:
-  using Taker = std::function<void(base::UniqueFd caller, const Address& source)>;
+  using Taker = std::function<void(os::UniqueFd caller, const Address& source)>;
 
-  Acceptor(Engine& engine, Strangers& strangers, base::UniqueFd socket, Taker taker);
+  Acceptor(Engine& engine, Strangers& strangers, os::UniqueFd socket, Taker taker);
   ~Acceptor() override;
   // False when there is no descriptor or no memory for it.
   bool begin();
@@ -43,9 +43,9 @@ class Acceptor final : public FdHandler {
 
   Engine& engine_;
   Strangers& strangers_;
-  base::UniqueFd socket_;
+  os::UniqueFd socket_;
   const Strangers::By way_;
-  base::UniqueFd spare_;
+  os::UniqueFd spare_;
   const Taker taker_;
   bool listens_ = false;
   bool has_callers_left_ = false;  // local ones, when it has stopped

@@ -7,9 +7,9 @@
 #include <new>
 #include <optional>
 
-#include "base/env.h"
 #include "base/fence.h"
-#include "base/log.h"
+#include "env/environment.h"
+#include "env/log.h"
 #include "nic/qualifier_ports.h"
 #include "nic/service_claim.h"
 #include "nic/soft/addresses.h"
@@ -33,7 +33,7 @@ constexpr std::uint64_t kFirstPort = 49152;
 constexpr std::uint64_t kPortCount = 16384;
 constexpr int kQualifierTries = 256;
 // A host that is well may put acknowledgements off, and is only asked once a second whether it is there.
-constexpr base::Nanoseconds kSilenceMin = 2 * base::kNsPerSecond;
+constexpr os::Nanoseconds kSilenceMin = 2 * os::kNsPerSecond;
 
 // Its own host's address that a peer can connect to: the first that is not loopback, if there is one.
 Address best_address(const std::string& scope) {
@@ -59,9 +59,9 @@ bool parse_ports(std::string_view text, std::uint16_t& first, std::uint16_t& las
   return true;
 }
 
-base::Nanoseconds receiver_not_ready_limit() {
-  const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms);
-  return limit ? *limit * 1'000'000 : base::kForever;
+os::Nanoseconds receiver_not_ready_limit() {
+  const auto limit = env::number(env::Variable::rnr_timeout_ms);
+  return limit ? *limit * 1'000'000 : os::kForever;
 }
 
 // Which addresses the adapter of that name has: all ("*"), or those of one network device. Nothing: there is no such
@@ -91,7 +91,7 @@ AdapterInfo info_of(const std::string& name, const std::string& scope) {
 // One qualifier on both wires.
 class BothListeners final : public Listener {
  public:
-  BothListeners(std::unique_ptr<Listener> local, std::unique_ptr<Listener> tcp, base::UniqueFd claim)
+  BothListeners(std::unique_ptr<Listener> local, std::unique_ptr<Listener> tcp, os::UniqueFd claim)
       : local_(std::move(local)), tcp_(std::move(tcp)), claim_(std::move(claim)) {}
   ConnQual qual() const override { return local_->qual(); }
   void stop() override {
@@ -103,39 +103,39 @@ class BothListeners final : public Listener {
  private:
   std::unique_ptr<Listener> local_;
   std::unique_ptr<Listener> tcp_;
-  base::UniqueFd claim_;  // of a qualifier that is no port
+  os::UniqueFd claim_;  // of a qualifier that is no port
 };
 
 }  // namespace
 
 SoftConfig SoftConfig::from_environment() {
   SoftConfig config;
-  const std::string_view wire = base::env_text(base::EnvVar::wire);
+  const std::string_view wire = env::text(env::Variable::wire);
   if (wire == "shm") config.wire = Wire::shm;
   if (wire == "tcp") config.wire = Wire::tcp;
-  config.cross_copy = base::env_text(base::EnvVar::shm_copy) != "ring";
-  if (const std::string_view directory = base::env_text(base::EnvVar::shm_dir); directory.starts_with('/')) {
+  config.cross_copy = env::text(env::Variable::shm_copy) != "ring";
+  if (const std::string_view directory = env::text(env::Variable::shm_dir); directory.starts_with('/')) {
     config.shm_directory = directory;
   } else if (!directory.empty()) {
-    base::log(base::LogLevel::warn, "DAT_SHM_DIR is '{}' and not an absolute path; taking none", directory);
+    env::log(env::LogLevel::warn, "DAT_SHM_DIR is '{}' and not an absolute path; taking none", directory);
   }
   config.receiver_not_ready_ns = receiver_not_ready_limit();
-  const std::string_view crc = base::env_text(base::EnvVar::crc);
+  const std::string_view crc = env::text(env::Variable::crc);
   if (crc == "on") config.crc = Crc::on;
   if (crc == "off") config.crc = Crc::off;
-  if (const auto limit = base::env_number(base::EnvVar::tcp_timeout_ms)) {
-    config.silence_ns = *limit == 0 ? base::kForever : *limit * 1'000'000;
+  if (const auto limit = env::number(env::Variable::tcp_timeout_ms)) {
+    config.silence_ns = *limit == 0 ? os::kForever : *limit * 1'000'000;
     if (config.silence_ns < kSilenceMin) {
-      base::log(base::LogLevel::warn, "DAT_TCP_TIMEOUT_MS is {}, less than hosts that are well may need; taking {}",
-                *limit, kSilenceMin / 1'000'000);
+      env::log(env::LogLevel::warn, "DAT_TCP_TIMEOUT_MS is {}, less than hosts that are well may need; taking {}",
+               *limit, kSilenceMin / 1'000'000);
       config.silence_ns = kSilenceMin;
     }
   }
-  if (const std::string_view ports = base::env_text(base::EnvVar::port_range); !ports.empty()) {
+  if (const std::string_view ports = env::text(env::Variable::port_range); !ports.empty()) {
     config.ports_chosen = parse_ports(ports, config.first_port, config.last_port);
     if (!config.ports_chosen) {
-      base::log(base::LogLevel::warn, "DAT_PORT_RANGE is '{}' and not FIRST-LAST, two port numbers; taking {}-{}",
-                ports, config.first_port, config.last_port);
+      env::log(env::LogLevel::warn, "DAT_PORT_RANGE is '{}' and not FIRST-LAST, two port numbers; taking {}-{}", ports,
+               config.first_port, config.last_port);
     }
   }
   return config;
@@ -169,7 +169,7 @@ Status SoftAdapter::ask(const std::string& name, AdapterInfo& info) {
 
 Status SoftAdapter::start() {
   engine_.descriptor_loss().when_told([this] {
-    base::Descriptors::note_loss();
+    os::Descriptors::note_loss();
     // Without memory for the one the other is told all the same.
     run_safely([this] { shm_->descriptors_lost(); });
     if (iwarp_) run_safely([this] { iwarp_->descriptors_lost(); });
@@ -177,8 +177,8 @@ Status SoftAdapter::start() {
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (regions_.descriptor() < 0 || !shm_->can_link() || !os::file_may_have(shm::kSegmentBytes)) {
     // A peer could not check what it may do here, or had nothing to write into.
-    base::log(
-        base::LogLevel::error,
+    env::log(
+        env::LogLevel::error,
         "{}: no memory can be shared, since no file of {} bytes can be made and mapped (RLIMIT_FSIZE, RLIMIT_NOFILE, "
         "RLIMIT_MEMLOCK); {}",
         info_.name, shm::kSegmentBytes, iwarp_ ? "all connections go by TCP" : "and DAT_WIRE allows nothing else");
@@ -187,7 +187,7 @@ Status SoftAdapter::start() {
   }
   // The descriptor that this takes is there from the beginning.
   resident_pages_.are_resident(0, {reinterpret_cast<std::uintptr_t>(this), 1}, false, engine_.ticks());
-  base::Guard guard(engine_);
+  os::Guard guard(engine_);
   return iwarp_ ? iwarp_->start() : Status::ok;
 }
 
@@ -265,7 +265,7 @@ std::unique_ptr<Listener> SoftAdapter::listen(ConnQual qual, ListenerEvents& eve
   for (int tries = qual == 0 ? kQualifierTries : 1; tries > 0; --tries) {
     std::unique_ptr<Listener> local = shm_->listen(qual, events, status);
     if (!local || !iwarp_) return local;
-    base::UniqueFd claim;
+    os::UniqueFd claim;
     if (int error = 0; !is_port(qual) && !(claim = os::claim_name(tcp_claim(scope_, qual), error))) {
       status = error == EADDRINUSE ? Status::in_use : Status::no_memory;
       return nullptr;

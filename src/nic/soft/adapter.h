@@ -31,10 +31,10 @@ struct SoftConfig {
   Wire wire = Wire::automatic;
   bool cross_copy = true;     // between processes of one host, where the kernel allows it
   std::string shm_directory;  // where processes of other network namespaces are met; empty: nowhere
-  base::Nanoseconds receiver_not_ready_ns = base::kForever;
+  os::Nanoseconds receiver_not_ready_ns = os::kForever;
   enum class Crc : std::uint8_t { automatic, on, off };
-  Crc crc = Crc::automatic;                                // of TCP: between hosts
-  base::Nanoseconds silence_ns = 30 * base::kNsPerSecond;  // how long a host may be silent over TCP; or kForever
+  Crc crc = Crc::automatic;                            // of TCP: between hosts
+  os::Nanoseconds silence_ns = 30 * os::kNsPerSecond;  // how long a host may be silent over TCP; or kForever
   // Ports that no program has named are taken from here: those of service points, and with `ports_chosen` also those
   // that connections come from.
   std::uint16_t first_port = 32768;

@@ -8,18 +8,18 @@
 #include <optional>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/run_safely.h"
 #include "nic/soft/addresses.h"
 #include "os/address_news.h"
+#include "os/clock.h"
 
 namespace anydat::nic::soft {
 
 namespace {
 
 // Until what could not be done is tried again: a lock that another process has, or a descriptor that is not to be had.
-constexpr base::Nanoseconds kAgain = 50'000'000;
+constexpr os::Nanoseconds kAgain = 50'000'000;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void AddressWatch::add(Follower& follower) {
   if (news_ && !engine_.watch(news_.get(), EPOLLIN, *this)) news_.reset();
   if (news_ || warned_) return;
   warned_ = true;
-  base::log(base::LogLevel::warn, "addresses that come later are not listened at: nobody tells of them");
+  env::log(env::LogLevel::warn, "addresses that come later are not listened at: nobody tells of them");
 }
 
 void AddressWatch::remove(Follower& follower) {
@@ -44,7 +44,7 @@ void AddressWatch::remove(Follower& follower) {
 
 void AddressWatch::look_again(Follower& follower) {
   follower.wants_another_look_ = true;
-  engine_.set_timer(again_timer_, base::now_ns() + kAgain);
+  engine_.set_timer(again_timer_, os::now_ns() + kAgain);
 }
 
 void AddressWatch::ready(std::uint32_t) {
@@ -57,9 +57,9 @@ void AddressWatch::tell() {
   std::optional<std::vector<Address>> now;
   run_safely([&] { now = addresses_of(scope_); });
   if (!now) {  // which does not mean that all have gone
-    if (!blind_) base::log(base::LogLevel::warn, "the addresses cannot be looked up for now: {}", std::strerror(errno));
+    if (!blind_) env::log(env::LogLevel::warn, "the addresses cannot be looked up for now: {}", std::strerror(errno));
     blind_ = true;
-    engine_.set_timer(again_timer_, base::now_ns() + kAgain);
+    engine_.set_timer(again_timer_, os::now_ns() + kAgain);
     return;
   }
   blind_ = false;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/list.h"
-#include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/timer.h"
 #include "nic/types.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft {
 
@@ -47,7 +47,7 @@ class AddressWatch final : public FdHandler {
 
   Engine& engine_;
   const std::string scope_;
-  base::UniqueFd news_;
+  os::UniqueFd news_;
   bool warned_ = false;
   bool blind_ = false;  // addresses cannot be looked up
   Timer again_timer_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/copy.h"
 
-#include "base/fork.h"
+#include "base/computed.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -11,7 +11,7 @@ namespace anydat::nic::soft {
 namespace {
 
 // Between two attempts (ConnectParameters::patience).
-constexpr base::Nanoseconds kConnectAgain = 2'000'000;
+constexpr os::Nanoseconds kConnectAgain = 2'000'000;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Status Establishment::connect(const ConnectParameters& parameters) {
     attempt_ = std::make_unique<Attempt>(Attempt{parameters,
                                                  {parameters.private_data.begin(), parameters.private_data.end()},
                                                  std::string(parameters.adapter),
-                                                 base::now_ns() + parameters.patience});
+                                                 os::now_ns() + parameters.patience});
     Attempt& attempt = *attempt_;
     attempt.parameters.private_data = attempt.private_data;
     attempt.parameters.adapter = attempt.adapter;
@@ -59,7 +59,7 @@ Status Establishment::connect(const ConnectParameters& parameters) {
   if (status != Status::ok) return status;
   queue_pair_.connection().set_remote(parameters.remote, parameters.qual);
   queue_pair_.connection().begin(std::move(stream), ConnectionState::connecting);
-  if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
+  if (parameters.deadline != os::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
   return Status::ok;
 }
 
@@ -105,8 +105,8 @@ void Establishment::connect_by_other_wire() {
 
 // A rejection whose private data find no memory is one without.
 void Establishment::failed(ConnectFailure why, std::span<const std::byte> private_data) {
-  if (why == ConnectFailure::refused && attempt_ && base::now_ns() < attempt_->until) {
-    adapter_.engine().set_timer(again_timer_, base::now_ns() + kConnectAgain);
+  if (why == ConnectFailure::refused && attempt_ && os::now_ns() < attempt_->until) {
+    adapter_.engine().set_timer(again_timer_, os::now_ns() + kConnectAgain);
     return;
   }
   try {
@@ -124,7 +124,7 @@ void Establishment::accept(std::unique_ptr<Stream> stream, ConnectionNames names
   queue_pair_.connection().begin(std::move(stream), ConnectionState::accepting);
 }
 
-void Establishment::expect_by(base::Nanoseconds deadline) {
+void Establishment::expect_by(os::Nanoseconds deadline) {
   adapter_.engine().set_timer(deadline_timer_, deadline);
 }
 

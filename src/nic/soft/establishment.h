@@ -38,7 +38,7 @@ class Establishment {
   // ---- passive side
   void accept(std::unique_ptr<Stream> stream, ConnectionNames names);
   // How long the peer may take for its part.
-  void expect_by(base::Nanoseconds deadline);
+  void expect_by(os::Nanoseconds deadline);
   void accept_failed();
 
   // ---- either side
@@ -60,7 +60,7 @@ class Establishment {
     ConnectParameters parameters;
     std::vector<std::byte> private_data;
     std::string adapter;
-    base::Nanoseconds until;
+    os::Nanoseconds until;
   };
   std::unique_ptr<Attempt> attempt_;
   std::unique_ptr<OtherWire> other_wire_;  // from try_another_wire() until the connection stands, or another begins

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "base/list.h"
-#include "base/lock.h"
+#include "os/lock.h"
 
 namespace anydat::nic::soft {
 
@@ -31,11 +31,11 @@ class MemoryUsers {
 
   // From any thread. Nothing happens if it is among them.
   void add(Entry& entry) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!entry.place_.listed()) entries_.push_back(entry);
   }
   void remove(Entry& entry) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     entries_.remove(entry);
   }
   // Calls look(SoftQueuePair&) for each that has entered before; one that is to stay enters anew. With the engine held,
@@ -45,7 +45,7 @@ class MemoryUsers {
     for (std::size_t left = size(); left > 0; --left) {
       Entry* entry = nullptr;
       {
-        base::Guard guard(lock_);
+        os::Guard guard(lock_);
         entry = entries_.pop_front();
       }
       if (!entry) return;
@@ -55,11 +55,11 @@ class MemoryUsers {
 
  private:
   std::size_t size() {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     return entries_.size();
   }
 
-  base::SpinLock lock_;  // a leaf
+  os::SpinLock lock_;  // a leaf
   base::List<Entry, &Entry::place_> entries_ ANYDAT_GUARDED_BY(lock_);
 };
 

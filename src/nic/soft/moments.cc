@@ -16,13 +16,13 @@ std::uint64_t Moments::look_at_clock() {
 void Moments::keep() {
   left_ = kTimes;
   engine_.keep_moment(true);
-  engine_.set_timer(timer_, base::now_ns() + kEvery);
+  engine_.set_timer(timer_, os::now_ns() + kEvery);
 }
 
 // The thread that runs timers has just read the clock, for the engine as well.
 void Moments::look() {
   if (--left_ != 0) {
-    engine_.set_timer(timer_, base::now_ns() + kEvery);
+    engine_.set_timer(timer_, os::now_ns() + kEvery);
   } else {
     engine_.keep_moment(false);
   }

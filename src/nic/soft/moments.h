@@ -31,7 +31,7 @@ class Moments {
 
  private:
   static constexpr unsigned kLooks = 32;
-  static constexpr base::Nanoseconds kEvery = 4'000'000;
+  static constexpr os::Nanoseconds kEvery = 4'000'000;
   static constexpr unsigned kTimes = 64;  // a quarter of a second: then posts tell again whether it is wanted
 
   std::uint64_t look_at_clock();

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/soft/queue_pair.h"
 
 namespace anydat::nic::soft {
@@ -32,21 +32,21 @@ bool OrderlyEnd::still_to_be_delivered() {
 }
 
 void OrderlyEnd::linger() {
-  const base::Nanoseconds now = base::now_ns();
+  const os::Nanoseconds now = os::now_ns();
   patience_ = Patience(kEndIdle, kEndTotal, now);
   owed_ = owed();
   queue_pair_.connection().engine().set_timer(linger_timer_, patience_.next_look(now));
 }
 
 void OrderlyEnd::look() {
-  const base::Nanoseconds now = base::now_ns();
+  const os::Nanoseconds now = os::now_ns();
   const Owed before = std::exchange(owed_, owed());
   if (owed_ != before) patience_.progress(now);
   if (patience_.over(now)) {
     if (peer_closing_ && still_to_be_delivered()) {
-      base::log(base::LogLevel::warn,
-                "a connection that the peer has ended in order loses messages that have arrived: no receive buffer was "
-                "there for them in time");
+      env::log(env::LogLevel::warn,
+               "a connection that the peer has ended in order loses messages that have arrived: no receive buffer was "
+               "there for them in time");
     }
     finish();
   } else {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/futex.h"
 #include "base/list.h"
-#include "base/lock.h"
 #include "nic/run_safely.h"
+#include "os/futex.h"
+#include "os/lock.h"
 #include "os/page_map.h"
 #include "os/processor.h"
 #include "os/thread.h"
@@ -23,9 +23,9 @@ namespace {
 // Each may be stuck in a page that never comes; what is asked then waits until one of them is free again.
 constexpr unsigned kThreadsMax = 16;
 // A thread without anything to do is there for so long.
-constexpr base::Nanoseconds kIdleLife = base::kNsPerSecond;
+constexpr os::Nanoseconds kIdleLife = os::kNsPerSecond;
 // A thread that the system has no room for is tried again after this.
-constexpr base::Nanoseconds kThreadRetry = 100'000'000;
+constexpr os::Nanoseconds kThreadRetry = 100'000'000;
 
 }  // namespace
 
@@ -68,7 +68,7 @@ struct PageFaulter::Job {
 
 // What the threads know, and all that they touch once the adapter has gone.
 struct PageFaulter::Shared {
-  base::Mutex lock;
+  os::Mutex lock;
   Job::List waiting ANYDAT_GUARDED_BY(lock);
   base::List<Job, &Job::under_way_links> under_way ANYDAT_GUARDED_BY(lock);  // its thread may be stuck
   Job::List finished ANYDAT_GUARDED_BY(lock);
@@ -86,7 +86,7 @@ struct PageFaulter::Shared {
   }
   void ring(int count) {
     bell.fetch_add(1);
-    base::futex_wake(bell, count);
+    os::futex_wake(bell, count);
   }
   void work();
   bool rest() ANYDAT_REQUIRES(lock);
@@ -123,11 +123,11 @@ bool PageFaulter::Shared::rest() {
   const std::uint32_t seen = bell.load();
   ++idle;
   lock.unlock();
-  const base::Nanoseconds bored_at = base::now_ns() + kIdleLife;
-  base::futex_wait(bell, seen, base::to_timespec(bored_at));
+  const os::Nanoseconds bored_at = os::now_ns() + kIdleLife;
+  os::futex_wait(bell, seen, os::to_timespec(bored_at));
   lock.lock();
   --idle;
-  return !waiting.empty() || base::now_ns() < bored_at;
+  return !waiting.empty() || os::now_ns() < bored_at;
 }
 
 // The adapter waits for this thread, as for all that are not stuck, before it goes.
@@ -185,18 +185,18 @@ PageFaulter::PageFaulter(Engine& engine)
 PageFaulter::~PageFaulter() {
   if (!shared_) return;
   {
-    base::Guard guard(shared_->lock);
+    os::Guard guard(shared_->lock);
     shared_->over = true;
   }
   shared_->ring(static_cast<int>(kThreadsMax));
   for (bool quiet = false; !quiet;) {
     {
-      base::Guard guard(shared_->lock);
+      os::Guard guard(shared_->lock);
       quiet = shared_->threads == shared_->under_way.size();
     }
     if (!quiet) os::sleep_for(50'000);
   }
-  base::Guard guard(engine_);
+  os::Guard guard(engine_);
   engine_.cancel_task(task_);
   engine_.cancel_timer(thread_retry_);
 }
@@ -213,7 +213,7 @@ void PageFaulter::ask(Request& request, std::uint64_t address, std::uint64_t len
   auto* const job = new Job{&request, first, last + os::kPageBytes, to_write};
   request.job_ = job;
   {
-    base::Guard guard(shared_->lock);
+    os::Guard guard(shared_->lock);
     if (shared_->follow(*job)) return;
     job->move_to(shared_->waiting);
   }
@@ -225,7 +225,7 @@ void PageFaulter::cancel(Request& request) {
   engine_.assert_held();
   Job* const job = std::exchange(request.job_, nullptr);
   if (!job) return;
-  base::Guard guard(shared_->lock);
+  os::Guard guard(shared_->lock);
   job->request = nullptr;
   if (!job->in) return;
   job->leave_list();
@@ -236,7 +236,7 @@ void PageFaulter::tell() {
   for (;;) {
     std::unique_ptr<Job> job;
     {
-      base::Guard guard(shared_->lock);
+      os::Guard guard(shared_->lock);
       job.reset(shared_->finished.front());
       if (!job) break;
       job->leave_list();
@@ -251,18 +251,18 @@ void PageFaulter::tell() {
 void PageFaulter::add_threads() {
   for (;;) {
     {
-      base::Guard guard(shared_->lock);
+      os::Guard guard(shared_->lock);
       shared_->called = false;
       if (!shared_->short_of_threads()) return;
       ++shared_->threads;
       ++shared_->idle;
     }
     if (start_thread()) continue;
-    base::Guard guard(shared_->lock);
+    os::Guard guard(shared_->lock);
     --shared_->threads;
     --shared_->idle;
     shared_->called = true;
-    engine_.set_timer(thread_retry_, base::now_ns() + kThreadRetry);
+    engine_.set_timer(thread_retry_, os::now_ns() + kThreadRetry);
     return;
   }
 }

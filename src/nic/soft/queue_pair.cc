@@ -20,7 +20,7 @@ SoftQueuePair::~SoftQueuePair() = default;
 Status SoftQueuePair::init(const QueuePairLimits& limits) {
   if (const Status status = receives_.init(limits); status != Status::ok) return status;
   reads_in_ = limits.reads_in;
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   sends_.requests().set_limits(limits, std::nullopt);
   return Status::ok;
 }
@@ -34,7 +34,7 @@ void SoftQueuePair::set_zone(ZoneId zone) {
 
 void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
   {
-    base::Guard guard(sends_.lock());
+    os::Guard guard(sends_.lock());
     receives_.set_queue(recv);
     sends_.requests().set_queue(send);
   }
@@ -42,7 +42,7 @@ void SoftQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue
 }
 
 Status SoftQueuePair::set_limits(const QueuePairLimits& limits) {
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   // Both or neither: what is refused has changed nothing (EP-MODIFY-1).
   std::optional<SendRing::Storage> room = sends_.requests().room_within(limits);
   if (room && !room->ring) return Status::no_memory;

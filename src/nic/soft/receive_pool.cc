@@ -59,7 +59,7 @@ inline std::uint64_t ReceivePool::put_any_locked(std::uint64_t number, const Rec
 // Shows those that have been put behind the first `before`.
 inline void ReceivePool::posted_locked(std::uint64_t before, std::uint64_t count, std::uint64_t bytes) {
   if (counters_.taken.seen() == before && before != 0) [[unlikely]] {
-    counters_.empty_ns.add(static_cast<std::uint64_t>(base::now_ns() - empty_since_.load(std::memory_order_relaxed)));
+    counters_.empty_ns.add(static_cast<std::uint64_t>(os::now_ns() - empty_since_.load(std::memory_order_relaxed)));
   }
   counters_.posted_bytes.add(bytes);
   counters_.posted.publish(before + count);
@@ -73,7 +73,7 @@ inline void ReceivePool::serve_if_somebody_waits() {
 
 Status ReceivePool::post(const RecvRequest& request) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     const std::uint64_t posted = counters_.posted.get();
     if (room_locked(posted, 1) == 0) [[unlikely]]
       return Status::queue_full;
@@ -94,7 +94,7 @@ Status ReceivePool::post(const RecvRequest& request) {
 std::size_t ReceivePool::post_row(const RecvRow& row) {
   std::size_t count = 0;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     const std::uint64_t posted = counters_.posted.get();
     count = room_locked(posted, row.receives.size());
     if (count == 0) [[unlikely]]
@@ -121,7 +121,7 @@ void ReceivePool::take_notable(std::uint64_t taken, std::uint64_t available) {
   if (lowest) counters_.lowest_available.set(available);
   if (available == 0) {
     counters_.times_empty.add();
-    empty_since_.store(base::now_ns(), std::memory_order_relaxed);
+    empty_since_.store(os::now_ns(), std::memory_order_relaxed);
   }
   counters_.taken.publish(taken);
   // SRQ-LW-17: one at a time takes, so exactly one take fires.
@@ -148,7 +148,7 @@ void ReceivePool::arm(std::uint32_t watermark) {
 }
 
 ReceiveQueue::Counts ReceivePool::counts() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   // In this order: whatever has been reaped has been taken, and both may go on meanwhile.
   const std::uint64_t posted = counters_.posted.get();
   const std::uint64_t reaped = outstanding_.all_reaped();
@@ -157,7 +157,7 @@ ReceiveQueue::Counts ReceivePool::counts() const {
 }
 
 std::uint32_t ReceivePool::largest_segment_count() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   std::uint32_t largest = 0;
   for (std::uint64_t n = counters_.taken.seen(); n != counters_.posted.get(); ++n) {
     largest = std::max(largest, slot(n).segment_count);
@@ -168,7 +168,7 @@ std::uint32_t ReceivePool::largest_segment_count() const {
 Status ReceivePool::resize(std::uint32_t depth) {
   std::uint32_t segments = 0;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     segments = segments_;
   }
   return rebuild(depth, segments);
@@ -179,7 +179,7 @@ Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   const std::uint64_t slots = std::bit_ceil(std::max<std::uint64_t>(depth, 1));
   std::unique_ptr<std::byte[]> ring(new (std::nothrow) std::byte[slots * stride]);
   if (!ring) return Status::no_memory;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   // SRQ-RESIZE-14: the comparison and the change are one step.
   if (counters_.posted.get() - outstanding_.all_reaped() > depth) return Status::queue_full;
   for (std::uint64_t n = counters_.taken.get(); n != counters_.posted.get(); ++n) {

@@ -7,11 +7,11 @@
 #include <new>
 #include <span>
 
-#include "base/biased_lock.h"
 #include "base/list.h"
 #include "nic/adapter.h"
 #include "nic/outstanding_receives.h"
 #include "nic/soft/resident_pages.h"
+#include "os/biased_lock.h"
 
 namespace anydat::nic::soft {
 
@@ -88,7 +88,7 @@ class ReceivePool final : public ReceiveQueue {
   // Both in one, copied out. False if there is none.
   bool take(Receive& out);
   // Posts that have begun are seen by what follows; those that begin now see what came before.
-  void await_posts() { base::Guard inside_a_post(lock_); }
+  void await_posts() { os::Guard inside_a_post(lock_); }
   ZoneId zone() const { return zone_; }
   std::uint32_t largest_segment_count() const;
   // Of its depth, and the segments of each. queue_full: what is posted does not fit them.
@@ -132,7 +132,7 @@ class ReceivePool final : public ReceiveQueue {
   ReceiveQueueEvents* events_;  // fixed at creation; called with lock_ released
   const ZoneId zone_;
 
-  mutable base::Biased<base::SpinLock> lock_;
+  mutable os::Biased<os::SpinLock> lock_;
   // The ring is replaced by the thread that may take, with lock_ held: either is enough to read it.
   std::unique_ptr<std::byte[]> ring_ ANYDAT_GUARDED_BY(lock_);
   std::size_t stride_ ANYDAT_GUARDED_BY(lock_) = 0;
@@ -146,7 +146,7 @@ class ReceivePool final : public ReceiveQueue {
   std::uint32_t watermark_ = 0;  // 0: not armed; this and notable_ are of the thread that takes
   std::uint64_t notable_ = 1;    // a take that leaves fewer has something to note
   // When a take last left nothing, written before that one counts.
-  std::atomic<base::Nanoseconds> empty_since_{0};
+  std::atomic<os::Nanoseconds> empty_since_{0};
 
   OutstandingReceives outstanding_{*this};
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/queue_pair.h"
 
@@ -11,11 +11,11 @@ namespace anydat::nic::soft {
 
 namespace {
 
-constexpr base::Nanoseconds kNotReadyWarning = base::kNsPerSecond;
+constexpr os::Nanoseconds kNotReadyWarning = os::kNsPerSecond;
 // From one look to the next whether messages are still arriving that one without a buffer has to wait for; and how long
 // they may arrive without progress.
-constexpr base::Nanoseconds kOthersLook = 10'000'000;
-constexpr base::Nanoseconds kOthersPatience = 2 * base::kNsPerSecond;
+constexpr os::Nanoseconds kOthersLook = 10'000'000;
+constexpr os::Nanoseconds kOthersPatience = 2 * os::kNsPerSecond;
 
 }  // namespace
 
@@ -29,11 +29,11 @@ ReceivePool& ReceiverNotReady::pool() {
 
 void ReceiverNotReady::wait_for_buffer() {
   if (waits_) return;
-  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
+  const os::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
   // Who is only behind others has found buffers.
   if (pool().counts().available == 0) queue_pair_.sends().counters().buffer_waits.add();
   waits_ = true;
-  waits_since_ = base::now_ns();
+  waits_since_ = os::now_ns();
   if (!timer_.pending()) {
     adapter_.engine().set_timer(timer_, waits_since_ + std::min(limit, kNotReadyWarning));
   }
@@ -47,15 +47,15 @@ bool ReceiverNotReady::others_come_first() {
   const std::pair<std::uint64_t, std::uint64_t> now{arriving.oldest().number, arriving.oldest().placed};
   if (now != arriving_seen_) {
     arriving_seen_ = now;
-    arriving_since_ = base::now_ns();
+    arriving_since_ = os::now_ns();
   }
-  return base::now_ns() - arriving_since_ < kOthersPatience;
+  return os::now_ns() - arriving_since_ < kOthersPatience;
 }
 
 void ReceiverNotReady::stop_waiting() {
   if (!waits_) return;
   waits_ = false;
-  queue_pair_.sends().counters().buffer_wait_ns.add(static_cast<std::uint64_t>(base::now_ns() - waits_since_));
+  queue_pair_.sends().counters().buffer_wait_ns.add(static_cast<std::uint64_t>(os::now_ns() - waits_since_));
   pool().stop_waiting(waiter_);
 }
 
@@ -65,28 +65,28 @@ void ReceiverNotReady::buffers_available() {
 }
 
 void ReceiverNotReady::timed_out() {
-  const base::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
+  const os::Nanoseconds limit = adapter_.config().receiver_not_ready_ns;
   if (!waits_) return;
-  const base::Nanoseconds waited = base::now_ns() - waits_since_;
-  if (const base::Nanoseconds first = std::min(limit, kNotReadyWarning); waited < first) {
+  const os::Nanoseconds waited = os::now_ns() - waits_since_;
+  if (const os::Nanoseconds first = std::min(limit, kNotReadyWarning); waited < first) {
     adapter_.engine().set_timer(timer_, waits_since_ + first);  // it was set for an earlier message
     return;
   }
-  if (limit != base::kForever && waited >= limit) {
+  if (limit != os::kForever && waited >= limit) {
     if (others_come_first()) {
-      adapter_.engine().set_timer(timer_, base::now_ns() + kOthersLook);
+      adapter_.engine().set_timer(timer_, os::now_ns() + kOthersLook);
       return;
     }
-    base::log(base::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
-              limit / 1'000'000);
+    env::log(env::LogLevel::warn, "a message found no receive buffer within {} ms; its connection breaks",
+             limit / 1'000'000);
     queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::receiver_not_ready);
     return;
   }
-  base::log(base::LogLevel::warn,
-            "a message at port qualifier {} has waited {} ms for a receive buffer; post more receives, or set "
-            "DAT_RNR_TIMEOUT_MS",
-            queue_pair_.names().local_port, waited / 1'000'000);
-  if (limit != base::kForever) adapter_.engine().set_timer(timer_, waits_since_ + limit);
+  env::log(env::LogLevel::warn,
+           "a message at port qualifier {} has waited {} ms for a receive buffer; post more receives, or set "
+           "DAT_RNR_TIMEOUT_MS",
+           queue_pair_.names().local_port, waited / 1'000'000);
+  if (limit != os::kForever) adapter_.engine().set_timer(timer_, waits_since_ + limit);
 }
 
 void ReceiverNotReady::connection_ends() {

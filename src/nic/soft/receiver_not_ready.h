@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/clock.h"
 #include "nic/adapter.h"
 #include "nic/soft/receive_pool.h"
 #include "nic/timer.h"
+#include "os/clock.h"
 
 namespace anydat::nic::soft {
 
@@ -42,9 +42,9 @@ class ReceiverNotReady {
   SoftAdapter& adapter_;
   ReceivePool::BufferWaiter waiter_{*this};
   bool waits_ = false;
-  base::Nanoseconds waits_since_ = 0;
+  os::Nanoseconds waits_since_ = 0;
   std::pair<std::uint64_t, std::uint64_t> arriving_seen_{};  // others_come_first(): the next one, and how far it was
-  base::Nanoseconds arriving_since_ = 0;
+  os::Nanoseconds arriving_since_ = 0;
   Timer timer_;
 };
 

@@ -24,7 +24,7 @@ bool is_rdma_read(WorkKind kind) {
 void RequestOutcomes::finished(std::uint64_t number, WorkStatus status) {
   SendQueue::Outcome outcome;
   {
-    base::Guard guard(sends_.lock());
+    os::Guard guard(sends_.lock());
     SendRing::Entry* entry = sends_.requests().find(number);
     if (!entry) return;
     if (status == WorkStatus::success) {
@@ -49,7 +49,7 @@ inline SendRing::Entry* RequestOutcomes::oldest_read() {
 bool RequestOutcomes::oldest_finished(bool (*wanted)(WorkKind), std::uint32_t count) {
   SendQueue::Outcome outcome;
   {
-    base::Guard guard(sends_.lock());
+    os::Guard guard(sends_.lock());
     if (!sends_.requests().finish_oldest(wanted, count)) return false;
     outcome = sends_.retire();
   }
@@ -70,7 +70,7 @@ bool RequestOutcomes::writes_finished(std::uint32_t count) {
 bool RequestOutcomes::atomic_finished(std::uint64_t was) {
   bool usable_memory = false;
   {
-    base::Guard guard(sends_.lock());
+    os::Guard guard(sends_.lock());
     const SendRing::Entry* entry = sends_.requests().oldest_held(is_atomic);
     if (!entry) return false;
     usable_memory = sends_.usable(entry->request());
@@ -82,7 +82,7 @@ bool RequestOutcomes::atomic_finished(std::uint64_t was) {
 }
 
 std::size_t RequestOutcomes::aim_atomic(std::span<iovec> pieces) {
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   const SendRing::Entry* entry = sends_.requests().oldest_held(is_atomic);
   return entry && sends_.usable(entry->request()) ? pieces_of(entry->all(), 0, entry->length, pieces) : 0;
 }
@@ -93,7 +93,7 @@ void RequestOutcomes::atomic_failed(WorkStatus status) {
 
 template <typename Culprit>
 bool RequestOutcomes::refused(Culprit&& culprit, WorkStatus status) {
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   if (!sends_.requests().refuse(culprit, status)) return false;
   sends_.retire_finished();
   return true;
@@ -112,23 +112,23 @@ bool RequestOutcomes::read_refused(std::size_t before_it, WorkStatus status) {
 }
 
 void RequestOutcomes::request_refused(std::uint64_t number, WorkStatus status) {
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   if (SendRing::Entry* const entry = sends_.requests().find(number)) PendingRequests::note_failure(*entry, status);
 }
 
 bool RequestOutcomes::request_refused(bool (*wanted)(WorkKind), std::size_t before_it, WorkStatus status) {
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   return sends_.requests().refuse(wanted, before_it, status);
 }
 
 void RequestOutcomes::message_refused(const std::function<std::uint32_t()>& sent, WorkStatus status) {
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   sends_.requests().refuse_message(sent(), status);
   sends_.retire_finished();
 }
 
 std::optional<std::size_t> RequestOutcomes::aim_read(std::size_t skipped, std::size_t count, std::span<iovec> pieces) {
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   const SendRing::Entry* entry = oldest_read();
   if (!entry || skipped + count > entry->length - entry->rdma.progress.bytes) return 0;
   if (!sends_.usable(entry->request())) return std::nullopt;
@@ -142,7 +142,7 @@ void RequestOutcomes::read_failed(WorkStatus status) {
 void RequestOutcomes::fail_oldest(bool (*wanted)(WorkKind), WorkStatus status) {
   bool first = false;
   {
-    base::Guard guard(sends_.lock());
+    os::Guard guard(sends_.lock());
     PendingRequests& requests = sends_.requests();
     SendRing::Entry* entry = requests.oldest_held(wanted);
     if (!entry) return;
@@ -155,7 +155,7 @@ void RequestOutcomes::fail_oldest(bool (*wanted)(WorkKind), WorkStatus status) {
 bool RequestOutcomes::read_placed(std::size_t count) {
   bool whole = false;
   {
-    base::Guard guard(sends_.lock());
+    os::Guard guard(sends_.lock());
     SendRing::Entry* entry = oldest_read();
     if (!entry || count > entry->length - entry->rdma.progress.bytes) return false;
     entry->rdma.progress.bytes += count;
@@ -175,7 +175,7 @@ bool RequestOutcomes::place_read(const std::byte* bytes, std::size_t count) {
   const std::optional<std::size_t> used = aim_read(0, count, pieces);
   if (!used) {
     {
-      base::Guard guard(sends_.lock());
+      os::Guard guard(sends_.lock());
       const SendRing::Entry* entry = oldest_read();
       unwanted_ = entry->length - entry->rdma.progress.bytes - count;
     }

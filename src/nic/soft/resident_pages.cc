@@ -8,7 +8,7 @@
 #include <optional>
 #include <system_error>
 
-#include "base/log.h"
+#include "env/log.h"
 
 namespace anydat::nic::soft {
 
@@ -35,8 +35,8 @@ ResidentPages::Known* ResidentPages::known(pid_t thread, std::uint64_t now) {
     // What the kernel would tell is not known for good: a descriptor may be free again.
     delete fresh;
     if (open_again_.exchange(now + kOpenRetry, std::memory_order_relaxed) == 0) {
-      base::log(base::LogLevel::info, "which pages are in memory cannot be found out for now: {}",
-                std::generic_category().message(error));
+      env::log(env::LogLevel::info, "which pages are in memory cannot be found out for now: {}",
+               std::generic_category().message(error));
     }
     return nullptr;
   }
@@ -132,7 +132,7 @@ bool ResidentPages::all_but_untold(Known& known, std::uint64_t at, std::uint64_t
 }
 
 std::uint64_t ResidentPages::untold_until(std::uint64_t address) {
-  base::Guard guard(untold_lock_);
+  os::Guard guard(untold_lock_);
   for (const Range& untold : untold_) {
     if (address - untold.address < untold.length) return untold.address + untold.length;
   }
@@ -147,7 +147,7 @@ void ResidentPages::note_untold(const Range& range, bool to_write) {
   const auto there = known->map.resident_until(range.address, range.length, to_write);
   if (!there || *there >= end) return;
   std::uint64_t begin = *there;
-  base::Guard guard(untold_lock_);
+  os::Guard guard(untold_lock_);
   std::erase_if(untold_, [&](const Range& other) {
     if (other.address > end || begin > other.address + other.length) return false;
     begin = std::min(begin, other.address);
@@ -165,7 +165,7 @@ void ResidentPages::note_untold(const Range& range, bool to_write) {
 void ResidentPages::forget_untold() {
   untold_generation_.fetch_add(1);
   if (!any_untold_.load(std::memory_order_relaxed)) return;
-  base::Guard guard(untold_lock_);
+  os::Guard guard(untold_lock_);
   untold_.clear();
   any_untold_.store(false, std::memory_order_relaxed);
 }

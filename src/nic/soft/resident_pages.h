@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/lock.h"
 #include "nic/moment.h"
+#include "os/lock.h"
 #include "os/memory_map.h"
 #include "os/page_map.h"
 
@@ -114,7 +114,7 @@ class ResidentPages {
   std::atomic<std::uint64_t> open_again_{0};
   std::atomic<std::uint32_t> untold_generation_{0};
   std::atomic<bool> any_untold_{false};
-  base::SpinLock untold_lock_;
+  os::SpinLock untold_lock_;
   std::vector<Range> untold_ ANYDAT_GUARDED_BY(untold_lock_);  // none touches another
 };
 

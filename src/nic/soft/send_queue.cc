@@ -21,17 +21,17 @@ SendQueue::SendQueue(SoftQueuePair& queue_pair, SoftAdapter& adapter, const Queu
 
 bool SendQueue::make_room() {
   adapter_.engine().assert_held();
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return requests_.make_room();
 }
 
 std::uint32_t SendQueue::peer_takes() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return state() == State::connected || state() == State::draining ? peer_takes_ : 0;
 }
 
 void SendQueue::set_peer_takes(std::uint32_t abilities) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   peer_takes_ = abilities & adapter_.info().abilities;
 }
 
@@ -41,7 +41,7 @@ bool SendQueue::pump() {
   bool moved = false;
   Outcome outcome;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (state() != State::connected && state() != State::draining) return false;
     note_sending();  // the engine is held throughout, so this serves for all of them
     WorkStatus failure = WorkStatus::success;
@@ -94,7 +94,7 @@ bool SendQueue::pump() {
 bool SendQueue::fail_blocked(std::uint64_t address, bool to_write, WorkStatus status) {
   bool first = false;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (requests_.all_sent()) return false;
     SendRing::Entry& entry = requests_.at(requests_.unsent());
     if (entry.kind == WorkKind::bind || is_read(entry.kind) != to_write || !lies_in(address, entry.all())) return false;
@@ -130,7 +130,7 @@ void SendQueue::enter_to_send() {
 }
 
 void SendQueue::await_posts(bool receives) {
-  base::Guard inside_a_post(lock_);
+  os::Guard inside_a_post(lock_);
   lanes_.close();
   noted_sending_ = false;
   if (!requests_.empty() || receives) enter_to_send();
@@ -139,7 +139,7 @@ void SendQueue::await_posts(bool receives) {
 // ---- the life of a connection
 
 SendQueue::Progressed SendQueue::progressed() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   Progressed now{requests_.first(), 0};
   if (!requests_.all_sent() && requests_.at(requests_.unsent()).kind != WorkKind::bind) {
     now.handed = requests_.at(requests_.unsent()).rdma.progress.bytes;
@@ -151,14 +151,14 @@ SendQueue::Progressed SendQueue::progressed() {
 bool SendQueue::begun_bind_is_over() {
   SendRing::Entry* entry = nullptr;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (requests_.all_sent()) return true;
     entry = &requests_.at(requests_.unsent());
   }
   if (entry->kind != WorkKind::bind || !entry->bind.begun) return true;
   const std::optional<bool> bound = queue_pair_.connection().windows().carry_out(*entry);
   if (bound != true) return bound == false;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   entry->finished = true;
   requests_.mark_sent();
   retire_finished();
@@ -166,13 +166,13 @@ bool SendQueue::begun_bind_is_over() {
 }
 
 void SendQueue::flush(WorkStatus first_status) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   state_.store(State::closed);
   if (!requests_.flush(first_status)) queue_pair_.connection().completion_overflowed();
 }
 
 void SendQueue::reset() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   state_.store(State::idle);
   stream_ = nullptr;
   peer_takes_ = 0;

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/biased_lock.h"
 #include "nic/adapter.h"
 #include "nic/connection_state.h"
 #include "nic/soft/pending_requests.h"
 #include "nic/soft/send_lanes.h"
 #include "nic/soft/stream.h"
+#include "os/biased_lock.h"
 
 namespace anydat::nic::soft {
 
@@ -28,7 +28,7 @@ class SoftQueuePair;
 class SendQueue {
  public:
   using State = ConnectionState;
-  using Lock = base::Biased<base::SpinLock>;
+  using Lock = os::Biased<os::SpinLock>;
 
   SendQueue(SoftQueuePair& queue_pair, SoftAdapter& adapter, const QueuePairEvents& events);
   SendQueue(const SendQueue&) = delete;
@@ -37,7 +37,7 @@ class SendQueue {
   // ---- as in QueuePair, from any thread
   std::uint32_t peer_takes() const;
   bool idle() const {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     return requests_.empty();
   }
 
@@ -49,7 +49,7 @@ class SendQueue {
   // To come before a connection. False: there is no memory for its requests.
   bool make_room();
   std::uint32_t reads_out() const {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     return requests_.reads_out();
   }
 
@@ -59,21 +59,21 @@ class SendQueue {
   // In one order with what changes it, for a post that looks after it has posted.
   State state_now() const { return state_.load(); }
   void enter(State state) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     state_.store(state);
   }
   // From now on requests are for this stream; null: for none.
   void enter(State state, Stream* stream) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     stream_ = stream;
     state_.store(state);
   }
   void change_stream(Stream* stream) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     stream_ = stream;
   }
   void connection_begins() {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     lanes_.close();
     state_.store(State::connected);
   }
@@ -86,7 +86,7 @@ class SendQueue {
   // Calls that if the connection is over, and lets no late post flush meanwhile.
   template <typename Action>
   void if_closed(Action&& action) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (state() == State::closed) action();
   }
   // How far it has come: any difference is progress.
@@ -115,7 +115,7 @@ class SendQueue {
   // Calls f(const SendRequest&) for a pending request, with the lock held. False if there is no such request.
   template <typename F>
   bool with_request(std::uint64_t number, F&& f) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     SendRing::Entry* entry = requests_.find(number);
     if (!entry) return false;
     f(entry->request());
@@ -127,11 +127,11 @@ class SendQueue {
   // `receives`: the queue pair stays among the users of memory whatever it sends.
   void await_posts(bool receives);
   // Returns when the post that is being carried out now has been.
-  void await_post() { base::Guard inside_a_post(lock_); }
+  void await_post() { os::Guard inside_a_post(lock_); }
   // Calls that while nothing is posted, with all lanes closed.
   template <typename Action>
   void with_posts_ended(Action&& action) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     lanes_.close();
     action();
   }

@@ -22,7 +22,7 @@ template <WorkKind kind>
 bool SendSide::again(const SingleRdma& request) {
   bool overflows = false;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (state() != State::connected || !requests_.empty() || !lanes_.rdma<kind>().leads_to(request.remote.key) ||
         !lanes_.rdma<kind>().carry(request, adapter_.engine().moment(), adapter_.moments(), adapter_.resident_pages()))
         [[unlikely]] {
@@ -41,7 +41,7 @@ bool SendSide::again(const SingleRdma& request) {
   if (!lanes_.send.is(send.segment.key)) return false;
   bool overflows = false;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (state() != State::connected || !requests_.empty() ||
         !lanes_.send.holds(send.segment, adapter_.engine().moment(), adapter_.moments(), adapter_.resident_pages()) ||
         !stream_->send_again(send)) [[unlikely]] {
@@ -57,7 +57,7 @@ bool SendSide::again(const SingleRdma& request) {
 }
 
 bool SendSide::put_again(const SingleRdma& request) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (state() != State::connected || !requests_.all_sent() || requests_.full() || requests_.fences(request.flags) ||
       !lanes_.put.holds(request.local) || !stream_->put_again(request)) [[unlikely]] {
     lanes_.put.close();  // until one is put again; those that go another way pay nothing for it
@@ -144,7 +144,7 @@ template <typename Request>
   Aftermath after;
   Status status = Status::ok;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     status = post_locked(request, after);
   }
   see_to(after);
@@ -174,7 +174,7 @@ std::size_t SendSide::send_at_once(const SendRow& row, Aftermath& after) {
   Status status = Status::ok;
   posted = 0;
   while (status == Status::ok && posted < row.sends.size()) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     const std::size_t done = send_at_once(row.behind(posted), after);
     posted += done;
     if (done > 0) continue;
@@ -192,7 +192,7 @@ std::size_t SendSide::send_at_once(const SendRow& row, Aftermath& after) {
 Status SendSide::post_bind(const BindRequest& request, std::uint32_t& key) {
   key = 0;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (state() == State::closed) {
       requests_.flush_at_once(request.owner, request.cookie, WorkKind::bind, request.flags);
       return Status::ok;

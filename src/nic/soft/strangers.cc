@@ -5,11 +5,11 @@
 #include <cstring>
 #include <span>
 
-#include "base/descriptors.h"
-#include "base/fork.h"
-#include "base/log.h"
-#include "base/random.h"
+#include "env/log.h"
 #include "nic/budget.h"
+#include "os/descriptors.h"
+#include "os/fork.h"
+#include "os/random.h"
 #include "os/slow_close.h"
 
 namespace anydat::nic::soft {
@@ -21,16 +21,16 @@ constexpr std::uint64_t kPart = 4;
 constexpr std::size_t kShareMin = 4;
 constexpr std::size_t kShareMax = 4096;
 // An honest peer says what it wants with its first segments, and closes as soon as it is refused.
-constexpr base::Nanoseconds kTimeToTalk = base::kNsPerSecond;
+constexpr os::Nanoseconds kTimeToTalk = os::kNsPerSecond;
 // Where a source has so large a part of the share its sockets have less, or all that wait behind them to be accepted
 // would have to wait for as many seconds.
 constexpr std::size_t kPartOfSource = 4;
-constexpr base::Nanoseconds kTimeToTalkOfMany = 100'000'000;
-constexpr base::Nanoseconds kTimeToLeave = 100'000'000;
+constexpr os::Nanoseconds kTimeToTalkOfMany = 100'000'000;
+constexpr os::Nanoseconds kTimeToLeave = 100'000'000;
 // The program may take its time with the answer, but an honest one does not leave so many without.
-constexpr base::Nanoseconds kTimeToAnswer = 5 * base::kNsPerSecond;
+constexpr os::Nanoseconds kTimeToAnswer = 5 * os::kNsPerSecond;
 // And as soon as it hears that its connection is over, unless it still has to read what came before.
-constexpr base::Nanoseconds kTimeToPart = base::kNsPerSecond;
+constexpr os::Nanoseconds kTimeToPart = os::kNsPerSecond;
 // Of the share of those that were connections, that each adapter has whatever others have.
 constexpr std::size_t kPartOfAdapter = 4;
 
@@ -42,7 +42,7 @@ struct InProcess {
 };
 constinit InProcess in_process;
 // The child of a fork holds nothing of what was counted.
-constinit base::AfterFork forget_all(
+constinit os::AfterFork forget_all(
     [](void* counts) {
       static_cast<InProcess*>(counts)->local.store(0);
       static_cast<InProcess*>(counts)->by_tcp.store(0);
@@ -91,7 +91,7 @@ Stranger::Stranger(Strangers& all, os::PeerName source, Stage stage)
     : Stranger(all, Source{By::local_socket, source ^ kOfThisHost}, stage) {}
 
 Stranger::Stranger(Strangers& all, Source source, Stage stage)
-    : all_(all), way_(source.way), source_(all.number_of(source.name)), stage_(stage), since_(base::now_ns()) {
+    : all_(all), way_(source.way), source_(all.number_of(source.name)), stage_(stage), since_(os::now_ns()) {
   all_.at(stage_).push_back(*this);
   ++all_.counts(stage_, way_)[source_];
   all_of(stage_, way_).fetch_add(1, std::memory_order_relaxed);
@@ -105,7 +105,7 @@ void Stranger::enter(Stage stage) {
   if (!counted_ || stage == stage_) return;
   all_.at(stage_).remove(*this);
   stage_ = stage;
-  since_ = base::now_ns();
+  since_ = os::now_ns();
   all_.at(stage_).push_back(*this);
 }
 
@@ -125,11 +125,11 @@ void Stranger::leave() {
 
 Strangers::Strangers() {
   forget_all.enlist();
-  base::fill_random(std::as_writable_bytes(std::span(&secret_, 1)));
+  os::fill_random(std::as_writable_bytes(std::span(&secret_, 1)));
 }
 
 std::size_t Strangers::share() {
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(base::Descriptors::limit() / kPart, kShareMin, kShareMax));
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(os::Descriptors::limit() / kPart, kShareMin, kShareMax));
 }
 
 std::uint16_t Strangers::number_of(std::uint64_t name) const {
@@ -151,10 +151,10 @@ std::uint32_t Strangers::most_of_a_source(Stranger::Stage stage, By way) {
 }
 
 // Of sources that have about so many.
-Stranger* Strangers::oldest(Stranger::Stage stage, By way, std::uint32_t of_so_many, base::Nanoseconds age) {
+Stranger* Strangers::oldest(Stranger::Stage stage, By way, std::uint32_t of_so_many, os::Nanoseconds age) {
   const List& list = at(stage);
   const Counts& count_of = counts(stage, way);
-  const base::Nanoseconds before = base::now_ns() - age;
+  const os::Nanoseconds before = os::now_ns() - age;
   for (Stranger* one = list.front(); one && one->since_ <= before; one = list.after(*one)) {
     if (one->way_ == way && is_about(count_of[one->source_], of_so_many)) return one;
   }
@@ -162,7 +162,7 @@ Stranger* Strangers::oldest(Stranger::Stage stage, By way, std::uint32_t of_so_m
 }
 
 // Null also where only others have been there for so long: one of them would go for what they have nothing to do with.
-Stranger* Strangers::of_busiest_source(Stranger::Stage stage, By way, base::Nanoseconds age) {
+Stranger* Strangers::of_busiest_source(Stranger::Stage stage, By way, os::Nanoseconds age) {
   return oldest(stage, way, most_of_a_source(stage, way), age);
 }
 
@@ -174,7 +174,7 @@ Stranger* Strangers::who_has_to_go(By way, std::size_t many) {
   if (Stranger* const one = oldest(Stage::silent, way, most, 0)) return one;
   if (Stranger* const one = of_busiest_source(Stage::leaving, way, kTimeToLeave)) return one;
   const std::uint32_t most_talk = most_of_a_source(Stage::talking, way);
-  const base::Nanoseconds time = most_talk > many ? kTimeToTalkOfMany : kTimeToTalk;
+  const os::Nanoseconds time = most_talk > many ? kTimeToTalkOfMany : kTimeToTalk;
   if (Stranger* const one = oldest(Stage::talking, way, most_talk, time)) return one;
   // Who has not said anything yet goes for none that will soon have to.
   if (Stranger* const one = of_busiest_source(Stage::silent, way, kTimeToTalkOfMany)) return one;
@@ -207,10 +207,10 @@ bool Strangers::may_come(By way) {
   if (!has_room(way)) {
     if (!warned_) {
       const Taken taken;
-      base::log(base::LogLevel::warn,
-                "{} sockets are open to callers that are not connected, of a quarter of RLIMIT_NOFILE: the longest "
-                "silent ones are closed",
-                taken.local + taken.by_tcp);
+      env::log(env::LogLevel::warn,
+               "{} sockets are open to callers that are not connected, of a quarter of RLIMIT_NOFILE: the longest "
+               "silent ones are closed",
+               taken.local + taken.by_tcp);
       warned_ = true;
     }
     if (!who_goes_for(way)) return false;

@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "base/list.h"
 #include "nic/types.h"
+#include "os/clock.h"
 #include "os/peer_process.h"
 
 namespace anydat::nic::soft {
@@ -57,7 +57,7 @@ class Stranger {
   const std::uint16_t source_;
   Stage stage_;
   bool counted_ = true;
-  base::Nanoseconds since_;  // in this stage
+  os::Nanoseconds since_;  // in this stage
   base::ListLinks<Stranger> place_;
 };
 
@@ -116,8 +116,8 @@ class Strangers {
   std::uint16_t number_of(std::uint64_t source) const;
   void turn_out(Stranger& victim);
   std::uint32_t most_of_a_source(Stranger::Stage stage, By way);
-  Stranger* oldest(Stranger::Stage stage, By way, std::uint32_t of_so_many, base::Nanoseconds age);
-  Stranger* of_busiest_source(Stranger::Stage stage, By way, base::Nanoseconds age);
+  Stranger* oldest(Stranger::Stage stage, By way, std::uint32_t of_so_many, os::Nanoseconds age);
+  Stranger* of_busiest_source(Stranger::Stage stage, By way, os::Nanoseconds age);
   Stranger* who_has_to_go(By way, std::size_t many);
   Stranger* who_goes_for(By way);
 

@@ -10,7 +10,7 @@ namespace anydat::nic::soft {
 namespace {
 
 // How soon to look again whether the peer has let go of what a window has shown.
-constexpr base::Nanoseconds kLook = 200'000;
+constexpr os::Nanoseconds kLook = 200'000;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ std::optional<bool> WindowOperations::carry_out(SendRing::Entry& entry) {
 }
 
 void WindowOperations::look_later() {
-  queue_pair_.connection().engine().set_timer(look_timer_, base::now_ns() + kLook);
+  queue_pair_.connection().engine().set_timer(look_timer_, os::now_ns() + kLook);
 }
 
 void WindowOperations::look() {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <new>
 
-#include "base/env.h"
-#include "base/log.h"
+#include "env/environment.h"
+#include "env/log.h"
 #include "nic/verbs/kept_devices.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/verbs/shared_queue.h"
@@ -33,7 +33,7 @@ RnrRetries rnr_retries_of(const Device& device) {
     kept.limit_ns = 0;  // RFC 5041, section 7.1: a message without a buffer ends the connection
     return kept;
   }
-  const auto limit = base::env_number(base::EnvVar::rnr_timeout_ms);
+  const auto limit = env::number(env::Variable::rnr_timeout_ms);
   if (!limit) return kept;
   kept.count = 0;
   kept.limit_ns = 0;
@@ -47,7 +47,7 @@ RnrRetries rnr_retries_of(const Device& device) {
       break;
     }
   }
-  kept.limit_ns = base::Nanoseconds{kept.count} * kRnrTimers[kept.timer] * 1000;
+  kept.limit_ns = os::Nanoseconds{kept.count} * kRnrTimers[kept.timer] * 1000;
   return kept;
 }
 
@@ -138,7 +138,7 @@ Status VerbsAdapter::start() {
   engine_.descriptor_loss().when_told([this] { descriptors_lost(); });
   if (const Status status = engine_.start(); status != Status::ok) return status;
   if (const Status status = reaper_.start(); status != Status::ok) return status;
-  base::Guard guard(engine_);
+  os::Guard guard(engine_);
   engine_.add_source(*this);
   const bool watched = engine_.watch(completions_.queues().descriptor(), EPOLLIN, completions_.queues()) &&
                        engine_.watch(cm_channel_->fd, EPOLLIN, cm_events_) &&
@@ -199,7 +199,7 @@ std::unique_ptr<PreparedBind> VerbsAdapter::prepare_bind(ZoneId zone, const Segm
 
 void VerbsAdapter::await_quiet() {
   if (!reaper_.help()) return engine_.waiting().pause();
-  base::Guard guard(engine_);
+  os::Guard guard(engine_);
   reaper_.call_done();
 }
 
@@ -244,14 +244,14 @@ std::unique_ptr<Listener> VerbsAdapter::listen(ConnQual qual, ListenerEvents& ev
 
 void VerbsAdapter::device_gone() {
   if (gone_) return;
-  base::log(base::LogLevel::error, "{}: the device has gone; its connections break", info_.name);
+  env::log(env::LogLevel::error, "{}: the device has gone; its connections break", info_.name);
   end_everything();
   if (events_) events_->on_failure();
 }
 
 // What the kernel did for the descriptors it does no more, but for what the mappings of queues keep alive.
 void VerbsAdapter::descriptors_lost() {
-  base::Descriptors::note_loss();  // in the table of this library, which opened them
+  os::Descriptors::note_loss();  // in the table of this library, which opened them
   cm_channel_.note_loss();
   device_->descriptors_lost();
   completions_.queues().descriptors_lost();

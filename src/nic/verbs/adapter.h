@@ -27,7 +27,7 @@ class SharedQueue;
 struct RnrRetries {
   std::uint8_t count = 7;   // for ever
   std::uint8_t timer = 12;  // 0.64 ms
-  base::Nanoseconds limit_ns = base::kForever;
+  os::Nanoseconds limit_ns = os::kForever;
 };
 
 // The hardware NIC: one RDMA device, opened once for each adapter. Progress is polling its completion queues, and three

@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
 #include "nic/adapter.h"
 #include "nic/loop.h"
 #include "nic/verbs/cm_head.h"
 #include "nic/verbs/resources.h"
+#include "os/clock.h"
 
 namespace anydat::nic::verbs {
 
@@ -54,7 +54,7 @@ sockaddr_storage socket_address(const Address& address, std::uint64_t port);
 bool is_loopback(const Address& address);
 
 // How long the way to an address is looked for.
-inline constexpr base::Nanoseconds kResolve = 5 * base::kNsPerSecond;
+inline constexpr os::Nanoseconds kResolve = 5 * os::kNsPerSecond;
 // Asks for the way from one of the device's addresses to a port. ADDR_ERROR with ETIMEDOUT may follow, long before
 // kResolve is over: then ask again.
 bool resolve_address(rdma_cm_id* id, const Address& local, const Address& remote, std::uint16_t port);

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 
@@ -12,14 +12,14 @@ namespace anydat::nic::verbs {
 namespace {
 
 // How long an orderly end may be held up by what is still to be sent (EP-DISC-18).
-constexpr base::Nanoseconds kLinger = 2 * base::kNsPerSecond;
+constexpr os::Nanoseconds kLinger = 2 * os::kNsPerSecond;
 // How long the device may take to give back what it has once its queue pair is in error.
-constexpr base::Nanoseconds kQuiet = 2 * base::kNsPerSecond;
+constexpr os::Nanoseconds kQuiet = 2 * os::kNsPerSecond;
 // How long after work came back flushed the reason may take to arrive.
-constexpr base::Nanoseconds kReason = base::kNsPerSecond;
+constexpr os::Nanoseconds kReason = os::kNsPerSecond;
 // How long the device has to tell the sender of a message what is wrong with it before the connection breaks. Soft-RoCE
 // tells us first.
-constexpr base::Nanoseconds kWordToSender = 10'000'000;
+constexpr os::Nanoseconds kWordToSender = 10'000'000;
 
 }  // namespace
 
@@ -34,8 +34,8 @@ Connection::Connection(VerbsQueuePair& queue_pair, VerbsAdapter& adapter, QueueP
       }),
       quiet_timer_([this] {
         if (queue_pair_.state() != ConnectionState::ending) return;
-        base::log(base::LogLevel::warn, "{} does not give back the work of a connection that is over",
-                  adapter_.info().name);
+        env::log(env::LogLevel::warn, "{} does not give back the work of a connection that is over",
+                 adapter_.info().name);
         finish();
       }),
       break_timer_([this] { run_breaks(); }),
@@ -53,7 +53,7 @@ void Connection::disconnect(bool graceful) {
       if (queue_pair_.sends().idle()) {
         finish_draining();
       } else {
-        adapter_.engine().set_timer(linger_timer_, base::now_ns() + kLinger);
+        adapter_.engine().set_timer(linger_timer_, os::now_ns() + kLinger);
       }
       return;
     case ConnectionState::draining:
@@ -110,7 +110,7 @@ void Connection::end(Ending ending) {
   adapter_.engine().cancel_timer(break_timer_);
   establishment_.disconnect();
   queue_pair_.device().fail();
-  adapter_.engine().set_timer(quiet_timer_, base::now_ns() + kQuiet);
+  adapter_.engine().set_timer(quiet_timer_, os::now_ns() + kQuiet);
   end_if_quiet();
 }
 
@@ -226,14 +226,14 @@ void Connection::lost_by_device() {
 
 void Connection::break_once_told() {
   failed_ = true;
-  if (stands(queue_pair_.state())) adapter_.engine().set_timer(break_timer_, base::now_ns() + kWordToSender);
+  if (stands(queue_pair_.state())) adapter_.engine().set_timer(break_timer_, os::now_ns() + kWordToSender);
 }
 
 void Connection::work_flushed() {
   if (!stands(queue_pair_.state()) || failed_ || flushed_unasked_) return;
   // The device has ended the connection; connection management will say on whose behalf.
   flushed_unasked_ = true;
-  adapter_.engine().set_timer(linger_timer_, base::now_ns() + kReason);
+  adapter_.engine().set_timer(linger_timer_, os::now_ns() + kReason);
 }
 
 }  // namespace anydat::nic::verbs

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "os/cancel.h"
 #include "os/descriptor.h"
 #include "os/lack.h"
@@ -45,7 +45,7 @@ Context open_context(const std::string& name, Status& status, std::string& why) 
   int count = 0;
   ibv_device** list = nullptr;
   {
-    const base::ForkHeldOff held_off;  // libibverbs has a lock there, which the child could never take
+    const os::ForkHeldOff held_off;  // libibverbs has a lock there, which the child could never take
     list = ibv_get_device_list(&count);
   }
   if (!list) {
@@ -79,8 +79,8 @@ std::unique_ptr<Device> Device::open(const std::string& name, Status& status, st
   // older ones the child is not to get them, nor what else is in these pages. It has to be asked for before anything is
   // registered, and only where it is needed, since libibverbs would keep them from the child in any case.
   if (ibv_is_fork_initialized() == IBV_FORK_DISABLED && ibv_fork_init() != 0) {
-    base::log(base::LogLevel::warn, "registered memory is not kept apart from children that the program forks: {}",
-              std::strerror(errno));
+    env::log(env::LogLevel::warn, "registered memory is not kept apart from children that the program forks: {}",
+             std::strerror(errno));
   }
   Context context = open_context(name, status, why);
   if (!context) return nullptr;
@@ -142,7 +142,7 @@ AdapterLimits Device::limits() const {
 
 PdPtr Device::zone(ZoneId zone) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (const auto known = zones_.find(zone); known != zones_.end()) {
       if (PdPtr pd = known->second.lock()) return pd;
     }
@@ -151,7 +151,7 @@ PdPtr Device::zone(ZoneId zone) {
     if (gone) ibv_dealloc_pd(gone);
   });
   if (!pd) return pd;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   std::erase_if(zones_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<ibv_pd>& place = zones_[zone];
   if (PdPtr other = place.lock()) return other;  // another thread was faster
@@ -182,7 +182,7 @@ Status Device::add_region(const Region& region, RegionKeys& keys) {
   lkeys_[regions_.slot_of(key)].store(memory->lkey, std::memory_order_relaxed);
   keys = {key, memory->rkey};
   try {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     registered_.emplace(key, std::move(memory));
   } catch (const std::bad_alloc&) {
     regions_.remove(key);
@@ -194,7 +194,7 @@ Status Device::add_region(const Region& region, RegionKeys& keys) {
 
 MemoryRegion Device::take_region(std::uint32_t key) {
   regions_.remove(key);
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   const auto found = registered_.find(key);
   if (found == registered_.end()) return {};
   MemoryRegion memory = std::move(found->second);

@@ -8,9 +8,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "base/lock.h"
 #include "nic/adapter.h"
 #include "nic/verbs/resources.h"
+#include "os/lock.h"
 #include "os/mapping.h"
 
 namespace anydat::nic::verbs {
@@ -76,7 +76,7 @@ class Device {
   DevicePort port_;
   std::uint32_t read_segments_ = 1;
   RegionTable regions_;
-  base::Mutex lock_;
+  os::Mutex lock_;
   std::map<ZoneId, std::weak_ptr<ibv_pd>> zones_ ANYDAT_GUARDED_BY(lock_);
   std::unordered_map<std::uint32_t, MemoryRegion> registered_ ANYDAT_GUARDED_BY(lock_);  // by local key
   // The device's key of each entry of regions_; fresh pages cost nothing until they are used.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/verbs/device_events.h"
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/budget.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
@@ -65,10 +65,10 @@ void DeviceEvents::handle(ibv_event_type type, void* context, int port) {
     case IBV_EVENT_PORT_ERR:
       // A port that comes back in time has cost nothing. What cannot be sent meanwhile fails by itself, and ends its
       // connection.
-      base::log(base::LogLevel::warn, "{}: port {} is down", adapter_.info().name, port);
+      env::log(env::LogLevel::warn, "{}: port {} is down", adapter_.info().name, port);
       break;
     case IBV_EVENT_PORT_ACTIVE:
-      base::log(base::LogLevel::info, "{}: port {} is up", adapter_.info().name, port);
+      env::log(env::LogLevel::info, "{}: port {} is up", adapter_.info().name, port);
       break;
     case IBV_EVENT_DEVICE_FATAL:
       adapter_.device_gone();
@@ -88,9 +88,9 @@ void DeviceEvents::lose_queue_pairs(Concerned concerned) {
 }
 
 void DeviceEvents::completion_queue_failed(Cq& cq) {
-  base::log(base::LogLevel::error,
-            "{}: a completion queue of the device has failed; the connections that it serves break",
-            adapter_.info().name);
+  env::log(env::LogLevel::error,
+           "{}: a completion queue of the device has failed; the connections that it serves break",
+           adapter_.info().name);
   cq.fail();
   SharedQueue* const shared = cq.shared();
   lose_queue_pairs([&](const VerbsQueuePair& queue_pair) { return queue_pair.device().completes_to(&cq); });
@@ -99,9 +99,9 @@ void DeviceEvents::completion_queue_failed(Cq& cq) {
 }
 
 void DeviceEvents::shared_queue_failed(SharedQueue& shared) {
-  base::log(base::LogLevel::error,
-            "{}: a shared receive queue of the device has failed; the connections that use it break",
-            adapter_.info().name);
+  env::log(env::LogLevel::error,
+           "{}: a shared receive queue of the device has failed; the connections that use it break",
+           adapter_.info().name);
   lose_queue_pairs([&](const VerbsQueuePair& queue_pair) { return queue_pair.device().receives_from(shared); });
   shared.failed();
 }

@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "base/big_endian.h"
-#include "base/random.h"
 #include "nic/qualifier_ports.h"
 #include "nic/refusal.h"
 #include "nic/verbs/adapter.h"
 #include "nic/verbs/queue_pair.h"
 #include "nic/wanted.h"
 #include "os/lack.h"
+#include "os/random.h"
 
 namespace anydat::nic::verbs {
 
@@ -27,7 +27,7 @@ constexpr int kResolveRouteMs = 5000;
 // a program need not know. Soft-iWARP ends the connection if it finds a frame behind the reply when it reads that, a
 // few milliseconds after it has come where the processors have other things to do. So the passive side is established
 // when something has come, or after this time.
-constexpr base::Nanoseconds kFirstWord = 50'000'000;
+constexpr os::Nanoseconds kFirstWord = 50'000'000;
 // InfiniBand's reason for a reject by a program (volume 1, 12.6.7.2).
 constexpr int kByConsumer = 28;
 
@@ -60,11 +60,11 @@ Status Establishment::connect(const ConnectParameters& parameters) {
   service_ = parameters.qual;
   private_data_.assign(parameters.private_data.begin(), parameters.private_data.end());
   private_data_sent_ = 0;
-  attempt_ = base::random_number<std::uint64_t>();
+  attempt_ = os::random_number<std::uint64_t>();
   settled_.reset();
   if (const Status status = look_for_service(); status != Status::ok) return status;
   queue_pair_.sends().enter(ConnectionState::connecting);
-  if (parameters.deadline != base::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
+  if (parameters.deadline != os::kForever) adapter_.engine().set_timer(deadline_timer_, parameters.deadline);
   return Status::ok;
 }
 
@@ -100,7 +100,7 @@ Status Establishment::begin_attempt() {
   }
   id_.reset(id);
   sockaddr_storage from_address = socket_address(names_.local, 0);
-  resolve_until_ = base::now_ns() + kResolve;
+  resolve_until_ = os::now_ns() + kResolve;
   if (bind_id(id, reinterpret_cast<sockaddr*>(&from_address)) == 0 &&
       resolve_address(id, names_.local, names_.remote, port_)) {
     names_.local_port = ntohs(rdma_get_src_port(id));
@@ -212,7 +212,7 @@ void Establishment::rejected_with(std::span<const std::byte> private_data) {
 void Establishment::ask_again(ConnQual qual) {
   service_ = qual;
   private_data_sent_ = 0;
-  attempt_ = base::random_number<std::uint64_t>();
+  attempt_ = os::random_number<std::uint64_t>();
   give_up_attempt();
   if (look_for_service() == Status::ok) return;
   failed(ConnectFailure::unreachable);
@@ -366,7 +366,7 @@ void Establishment::on_cm_event(const CmEvent& event) try {
       }
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
-      if (connecting && event.status == -ETIMEDOUT && base::now_ns() < resolve_until_ &&
+      if (connecting && event.status == -ETIMEDOUT && os::now_ns() < resolve_until_ &&
           resolve_address(event.id, names_.local, names_.remote, port_)) {
         break;
       }
@@ -397,7 +397,7 @@ void Establishment::established_by(const CmEvent& event) {
     done(event.private_data().first(std::min(event.length, kPrivateDataMax)));
   } else if (queue_pair_.state() == ConnectionState::accepting && adapter_.device().is_iwarp()) {
     accept_is_done_ = true;
-    adapter_.engine().set_timer(first_word_timer_, base::now_ns() + kFirstWord);
+    adapter_.engine().set_timer(first_word_timer_, os::now_ns() + kFirstWord);
   } else if (queue_pair_.state() == ConnectionState::accepting) {
     done({});
   }

@@ -104,7 +104,7 @@ class Establishment final : public CmHandler {
   ConnQual service_ = 0;                 // the service point that is being asked
   std::uint16_t port_ = 0;               // where
   std::unique_ptr<Inquiry> inquiry_;     // that tells; what is over is kept until the next
-  base::Nanoseconds resolve_until_ = 0;  // when to give up asking for the way to it
+  os::Nanoseconds resolve_until_ = 0;    // when to give up asking for the way to it
   std::uint64_t attempt_ = 0;            // names the parts of one request
   std::vector<std::byte> private_data_;  // of the request
   std::size_t private_data_sent_ = 0;    // parts that the other side has

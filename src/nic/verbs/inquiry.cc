@@ -17,7 +17,7 @@ namespace anydat::nic::verbs {
 namespace {
 
 // A service point says at once that it is there, whatever its program does.
-constexpr base::Nanoseconds kSilence = base::kNsPerSecond;
+constexpr os::Nanoseconds kSilence = os::kNsPerSecond;
 constexpr std::uint32_t kRoom = 2;  // one request and one receive, which are never posted
 
 }  // namespace
@@ -34,7 +34,7 @@ Inquiry::Inquiry(VerbsAdapter& adapter, Establishment& establishment, ConnQual q
 Status Inquiry::begin(const Address& local, const Address& remote) {
   local_ = local;
   remote_ = remote;
-  resolve_until_ = base::now_ns() + kResolve;
+  resolve_until_ = os::now_ns() + kResolve;
   Status status = Status::unreachable;
   for (Question& question : questions_) {
     const Status one = begin(question);
@@ -102,7 +102,7 @@ void Inquiry::ask(Question& question) {
     if (rdma_connect(question.id.get(), &parameters) != 0) return is_stranger(question, failure_of(errno));
   }
   question.unanswered = true;
-  adapter_.engine().set_timer(silence_, base::now_ns() + kSilence);
+  adapter_.engine().set_timer(silence_, os::now_ns() + kSilence);
 }
 
 void Inquiry::on_dialled(Question& question, int error) {
@@ -121,7 +121,7 @@ void Inquiry::on_cm_event(Question& question, const CmEvent& event) {
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
       return ask(question);
     case RDMA_CM_EVENT_ADDR_ERROR:
-      if (event.status == -ETIMEDOUT && base::now_ns() < resolve_until_ && resolve(question)) break;
+      if (event.status == -ETIMEDOUT && os::now_ns() < resolve_until_ && resolve(question)) break;
       [[fallthrough]];
     case RDMA_CM_EVENT_ROUTE_ERROR:
       return is_stranger(question, ConnectFailure::unreachable);

@@ -63,7 +63,7 @@ class Inquiry {
   const ZoneId zone_;
   Address local_{};
   Address remote_{};
-  base::Nanoseconds resolve_until_ = 0;
+  os::Nanoseconds resolve_until_ = 0;
   bool over_ = false;                                 // nothing is to be told
   ConnectFailure why_ = ConnectFailure::unreachable;  // where all are strangers
   std::array<Question, kPortsOfQualifier> questions_;

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "base/fork.h"
-#include "base/lock.h"
 #include "nic/verbs/cm.h"
+#include "os/fork.h"
+#include "os/lock.h"
 
 namespace anydat::nic::verbs {
 
@@ -19,17 +19,17 @@ struct Kept {
 };
 
 struct KeptDevices {
-  base::Mutex lock;
+  os::Mutex lock;
   // By name, and by number, since another device may come by the same name.
   std::map<std::pair<std::string, int>, Kept> all ANYDAT_GUARDED_BY(lock);
 };
-base::PerProcess<KeptDevices> kept_devices;
+os::PerProcess<KeptDevices> kept_devices;
 
 }  // namespace
 
 void keep_bound(ibv_device* device, const Address& address) {
   KeptDevices& kept = kept_devices.get();
-  base::Guard guard(kept.lock);
+  os::Guard guard(kept.lock);
   Kept& entry = kept.all[{ibv_get_device_name(device), ibv_get_device_index(device)}];
   if (entry.id) return;
   entry.channel = CmChannel::of(rdma_create_event_channel);

@@ -160,7 +160,7 @@ void KernelCalls::call_done() {
 void KernelCalls::stop() {
   {
     // With the engine: from here on the list of threads is this one's.
-    base::Guard engine(engine_);
+    os::Guard engine(engine_);
     stopping_ = true;
     fail_waiting(ECANCELED);
     const std::lock_guard guard(lock_);
@@ -170,7 +170,7 @@ void KernelCalls::stop() {
   }
   for (Worker& worker : workers_) worker.thread.join();
   workers_.clear();
-  base::Guard guard(engine_);
+  os::Guard guard(engine_);
   call_done();
   engine_.cancel_task(task_);
 }

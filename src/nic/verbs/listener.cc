@@ -8,8 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "base/fork.h"
-#include "base/lock.h"
 #include "nic/qualifier_ports.h"
 #include "nic/refusal.h"
 #include "nic/service_claim.h"
@@ -17,13 +15,15 @@
 #include "nic/verbs/queue_pair.h"
 #include "nic/wanted.h"
 #include "os/claimed_name.h"
+#include "os/fork.h"
+#include "os/lock.h"
 
 namespace anydat::nic::verbs {
 
 // Service points of this process that keep their ports but listen no more, by device and port: other instances cannot
 // tell them from those that listen.
 struct StoppedPoints {
-  base::Mutex lock;
+  os::Mutex lock;
   std::set<VerbsListener::Point> all ANYDAT_GUARDED_BY(lock);
 };
 
@@ -32,22 +32,22 @@ namespace {
 constexpr int kBacklog = 1024;
 constexpr int kTries = 100;  // to find a number that is free at all addresses
 constexpr std::size_t kPartsMax = 1024;
-base::PerProcess<StoppedPoints> stopped_points;
+os::PerProcess<StoppedPoints> stopped_points;
 
 bool is_stopped(VerbsAdapter& adapter, ConnQual qual) {
   StoppedPoints& points = stopped_points.get();
-  base::Guard guard(points.lock);
+  os::Guard guard(points.lock);
   return points.all.contains({adapter.device().name(), qual});
 }
 
-constexpr base::Nanoseconds kPartsAge = 60 * base::kNsPerSecond;
+constexpr os::Nanoseconds kPartsAge = 60 * os::kNsPerSecond;
 
 }  // namespace
 
 // ---- parts of requests
 
 bool Parts::add(const CmParsed& part) {
-  const base::Nanoseconds now = base::now_ns();
+  const os::Nanoseconds now = os::now_ns();
   if (part.head.offset == 0) {
     std::erase_if(entries_, [&](const auto& entry) { return now - entry.second.since > kPartsAge; });
     if (entries_.size() >= kPartsMax) return false;
@@ -224,7 +224,7 @@ Status VerbsRequest::hand_off(ConnQual qual) {
 VerbsListener::~VerbsListener() {
   if (stopped_) {
     StoppedPoints& points = stopped_points.get();
-    base::Guard guard(points.lock);
+    os::Guard guard(points.lock);
     points.all.erase({adapter_.device().name(), qual_});
   }
   adapter_.listeners().erase(qual_);
@@ -304,7 +304,7 @@ Status VerbsListener::listen(ConnQual qual) {
 void VerbsListener::stop() {
   stopped_ = true;
   StoppedPoints& points = stopped_points.get();
-  base::Guard guard(points.lock);
+  os::Guard guard(points.lock);
   points.all.insert(std::move(stopped_point_));
 }
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/verbs/cm.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::verbs {
 
@@ -26,7 +26,7 @@ class Parts {
 
  private:
   struct Entry {
-    base::Nanoseconds since;
+    os::Nanoseconds since;
     std::vector<std::byte> bytes;
   };
   std::map<std::uint64_t, Entry> entries_;
@@ -97,7 +97,7 @@ class VerbsListener final : public Listener, public CmHandler {
 
   std::set<Point>::node_type stopped_point_;  // for stop(), which may not fail
   std::vector<CmIdPtr> ids_;                  // one for each address of the device
-  std::vector<base::UniqueFd> claims_;        // of a qualifier that is no port
+  std::vector<os::UniqueFd> claims_;          // of a qualifier that is no port
   ConnQual qual_ = 0;
   bool stopped_ = false;
 };

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "base/descriptors.h"
+#include "os/descriptors.h"
 
 namespace anydat::nic::verbs {
 
@@ -31,7 +31,7 @@ class Opened {
   template <typename Open>
   static Opened of(Open&& open) {
     Opened result;
-    const base::ForkHeldOff held_off;
+    const os::ForkHeldOff held_off;
     result.object_ = open();
     if (result.object_) result.tickets_ = {take_over(result.object_->*kFields)...};
     return result;
@@ -53,7 +53,7 @@ class Opened {
   void reset() {
     if (!object_) return;
     {
-      const base::ForkHeldOff held_off;
+      const os::ForkHeldOff held_off;
       std::size_t i = 0;
       (close(object_->*kFields, tickets_[i++]), ...);
     }
@@ -61,17 +61,17 @@ class Opened {
   }
 
  private:
-  using Ticket = base::Descriptors::Ticket;
+  using Ticket = os::Descriptors::Ticket;
   static Ticket take_over(int& fd) {
-    fd = base::Descriptors::move_up(fd);
-    return base::Descriptors::note(fd);
+    fd = os::Descriptors::move_up(fd);
+    return os::Descriptors::note(fd);
   }
   static void note_loss(int& fd, Ticket ticket) {
-    if (fd >= 0 && !base::Descriptors::is_ours(fd, ticket)) fd = -1;
+    if (fd >= 0 && !os::Descriptors::is_ours(fd, ticket)) fd = -1;
   }
 
   static void close(int& fd, Ticket ticket) {
-    if (fd >= 0) base::Descriptors::close(std::exchange(fd, -1), ticket);
+    if (fd >= 0) os::Descriptors::close(std::exchange(fd, -1), ticket);
   }
 
   T* object_ = nullptr;

@@ -18,14 +18,14 @@ VerbsQueuePair::VerbsQueuePair(VerbsAdapter& adapter, SharedQueue* shared, Queue
 Status VerbsQueuePair::init(const QueuePairLimits& limits) {
   if (const Status status = receives_.init(limits); status != Status::ok) return status;
   SendQueue::Room room(limits, adapter_.device().is_iwarp());
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   sends_.move_to(std::move(room));
   limits_ = limits;
   return Status::ok;
 }
 
 void VerbsQueuePair::set_completion_queues(CompletionQueue* recv, CompletionQueue* send) {
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   receives_.set_queue(recv);
   sends_.set_queue(send);
 }
@@ -34,7 +34,7 @@ Status VerbsQueuePair::set_limits(const QueuePairLimits& limits) try {
   // All of it or nothing: what is refused has changed nothing (EP-MODIFY-1). So what may find no memory comes first,
   // and what may not fit comes last of what can fail.
   SendQueue::Room room(limits, adapter_.device().is_iwarp());
-  base::Guard guard(sends_.lock());
+  os::Guard guard(sends_.lock());
   if (const Status status = receives_.set_limits(limits); status != Status::ok) return status;
   sends_.move_to(std::move(room));
   limits_ = limits;

@@ -26,7 +26,7 @@ void Reaper::stop() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  base::Guard guard(engine_);
+  os::Guard guard(engine_);
   engine_.cancel_task(task_);
 }
 

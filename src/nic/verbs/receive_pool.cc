@@ -25,7 +25,7 @@ Status ReceivePool::init(std::uint32_t depth, std::uint32_t segments) {
 // so the table never shrinks.
 Status ReceivePool::rebuild(std::uint32_t depth, std::uint32_t segments) {
   try {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     // SRQ-RESIZE-14: the comparison and the change are one step.
     if (posted_ - reaped_.load(std::memory_order_acquire) > depth) return Status::queue_full;
     const auto before = static_cast<std::uint32_t>(slots_.size());
@@ -57,7 +57,7 @@ Status ReceivePool::resize(std::uint32_t depth) {
 }
 
 Status ReceivePool::post(const RecvRequest& request) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   // Acquire: what the reaper of a receive did with its buffer comes before the buffer's next use.
   if (posted_ - reaped_.load(std::memory_order_acquire) >= depth_ || free_.empty()) return Status::queue_full;
   // The limit that the caller has checked may be another by now.
@@ -71,7 +71,7 @@ Status ReceivePool::post(const RecvRequest& request) {
   counters_.posted.add();
   for (const Segment& segment : request.segments) counters_.posted_bytes.add(segment.length);
   if (empty_since_ != 0) [[unlikely]] {
-    counters_.empty_ns.add(static_cast<std::uint64_t>(base::now_ns() - empty_since_));
+    counters_.empty_ns.add(static_cast<std::uint64_t>(os::now_ns() - empty_since_));
     empty_since_ = 0;
   }
   if (waiting_.empty() && at_device_ < room_ && hand_over(index)) [[likely]]
@@ -112,7 +112,7 @@ void ReceivePool::feed_locked() {
 }
 
 void ReceivePool::attach(ibv_qp* qp, std::uint32_t tag, std::uint32_t room) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   qp_ = qp;
   tag_ = tag;
   room_ = room;
@@ -120,14 +120,14 @@ void ReceivePool::attach(ibv_qp* qp, std::uint32_t tag, std::uint32_t room) {
 }
 
 void ReceivePool::attach(ibv_srq* srq, std::uint32_t room) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   srq_ = srq;
   room_ = room;
   feed_locked();
 }
 
 void ReceivePool::close() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   qp_ = nullptr;
   srq_ = nullptr;
   room_ = 0;
@@ -135,7 +135,7 @@ void ReceivePool::close() {
 
 void ReceivePool::detach() {
   close();
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (at_device_ == 0) return;
   at_device_ = 0;
   waiting_.clear();
@@ -147,12 +147,12 @@ void ReceivePool::detach() {
 }
 
 std::uint32_t ReceivePool::at_device() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return at_device_;
 }
 
 std::uint32_t ReceivePool::room() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return room_;
 }
 
@@ -164,7 +164,7 @@ bool ReceivePool::count_completion_locked() {
   if (available < counters_.lowest_available.get()) counters_.lowest_available.set(available);
   if (available == 0) [[unlikely]] {
     counters_.times_empty.add();
-    empty_since_ = base::now_ns();
+    empty_since_ = os::now_ns();
   }
   // SRQ-LW-17: the decrement and the test are one step.
   if (available >= watermark_) [[likely]]
@@ -178,7 +178,7 @@ std::optional<ReceivePool::Done> ReceivePool::complete(std::uint32_t index, bool
   bool undercut = false;
   Done done;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (index >= slots_.size() || !slots_[index].used || at_device_ == 0) return std::nullopt;
     Slot& slot = slots_[index];
     done = {slot.cookie, slot.unsignalled, !failed || usable(index, zone)};
@@ -195,7 +195,7 @@ std::optional<ReceivePool::Done> ReceivePool::complete(std::uint32_t index, bool
 }
 
 std::optional<ReceivePool::Done> ReceivePool::take_waiting() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (waiting_.empty()) return std::nullopt;
   const std::uint32_t index = waiting_.front();
   waiting_.pop_front();
@@ -209,7 +209,7 @@ std::optional<ReceivePool::Done> ReceivePool::take_waiting() {
 void ReceivePool::arm(std::uint32_t watermark) {
   bool undercut = false;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     undercut = posted_ - completed_ < watermark;  // SRQ-LW-3
     watermark_ = undercut ? 0 : watermark;
     if (undercut) counters_.low_watermark_events.add();
@@ -225,7 +225,7 @@ void ReceivePool::arm(std::uint32_t watermark) {
 
 void ReceivePool::device_undercut() {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     // After a resize that the device could not follow it has fewer than there are: then the completions tell.
     if (watermark_ == 0 || !srq_ || depth_ > room_) return;
     // The event may be of an arming before the last one: then the device's limit still stands.
@@ -238,13 +238,13 @@ void ReceivePool::device_undercut() {
 }
 
 ReceiveQueue::Counts ReceivePool::counts() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   const std::uint64_t reaped = reaped_.load(std::memory_order_acquire);
   return {depth_, static_cast<std::uint32_t>(posted_ - completed_), static_cast<std::uint32_t>(posted_ - reaped)};
 }
 
 std::uint32_t ReceivePool::largest_segment_count() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   std::uint32_t largest = 0;
   for (const Slot& slot : slots_) {
     if (slot.used) largest = std::max(largest, slot.segment_count);

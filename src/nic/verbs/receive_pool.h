@@ -9,10 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include "base/lock.h"
 #include "nic/adapter.h"
 #include "nic/verbs/device.h"
 #include "nic/verbs/work_id.h"
+#include "os/lock.h"
 
 namespace anydat::nic::verbs {
 
@@ -111,7 +111,7 @@ class ReceivePool {
   const Use use_;
   ReceiveQueueEvents* const events_;
 
-  mutable base::SpinLock lock_;
+  mutable os::SpinLock lock_;
   std::uint32_t depth_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t segments_max_ = 0;  // changes while nothing is at the device, or not at all
   std::vector<Slot> slots_ ANYDAT_GUARDED_BY(lock_);
@@ -123,7 +123,7 @@ class ReceivePool {
   std::atomic<std::uint64_t> reaped_{0};
   std::uint32_t at_device_ ANYDAT_GUARDED_BY(lock_) = 0;
   std::uint32_t watermark_ ANYDAT_GUARDED_BY(lock_) = 0;  // 0: not armed
-  base::Nanoseconds empty_since_ ANYDAT_GUARDED_BY(lock_) = 0;
+  os::Nanoseconds empty_since_ ANYDAT_GUARDED_BY(lock_) = 0;
   ReceiveQueue::Counters counters_;  // written under lock_
 
   ibv_qp* qp_ ANYDAT_GUARDED_BY(lock_) = nullptr;

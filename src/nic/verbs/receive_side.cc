@@ -48,13 +48,13 @@ Status ReceiveSide::init(const QueuePairLimits& limits) {
 // By the end of the connection and by late posts; each finds the lock held until the other's are on the queue, so they
 // stay in order (DTO-40).
 void ReceiveSide::flush() {
-  base::Guard guard(queue_pair_.sends().lock());
+  os::Guard guard(queue_pair_.sends().lock());
   flush_locked();
 }
 
 // When the endpoint has been reset meanwhile, what is there is the next connection's.
 void ReceiveSide::flush_late() {
-  base::Guard guard(queue_pair_.sends().lock());
+  os::Guard guard(queue_pair_.sends().lock());
   if (queue_pair_.sends().state_now() == ConnectionState::closed) flush_locked();
 }
 

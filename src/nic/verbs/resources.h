@@ -29,20 +29,20 @@ using QpPtr = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
 // No fork comes between the beginning and the end of calls that take librdmacm's locks: the child could never take
 // them.
 inline int create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context) {
-  const base::ForkHeldOff held_off;
+  const os::ForkHeldOff held_off;
   return rdma_create_id(channel, id, context, RDMA_PS_TCP);
 }
 inline int bind_id(rdma_cm_id* id, sockaddr* address) {
-  const base::ForkHeldOff held_off;
+  const os::ForkHeldOff held_off;
   return rdma_bind_addr(id, address);
 }
 inline int get_event(rdma_event_channel* channel, rdma_cm_event** event) {
-  const base::ForkHeldOff held_off;
+  const os::ForkHeldOff held_off;
   return rdma_get_cm_event(channel, event);
 }
 // May take seconds over iWARP (AbandonedAttempts), longer than a fork is held off.
 inline int destroy_id(rdma_cm_id* id) {
-  const base::ForkHeldOff held_off;
+  const os::ForkHeldOff held_off;
   return rdma_destroy_id(id);
 }
 using CmIdPtr = std::unique_ptr<rdma_cm_id, Destroyer<destroy_id>>;

@@ -65,7 +65,7 @@ void SendQueue::move_to(Room room) {
 }
 
 void SendQueue::reset() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   state_.store(State::idle);
   blocked_.store(false, std::memory_order_relaxed);
   one_failed_ = false;
@@ -200,7 +200,7 @@ Status SendQueue::keep_behind_bind(const SendRequest& request) {
 [[gnu::always_inline]] inline Status SendQueue::post(const SendRequest& request) {
   bool refused = false;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     const State now = state_.load(std::memory_order_relaxed);
     if (now != State::connected && now != State::ending) [[unlikely]] {
       if (now != State::closed) return Status::not_connected;
@@ -242,7 +242,7 @@ Status SendQueue::post_bind(const BindRequest& request, std::uint32_t& key) {
   auto* const part = static_cast<RegisteredPart*>(request.prepared);
   {
     auto bind = std::make_unique<SendRing::Bind>();
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     const State now = state_.load(std::memory_order_relaxed);
     if (now == State::closed) {
       CompletionQueue* queue = queue_.load(std::memory_order_relaxed);
@@ -297,7 +297,7 @@ std::optional<WorkStatus> SendQueue::carry_out(SendRing::Bind& bind) {
 void SendQueue::go_on_behind_bind() {
   bool refused = false;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     --binds_;
     const State now = state();
     // Else what waits is flushed in its turn.
@@ -392,7 +392,7 @@ void SendQueue::flush() {
   for (std::uint64_t number = requests_.first(), end = requests_.end(); number != end; ++number) {
     if (SendRing::Entry& entry = requests_.at(number); entry.kind == WorkKind::bind) give_up(*entry.bind);
   }
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   state_.store(State::closed);
   binds_ = 0;
   WorkStatus status = std::exchange(first_flushed_, WorkStatus::flushed);

@@ -7,12 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "base/lock.h"
 #include "nic/adapter.h"
 #include "nic/connection_state.h"
 #include "nic/run_queue.h"
 #include "nic/verbs/resources.h"
 #include "nic/verbs/send_ring.h"
+#include "os/lock.h"
 
 namespace anydat::nic::verbs {
 
@@ -42,7 +42,7 @@ class SendQueue {
   const QueuePair::Counters& counters() const { return counters_; }
 
   // ---- what is set of it
-  base::SpinLock& lock() const ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
+  os::SpinLock& lock() const ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
   void set_queue(CompletionQueue* queue) ANYDAT_REQUIRES(lock_) { queue_.store(queue); }
   // What requests need, for so many of so many segments. May throw std::bad_alloc.
   struct Room {
@@ -60,7 +60,7 @@ class SendQueue {
   // In one order with what changes it, for a post that looks after it has posted.
   State state_now() const { return state_.load(); }
   void enter(State state) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     state_.store(state);
   }
   // The connection is over: what is posted from now on waits to be flushed. `first_status`: what the first request that
@@ -77,13 +77,13 @@ class SendQueue {
   // ---- the device's queue pair, which requests go to
   // `tag`: the queue pair's name in their completions; `inline_max`: how long a message may be to go with its request.
   void attach(ibv_qp* qp, std::uint32_t tag, std::uint32_t inline_max) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     qp_ = qp;
     tag_ = tag;
     inline_max_ = inline_max;
   }
   void detach() {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     qp_ = nullptr;
   }
   // How many Reads may be under way to the peer.
@@ -117,7 +117,7 @@ class SendQueue {
   std::atomic<State> state_{State::idle};
   std::atomic<CompletionQueue*> queue_{nullptr};  // written as state_ is
 
-  mutable base::SpinLock lock_;
+  mutable os::SpinLock lock_;
   SendRing requests_;                              // posters hold lock_, the taker the engine
   std::atomic<bool> blocked_{false};               // a request cannot be done, so none behind it is begun
   unsigned binds_ ANYDAT_GUARDED_BY(lock_) = 0;    // that are not done, and that what is posted waits for

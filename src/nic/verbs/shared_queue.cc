@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/verbs/adapter.h"
 
 namespace anydat::nic::verbs {
@@ -76,8 +76,8 @@ void SharedQueue::replace() {
   remove_device_queue();
   if (adapter_.gone() || make_device_queue() == Status::ok) return;
   remove_device_queue();
-  base::log(base::LogLevel::error, "{}: no other shared receive queue can be had for one that has failed",
-            adapter_.info().name);
+  env::log(env::LogLevel::error, "{}: no other shared receive queue can be had for one that has failed",
+           adapter_.info().name);
 }
 
 // The pool follows every rule of resizing; the device's queue only has to be as large for the sake of speed, and it

@@ -21,7 +21,7 @@ void Network::join(const End& left, const End& right) {
   places_.push_back({right, nullptr, first});
   for (const std::size_t index : {first, first + 1}) {
     Place& place = places_[index];
-    base::Guard guard(place.end.adapter->engine());
+    os::Guard guard(place.end.adapter->engine());
     auto stream = std::make_unique<SimStream>(*this, index, *place.end.adapter, *place.end.queue_pair);
     place.stream = stream.get();
     place.end.queue_pair->connection().change_stream(std::move(stream));
@@ -29,7 +29,7 @@ void Network::join(const End& left, const End& right) {
 }
 
 std::size_t Network::in_flight() const {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return flights_.size();
 }
 
@@ -42,7 +42,7 @@ bool Network::may_come(const Flight& flight) const {
 bool Network::step() {
   Flight next;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (flights_.empty()) return false;
     std::size_t chosen = random_() % flights_.size();
     if (!may_come(flights_[chosen])) {
@@ -65,7 +65,7 @@ bool Network::step() {
 std::size_t Network::deliver_where(const std::function<bool(const iwarp::SegmentHeader&)>& chosen) {
   std::vector<Flight> all;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     const auto taken = [&](const Flight& flight) { return !flight.close && chosen(flight.header); };
     std::ranges::copy_if(flights_, std::back_inserter(all), taken);
     std::erase_if(flights_, taken);
@@ -76,7 +76,7 @@ std::size_t Network::deliver_where(const std::function<bool(const iwarp::Segment
 
 void Network::deliver(const Flight& flight) {
   const Place& to = places_[flight.to];
-  base::Guard guard(to.end.adapter->engine());
+  os::Guard guard(to.end.adapter->engine());
   if (!to.stream) return;
   if (flight.close) {
     to.stream->close_arrived(*flight.close);
@@ -93,12 +93,12 @@ void Network::cut(const SoftQueuePair& either) {
   const std::size_t one = index_of(either);
   const std::size_t other = places_[one].peer;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     std::erase_if(flights_, [&](const Flight& flight) { return flight.to == one || flight.to == other; });
   }
   for (const std::size_t index : {one, other}) {
     const Place& place = places_[index];
-    base::Guard guard(place.end.adapter->engine());
+    os::Guard guard(place.end.adapter->engine());
     if (place.stream) place.stream->lost();
   }
 }
@@ -108,7 +108,7 @@ std::optional<iwarp::TerminateCode> Network::refusal(const SoftQueuePair& of) co
 }
 
 void Network::send(std::size_t from, iwarp::SegmentHeader header, std::vector<std::byte> message) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   std::size_t at = 0;
   do {
     const std::size_t part = std::min<std::size_t>(message.size() - at, 1 + random_() % payload_max_);
@@ -125,7 +125,7 @@ void Network::send(std::size_t from, iwarp::SegmentHeader header, std::vector<st
 }
 
 void Network::send_close(std::size_t from, CloseReason reason) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   flights_.push_back({places_[from].peer, {}, {}, reason});
 }
 

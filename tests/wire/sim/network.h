@@ -11,10 +11,10 @@
 #include <random>
 #include <vector>
 
-#include "base/lock.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/format/ddp.h"
+#include "os/lock.h"
 
 namespace anydat::nic::soft {
 class SoftAdapter;
@@ -79,7 +79,7 @@ class Network {
   void gone(std::size_t index);
 
   std::vector<Place> places_;  // changed while nothing is under way
-  mutable base::Mutex lock_;   // a leaf
+  mutable os::Mutex lock_;     // a leaf
   std::mt19937_64 random_ ANYDAT_GUARDED_BY(lock_);
   const std::size_t payload_max_;
   std::vector<Flight> flights_ ANYDAT_GUARDED_BY(lock_);

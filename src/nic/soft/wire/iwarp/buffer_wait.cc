@@ -9,7 +9,7 @@ namespace anydat::nic::soft::iwarp {
 namespace {
 
 // How long a message waits for a buffer before what is behind it is looked at.
-constexpr base::Nanoseconds kPatience = 1'000'000;
+constexpr os::Nanoseconds kPatience = 1'000'000;
 // Of messages without a buffer. What has been read from the socket before that is known comes on top.
 constexpr std::size_t kBacklogMax = 1 << 20;
 // The same when many do it, and all that they keep together is as much as they may (ReceiveBacklogs).
@@ -35,14 +35,14 @@ bool BufferWait::reads_no_more() {
 }
 
 void BufferWait::be_patient() {
-  since_ = base::now_ns();
+  since_ = os::now_ns();
   // One that is set already does: it looks how long this has lasted.
   if (!patience_.pending()) stream_.fabric().engine().set_timer(patience_, since_ + kPatience);
 }
 
 void BufferWait::patience_ended() {
   if (stream_.over() || !any()) return;
-  if (base::now_ns() - since_ < kPatience) {
+  if (os::now_ns() - since_ < kPatience) {
     stream_.fabric().engine().set_timer(patience_, since_ + kPatience);
   } else {
     look_past();

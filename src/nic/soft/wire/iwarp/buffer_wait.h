@@ -68,7 +68,7 @@ class BufferWait {
   bool blocked_ = false;
   bool looks_past_ = false;
   Stash stash_;
-  base::Nanoseconds since_ = 0;  // without any progress
+  os::Nanoseconds since_ = 0;  // without any progress
   Timer patience_{[this] { patience_ended(); }};
   ReceiveBacklog backlog_;
 };

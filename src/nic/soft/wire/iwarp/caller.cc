@@ -8,7 +8,7 @@
 #include <new>
 
 #include "base/big_endian.h"
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/qualifier_ports.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/fabric.h"
@@ -23,7 +23,7 @@ namespace anydat::nic::soft::iwarp {
 namespace {
 
 // From the call to the request.
-constexpr base::Nanoseconds kPatience = 10 * base::kNsPerSecond;
+constexpr os::Nanoseconds kPatience = 10 * os::kNsPerSecond;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> pri
 
 // ---- a peer that has called
 
-Caller::Caller(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual)
+Caller::Caller(Fabric& fabric, os::UniqueFd socket, const Address& source, ConnQual qual)
     : Stranger(fabric.adapter().strangers(), source, Stage::silent),
       fabric_(fabric),
       socket_(std::move(socket)),
@@ -55,7 +55,7 @@ bool Caller::begin() {
   prepare(socket_.get(), fabric_.adapter());
   watched_ = fabric_.engine().watch(socket_.get(), EPOLLIN, *this);
   if (!watched_) return false;
-  fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
+  fabric_.engine().set_timer(patience_, os::now_ns() + kPatience);
   // Who has said what it wants already is not one of those that are turned out for the next caller.
   ready(EPOLLIN);
   return true;
@@ -92,7 +92,7 @@ bool Caller::hear() {
       case Parsed::incomplete:
         continue;
       case Parsed::malformed:
-        base::log(base::LogLevel::warn, "a caller of service point {} was turned away: it does not speak iWARP", qual_);
+        env::log(env::LogLevel::warn, "a caller of service point {} was turned away: it does not speak iWARP", qual_);
         return false;
       case Parsed::whole:
         break;
@@ -100,7 +100,7 @@ bool Caller::hear() {
     try {
       ask(frame);
     } catch (const std::bad_alloc&) {
-      base::log(base::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
+      env::log(env::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
     }
     return false;
   }
@@ -119,7 +119,7 @@ void Caller::ask(const StartUp& said) {
   ListenerEvents* to = fabric_.listener(qual_);
   if (frame.markers) {
     // Section 4 of RFC 5044 lets a receiver demand markers of its peer, and a peer refuse.
-    base::log(base::LogLevel::warn, "a caller of service point {} was turned away: it wants markers", qual_);
+    env::log(env::LogLevel::warn, "a caller of service point {} was turned away: it wants markers", qual_);
     request->refuse();
   } else if (!is_ours(parsed, wanted, request->local_address())) {
     request->refuse();
@@ -138,8 +138,7 @@ bool Caller::is_ours(WantedParsed parsed, const Wanted& wanted, const Address& l
 
 // ---- a request
 
-TcpRequest::TcpRequest(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual,
-                       const StartUp& asked)
+TcpRequest::TcpRequest(Fabric& fabric, os::UniqueFd socket, const Address& source, ConnQual qual, const StartUp& asked)
     : Stranger(fabric.adapter().strangers(), source, Stage::asking),
       fabric_(fabric),
       socket_(std::move(socket)),

@@ -5,12 +5,12 @@
 #include <array>
 #include <memory>
 
-#include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/refusal.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 #include "nic/wanted.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -22,7 +22,7 @@ void send_rejection(int fd, const StartUp& asked, std::span<const std::byte> pri
 // A peer that has called and not yet said what it wants. It may not take for ever.
 class Caller final : public FdHandler, public Stranger {
  public:
-  Caller(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual);
+  Caller(Fabric& fabric, os::UniqueFd socket, const Address& source, ConnQual qual);
   ~Caller() override;
   bool begin();
   void ready(std::uint32_t events) override;
@@ -34,7 +34,7 @@ class Caller final : public FdHandler, public Stranger {
   bool is_ours(WantedParsed parsed, const Wanted& wanted, const Address& local) const;
 
   Fabric& fabric_;
-  base::UniqueFd socket_;
+  os::UniqueFd socket_;
   const Address source_;
   const ConnQual qual_;
   std::array<std::byte, kStartUpBytesMax> heard_;
@@ -46,7 +46,7 @@ class Caller final : public FdHandler, public Stranger {
 // A connection request that has no answer yet. With the engine held.
 class TcpRequest final : public ConnectionRequest, public Stranger {
  public:
-  TcpRequest(Fabric& fabric, base::UniqueFd socket, const Address& source, ConnQual qual, const StartUp& asked);
+  TcpRequest(Fabric& fabric, os::UniqueFd socket, const Address& source, ConnQual qual, const StartUp& asked);
   TcpRequest(TcpRequest& handed_off, ConnQual to);  // takes its place
   ~TcpRequest() override;
   bool complete() const { return static_cast<bool>(socket_); }
@@ -69,7 +69,7 @@ class TcpRequest final : public ConnectionRequest, public Stranger {
   void turn_away(std::span<const std::byte> private_data);
 
   Fabric& fabric_;
-  base::UniqueFd socket_;  // until there is an answer
+  os::UniqueFd socket_;  // until there is an answer
   ConnQual qual_;
   StartUp asked_;  // without its private data
   Address local_{};

@@ -7,13 +7,13 @@
 namespace anydat::nic::soft::iwarp {
 
 ChunkPool::~ChunkPool() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   while (Chunk* chunk = free_.pop_front()) ::operator delete(chunk);
 }
 
 Chunk* ChunkPool::take(std::uint32_t bytes) {
   if (bytes <= kUsual) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (Chunk* chunk = free_.pop_front()) return chunk;
   }
   const std::uint32_t capacity = std::max(bytes, kUsual);
@@ -23,7 +23,7 @@ Chunk* ChunkPool::take(std::uint32_t bytes) {
 
 void ChunkPool::give(Chunk& chunk) {
   if (chunk.capacity == kUsual) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (free_.size() < kKept) {
       chunk.begin = chunk.end = 0;
       free_.push_back(chunk);

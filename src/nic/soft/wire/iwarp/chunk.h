@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/list.h"
-#include "base/lock.h"
+#include "os/lock.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -41,7 +41,7 @@ class ChunkPool {
 
  private:
   static constexpr std::size_t kKept = 64;
-  base::SpinLock lock_;
+  os::SpinLock lock_;
   base::List<Chunk, &Chunk::place> free_ ANYDAT_GUARDED_BY(lock_);
 };
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/iwarp/sockets.h"
 #include "nic/soft/wire/iwarp/stream.h"
@@ -36,7 +36,7 @@ void Disconnection::close(CloseReason reason) {
   if (stream_.has_socket() && (negotiation().phase() == Phase::open || negotiation().phase() == Phase::greeting) &&
       stream_.fabric().engine().descriptor_loss().descriptors_are_ours()) {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     outgoing.let_send(false);  // nothing follows the close notify, or the Terminate
     stream_.messages().say_last(outgoing);
     if (in_order) {
@@ -77,7 +77,7 @@ void Disconnection::hang_up() {
 
 Transmitter Disconnection::take_line() {
   OutgoingHalf& outgoing = stream_.outgoing();
-  base::Guard guard(outgoing.lock());
+  os::Guard guard(outgoing.lock());
   outgoing.let_send(false);
   return std::move(outgoing.line());
 }
@@ -93,7 +93,7 @@ void Disconnection::refuse_message(TerminateCode code, CloseReason reason) {
 }
 
 void Disconnection::refuse_with_terminate(TerminateCode code, CloseReason reason) {
-  base::log(base::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
+  env::log(env::LogLevel::warn, "a connection over TCP is ended: {}", describe(code));
   if (negotiation().phase() == Phase::accepting) {
     close(reason);
     connection().establishment().accept_failed();
@@ -132,7 +132,7 @@ void Disconnection::prepare_terminate_for(CloseReason reason) {
 
 void Disconnection::out_of_memory() {
   stream_.fabric().adapter().batch().flush();
-  base::log(base::LogLevel::warn, "a connection over TCP is cut: no memory");
+  env::log(env::LogLevel::warn, "a connection over TCP is cut: no memory");
   switch (negotiation().phase()) {
     case Phase::inquiring:
     case Phase::connecting:
@@ -176,7 +176,7 @@ void Disconnection::terminated(std::span<const std::byte> payload) {
   Terminate message;
   const bool understood = parse_terminate(payload, message);
   if (understood) {
-    base::log(base::LogLevel::warn, "the peer has ended a connection over TCP: {}", describe(message.code));
+    env::log(env::LogLevel::warn, "the peer has ended a connection over TCP: {}", describe(message.code));
   }
   if (set_up_ended()) return;
   if (!understood) {
@@ -225,7 +225,7 @@ void Disconnection::end_of_input() {
 // A reset is told once, to whichever of the two halves asks the socket first.
 int Disconnection::loss_told_to_sender() {
   OutgoingHalf& outgoing = stream_.outgoing();
-  base::Guard guard(outgoing.lock());
+  os::Guard guard(outgoing.lock());
   return outgoing.line().loss();
 }
 

@@ -20,7 +20,7 @@ constexpr unsigned kLookSeldom = 64;
 constexpr unsigned kLooksPerLookAtAll = 8;
 constexpr unsigned kLooksPerLookAtOthers = 64;
 
-constexpr base::Nanoseconds kMemoryRetry = 10'000'000;
+constexpr os::Nanoseconds kMemoryRetry = 10'000'000;
 
 }  // namespace
 
@@ -78,8 +78,8 @@ bool Fabric::watch(TcpStream& stream, int fd) {
     return false;
   }
   vain_looks_ = 0;
-  if (streams_.size() == 1 && adapter_.config().silence_ns != base::kForever) {
-    engine().set_timer(silence_timer_, base::now_ns() + silence_interval());
+  if (streams_.size() == 1 && adapter_.config().silence_ns != os::kForever) {
+    engine().set_timer(silence_timer_, os::now_ns() + silence_interval());
   }
   return true;
 }
@@ -127,7 +127,7 @@ void Fabric::begin_round() {
   if (turns_.left() > 0 || !somebody_waits_.load(std::memory_order_relaxed)) return;
   somebody_waits_.exchange(false);
   if (memory_lacked_.exchange(false) && !memory_timer_.pending())
-    engine().set_timer(memory_timer_, base::now_ns() + kMemoryRetry);
+    engine().set_timer(memory_timer_, os::now_ns() + kMemoryRetry);
   turns_.begin_round();
 }
 
@@ -227,7 +227,7 @@ void Fabric::ready(std::uint32_t) {
   if (look_at_all()) vain_looks_ = 0;
 }
 
-base::Nanoseconds Fabric::silence_interval() const {
+os::Nanoseconds Fabric::silence_interval() const {
   return adapter_.config().silence_ns / 4;
 }
 
@@ -236,7 +236,7 @@ base::Nanoseconds Fabric::silence_interval() const {
 void Fabric::look_for_silence() {
   if (streams_.empty()) return;
   const std::size_t shares = (streams_.size() - 1) / budget::kSilenceLooksPerTurn + 1;
-  engine().set_timer(silence_timer_, base::now_ns() + silence_interval() / static_cast<base::Nanoseconds>(shares));
+  engine().set_timer(silence_timer_, os::now_ns() + silence_interval() / static_cast<os::Nanoseconds>(shares));
   if (unasked_.empty()) unasked_.assign(streams_.begin(), streams_.end());
   for (std::size_t looks = 0; looks < budget::kSilenceLooksPerTurn && !unasked_.empty();) {
     TcpStream* const stream = unasked_.back();

@@ -82,7 +82,7 @@ class Fabric final : public PollSource, public FdHandler {
   bool look_at_all();
   void fetch_ready();
   bool others_than(const Turn& its, bool look);
-  base::Nanoseconds silence_interval() const;
+  os::Nanoseconds silence_interval() const;
   void look_for_silence();
 
   SoftAdapter& adapter_;

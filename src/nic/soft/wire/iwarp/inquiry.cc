@@ -20,10 +20,10 @@ namespace anydat::nic::soft::iwarp {
 namespace {
 
 // A service point answers at once, whatever its program does. From the last question on.
-constexpr base::Nanoseconds kPatience = base::kNsPerSecond;
+constexpr os::Nanoseconds kPatience = os::kNsPerSecond;
 // The kernel tries to connect for two minutes where nothing comes back, as from a listener whose backlog is full. A
 // host that is there refuses or accepts at once, or at the second or third try if a segment is lost.
-constexpr base::Nanoseconds kPatienceToConnect = 3 * base::kNsPerSecond;
+constexpr os::Nanoseconds kPatienceToConnect = 3 * os::kNsPerSecond;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ Status Inquiry::begin(const Address& remote, Address& local) {
   }
   if (out_of_reach == ports.size()) return Status::unreachable;
   if (!any_left()) {
-    fabric_.engine().set_timer(report_, base::now_ns());
+    fabric_.engine().set_timer(report_, os::now_ns());
   } else if (why_ == ConnectFailure::refused) {
     host_has_answered();
   }
@@ -90,7 +90,7 @@ void Inquiry::close(Asked& asked) {
 
 void Inquiry::descriptors_lost() {
   why_ = ConnectFailure::refused;
-  if (stream_) fabric_.engine().set_timer(report_, base::now_ns());
+  if (stream_) fabric_.engine().set_timer(report_, os::now_ns());
 }
 
 void Inquiry::ready(Asked& asked, std::uint32_t events) {
@@ -117,7 +117,7 @@ void Inquiry::ask(Asked& asked) {
     return is_stranger(asked, ConnectFailure::refused);
   }
   fabric_.engine().change_watch(asked.socket.get(), EPOLLIN, asked);
-  fabric_.engine().set_timer(silence_, base::now_ns() + kPatience);
+  fabric_.engine().set_timer(silence_, os::now_ns() + kPatience);
 }
 
 void Inquiry::hear(Asked& asked) {
@@ -145,7 +145,7 @@ void Inquiry::hear(Asked& asked) {
 
 void Inquiry::host_has_answered() {
   if (std::exchange(host_is_there_, true)) return;
-  fabric_.engine().set_timer(unanswered_, base::now_ns() + kPatienceToConnect);
+  fabric_.engine().set_timer(unanswered_, os::now_ns() + kPatienceToConnect);
 }
 
 void Inquiry::give_up(bool connected) {

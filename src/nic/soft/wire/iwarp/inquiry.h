@@ -5,12 +5,12 @@
 #include <array>
 #include <memory>
 
-#include "base/unique_fd.h"
 #include "nic/adapter.h"
 #include "nic/engine.h"
 #include "nic/qualifier_ports.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 #include "nic/wanted.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -41,7 +41,7 @@ class Inquiry {
   struct Asked final : FdHandler {
     void ready(std::uint32_t events) override { inquiry->ready(*this, events); }
     Inquiry* inquiry = nullptr;
-    base::UniqueFd socket;  // until the port is known to be a stranger's
+    os::UniqueFd socket;  // until the port is known to be a stranger's
     std::uint16_t port = 0;
     bool connected = false;
     std::array<std::byte, kStartUpBytesMax> heard;

@@ -15,16 +15,16 @@
 
 namespace anydat::nic::soft::iwarp {
 
-LingeringClose::LingeringClose(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stage stage,
+LingeringClose::LingeringClose(Fabric& fabric, os::UniqueFd socket, Transmitter rest, Stage stage,
                                const Address& source)
     : Stranger(fabric.adapter().strangers(), source, stage),
       fabric_(fabric),
       socket_(std::move(socket)),
       rest_(std::move(rest)),
       unheard_(stage == Stage::lingering ? budget::kUnheardOfPeer : budget::kUnheardOfStranger),
-      patience_(kEndIdle, kEndTotal, base::now_ns()),
+      patience_(kEndIdle, kEndTotal, os::now_ns()),
       timer_([this] {
-        const base::Nanoseconds now = base::now_ns();
+        const os::Nanoseconds now = os::now_ns();
         look(now);
         if (!over_) fabric_.engine().set_timer(timer_, patience_.next_look(now));
       }) {}
@@ -45,7 +45,7 @@ void LingeringClose::begin() {
     finish();
     return;
   }
-  fabric_.engine().set_timer(timer_, patience_.next_look(base::now_ns()));
+  fabric_.engine().set_timer(timer_, patience_.next_look(os::now_ns()));
 }
 
 // What the socket has already, the kernel goes on delivering; a peer that gets no more than that is told by a reset.
@@ -100,7 +100,7 @@ bool LingeringClose::progressed() {
   return untaken_ < before;
 }
 
-void LingeringClose::look(base::Nanoseconds now) {
+void LingeringClose::look(os::Nanoseconds now) {
   if (over_) return;
   if (progressed()) patience_.progress(now);
   if (patience_.over(now)) cut();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/patience.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -19,7 +19,7 @@ class Fabric;
 // acknowledges of ours; what the peer says is none.
 class LingeringClose final : public FdHandler, public Stranger {
  public:
-  LingeringClose(Fabric& fabric, base::UniqueFd socket, Transmitter rest, Stage stage, const Address& source);
+  LingeringClose(Fabric& fabric, os::UniqueFd socket, Transmitter rest, Stage stage, const Address& source);
   ~LingeringClose() override;
   void begin();
   void ready(std::uint32_t events) override;
@@ -27,10 +27,10 @@ class LingeringClose final : public FdHandler, public Stranger {
   void cut();  // ends it now; what the peer has not taken is lost, and the peer is told so by a reset
 
   // While the adapter closes, one thread waits for all of them at once.
-  void hurry(base::Nanoseconds now) { patience_ = Patience(kCloseIdle, kCloseTotal, now); }
+  void hurry(os::Nanoseconds now) { patience_ = Patience(kCloseIdle, kCloseTotal, now); }
   int socket() const { return socket_.get(); }
   short awaits() const;  // events of poll(2)
-  void look(base::Nanoseconds now);
+  void look(os::Nanoseconds now);
 
   bool over() const { return over_; }
 
@@ -42,7 +42,7 @@ class LingeringClose final : public FdHandler, public Stranger {
   void finish();
 
   Fabric& fabric_;
-  base::UniqueFd socket_;
+  os::UniqueFd socket_;
   Transmitter rest_;
   bool said_ = false;
   bool watched_ = false;

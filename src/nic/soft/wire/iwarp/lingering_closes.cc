@@ -17,17 +17,17 @@ void LingeringCloses::wait() {
   for (const Finishing<LingeringClose>* some : {&peers_, &strangers_}) {
     for (const auto& lingering : *some) all.push_back(lingering.get());
   }
-  base::Nanoseconds now = base::now_ns();
+  os::Nanoseconds now = os::now_ns();
   for (LingeringClose* lingering : all) lingering->hurry(now);
   // Whether there has been progress is looked at between two waits only, which costs a system call for each.
-  constexpr base::Nanoseconds kBetweenLooks = 100'000'000;
-  base::Nanoseconds next_look = now + kBetweenLooks;
+  constexpr os::Nanoseconds kBetweenLooks = 100'000'000;
+  os::Nanoseconds next_look = now + kBetweenLooks;
   std::vector<pollfd> entries;
   while (!all.empty()) {
     entries.clear();
     for (const LingeringClose* lingering : all) entries.push_back({lingering->socket(), lingering->awaits(), 0});
     os::poll(entries, static_cast<int>((next_look - now) / 1'000'000 + 1));
-    now = base::now_ns();
+    now = os::now_ns();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].revents != 0) all[i]->ready(0);
     }

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/qualifier_ports.h"
 #include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
@@ -27,8 +27,8 @@ namespace {
 
 // Adapters of one user may share a port that is the qualifier, as long as each listens at addresses of its own or one
 // at all of them: whose the qualifier is has been settled before. A derived port may be another qualifier's.
-base::UniqueFd listen_at(const Address& address, bool shares, int& error) {
-  base::UniqueFd socket = os::open_socket(address.generic.sa_family, SOCK_STREAM);
+os::UniqueFd listen_at(const Address& address, bool shares, int& error) {
+  os::UniqueFd socket = os::open_socket(address.generic.sa_family, SOCK_STREAM);
   if (socket) {
     os::share_with_past(socket.get());
     if (shares) os::share_with_listeners(socket.get());
@@ -94,7 +94,7 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
     };
     std::erase_if(ports_, [&](const Port& port) { return !is_there(port); });
     if (listen_at_each(now) != Status::ok) {
-      base::log(base::LogLevel::warn, "qualifier {} cannot be listened at on an address that has come", qual_);
+      env::log(env::LogLevel::warn, "qualifier {} cannot be listened at on an address that has come", qual_);
     }
   }
 
@@ -139,22 +139,22 @@ class TcpListener final : public Listener, public AddressWatch::Follower {
 
   int add_at(const Address& address, std::uint64_t port) {
     int error = ENOMEM;
-    base::UniqueFd socket = listen_at(with_port(address, port), is_port(qual_), error);
+    os::UniqueFd socket = listen_at(with_port(address, port), is_port(qual_), error);
     if (!socket) return error;
     ports_.push_back(
         {address, std::make_unique<Acceptor>(
                       fabric_.engine(), fabric_.adapter().strangers(), std::move(socket),
-                      [this](base::UniqueFd caller, const Address& source) { called(std::move(caller), source); })});
+                      [this](os::UniqueFd caller, const Address& source) { called(std::move(caller), source); })});
     if (ports_.back().acceptor->begin()) return 0;
     ports_.pop_back();
     return ENOMEM;
   }
 
-  void called(base::UniqueFd caller, const Address& source) {
+  void called(os::UniqueFd caller, const Address& source) {
     try {
       fabric_.setups_and_ends().called(std::move(caller), source, qual_);
     } catch (const std::bad_alloc&) {
-      base::log(base::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
+      env::log(env::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
     }
   }
 

@@ -248,7 +248,7 @@ void MessageReceiver::message_delivered(std::uint64_t length) {
 void MessageReceiver::confirm() {
   if (stream_.over()) return;
   OutgoingHalf& outgoing = stream_.outgoing();
-  base::Guard guard(outgoing.lock());
+  os::Guard guard(outgoing.lock());
   if (outgoing.line().blocked()) return;
   owes_word_ = false;
   outgoing.say(Signal::delivered, sends_delivered_);

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/qualifier_ports.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
@@ -28,10 +28,10 @@ namespace {
 constexpr std::uint32_t kUlpduMaxOfOurs = kSegmentHeaderBytesMax + 65'472;
 constexpr std::uint32_t kUlpduMin = 512;
 // From our answer to the first frame of a peer that has promised one.
-constexpr base::Nanoseconds kFirstFramePatience = 10 * base::kNsPerSecond;
+constexpr os::Nanoseconds kFirstFramePatience = 10 * os::kNsPerSecond;
 // With a peer that has answered the request, and then nothing more; doubled each time.
-constexpr base::Nanoseconds kGreetingPatience = 50'000'000;
-constexpr base::Nanoseconds kGreetingPatienceMax = base::kNsPerSecond;
+constexpr os::Nanoseconds kGreetingPatience = 50'000'000;
+constexpr os::Nanoseconds kGreetingPatienceMax = os::kNsPerSecond;
 
 std::uint32_t ulpdu_max_of(int fd) {
   const std::size_t segment = os::segment_bytes(fd);
@@ -174,7 +174,7 @@ void Negotiation::ask() {
   bool asked = false;
   {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     outgoing.line().open(stream_.socket(), order);
     asked = outgoing.line().send_at_once(std::span(bytes).first(count));
   }
@@ -192,7 +192,7 @@ std::span<const std::byte> Negotiation::answer_arrived(std::span<const std::byte
     case Parsed::incomplete:
       return {};
     case Parsed::malformed:
-      base::log(base::LogLevel::warn, "the program at port {} does not speak iWARP", port_of(remote_));
+      env::log(env::LogLevel::warn, "the program at port {} does not speak iWARP", port_of(remote_));
       fail(ConnectFailure::refused);
       return {};
     case Parsed::whole:
@@ -233,7 +233,7 @@ void Negotiation::settle(const Terms& terms, Transmitter& line) {
 void Negotiation::answered(const StartUp& answer) {
   Terms terms;
   if (!terms_of_asker(answer, own_, terms)) {
-    base::log(base::LogLevel::warn, "the peer at port {} wants markers", port_of(remote_));
+    env::log(env::LogLevel::warn, "the peer at port {} wants markers", port_of(remote_));
     fail(ConnectFailure::refused);
     return;
   }
@@ -245,7 +245,7 @@ void Negotiation::answered(const StartUp& answer) {
   const bool too_much = asks_for_too_much(answer, own_);
   {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     settle(terms, outgoing.line());
   }
   if (too_much) {
@@ -254,7 +254,7 @@ void Negotiation::answered(const StartUp& answer) {
   }
   {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     // RFC 6581, section 8: the passive side waits for the first message, in the way it has chosen. A hello is one.
     const bool begun = (!terms.begins_by_frame || outgoing.line().append_empty_frame()) &&
                        (!terms.begins_by_read || stream_.requester().ask_for_nothing());
@@ -272,7 +272,7 @@ void Negotiation::answered(const StartUp& answer) {
     greeted(0);
     return;
   }
-  stream_.fabric().engine().set_timer(set_up_->impatience, base::now_ns() + set_up_->patience);
+  stream_.fabric().engine().set_timer(set_up_->impatience, os::now_ns() + set_up_->patience);
 }
 
 // Linux's soft-iWARP overlooks what arrives right behind its answer, until something more arrives.
@@ -280,12 +280,12 @@ void Negotiation::greet_again() {
   if (phase_ != Phase::greeting || stream_.socket() < 0) return;
   {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     if (outgoing.line().idle()) say_hello(outgoing);
     outgoing.line().flush();
   }
   set_up_->patience = std::min(2 * set_up_->patience, kGreetingPatienceMax);
-  stream_.fabric().engine().set_timer(set_up_->impatience, base::now_ns() + set_up_->patience);
+  stream_.fabric().engine().set_timer(set_up_->impatience, os::now_ns() + set_up_->patience);
 }
 
 // Active side: the peer has let us know what it is.
@@ -293,7 +293,7 @@ void Negotiation::established() {
   phase_ = Phase::open;
   {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     outgoing.let_send(true);
   }
   // The private data lies in the set-up, which goes.
@@ -312,7 +312,7 @@ void Negotiation::prepare_to_accept(const StartUp& asked, const Address& remote,
   std::copy(private_data.begin(), private_data.end(), set_up_->data.begin());
 }
 
-void Negotiation::accept(base::UniqueFd socket) {
+void Negotiation::accept(os::UniqueFd socket) {
   phase_ = Phase::accepting;
   if (!stream_.take_socket(std::move(socket))) {
     // Who is only hung up on may ask once more, in revision 1.
@@ -334,7 +334,7 @@ void Negotiation::accept(base::UniqueFd socket) {
   bool answered = false;
   {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     outgoing.line().open(stream_.socket(), order);
     settle(terms, outgoing.line());
     answered = outgoing.line().send_at_once(std::span(bytes).first(count));
@@ -345,7 +345,7 @@ void Negotiation::accept(base::UniqueFd socket) {
   }
   set_up_.reset();
   if (terms.peer_begins) {
-    stream_.queue_pair().connection().establishment().expect_by(base::now_ns() + kFirstFramePatience);
+    stream_.queue_pair().connection().establishment().expect_by(os::now_ns() + kFirstFramePatience);
     return;
   }
   // RFC 5044, section 7.1.2: established, but nothing may be sent before the peer's first frame.
@@ -429,7 +429,7 @@ void Negotiation::first_frame() {
   first_frame_seen_ = true;
   {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     outgoing.let_send(true);
     outgoing.let_wait();
   }
@@ -463,7 +463,7 @@ void Negotiation::say_hello(OutgoingHalf& outgoing) {
 void Negotiation::note_peer(Peer peer) {
   {
     OutgoingHalf& outgoing = stream_.outgoing();
-    base::Guard guard(outgoing.lock());
+    os::Guard guard(outgoing.lock());
     peer_ = peer;
     if (peer == Peer::ours) {
       stream_.requester().peer_is_ours();

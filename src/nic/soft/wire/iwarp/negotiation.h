@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 
-#include "base/unique_fd.h"
 #include "nic/private_data_limits.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/fabric.h"
@@ -15,6 +14,7 @@
 #include "nic/soft/wire/iwarp/outgoing_half.h"
 #include "nic/soft/wire/iwarp/terms.h"
 #include "nic/timer.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -46,7 +46,7 @@ class Negotiation {
 
   // ---- passive side, the second once the queue pair has the stream; the first may throw std::bad_alloc
   void prepare_to_accept(const StartUp& asked, const Address& remote, std::span<const std::byte> private_data);
-  void accept(base::UniqueFd socket);
+  void accept(os::UniqueFd socket);
 
   // ---- the peer's first messages
   bool first_frame_seen() const { return first_frame_seen_; }
@@ -76,7 +76,7 @@ class Negotiation {
     std::size_t data_bytes = 0;
     StartUp frame;  // the peer's
     Negotiation& negotiation;
-    base::Nanoseconds patience;
+    os::Nanoseconds patience;
     Timer impatience;  // active: the greeting is not answered
   };
 
@@ -101,7 +101,7 @@ class Negotiation {
   ConnQual service_ = 0;           // active: the service point that is being asked
   Inquiry* inquiry_ = nullptr;     // where it is
   std::unique_ptr<SetUp> set_up_;  // until it is established
-  base::UniqueFd reserved_;        // with the port that the request will come from (EP-CONN-2)
+  os::UniqueFd reserved_;          // with the port that the request will come from (EP-CONN-2)
   Address remote_{};
   std::uint32_t peer_takes_ = 0;  // as it has told
   Offer own_;

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/lock.h"
 #include "nic/budget.h"
 #include "nic/soft/wire/iwarp/fabric.h"
 #include "nic/soft/wire/iwarp/terms.h"
 #include "nic/soft/wire/iwarp/transmitter.h"
+#include "os/lock.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -25,7 +25,7 @@ class OutgoingHalf {
  public:
   // `turn`: of its stream, which flushes what is left in line.
   OutgoingHalf(Fabric& fabric, Turn& turn) : fabric_(fabric), turn_(turn), line_(fabric.chunks()) {}
-  base::Mutex& lock() const ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
+  os::Mutex& lock() const ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
   Transmitter& line() ANYDAT_REQUIRES(lock_) { return line_; }
   const Transmitter& line() const ANYDAT_REQUIRES(lock_) { return line_; }
 
@@ -88,7 +88,7 @@ class OutgoingHalf {
   static constexpr std::uint64_t kSmallMax = 4096;
 
  private:
-  mutable base::Mutex lock_;
+  mutable os::Mutex lock_;
   bool may_send_ ANYDAT_GUARDED_BY(lock_) = false;
   bool flush_comes_ ANYDAT_GUARDED_BY(lock_) = false;  // the stream's turn has what is in line go out
   bool in_row_ ANYDAT_GUARDED_BY(lock_) = false;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/copy.h"
 #include "nic/soft/wire/iwarp/stream.h"
@@ -20,7 +20,7 @@ using Into = SegmentReader::Into;
 using Step = SegmentReader::Step;
 
 // From the moment at which the peer has hung up. As long as a peer that leaves in order waits for progress.
-constexpr base::Nanoseconds kMemoryPatience = 2'000'000'000;
+constexpr os::Nanoseconds kMemoryPatience = 2'000'000'000;
 
 }  // namespace
 
@@ -152,7 +152,7 @@ void Placement::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
   }
   SegmentReader& reader = stream_.reader();
   const bool in_payload = reader.step() == Step::payload;
-  base::log(base::LogLevel::warn, "a connection over TCP is cut: memory for what arrives cannot be written any more");
+  env::log(env::LogLevel::warn, "a connection over TCP is cut: memory for what arrives cannot be written any more");
   if (Incoming* const begun = stream_.waiting().begun()) {
     stream_.waiting().set_begun(nullptr);
     stream_.queue_pair().receives().fail(*begun, WorkStatus::local_protection);
@@ -178,15 +178,15 @@ void Placement::pages_brought(const OwnPages&, const OwnPages::Brought& news) {
 
 void Placement::limit_wait() {
   if (awaits_memory_ && !patience_.pending()) {
-    stream_.fabric().engine().set_timer(patience_, base::now_ns() + kMemoryPatience);
+    stream_.fabric().engine().set_timer(patience_, os::now_ns() + kMemoryPatience);
   }
 }
 
 // What arrives is lost, and with it the connection; but the peer may have said how it ends.
 void Placement::give_up() {
   if (stream_.over() || !std::exchange(awaits_memory_, false)) return;
-  base::log(base::LogLevel::warn,
-            "the peer of a connection over TCP has gone, and memory for what it sent has not come in time");
+  env::log(env::LogLevel::warn,
+           "the peer of a connection over TCP has gone, and memory for what it sent has not come in time");
   stream_.disconnection().discard();
   stream_.reader().go_into(Into::nothing);
   stream_.waiting().set_begun(nullptr);

@@ -73,7 +73,7 @@ bool ReadResponder::serve() {
     bool whole = false;
     bool memory_is_gone = false;
     {
-      base::Guard guard(outgoing.lock());
+      os::Guard guard(outgoing.lock());
       Transmitter& line = outgoing.line();
       if (line.blocked() || line.broken()) return moved;  // the stream's turn comes again
       const Segment source{0, 0, where, request.bytes};
@@ -143,7 +143,7 @@ bool ReadResponder::serve_atomic(Served& served) {
   std::array<std::byte, kAtomicResponseBytes> payload;
   write_atomic_response({request.id, *served.was}, payload);
   OutgoingHalf& outgoing = stream_.outgoing();
-  base::Guard guard(outgoing.lock());
+  os::Guard guard(outgoing.lock());
   Transmitter& line = outgoing.line();
   if (line.blocked() || line.broken()) return false;  // the stream's turn comes again
   header.sequence = response_sequence_;

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 
-#include "base/random.h"
 #include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/atomic_word.h"
 #include "nic/soft/wire/iwarp/stream.h"
+#include "os/random.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -30,10 +30,10 @@ Requester::Requester(TcpStream& stream)
     : stream_(stream),
       outgoing_(stream.outgoing()),
       sources_(stream.fabric().adapter(), *this),
-      sinks_(base::random_number()) {}
+      sinks_(os::random_number()) {}
 
 void Requester::reserve(std::size_t reads) {
-  base::Guard guard(outgoing_.lock());
+  os::Guard guard(outgoing_.lock());
   asked_.reserve(reads);
   unconfirmed_.reserve(kUnconfirmedAtLeast);
 }
@@ -42,7 +42,7 @@ SendOutcome Requester::send(std::uint64_t number, const SendRequest& message, Pr
   const bool rdma = message.kind == WorkKind::rdma_write || message.kind == WorkKind::rdma_read;
   if (rdma && message.length == 0) return SendOutcome::done;  // RDR-5, RDW-5
   if (!stream_.queue_pair().sends().usable(message)) return never(progress, WorkStatus::local_protection);
-  base::Guard guard(outgoing_.lock());
+  os::Guard guard(outgoing_.lock());
   if (!outgoing_.may_send() || outgoing_.line().blocked()) {
     outgoing_.let_wait();
     return SendOutcome::blocked;
@@ -69,7 +69,7 @@ SendOutcome Requester::send(std::uint64_t number, const SendRequest& message, Pr
 
 bool Requester::send_again(const SingleSend& send) {
   if (send.segment.length > OutgoingHalf::kSmallMax) return false;
-  base::Guard guard(outgoing_.lock());
+  os::Guard guard(outgoing_.lock());
   const std::span<const Segment> segments{&send.segment, 1};
   const std::uint64_t length = send.segment.length;
   if (!outgoing_.may_send() || outgoing_.line().blocked() || length > outgoing_.whole_max(kUntaggedHeaderBytes))
@@ -90,7 +90,7 @@ bool Requester::send_again(const SingleSend& send) {
 std::size_t Requester::send_row(const SendRow& row) {
   if (!stream_.queue_pair().sends().surely_usable(row)) [[unlikely]]
     return 0;
-  base::Guard guard(outgoing_.lock());
+  os::Guard guard(outgoing_.lock());
   if (!outgoing_.may_send()) return 0;
   const std::uint64_t most = outgoing_.whole_max(kUntaggedHeaderBytes);
   std::size_t sent = 0;
@@ -191,7 +191,7 @@ void Requester::delivered_up_to(std::uint32_t sequence) {
 bool Requester::one_delivered(std::uint32_t sequence) {
   std::uint64_t number = 0;
   {
-    base::Guard guard(outgoing_.lock());
+    os::Guard guard(outgoing_.lock());
     if (unconfirmed_.empty()) return false;
     const Unconfirmed& oldest = unconfirmed_.front();
     if (static_cast<std::int32_t>(sequence - oldest.sequence) < 0) return false;
@@ -314,7 +314,7 @@ SendOutcome Requester::send_read(const SendRequest& message, Progress& progress)
 // ---- answers
 
 Requester::Asked Requester::oldest_asked() {
-  base::Guard guard(outgoing_.lock());
+  os::Guard guard(outgoing_.lock());
   return asked_.empty() ? Asked{} : asked_.front();
 }
 
@@ -376,7 +376,7 @@ std::optional<TerminateCode> Requester::answer_completed(std::span<const std::by
   Asked asked;
   bool pump = false;
   {
-    base::Guard guard(outgoing_.lock());
+    os::Guard guard(outgoing_.lock());
     asked = asked_.front();
     asked_.erase(asked_.begin());
     if (asked.ours) asked_for_answer_ = false;
@@ -412,7 +412,7 @@ bool Requester::refused(const SegmentHeader& offender, CloseReason reason) {
   }
   if (is_tagged(offender.opcode) || queue_of(offender.opcode) != kSendQueue) return false;
   const auto sent = [&] {
-    base::Guard guard(outgoing_.lock());
+    os::Guard guard(outgoing_.lock());
     return send_sequence_ - offender.sequence;
   };
   outcomes.message_refused(sent, Connection::status_of(reason));
@@ -421,13 +421,13 @@ bool Requester::refused(const SegmentHeader& offender, CloseReason reason) {
 
 // Nothing is asked behind them that the peer would answer.
 bool Requester::writes_complete_early() {
-  base::Guard guard(outgoing_.lock());
+  os::Guard guard(outgoing_.lock());
   return !terms_.reads_known || terms_.reads_out == 0;
 }
 
 // Nothing: none that is under way has this number.
 std::optional<Requester::NamedRead> Requester::find_asked(std::uint32_t sequence) {
-  base::Guard guard(outgoing_.lock());
+  os::Guard guard(outgoing_.lock());
   const std::size_t from_it_on = request_sequence_ - sequence;
   if (from_it_on == 0 || from_it_on > asked_.size()) return std::nullopt;
   const std::span<const Asked> before = std::span(asked_).first(asked_.size() - from_it_on);

@@ -34,7 +34,7 @@ void SetUpsAndEnds::descriptors_lost() {
   lingering_closes_.clear();
 }
 
-void SetUpsAndEnds::called(base::UniqueFd socket, const Address& source, ConnQual qual) {
+void SetUpsAndEnds::called(os::UniqueFd socket, const Address& source, ConnQual qual) {
   if (!callers_.add(std::make_unique<Caller>(fabric_, std::move(socket), source, qual)).begin()) callers_.drop_newest();
 }
 
@@ -55,7 +55,7 @@ SetUpsAndEnds::Begun SetUpsAndEnds::inquire(TcpStream& stream, const Address& re
   return begun;
 }
 
-void SetUpsAndEnds::part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source) {
+void SetUpsAndEnds::part(os::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source) {
   try {
     auto lingering = std::make_unique<LingeringClose>(fabric_, std::move(socket), std::move(rest), stage, source);
     if (stage == Stranger::Stage::lingering) fabric_.adapter().strangers().one_lingers();
@@ -66,7 +66,7 @@ void SetUpsAndEnds::part(base::UniqueFd socket, Transmitter rest, Stranger::Stag
 }
 
 void SetUpsAndEnds::sweep_soon(bool wanted) {
-  if (wanted) fabric_.engine().set_timer(sweep_timer_, base::now_ns());
+  if (wanted) fabric_.engine().set_timer(sweep_timer_, os::now_ns());
 }
 
 void SetUpsAndEnds::sweep() {

@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "base/unique_fd.h"
 #include "nic/soft/finishing.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/iwarp/lingering_closes.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -29,7 +29,7 @@ class SetUpsAndEnds {
   // The program has closed our descriptors. Inquiries have their outcome soon.
   void descriptors_lost();
 
-  void called(base::UniqueFd socket, const Address& source, ConnQual qual);
+  void called(os::UniqueFd socket, const Address& source, ConnQual qual);
   // Asks for the stream which port is that service point's; it is told by Negotiation::inquired(), unless it abandons
   // the inquiry before. May throw std::bad_alloc.
   struct Begun {
@@ -39,7 +39,7 @@ class SetUpsAndEnds {
   };
   Begun inquire(TcpStream& stream, const Address& remote, ConnQual qual);
   // Sees to it that what is in line still goes out, and then closes the socket.
-  void part(base::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source);
+  void part(os::UniqueFd socket, Transmitter rest, Stranger::Stage stage, const Address& source);
 
   void finished(Caller& caller) { sweep_soon(callers_.finished(caller)); }
   void finished(Inquiry& inquiry) { sweep_soon(inquiries_.finished(inquiry)); }

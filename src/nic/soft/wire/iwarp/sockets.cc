@@ -5,10 +5,10 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/random.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/addresses.h"
 #include "os/lack.h"
+#include "os/random.h"
 #include "os/socket.h"
 #include "os/tcp_socket.h"
 
@@ -63,9 +63,9 @@ bool ends_of(int fd, Address& local, Address& remote) {
 // host that is gone from a peer that does not read. os::silent_for() does.
 void prepare(int fd, const SoftAdapter& adapter) {
   os::send_without_delay(fd);
-  if (adapter.config().silence_ns == base::kForever) return;
-  const base::Nanoseconds between = adapter.config().silence_ns / (kProbes + 1);
-  const int seconds = static_cast<int>(std::clamp<base::Nanoseconds>(between / base::kNsPerSecond, 1, 10'000));
+  if (adapter.config().silence_ns == os::kForever) return;
+  const os::Nanoseconds between = adapter.config().silence_ns / (kProbes + 1);
+  const int seconds = static_cast<int>(std::clamp<os::Nanoseconds>(between / os::kNsPerSecond, 1, 10'000));
   os::probe_when_idle(fd, seconds, kProbes);
 }
 
@@ -75,15 +75,15 @@ ConnectFailure failure_of(int error) {
 
 namespace {
 
-base::UniqueFd open_for(const Address& remote, int type) {
+os::UniqueFd open_for(const Address& remote, int type) {
   return os::open_socket(remote.generic.sa_family, type);
 }
 
-bool bind_to(const base::UniqueFd& socket, const Address& own) {
+bool bind_to(const os::UniqueFd& socket, const Address& own) {
   return os::bind(socket.get(), own.generic, size_of(own));
 }
 
-bool connect_to(const base::UniqueFd& socket, const Address& remote) {
+bool connect_to(const os::UniqueFd& socket, const Address& remote) {
   return os::connect(socket.get(), remote.generic, size_of(remote));
 }
 
@@ -94,7 +94,7 @@ Status why(int error) {
 // EADDRNOTAVAIL is what connect(2) says both when no address of ours suits the remote one and when every port is taken,
 // by connections to there or by what is left of them for a minute. A datagram socket tells: its ports are others.
 bool has_address_for(const Address& from, const Address& remote) {
-  const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
+  const os::UniqueFd probe = open_for(remote, SOCK_DGRAM);
   const bool has = probe && bind_to(probe, from) && connect_to(probe, remote);
   // Where the probe itself lacks something, it is not the address that is missing.
   return has || os::is_lack(errno);
@@ -106,7 +106,7 @@ Status choose_own_address(const SoftAdapter& adapter, const Address& remote, Add
   sockaddr_in6 chosen{};
   bool knows = false;
   {
-    const base::UniqueFd probe = open_for(remote, SOCK_DGRAM);
+    const os::UniqueFd probe = open_for(remote, SOCK_DGRAM);
     if (!probe) return errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory;
     knows = connect_to(probe, remote) && os::local_end(probe.get(), chosen);
   }
@@ -124,7 +124,7 @@ Status choose_own_address(const SoftAdapter& adapter, const Address& remote, Add
   return found ? Status::ok : Status::unreachable;
 }
 
-Call outcome_of(base::UniqueFd socket, int error, const Address& from, const Address& remote) {
+Call outcome_of(os::UniqueFd socket, int error, const Address& from, const Address& remote) {
   switch (error) {
     case 0:
     case EINPROGRESS:
@@ -146,8 +146,8 @@ Call outcome_of(base::UniqueFd socket, int error, const Address& from, const Add
 Call call_from_range(const SoftAdapter& adapter, const Address& from, const Address& remote) {
   const SoftConfig& config = adapter.config();
   const std::uint32_t count = config.last_port - config.first_port + 1u;
-  const std::uint32_t start = base::random_number() % count;
-  base::UniqueFd socket;
+  const std::uint32_t start = os::random_number() % count;
+  os::UniqueFd socket;
   bool knows_address = false;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!socket) {
@@ -179,13 +179,13 @@ Call reserve(const SoftAdapter& adapter, const Address& remote) {
     const Status status = choose_own_address(adapter, remote, from);
     if (status != Status::ok) return {status, {}};
   }
-  base::UniqueFd socket = open_for(remote, SOCK_STREAM);
+  os::UniqueFd socket = open_for(remote, SOCK_STREAM);
   if (!socket) return {errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory, {}};
   prepare(socket.get(), adapter);
   const SoftConfig& config = adapter.config();
   if (config.ports_chosen) os::share_with_past(socket.get());
   const std::uint32_t count = config.ports_chosen ? config.last_port - config.first_port + 1u : 1;
-  const std::uint32_t start = base::random_number() % count;
+  const std::uint32_t start = os::random_number() % count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Address at = config.ports_chosen ? with_port(from, config.first_port + (start + i) % count) : from;
     if (bind_to(socket, at)) return {Status::ok, std::move(socket)};
@@ -194,7 +194,7 @@ Call reserve(const SoftAdapter& adapter, const Address& remote) {
   return {Status::no_memory, {}};
 }
 
-Call call(const SoftAdapter& adapter, const Address& remote, base::UniqueFd reserved) {
+Call call(const SoftAdapter& adapter, const Address& remote, os::UniqueFd reserved) {
   const int error = connect_to(reserved, remote) ? 0 : errno;
   if (error != EADDRNOTAVAIL) return outcome_of(std::move(reserved), error, {}, remote);
   // Another connection from that port to there has come meanwhile, or is not quite over.
@@ -217,7 +217,7 @@ Call call(const SoftAdapter& adapter, const Address& remote) {
     if (status != Status::ok) return {status, {}};
   }
   if (adapter.config().ports_chosen) return call_from_range(adapter, from, remote);
-  base::UniqueFd socket = open_for(remote, SOCK_STREAM);
+  os::UniqueFd socket = open_for(remote, SOCK_STREAM);
   if (!socket) return {errno == EAFNOSUPPORT ? Status::unreachable : Status::no_memory, {}};
   prepare(socket.get(), adapter);
   if (!any) {

@@ -4,8 +4,8 @@
 
 #include <sys/socket.h>
 
-#include "base/unique_fd.h"
 #include "nic/adapter.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft {
 class SoftAdapter;
@@ -27,14 +27,14 @@ void prepare(int fd, const SoftAdapter& adapter);
 // was chosen. A refusal can come at once on this host; then there is no socket.
 struct Call {
   Status status = Status::ok;
-  base::UniqueFd socket;
+  os::UniqueFd socket;
 };
 Call call(const SoftAdapter& adapter, const Address& remote);
 // A socket that may do so later, with its port, which no other connection is given meanwhile. Empty: there is none, and
 // `status` tells why.
 Call reserve(const SoftAdapter& adapter, const Address& remote);
 // Connects it; from another port where that one has a connection to there already, or what is left of one.
-Call call(const SoftAdapter& adapter, const Address& remote, base::UniqueFd reserved);
+Call call(const SoftAdapter& adapter, const Address& remote, os::UniqueFd reserved);
 // Of a socket that is bound.
 Address local_end(int fd);
 // What a failed call of connect(2), or a failed connection, means.

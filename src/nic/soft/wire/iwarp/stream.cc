@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/budget.h"
 #include "nic/soft/adapter.h"
 #include "os/socket.h"
@@ -24,7 +24,7 @@ TcpStream::~TcpStream() {
   fabric_.forget(turn_);
 }
 
-bool TcpStream::take_socket(base::UniqueFd socket) {
+bool TcpStream::take_socket(os::UniqueFd socket) {
   disconnection_.takes_socket();
   socket_ = std::move(socket);
   return socket_ && fabric_.watch(*this, socket_.get());
@@ -41,7 +41,7 @@ void TcpStream::ready(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) {
     bool waits = false;
     {
-      base::Guard guard(outgoing_.lock());
+      os::Guard guard(outgoing_.lock());
       waits = outgoing_.line().blocked();
       outgoing_.line().writable();
     }
@@ -81,7 +81,7 @@ bool TcpStream::turn(bool told) {
   bool broken = false;
   bool memory_is_gone = false;
   {
-    base::Guard guard(outgoing_.lock());
+    os::Guard guard(outgoing_.lock());
     const Transmitter& line = outgoing_.line();
     moved = !line.idle() && !line.blocked();
     outgoing_.flush();
@@ -92,7 +92,7 @@ bool TcpStream::turn(bool told) {
   }
   if (memory_is_gone) {
     fabric_.adapter().batch().flush();
-    base::log(base::LogLevel::warn, "a connection over TCP is cut: memory that was to be sent is not mapped any more");
+    env::log(env::LogLevel::warn, "a connection over TCP is cut: memory that was to be sent is not mapped any more");
     queue_pair_.connection().break_off(WorkStatus::flushed, CloseReason::request_failed);
     return true;
   }
@@ -208,9 +208,9 @@ ssize_t TcpStream::read_some(std::size_t& wanted) {
 
 // ---- what the fabric has noticed
 
-void TcpStream::look_for_silence(base::Nanoseconds limit) {
+void TcpStream::look_for_silence(os::Nanoseconds limit) {
   if (!socket_ || over() || negotiation_.phase() == Phase::connecting || !os::silent_for(socket_.get(), limit)) return;
-  base::log(base::LogLevel::warn, "the host at the other end of a connection over TCP does not answer any more");
+  env::log(env::LogLevel::warn, "the host at the other end of a connection over TCP does not answer any more");
   disconnection_.lost(ETIMEDOUT);
 }
 
@@ -223,7 +223,7 @@ void TcpStream::descriptors_lost() {
 }
 
 std::size_t TcpStream::untaken() {
-  base::Guard guard(outgoing_.lock());
+  os::Guard guard(outgoing_.lock());
   return outgoing_.line().waiting() + (socket_ ? os::unacknowledged(socket_.get()) : 0);
 }
 

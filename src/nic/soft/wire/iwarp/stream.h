@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/hidden_order.h"
-#include "base/unique_fd.h"
 #include "nic/soft/queue_pair.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/iwarp/buffer_wait.h"
@@ -20,6 +19,7 @@
 #include "nic/soft/wire/iwarp/reading_turn.h"
 #include "nic/soft/wire/iwarp/requester.h"
 #include "nic/soft/wire/iwarp/segment_receiver.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -64,7 +64,7 @@ class TcpStream final : public Stream {
   // Goes on with what waited for its turn; true if anything moved.
   bool turn(bool told = false);
   bool receive(bool told = false);  // true if anything came
-  void look_for_silence(base::Nanoseconds limit);
+  void look_for_silence(os::Nanoseconds limit);
   void descriptors_lost();
 
   // ---- its parts
@@ -84,9 +84,9 @@ class TcpStream final : public Stream {
   Fabric& fabric() { return fabric_; }
   SoftQueuePair& queue_pair() { return queue_pair_; }
   // False: there is none, or it cannot be watched, but is still there.
-  bool take_socket(base::UniqueFd socket);
+  bool take_socket(os::UniqueFd socket);
   void drop_socket() { socket_.reset(); }
-  base::UniqueFd leave_socket() { return std::move(socket_); }
+  os::UniqueFd leave_socket() { return std::move(socket_); }
   void set_order(base::HiddenOrder order) { order_ = order; }
   bool over() const { return disconnection_.over(); }  // nothing that arrives counts any more
 
@@ -98,7 +98,7 @@ class TcpStream final : public Stream {
 
   Fabric& fabric_;
   SoftQueuePair& queue_pair_;
-  base::UniqueFd socket_;
+  os::UniqueFd socket_;
   [[no_unique_address]] base::HiddenOrder order_;  // of what goes through it
   ReadingTurn turn_{fabric_, *this};
   Negotiation negotiation_{*this};

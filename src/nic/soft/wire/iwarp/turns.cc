@@ -6,7 +6,7 @@
 namespace anydat::nic::soft::iwarp {
 
 bool Turns::add(Turn& turn) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   if (turn.place.listed()) return false;
   line_.push_back(turn);
   return true;
@@ -25,20 +25,20 @@ void Turns::keep(Turn& turn) {
 void Turns::forget(Turn& turn) {
   uncount(turn);
   if (kept_ == &turn) kept_ = nullptr;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   line_.remove(turn);
 }
 
 void Turns::begin_round() {
   ++round_;
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   for (Turn* turn = line_.front(); turn; turn = line_.after(*turn)) count(*turn);
 }
 
 Turn& Turns::next() {
   Turn* turn = std::exchange(kept_, nullptr);
   if (!turn) {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     turn = line_.pop_front();
   }
   uncount(*turn);
@@ -46,12 +46,12 @@ Turn& Turns::next() {
 }
 
 bool Turns::empty() {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return line_.empty();
 }
 
 bool Turns::others_than(const Turn& its) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   return line_.size() > (its.place.listed() ? 1u : 0u);
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/annotations.h"
 #include "base/list.h"
-#include "base/lock.h"
+#include "os/lock.h"
 
 namespace anydat::nic::soft::iwarp {
 
@@ -58,7 +58,7 @@ class Turns {
   std::uint32_t round_ = 0;
   std::size_t left_ = 0;  // with in_round: of those in front of the line, and of the one that is kept
   Turn* kept_ = nullptr;  // not in line
-  base::SpinLock lock_;
+  os::SpinLock lock_;
   base::List<Turn, &Turn::place> line_ ANYDAT_GUARDED_BY(lock_);
 };
 

@@ -5,9 +5,9 @@
 #include <array>
 #include <cerrno>
 
-#include "base/fork.h"
-#include "base/random.h"
+#include "os/fork.h"
 #include "os/peer_process.h"
+#include "os/random.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -16,12 +16,12 @@ namespace {
 // Random, so that a process that happens to have something at the address is not taken for the right one.
 struct Probe {
   Probe() {
-    base::fill_random(std::as_writable_bytes(std::span(&value, 1)));
+    os::fill_random(std::as_writable_bytes(std::span(&value, 1)));
     value |= 1;
   }
   std::uint64_t value = 0;
 };
-constinit base::PerProcess<Probe> probe;
+constinit os::PerProcess<Probe> probe;
 
 using Vector = std::array<iovec, 64>;
 
@@ -74,7 +74,7 @@ void PeerMemory::attach(int socket, const os::PeerProcess& process, const Segmen
   pages_.are_resident(thread, {address, sizeof seen}, false, now);
 }
 
-bool PeerMemory::look_at_link(base::Nanoseconds now) {
+bool PeerMemory::look_at_link(os::Nanoseconds now) {
   if (os::peer_has_hung_up(socket_, process_)) return false;
   looked_.store(now, std::memory_order_relaxed);
   return true;

@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <span>
 
-#include "base/clock.h"
 #include "nic/soft/copy_range.h"
 #include "nic/soft/resident_pages.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/types.h"
+#include "os/clock.h"
 #include "os/process_memory.h"
 
 namespace anydat::os {
@@ -72,10 +72,10 @@ class PeerMemory {
   // Before a copy: `copied` if nothing speaks against it.
   CopyOutcome ready() {
     if (!reachable()) return CopyOutcome::not_reachable;
-    return link_stands(base::now_ns()) ? CopyOutcome::copied : CopyOutcome::peer_gone;
+    return link_stands(os::now_ns()) ? CopyOutcome::copied : CopyOutcome::peer_gone;
   }
   // What is known of either side's pages holds until this changes, about every millisecond.
-  base::Nanoseconds epoch() const { return looked_.load(std::memory_order_relaxed); }
+  os::Nanoseconds epoch() const { return looked_.load(std::memory_order_relaxed); }
   // Whether what the peer has there can be copied without waiting for it to come into memory, which may take for ever.
   bool there(std::span<const MemoryBody::Span> spans, CopyRange range, bool to_write, std::uint64_t now);
 
@@ -98,23 +98,23 @@ class PeerMemory {
 
  private:
   // A number that is given up comes back after all others have been used. No machine does that in this time.
-  static constexpr base::Nanoseconds kLookAfter = 1'000'000;
+  static constexpr os::Nanoseconds kLookAfter = 1'000'000;
 
   template <typename Call>
   CopyOutcome copy(const CopyBatch& batch, Call&& call);
   template <typename Call>
   CopyOutcome copy(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range,
                    Call&& call);
-  bool link_stands(base::Nanoseconds now) {
+  bool link_stands(os::Nanoseconds now) {
     return now - looked_.load(std::memory_order_relaxed) < kLookAfter || look_at_link(now);
   }
-  bool look_at_link(base::Nanoseconds now);
+  bool look_at_link(os::Nanoseconds now);
   CopyOutcome failed(int error);
 
   int socket_ = -1;
   int process_ = -1;
   std::atomic<pid_t> thread_{0};
-  std::atomic<base::Nanoseconds> looked_{0};  // when the link was last seen to stand
+  std::atomic<os::Nanoseconds> looked_{0};  // when the link was last seen to stand
   ResidentPages pages_;
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 // How long a peer that is in the middle of writing is given before the next look at it, at first and at last. It writes
 // for microseconds, unless it has been stopped.
-constexpr base::Nanoseconds kLetGoDelayMin = 20'000;
-constexpr base::Nanoseconds kLetGoDelayMax = 50'000'000;
+constexpr os::Nanoseconds kLetGoDelayMin = 20'000;
+constexpr os::Nanoseconds kLetGoDelayMax = 50'000'000;
 
 }  // namespace
 
@@ -88,12 +88,12 @@ bool Disconnection::let_go() {
   // A stopped peer may stay stopped for long, and others must not wait for it with us.
   out_of_patience();  // it begins now at the latest
   let_go_delay_ = std::clamp(2 * let_go_delay_, kLetGoDelayMin, kLetGoDelayMax);
-  stream_.fabric().engine().set_timer(let_go_timer_, base::now_ns() + let_go_delay_);
+  stream_.fabric().engine().set_timer(let_go_timer_, os::now_ns() + let_go_delay_);
   return false;
 }
 
 bool Disconnection::out_of_patience() {
-  const base::Nanoseconds now = base::now_ns();
+  const os::Nanoseconds now = os::now_ns();
   if (let_go_patience_ == 0)
     let_go_patience_ = (stream_.link()->dead() ? stream_.link()->end().begun() : now) + Hazards::kPatience;
   return now >= let_go_patience_;

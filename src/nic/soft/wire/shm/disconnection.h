@@ -5,11 +5,11 @@
 #include <new>
 #include <optional>
 
-#include "base/clock.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/ring.h"
 #include "nic/timer.h"
+#include "os/clock.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -58,10 +58,10 @@ class Disconnection {
 
   ShmStream& stream_;
   CloseBody refused_{};
-  std::optional<std::uint32_t> gate_;      // of the end of this connection; RDMA of the peer may not be past it
-  base::Nanoseconds let_go_patience_ = 0;  // until then the peer may use memory; 0: it does not, as far as is known
+  std::optional<std::uint32_t> gate_;    // of the end of this connection; RDMA of the peer may not be past it
+  os::Nanoseconds let_go_patience_ = 0;  // until then the peer may use memory; 0: it does not, as far as is known
   Timer let_go_timer_;
-  base::Nanoseconds let_go_delay_ = 0;
+  os::Nanoseconds let_go_delay_ = 0;
 };
 
 }  // namespace anydat::nic::soft::shm

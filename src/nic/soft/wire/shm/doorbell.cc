@@ -14,7 +14,7 @@ void Doorbell::call_attention() {
   auto bell = static_cast<std::uint32_t>(Attention::bell);
   if (!header_.attention.compare_exchange_strong(bell, static_cast<std::uint32_t>(Attention::mark))) return;
   const std::uint8_t ring = 0;
-  base::Guard guard(bell_lock_);
+  os::Guard guard(bell_lock_);
   if (!socket_) return;
   // A post may come here without the engine, whose look at the descriptors is too old for this: the peer may have been
   // asleep, and its bell out, since before the program closed them.
@@ -28,7 +28,7 @@ void Doorbell::call_attention() {
 
 void Doorbell::hang_up() {
   os::LocalSocket socket;  // closed without the lock
-  base::Guard guard(bell_lock_);
+  os::Guard guard(bell_lock_);
   socket = std::move(socket_);
 }
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/fence.h"
-#include "base/lock.h"
 #include "nic/engine.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/marks.h"
+#include "os/lock.h"
 #include "os/slow_close.h"
 
 namespace anydat::nic::soft::shm {
@@ -54,8 +54,8 @@ class Doorbell {
   SegmentHeader& header_;
   const bool fences_;
   Engine& engine_;
-  base::SpinLock bell_lock_;  // a post may still ring when the link fails
-  os::LocalSocket socket_;    // given up under bell_lock_
+  os::SpinLock bell_lock_;  // a post may still ring when the link fails
+  os::LocalSocket socket_;  // given up under bell_lock_
   MarkTable marks_;
   PassWatch passes_;
 };

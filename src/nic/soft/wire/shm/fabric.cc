@@ -9,9 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/fence.h"
-#include "base/log.h"
-#include "base/random.h"
+#include "env/log.h"
 #include "nic/soft/acceptor.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/address_watch.h"
@@ -21,18 +19,20 @@
 #include "nic/soft/wire/shm/meeting.h"
 #include "nic/soft/wire/shm/stream.h"
 #include "os/directory_socket.h"
+#include "os/membarrier.h"
 #include "os/peer_process.h"
 #include "os/processor.h"
+#include "os/random.h"
 
 namespace anydat::nic::soft::shm {
 
 namespace {
 
-constexpr base::Nanoseconds kLastPatience = base::kNsPerSecond / 10;
+constexpr os::Nanoseconds kLastPatience = os::kNsPerSecond / 10;
 
 class ShmListener final : public Listener, public AddressWatch::Follower {
  public:
-  ShmListener(Fabric& fabric, ConnQual qual, base::UniqueFd socket)
+  ShmListener(Fabric& fabric, ConnQual qual, os::UniqueFd socket)
       : fabric_(fabric),
         qual_(qual),
         acceptor_(fabric.engine(), fabric.adapter().strangers(), std::move(socket), taker()) {}
@@ -75,13 +75,13 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
     // The caller finds the socket closed and goes on to TCP. The name is there for those who only ask whether it is.
     if (fabric_.adapter().config().wire == SoftConfig::Wire::tcp || !fabric_.adapter().shares_memory()) return;
     if (!os::peer_is_of_our_user(caller.get())) {
-      base::log(base::LogLevel::warn, "a process of another user was turned away from service point {}", qual_);
+      env::log(env::LogLevel::warn, "a process of another user was turned away from service point {}", qual_);
       return;
     }
     try {
       fabric_.welcome(std::move(caller));
     } catch (const std::bad_alloc&) {
-      base::log(base::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
+      env::log(env::LogLevel::warn, "a caller of service point {} was turned away: no memory", qual_);
     }
   }
   void leave() {
@@ -93,13 +93,13 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
     published_.clear();
   }
   Acceptor::Taker taker() {
-    return [this](base::UniqueFd caller, const Address&) { called(os::LocalSocket(std::move(caller))); };
+    return [this](os::UniqueFd caller, const Address&) { called(os::LocalSocket(std::move(caller))); };
   }
 
   // What has once been said of an address holds as long as the host has it, also that it could not be published: the
   // next try would say so again. Two things pass: the lock of a folder is taken; and the process that had the address
   // before has not noticed yet that it has gone, and listens there.
-  static constexpr base::Nanoseconds kPatience = 2 * base::kNsPerSecond;
+  static constexpr os::Nanoseconds kPatience = 2 * os::kNsPerSecond;
   struct Published {
     // Those who have called before this are answered.
     void withdraw() {
@@ -109,7 +109,7 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
 
     Address address{};
     bool settled = false;                // it has been published, or could not be
-    base::Nanoseconds patience = 0;      // tried again until then; 0: not yet
+    os::Nanoseconds patience = 0;        // tried again until then; 0: not yet
     std::unique_ptr<Acceptor> acceptor;  // null: not yet, or it could not be
     os::DirectoryName name;              // goes before the socket that listens at it
   };
@@ -138,8 +138,7 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
         continue;
       }
       entry.settled = true;
-      if (error != 0)
-        base::log(base::LogLevel::warn, "{}/{} is not published: {}", folder, qual_, std::strerror(error));
+      if (error != 0) env::log(env::LogLevel::warn, "{}/{} is not published: {}", folder, qual_, std::strerror(error));
     }
     if (again) fabric_.adapter().address_watch().look_again(*this);
   }
@@ -148,13 +147,13 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
     return error == EWOULDBLOCK || error == EINTR || (error == EADDRINUSE && !makes);
   }
   static bool out_of_patience(Published& entry) {
-    const base::Nanoseconds now = base::now_ns();
+    const os::Nanoseconds now = os::now_ns();
     if (entry.patience == 0) entry.patience = now + kPatience;
     return now >= entry.patience;
   }
   int publish_one(Published& entry, const std::string& folder, bool waits) {  // 0, or what errno says
     int error = 0;
-    base::UniqueFd socket = os::listen_in_directory(folder, std::to_string(qual_), waits, entry.name, error);
+    os::UniqueFd socket = os::listen_in_directory(folder, std::to_string(qual_), waits, entry.name, error);
     if (!socket) return error;
     auto acceptor =
         std::make_unique<Acceptor>(fabric_.engine(), fabric_.adapter().strangers(), std::move(socket), taker());
@@ -176,8 +175,8 @@ class ShmListener final : public Listener, public AddressWatch::Follower {
 }  // namespace
 
 Fabric::Fabric(SoftAdapter& adapter)
-    : adapter_(adapter), fences_(!base::allow_remote_fences()), sweep_timer_([this] { sweep(); }), files_(*this) {
-  base::fill_random(std::as_writable_bytes(std::span(node_)));
+    : adapter_(adapter), fences_(!os::allow_remote_fences()), sweep_timer_([this] { sweep(); }), files_(*this) {
+  os::fill_random(std::as_writable_bytes(std::span(node_)));
 }
 
 Fabric::~Fabric() = default;
@@ -189,10 +188,10 @@ void Fabric::shut_down() {
   // All connections have ended, and each has waited for what its peer was in the middle of. A peer that still says that
   // it uses memory has a moment, all of them together; no other thread needs the engine now.
   for (auto link = links_.begin(); link != links_.end();) (*link++)->end().cut();
-  const base::Nanoseconds patience = base::now_ns() + kLastPatience;
+  const os::Nanoseconds patience = os::now_ns() + kLastPatience;
   while (!links_.empty()) {
     const auto using_memory = [](const auto& link) { return !link->end().let_go(); };
-    if (std::none_of(links_.begin(), links_.end(), using_memory) || base::now_ns() >= patience) {
+    if (std::none_of(links_.begin(), links_.end(), using_memory) || os::now_ns() >= patience) {
       while (!links_.empty()) links_.back()->end().finish();
     } else {
       os::sleep_for(20'000);
@@ -277,7 +276,7 @@ int Fabric::look_for_rivals(ConnQual qual, const std::vector<std::string>& rival
 }
 
 std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, Status& status) {
-  base::UniqueFd socket;
+  os::UniqueFd socket;
   int error = 0;
   if (qual != 0) {
     socket = listen_at(service_name(adapter_.scope(), qual), error);
@@ -285,7 +284,7 @@ std::unique_ptr<Listener> Fabric::listen(ConnQual qual, ListenerEvents& events, 
     // From a random place on, so that adapters that start together do not race for the same numbers.
     const SoftConfig& config = adapter_.config();
     const ConnQual count = config.last_port - config.first_port + 1;
-    const ConnQual start = base::random_number() % count;
+    const ConnQual start = os::random_number() % count;
     const std::vector<std::string> rivals = this->rivals();
     error = EADDRINUSE;
     for (ConnQual i = 0; i < count && !socket && error == EADDRINUSE; ++i) {
@@ -387,7 +386,7 @@ void Fabric::region_gone(std::uint32_t key) {
 
 void Fabric::fence_rdma_users(std::uint32_t key) const {
   if (std::any_of(links_.begin(), links_.end(), [key](auto& link) { return link->hazards().needs_fence(key); }))
-    base::remote_fence();
+    os::remote_fence();
 }
 
 bool Fabric::in_use(std::uint32_t key) const {
@@ -406,7 +405,7 @@ void Fabric::forget(Link& link) {
   const auto found = std::find_if(links_.begin(), links_.end(), [&](auto& entry) { return entry.get() == &link; });
   if (found == links_.end()) return;
   dead_links_.splice(dead_links_.end(), links_, found);
-  engine().set_timer(sweep_timer_, base::now_ns());
+  engine().set_timer(sweep_timer_, os::now_ns());
 }
 
 bool Fabric::connect_arrived(Link& link, const CellView& view) {
@@ -453,11 +452,11 @@ void Fabric::welcome(os::LocalSocket socket) {
 }
 
 void Fabric::finished(ActiveHandshake& attempt) {
-  if (active_handshakes_.finished(attempt)) engine().set_timer(sweep_timer_, base::now_ns());
+  if (active_handshakes_.finished(attempt)) engine().set_timer(sweep_timer_, os::now_ns());
 }
 
 void Fabric::finished(PassiveHandshake& welcome) {
-  if (passive_handshakes_.finished(welcome)) engine().set_timer(sweep_timer_, base::now_ns());
+  if (passive_handshakes_.finished(welcome)) engine().set_timer(sweep_timer_, os::now_ns());
 }
 
 void Fabric::sweep() {

@@ -32,7 +32,7 @@ FileFinder::~FileFinder() {
 void FileFinder::close() {
   closed_ = true;
   answers_.clear();
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   jobs_.clear();
 }
 
@@ -56,7 +56,7 @@ void FileFinder::find(std::uint32_t key, const Region& region, const std::shared
 
 void FileFinder::submit(const Job& job) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     jobs_.push_back(job);
     if (works_) return;
     works_ = true;
@@ -68,7 +68,7 @@ void FileFinder::submit(const Job& job) {
   } catch (const std::bad_alloc&) {
     // As without room for a thread.
   }
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   jobs_.clear();
   works_ = false;
   throw std::bad_alloc();
@@ -78,7 +78,7 @@ void FileFinder::work() {
   for (;;) {
     Job job;
     {
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       if (jobs_.empty()) {
         works_ = false;
         return;
@@ -87,7 +87,7 @@ void FileFinder::work() {
       jobs_.pop_front();
     }
     const std::optional<ProgramFile> file = look_up(job.address, job.length);
-    base::Guard guard(fabric_.engine());
+    os::Guard guard(fabric_.engine());
     found(job, file);
   }
 }

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/lock.h"
 #include "nic/region_table.h"
+#include "os/lock.h"
 #include "os/thread.h"
 
 namespace anydat::nic::soft::shm {
@@ -64,7 +64,7 @@ class FileFinder {
   os::Thread thread_;
   bool closed_ = false;
 
-  base::Mutex lock_;
+  os::Mutex lock_;
   std::deque<Job> jobs_ ANYDAT_GUARDED_BY(lock_);
   bool works_ ANYDAT_GUARDED_BY(lock_) = false;
 };

@@ -15,8 +15,8 @@
 #include <iterator>
 
 #include "base/annotations.h"
-#include "base/biased_lock.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "os/biased_lock.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -28,13 +28,13 @@ inline constexpr std::uint64_t kGrantStep = 2;  // from one grant to the next
 class GrantTable {
  public:
   // `header`: of the owner's segment.
-  GrantTable(SegmentHeader& header, base::Biased<base::SpinLock>& sending) : header_(header), sending_(sending) {}
+  GrantTable(SegmentHeader& header, os::Biased<os::SpinLock>& sending) : header_(header), sending_(sending) {}
   GrantTable(const GrantTable&) = delete;
   GrantTable& operator=(const GrantTable&) = delete;
 
   // A slot and its new word, published in the segment; false if all are in use.
   bool issue(std::uint32_t& slot, std::uint64_t& word) {
-    base::Guard guard(sending_);
+    os::Guard guard(sending_);
     return issue_locked(slot, word);
   }
   // The same inside a fill() of the link, which holds the lock.
@@ -42,13 +42,13 @@ class GrantTable {
   // Withdraws it for reading, or once it is known to be over. Sequentially consistent, so that the reader's check that
   // follows its reading cannot miss it.
   void withdraw(std::uint32_t slot) {
-    base::Guard guard(sending_);
+    os::Guard guard(sending_);
     header_.grants[slot].store(0);
     used_ &= ~(std::uint64_t{1} << slot);
   }
   // Withdraws it for writing, unless a writer is busy: then false, and try again.
   bool try_withdraw(std::uint32_t slot, std::uint64_t word) {
-    base::Guard guard(sending_);
+    os::Guard guard(sending_);
     std::uint64_t expected = word;
     if (!header_.grants[slot].compare_exchange_strong(expected, 0) && expected == (word | kGrantBusy)) return false;
     used_ &= ~(std::uint64_t{1} << slot);
@@ -67,7 +67,7 @@ class GrantTable {
   }
 
   SegmentHeader& header_;
-  base::Biased<base::SpinLock>& sending_;
+  os::Biased<os::SpinLock>& sending_;
   std::uint64_t used_ ANYDAT_GUARDED_BY(sending_) = 0;
   std::uint64_t last_ ANYDAT_GUARDED_BY(sending_) = 0;
 };

@@ -10,7 +10,7 @@
 #include <new>
 #include <span>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
@@ -24,8 +24,8 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-constexpr base::Nanoseconds kPatience = 5 * base::kNsPerSecond;
-constexpr base::Nanoseconds kBacklogRetry = 1'000'000;
+constexpr os::Nanoseconds kPatience = 5 * os::kNsPerSecond;
+constexpr os::Nanoseconds kBacklogRetry = 1'000'000;
 
 bool send_greeting(const os::LocalSocket& socket, Greeting greeting, std::span<const int> fds = {}) {
   greeting.magic = kMagic;
@@ -58,14 +58,14 @@ NodeId node_of(const Greeting& greeting) {
 }
 
 // To receive by, for the peer to copy from or to our memory.
-Segment make_segment(const Fabric& fabric, base::UniqueFd& fd) {
+Segment make_segment(const Fabric& fabric, os::UniqueFd& fd) {
   Segment segment = Segment::create(fd);
   if (segment) {
     offer_probe(segment.header(), fabric.engine().waiting().thread_id());
   } else {
-    base::log(base::LogLevel::warn,
-              "no {} bytes can be had to share with a local process ({}): it is reached by TCP, if at all",
-              kSegmentBytes, std::strerror(errno));
+    env::log(env::LogLevel::warn,
+             "no {} bytes can be had to share with a local process ({}): it is reached by TCP, if at all",
+             kSegmentBytes, std::strerror(errno));
   }
   return segment;
 }
@@ -85,13 +85,13 @@ ActiveHandshake::~ActiveHandshake() {
   for (ActiveHandshake* follower : followers_) {
     follower->leader_ = nullptr;
     follower->state_ = State::idle;
-    fabric_.engine().set_timer(follower->retry_timer_, base::now_ns());
+    fabric_.engine().set_timer(follower->retry_timer_, os::now_ns());
   }
 }
 
 // The first step is put off as well, so that no outcome is reported before the connect call has done its part.
 void ActiveHandshake::begin() {
-  fabric_.engine().set_timer(retry_timer_, base::now_ns());
+  fabric_.engine().set_timer(retry_timer_, os::now_ns());
 }
 
 void ActiveHandshake::drop_socket() {
@@ -107,15 +107,15 @@ void ActiveHandshake::try_next() {
     if (!socket) {
       if (os::is_lack(error)) break;
       if (error == EAGAIN) {  // its backlog is full; the connection's own time-out bounds this
-        fabric_.engine().set_timer(retry_timer_, base::now_ns() + kBacklogRetry);
+        fabric_.engine().set_timer(retry_timer_, os::now_ns() + kBacklogRetry);
         return;
       }
       names_.pop_front();
       continue;
     }
     if (!os::peer_is_of_our_user(socket.get())) {
-      base::log(base::LogLevel::warn,
-                "the service point {} belongs to another user; shared memory is for one user only", names_.front());
+      env::log(env::LogLevel::warn, "the service point {} belongs to another user; shared memory is for one user only",
+               names_.front());
       names_.pop_front();
       continue;
     }
@@ -175,7 +175,7 @@ void ActiveHandshake::welcomed(const Greeting& greeting) {
     leader_ = other;
     return;
   }
-  base::UniqueFd fd;
+  os::UniqueFd fd;
   inbound_ = make_segment(fabric_, fd);
   state_ = State::attaching;
   const int fds[] = {fd.get(), fabric_.adapter().regions().descriptor(), fabric_.link_set().descriptor()};
@@ -251,7 +251,7 @@ PassiveHandshake::~PassiveHandshake() {
 
 bool PassiveHandshake::begin() {
   if (!fabric_.engine().watch(socket_.get(), EPOLLIN, *this)) return false;
-  fabric_.engine().set_timer(patience_, base::now_ns() + kPatience);
+  fabric_.engine().set_timer(patience_, os::now_ns() + kPatience);
   // Who has said what it wants already is not one of those that are turned out for the next caller.
   ready(EPOLLIN);
   return true;
@@ -273,7 +273,7 @@ void PassiveHandshake::ready(std::uint32_t) {
   try {
     goes_on = heard == Heard::greeting && step(greeting, descriptors);
   } catch (const std::bad_alloc&) {
-    base::log(base::LogLevel::warn, "a local caller was turned away: no memory for a link");
+    env::log(env::LogLevel::warn, "a local caller was turned away: no memory for a link");
   }
   if (!goes_on) fabric_.finished(*this);
 }
@@ -291,7 +291,7 @@ bool PassiveHandshake::step(const Greeting& greeting, const PassedDescriptors& d
   Segment outbound = Segment::attach(descriptors[0].get());
   PeerRegions peer_regions(descriptors[1].get());
   MarkTable marks = MarkTable::attach(descriptors[2].get());
-  base::UniqueFd fd;
+  os::UniqueFd fd;
   Segment inbound = make_segment(fabric_, fd);
   if (!outbound || !peer_regions || !marks || !inbound) return false;
   const int fds[] = {fd.get(), fabric_.adapter().regions().descriptor(), fabric_.link_set().descriptor()};

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/soft/strangers.h"
 #include "nic/soft/wire/shm/layout.h"
@@ -17,6 +16,7 @@
 #include "nic/soft/wire/shm/segment.h"
 #include "os/peer_process.h"
 #include "os/slow_close.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::shm {
 

@@ -9,12 +9,12 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-constexpr base::Nanoseconds kDelayMin = 50'000;
-constexpr base::Nanoseconds kDelayMax = 50'000'000;
+constexpr os::Nanoseconds kDelayMin = 50'000;
+constexpr os::Nanoseconds kDelayMax = 50'000'000;
 
 }  // namespace
 
-HazardSlots::HazardSlots(Engine& engine, SegmentHeader& header, bool fences, base::Biased<base::SpinLock>& sending)
+HazardSlots::HazardSlots(Engine& engine, SegmentHeader& header, bool fences, os::Biased<os::SpinLock>& sending)
     : engine_(engine),
       header_(header),
       fences_(fences),
@@ -24,7 +24,7 @@ HazardSlots::HazardSlots(Engine& engine, SegmentHeader& header, bool fences, bas
 
 std::uint32_t HazardSlots::take() {
   if (fences_) return 0;  // a fence of one's own each time costs what a shared slot does
-  base::Guard guard(sending_);
+  os::Guard guard(sending_);
   const std::uint32_t slot = own_slots_.take();
   if (slot >= kSharedRdmaSlots) {
     header_.rdma_own_slots.store(1);
@@ -34,7 +34,7 @@ std::uint32_t HazardSlots::take() {
 }
 
 void HazardSlots::give_back(HazardSlot& slot) {
-  base::Guard guard(sending_);
+  os::Guard guard(sending_);
   own_slots_.give_back(slot.give_up(header_));
 }
 
@@ -46,7 +46,7 @@ void HazardSlots::look_for_shared() {
     return;
   }
   // A thread that polls comes here with each pass, which is sooner.
-  if (!look_timer_.pending()) engine_.set_timer(look_timer_, base::now_ns() + delay_);
+  if (!look_timer_.pending()) engine_.set_timer(look_timer_, os::now_ns() + delay_);
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include "base/annotations.h"
-#include "base/biased_lock.h"
-#include "base/clock.h"
 #include "nic/engine.h"
 #include "nic/soft/wire/shm/hazard_slot.h"
 #include "nic/soft/wire/shm/rdma_uses.h"
+#include "os/biased_lock.h"
+#include "os/clock.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -22,7 +22,7 @@ class HazardSlots {
  public:
   // `header`: of the peer's segment. `fences`: the two processes cannot fence each other from afar. `sending`: the lock
   // under which the link sends.
-  HazardSlots(Engine& engine, SegmentHeader& header, bool fences, base::Biased<base::SpinLock>& sending);
+  HazardSlots(Engine& engine, SegmentHeader& header, bool fences, os::Biased<os::SpinLock>& sending);
   HazardSlots(const HazardSlots&) = delete;
   HazardSlots& operator=(const HazardSlots&) = delete;
 
@@ -41,11 +41,11 @@ class HazardSlots {
   Engine& engine_;
   SegmentHeader& header_;
   const bool fences_;
-  base::Biased<base::SpinLock>& sending_;
+  os::Biased<os::SpinLock>& sending_;
   ConnectionSlots own_slots_ ANYDAT_GUARDED_BY(sending_);
   std::atomic<bool> wanted_{false};
   Timer look_timer_;
-  base::Nanoseconds delay_ = 0;  // of the next look by time
+  os::Nanoseconds delay_ = 0;  // of the next look by time
 };
 
 }  // namespace anydat::nic::soft::shm

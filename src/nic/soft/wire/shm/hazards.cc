@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic/soft/wire/shm/hazards.h"
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/soft/wire/shm/link.h"
 #include "nic/soft/wire/shm/stream.h"
 
@@ -28,7 +28,7 @@ template <typename InUse>
 bool Hazards::persists(InUse&& in_use) const {
   for (unsigned tries = 0; in_use(); ++tries) {
     if (tries == 100) return !peer_gone();
-    base::cpu_relax();
+    os::cpu_relax();
   }
   return false;
 }
@@ -60,8 +60,8 @@ bool Hazards::past_gate(std::uint32_t number, const ShmStream& stream) const {
 
 void Hazards::never_lets_go() {
   if (link_.dead()) return;
-  base::log(
-      base::LogLevel::warn,
+  env::log(
+      env::LogLevel::warn,
       "process {} was stopped while it used memory that is not its any more; what it still does cannot be prevented",
       link_.process().pid());
   out_of_patience_ = true;
@@ -81,7 +81,7 @@ bool Hazards::wait_at_gate() {
 
 bool Hazards::press(std::uint32_t key) {
   if (!uses(key)) return false;
-  const base::Nanoseconds now = base::now_ns();
+  const os::Nanoseconds now = os::now_ns();
   if (link_.dead()) return now < link_.end().at();
   if (pressed_ != 0) return true;
   pressed_ = key;
@@ -96,7 +96,7 @@ bool Hazards::lets_go_of(std::uint32_t key) {
 }
 
 void Hazards::look_whether_pressed() {
-  const base::Nanoseconds now = base::now_ns();
+  const os::Nanoseconds now = os::now_ns();
   if (!uses(pressed_)) {
     pressed_ = 0;
   } else if (now < pressed_until_) {
@@ -106,11 +106,11 @@ void Hazards::look_whether_pressed() {
   }
 }
 
-base::Nanoseconds Hazards::end() {
+os::Nanoseconds Hazards::end() {
   link_.inbound().header().rdma_gate.fetch_or(kGateLinkOver);
   fence_rdma_users(link_.inbound().header(), 0);
   engine_.cancel_timer(press_timer_);
-  return out_of_patience_ ? base::now_ns() : pressed_ != 0 ? pressed_until_ : base::now_ns() + kPatience;
+  return out_of_patience_ ? os::now_ns() : pressed_ != 0 ? pressed_until_ : os::now_ns() + kPatience;
 }
 
 }  // namespace anydat::nic::soft::shm

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "nic/engine.h"
 #include "nic/soft/wire/shm/grants.h"
 #include "nic/soft/wire/shm/rdma_uses.h"
+#include "os/clock.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -26,8 +26,8 @@ class Hazards {
  public:
   // A stretch of a peer's RDMA takes a tenth of a millisecond. This is far more, but for a peer that is stopped in the
   // middle of one.
-  static constexpr base::Nanoseconds kPatience = base::kNsPerSecond / 2;
-  static constexpr base::Nanoseconds kBetweenLooks = 500'000;
+  static constexpr os::Nanoseconds kPatience = os::kNsPerSecond / 2;
+  static constexpr os::Nanoseconds kBetweenLooks = 500'000;
 
   Hazards(Link& link, Engine& engine);
   Hazards(const Hazards&) = delete;
@@ -56,7 +56,7 @@ class Hazards {
   bool past_gate(std::uint32_t number, const ShmStream& stream) const;
   void never_lets_go();  // the half second has gone by in vain: cuts the link
   // No RDMA begins any more on a link that is over. How long what is under way may take.
-  base::Nanoseconds end();
+  os::Nanoseconds end();
 
   // ---- the peer's gate, for RDMA of this side
   // True: it is shut, and the stream comes back when it opens. False: it has opened meanwhile. With the send lock.
@@ -78,7 +78,7 @@ class Hazards {
   bool out_of_patience_ = false;               // the peer has had its half second
   Timer press_timer_;
   std::uint32_t pressed_ = 0;  // the first key that the peer is to let go of; others are looked at after it
-  base::Nanoseconds pressed_until_ = 0;
+  os::Nanoseconds pressed_until_ = 0;
 };
 
 }  // namespace anydat::nic::soft::shm

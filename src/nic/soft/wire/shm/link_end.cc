@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "base/log.h"
+#include "env/log.h"
 #include "nic/soft/adapter.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/link.h"
@@ -14,7 +14,7 @@ LinkEnd::LinkEnd(Link& link, Fabric& fabric)
     : link_(link), fabric_(fabric), end_timer_([this] { look_whether_let_go(); }) {}
 
 void LinkEnd::warn(const char* outcome, const char* offence) {
-  if (!warned_) base::log(base::LogLevel::warn, "{}: {}", outcome, offence);
+  if (!warned_) env::log(env::LogLevel::warn, "{}: {}", outcome, offence);
   warned_ = true;
 }
 
@@ -30,7 +30,7 @@ void LinkEnd::fail(const char* why) {
     if (link_.dead()) return;
   }
   link_.receiver().stop();
-  begun_ = base::now_ns();
+  begun_ = os::now_ns();
   end_at_ = link_.hazards().end();
   status_ = why ? WorkStatus::bad_response : WorkStatus::transport;
   link_.stop();
@@ -38,13 +38,13 @@ void LinkEnd::fail(const char* why) {
 }
 
 bool LinkEnd::let_go() const {
-  return !link_.hazards().uses_any() || base::now_ns() >= end_at_;
+  return !link_.hazards().uses_any() || os::now_ns() >= end_at_;
 }
 
 // The peer may have been stopped in the middle of a stretch. Only the connections of its link wait for it.
 void LinkEnd::look_whether_let_go() {
   if (let_go()) return finish();
-  fabric_.engine().set_timer(end_timer_, base::now_ns() + Hazards::kBetweenLooks);
+  fabric_.engine().set_timer(end_timer_, os::now_ns() + Hazards::kBetweenLooks);
 }
 
 void LinkEnd::finish() {

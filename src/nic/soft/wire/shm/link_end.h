@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "base/clock.h"
 #include "nic/engine.h"
 #include "nic/types.h"
+#include "os/clock.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -27,8 +27,8 @@ class LinkEnd {
 
   // ---- of a link that is dead
   // Until then the peer may use regions of ours.
-  base::Nanoseconds at() const { return end_at_; }
-  base::Nanoseconds begun() const { return begun_; }
+  os::Nanoseconds at() const { return end_at_; }
+  os::Nanoseconds begun() const { return begun_; }
   // Asked when the socket was given up: since then Link::peer_gone() cannot tell.
   bool peer_was_gone() const { return peer_was_gone_; }
   // Whether the peer uses no memory of ours any more, or has had its time. Then finish() is due, which a timer sees to
@@ -42,8 +42,8 @@ class LinkEnd {
   Link& link_;
   Fabric& fabric_;
   Timer end_timer_;
-  base::Nanoseconds begun_ = 0;
-  base::Nanoseconds end_at_ = 0;
+  os::Nanoseconds begun_ = 0;
+  os::Nanoseconds end_at_ = 0;
   bool peer_was_gone_ = false;
   WorkStatus status_ = WorkStatus::transport;  // of what ends with it
   bool warned_ = false;

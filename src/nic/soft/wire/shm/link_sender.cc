@@ -17,7 +17,7 @@ LinkSender::LinkSender(Link& link, Engine& engine, const Segment& outbound, os::
       engine_(engine),
       header_(outbound.header()),
       doorbell_(engine, std::move(socket), header_, std::move(marks), fences) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   ring_.attach(outbound);
 }
 
@@ -26,7 +26,7 @@ void LinkSender::send_control(CellKind kind, std::uint32_t connection, std::uint
   if (link_.dead()) return;
   if (kind == CellKind::close) link_.hazards().shut_gate();
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!waiting_controls_.empty() || !write_control(kind, connection, aux, body)) {
       try {
         waiting_controls_.push_back({kind, connection, aux, {body.begin(), body.end()}});
@@ -57,7 +57,7 @@ void LinkSender::block(ShmStream& stream) {
 
 void LinkSender::schedule_turn(ShmStream& stream) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!stream.turn_.place.listed()) blocked_.push_back(stream.turn_);
     link_.something_is_to_go();
   }
@@ -83,7 +83,7 @@ bool LinkSender::retry_blocked() {
   std::uint64_t before = 0;
   std::size_t turns = 0;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     before = sent_;
     while (!waiting_controls_.empty()) {
       const Control& next = waiting_controls_.front();
@@ -104,14 +104,14 @@ bool LinkSender::retry_blocked() {
   for (std::size_t i = 0; i < turns; ++i) {
     Turn* next = nullptr;
     {
-      base::Guard guard(lock_);
+      os::Guard guard(lock_);
       next = blocked_.pop_front();
     }
     if (!next) break;
     progress |= next->stream.take_turn();
   }
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     sane = ring_.sane();
     progress |= sent_ != before;
   }
@@ -127,7 +127,7 @@ void LinkSender::send_what_waits() {
 }
 
 void LinkSender::forget(ShmStream& stream) {
-  base::Guard guard(lock_);
+  os::Guard guard(lock_);
   blocked_.remove(stream.turn_);
 }
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/annotations.h"
-#include "base/biased_lock.h"
 #include "base/list.h"
 #include "nic/engine.h"
 #include "nic/soft/copy.h"
@@ -17,6 +16,7 @@
 #include "nic/soft/wire/shm/doorbell.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/ring.h"
+#include "os/biased_lock.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -37,7 +37,7 @@ class LinkSender {
   LinkSender& operator=(const LinkSender&) = delete;
 
   // Guards other things of the link as well that are written together with a message, or as seldom.
-  base::Biased<base::SpinLock>& lock() ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
+  os::Biased<os::SpinLock>& lock() ANYDAT_RETURN_CAPABILITY(lock_) { return lock_; }
   Doorbell& doorbell() { return doorbell_; }
   const Doorbell& doorbell() const { return doorbell_; }
 
@@ -46,7 +46,7 @@ class LinkSender {
   void send_control(CellKind kind, std::uint32_t connection, std::uint32_t aux, std::span<const std::byte> body = {});
 
   bool controls_wait() {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     return !waiting_controls_.empty();
   }
 
@@ -111,7 +111,7 @@ class LinkSender {
   bool deaf_ = false;      // the peer takes nothing of what it is told (budget::kAnswersUntaken)
   Doorbell doorbell_;
 
-  base::Biased<base::SpinLock> lock_;
+  os::Biased<os::SpinLock> lock_;
   RingWriter ring_ ANYDAT_GUARDED_BY(lock_);
   std::deque<Control> waiting_controls_ ANYDAT_GUARDED_BY(lock_);
   base::List<Turn, &Turn::place> blocked_ ANYDAT_GUARDED_BY(lock_);
@@ -135,7 +135,7 @@ template <typename Fill>
 inline bool LinkSender::try_send(ShmStream& stream, CellKind kind, std::uint8_t flags, std::uint32_t connection,
                                  std::uint32_t length, std::uint32_t aux, Fill&& fill) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!put(kind, flags, connection, cells_for(length), length, aux, fill)) [[unlikely]] {
       block(stream);
       return false;
@@ -154,7 +154,7 @@ inline bool LinkSender::put(std::uint32_t connection, const SingleSend& send, st
 
 inline bool LinkSender::try_send_again(std::uint32_t connection, const SingleSend& send, std::uint32_t cells) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!put(connection, send, cells)) [[unlikely]]
       return false;
   }
@@ -166,7 +166,7 @@ template <typename Fill>
 inline bool LinkSender::try_send_again(CellKind kind, std::uint8_t flags, std::uint32_t connection,
                                        std::uint32_t length, Fill&& fill) {
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     if (!put(kind, flags, connection, cells_for(length), length, 0, fill)) [[unlikely]]
       return false;
   }
@@ -178,7 +178,7 @@ inline std::size_t LinkSender::try_send_row(std::uint32_t connection, std::span<
                                             std::uint64_t& cells_left) {
   std::size_t sent = 0;
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     std::uint64_t bytes_left = kRowBytesMax;
     for (const SingleSend& send : sends) {
       const std::uint64_t length = send.segment.length;
@@ -200,7 +200,7 @@ bool LinkSender::try_send_piece(ShmStream& stream, CellKind kind, std::uint8_t f
                                 std::uint32_t length, std::uint32_t aux, Body body, Fill&& fill) {
   static_assert(sizeof(Body) <= kCellBytes - kCellHeaderBytes);
   {
-    base::Guard guard(lock_);
+    os::Guard guard(lock_);
     std::byte* bulk = waiting_controls_.empty() ? ring_.begin_bulk(length, body.position) : nullptr;
     std::byte* to = bulk ? ring_.begin(1) : nullptr;
     if (!to) {

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "nic/engine.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/marks.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -76,7 +76,7 @@ class LinkSet final : public PollSource {
   void set_attention(Link& link);
   void let_cool();
 
-  base::UniqueFd fd_;
+  os::UniqueFd fd_;
   MarkTable marks_;
   std::vector<Link*> all_;
   std::vector<Link*> hot_;  // has room for all, like the next two

@@ -12,7 +12,7 @@ namespace anydat::nic::soft::shm {
 
 namespace {
 
-constexpr base::Nanoseconds kUnusedLife = base::kNsPerSecond;
+constexpr os::Nanoseconds kUnusedLife = os::kNsPerSecond;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void LinkUsers::remove(ShmStream& stream) {
   std::swap(streams_[stream.link_index_], streams_.back());
   streams_.pop_back();
   if (streams_.empty() && link_.initiated() && !link_.dead()) {
-    engine_.set_timer(unused_timer_, base::now_ns() + kUnusedLife);
+    engine_.set_timer(unused_timer_, os::now_ns() + kUnusedLife);
   }
 }
 

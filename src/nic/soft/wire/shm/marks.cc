@@ -12,7 +12,7 @@ MarkTable::~MarkTable() {
   os::unmap(marks_, kMarkBytes);
 }
 
-MarkTable MarkTable::create(base::UniqueFd& fd) {
+MarkTable MarkTable::create(os::UniqueFd& fd) {
   fd = os::make_memory_file("anydat-marks", kMarkBytes);
   if (!fd || !os::seal(fd.get())) return {};
   void* memory = os::map_shared(fd.get(), kMarkBytes, true);

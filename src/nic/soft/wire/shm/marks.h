@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/unique_fd.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "os/ticks.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -27,7 +27,7 @@ class MarkTable {
   ~MarkTable();
 
   // One of our own; `fd` is for the peers. Empty when there is no memory.
-  static MarkTable create(base::UniqueFd& fd);
+  static MarkTable create(os::UniqueFd& fd);
   // A peer's. Empty if the descriptor is not what create() makes.
   static MarkTable attach(int fd);
   explicit operator bool() const { return marks_ != nullptr; }

@@ -22,8 +22,8 @@ std::string service_name(const std::string& scope, ConnQual qual) {
   return fmt::format("anydat/{}/{}/{}/{}", kVersion, os::own_user(), scope, qual);
 }
 
-base::UniqueFd listen_at(const std::string& name, int& error) {
-  base::UniqueFd socket = os::local_socket();
+os::UniqueFd listen_at(const std::string& name, int& error) {
+  os::UniqueFd socket = os::local_socket();
   if (socket && os::AbstractName(name).bind(socket.get()) == 0 && os::listen(socket.get())) return socket;
   error = errno;
   return {};
@@ -47,9 +47,9 @@ bool can_be_published(const Address& address) {
   return !IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr) && !IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr);
 }
 
-base::UniqueFd call(const std::string& name, int& error) {
+os::UniqueFd call(const std::string& name, int& error) {
   if (name.starts_with('/')) return os::connect_in_directory(name, error);
-  base::UniqueFd socket = os::local_socket();
+  os::UniqueFd socket = os::local_socket();
   if (socket && os::AbstractName(name).connect(socket.get()) == 0) return socket;
   error = errno;
   return {};

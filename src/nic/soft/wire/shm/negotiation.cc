@@ -98,7 +98,7 @@ void Negotiation::nobody_listens() {
   stream_.set_over();
   const ConnectBody asked = *request_;
   stream_.queue_pair().connection().establishment().try_another_wire(
-      {asked.local, asked.qual, base::kForever, {asked.private_data, asked.private_data_bytes}, asked.qos, {}});
+      {asked.local, asked.qual, os::kForever, {asked.private_data, asked.private_data_bytes}, asked.qos, {}});
 }
 
 }  // namespace anydat::nic::soft::shm

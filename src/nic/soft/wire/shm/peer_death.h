@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "base/clock.h"
 #include "nic/engine.h"
+#include "os/clock.h"
 #include "os/peer_process.h"
 
 namespace anydat::nic::soft::shm {

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "nic/region_table.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "os/clock.h"
 #include "os/page_map.h"
 
 namespace anydat::nic::soft::shm {
@@ -31,19 +31,19 @@ class RdmaPages {
  public:
   // Pages that the last RDMA has found to be there, at both ends, and when (PeerMemory::epoch()).
   struct Seen {
-    base::Nanoseconds epoch = -1;
+    os::Nanoseconds epoch = -1;
     std::uint64_t remote_first = 0;
     std::uint64_t remote_last = 0;
     std::uint64_t local_first = 0;
     std::uint64_t local_last = 0;
     bool reads = false;
-    bool cover(base::Nanoseconds now, std::uint64_t remote, std::uint64_t local, std::uint64_t count,
+    bool cover(os::Nanoseconds now, std::uint64_t remote, std::uint64_t local, std::uint64_t count,
                bool for_read) const {
       return reads == for_read && remote >= remote_first && remote + count - 1 <= remote_last &&
              cover(now, local, count);
     }
     // Those of this side.
-    bool cover(base::Nanoseconds now, std::uint64_t local, std::uint64_t count) const {
+    bool cover(os::Nanoseconds now, std::uint64_t local, std::uint64_t count) const {
       return epoch == now && local >= local_first && local + count - 1 <= local_last;
     }
     static constexpr std::uint64_t first_of(std::uint64_t address) { return address & ~(os::kPageBytes - 1); }
@@ -60,7 +60,7 @@ class RdmaPages {
 
   const Seen& seen() const { return seen_; }
   // Of a Write that is whole, at a glance.
-  bool seen(const SendRequest& message, std::uint64_t shift, base::Nanoseconds epoch) const {
+  bool seen(const SendRequest& message, std::uint64_t shift, os::Nanoseconds epoch) const {
     return message.segments.size() == 1 &&
            seen_.cover(epoch, message.remote.address + shift, message.segments[0].address, message.length, false);
   }

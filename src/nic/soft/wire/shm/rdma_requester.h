@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "nic/soft/local_region.h"
 #include "nic/soft/stream.h"
 #include "nic/soft/wire/shm/cross_copy.h"
@@ -13,6 +12,7 @@
 #include "nic/soft/wire/shm/mapped.h"
 #include "nic/soft/wire/shm/rdma_pages.h"
 #include "nic/soft/wire/shm/ring.h"
+#include "os/clock.h"
 
 namespace anydat::nic::soft {
 class SendQueue;
@@ -122,7 +122,7 @@ class RdmaRequester {
   SeenMemory writes_seen_{false};
   SeenMemory reads_seen_{true};
   PutLane put_lane_;
-  base::Nanoseconds short_writes_epoch_ = -1;  // as in RdmaPages::Seen, and how many there were since
+  os::Nanoseconds short_writes_epoch_ = -1;  // as in RdmaPages::Seen, and how many there were since
   std::uint32_t short_writes_ = 0;
   std::atomic<std::uint32_t> puts_sent_{0};      // whole, for the peer to put in place; ever
   std::atomic<std::uint32_t> puts_answered_{0};  // of them; written with the engine

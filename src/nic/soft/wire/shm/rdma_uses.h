@@ -19,6 +19,7 @@
 #include "base/hidden_order.h"
 #include "nic/soft/wire/shm/layout.h"
 #include "nic/soft/wire/shm/segment.h"
+#include "os/membarrier.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -111,7 +112,7 @@ inline bool needs_fence(const SegmentHeader& header, std::uint32_t key) {
                      [key](const std::atomic<std::uint32_t>& announced) { return announced.load() == key; });
 }
 inline void fence_rdma_users(const SegmentHeader& header, std::uint32_t key) {
-  if (needs_fence(header, key)) base::remote_fence();
+  if (needs_fence(header, key)) os::remote_fence();
 }
 // Is any slot in use by what is meant?
 template <typename Meant>

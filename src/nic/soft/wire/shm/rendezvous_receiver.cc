@@ -292,7 +292,7 @@ bool RendezvousReceiver::withdraw(const Arriving& large) {
       link.grants().withdraw(large.memory.grant_slot);
       return true;
     }
-    base::cpu_relax();
+    os::cpu_relax();
   }
   return true;
 }

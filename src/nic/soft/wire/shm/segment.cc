@@ -16,7 +16,7 @@ Segment::~Segment() {
   os::unmap(memory_, kSegmentBytes);
 }
 
-Segment Segment::create(base::UniqueFd& fd) {
+Segment Segment::create(os::UniqueFd& fd) {
   fd = os::make_memory_file("anydat", kSegmentBytes);
   if (!fd || !os::seal(fd.get())) return {};
   void* memory = os::map_shared(fd.get(), kSegmentBytes, true);

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/hidden_order.h"
-#include "base/unique_fd.h"
 #include "nic/soft/wire/shm/layout.h"
+#include "os/unique_fd.h"
 
 namespace anydat::nic::soft::shm {
 
@@ -24,7 +24,7 @@ class Segment {
   ~Segment();
 
   // Makes a segment to receive by; `fd` is for the peer. Empty when there is no memory.
-  static Segment create(base::UniqueFd& fd);
+  static Segment create(os::UniqueFd& fd);
   // Maps a peer's segment. Empty if the descriptor is not what create() makes: of our size, and sealed so that the peer
   // cannot shrink it under us.
   static Segment attach(int fd);

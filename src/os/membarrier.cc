@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/fence.h"
+#include "os/membarrier.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -7,9 +7,10 @@
 
 #include <ctime>
 
-#include "base/clock.h"
+#include "base/fence.h"
+#include "os/clock.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 bool allow_remote_fences() {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
@@ -32,7 +33,7 @@ void thread_fence() {
     const timespec pause{0, 1'000'000};  // which signals may end, and filters forbid, too
     syscall(SYS_nanosleep, &pause, nullptr);
   }
-  full_fence();
+  base::full_fence();
 }
 
-}  // namespace anydat::base
+}  // namespace anydat::os

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/biased_lock.h"
+#include "os/biased_lock.h"
 
 #include <algorithm>
 
-#include "base/clock.h"
+#include "os/clock.h"
+#include "os/membarrier.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 namespace {
 
@@ -75,4 +76,4 @@ const Bias::Mark* Bias::try_to_take_away() {
   return seen == kFree ? nullptr : &holder;
 }
 
-}  // namespace anydat::base
+}  // namespace anydat::os

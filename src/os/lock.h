@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "base/annotations.h"
-#include "base/clock.h"
-#include "base/futex.h"
+#include "os/clock.h"
+#include "os/futex.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 inline void cpu_relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -116,4 +116,4 @@ class ANYDAT_SCOPED_CAPABILITY Guard {
   Lock& lock_;
 };
 
-}  // namespace anydat::base
+}  // namespace anydat::os

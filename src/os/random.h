@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace anydat::base {
+namespace anydat::os {
 
 // Fills it with bytes that no peer can foresee.
 void fill_random(std::span<std::byte> bytes);
@@ -33,4 +33,4 @@ class RandomNumbers {
   std::size_t used_ = numbers_.size();
 };
 
-}  // namespace anydat::base
+}  // namespace anydat::os

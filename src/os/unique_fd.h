@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "base/descriptors.h"
+#include "os/descriptors.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 // Owns one file descriptor, which the child of a fork does not keep. One that the program has closed is not closed
 // again, since its number may be the program's.
@@ -65,4 +65,4 @@ class UniqueFd {
   Descriptors::Ticket ticket_;
 };
 
-}  // namespace anydat::base
+}  // namespace anydat::os

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/descriptors.h"
+#include "os/descriptors.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -13,9 +13,9 @@
 #include <climits>
 #include <ctime>
 
-#include "base/clock.h"
+#include "os/clock.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 constinit DescriptorTable Descriptors::own_;
 
@@ -173,4 +173,4 @@ void ForkHeldOff::in_parent() {
   if (forks_.fetch_sub(1) == 1) syscall(SYS_futex, address(), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace anydat::base
+}  // namespace anydat::os

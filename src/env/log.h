@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace anydat::base {
+namespace anydat::env {
 
 enum class LogLevel { off, error, warn, info, debug };
 
@@ -21,4 +21,4 @@ void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   if (log_enabled(level)) log_with(level, format, fmt::make_format_args(args...));
 }
 
-}  // namespace anydat::base
+}  // namespace anydat::env

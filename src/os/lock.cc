@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/lock.h"
+#include "os/lock.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace anydat::base {
+namespace anydat::os {
 
 void pause_in_spin(unsigned round) {
   if (round < 64) {
@@ -19,4 +19,4 @@ void pause_in_spin(unsigned round) {
   }
 }
 
-}  // namespace anydat::base
+}  // namespace anydat::os

@@ -3,7 +3,7 @@
 //
 // Most locks of the data path are taken by one thread only, which pays some twenty cycles each time for what never
 // happens. A biased lock costs its thread plain loads and stores of its own cache line. Another thread that wants it
-// takes the bias away first, with a fence in all threads of the process (base/fence.h), which is dear; so a bias is
+// takes the bias away first, with a fence in all threads of the process (os/membarrier.h), which is dear; so a bias is
 // given only to a thread that has taken the lock many times in a row, and only while little time has gone into taking
 // biases away.
 #pragma once
@@ -16,9 +16,9 @@
 
 #include "base/annotations.h"
 #include "base/fence.h"
-#include "base/lock.h"
+#include "os/lock.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 // Lets locks of this process be biased, if its kernel can take a bias away. To be called again in the child of a fork.
 void allow_bias();
@@ -60,11 +60,11 @@ class Bias {
   // The same for who looks afterwards whether others have tried to get in meanwhile, and have gone away.
   void leave_and_look() {
     leave();
-    compiler_fence();
+    base::compiler_fence();
     // The thread that has taken the bias away had us pass a fence: either we had left the lock before it, or we see
     // here that the bias is gone.
     if (!mine()) [[unlikely]]
-      full_fence();
+      base::full_fence();
   }
 
   // By the thread that holds the lock underneath. When it returns no other thread has the lock, until that one is
@@ -83,7 +83,7 @@ class Bias {
   // For a thread that has been given such a mark and has released the lock underneath since. Whether the mark's thread
   // has left the lock: it may not know then that this thread tried, so the lock is to be tried once more.
   static bool has_left(const Mark& holder) {
-    full_fence();
+    base::full_fence();
     return holder.load(std::memory_order_relaxed) == kFree;
   }
 
@@ -121,7 +121,7 @@ class Bias {
 
   bool claim(Grant& grant, std::uint8_t how) {
     grant.mark.store(how, std::memory_order_relaxed);
-    compiler_fence();
+    base::compiler_fence();
     if (granted_.load(std::memory_order_relaxed) == &grant) [[likely]]
       return true;
     grant.mark.store(kFree, std::memory_order_release);
@@ -141,7 +141,7 @@ class Bias {
   std::array<Grant, kThreads> grants_;
 };
 
-// The locks of base/lock.h with a bias.
+// The locks of os/lock.h with a bias.
 template <typename Lock>
 class ANYDAT_CAPABILITY("mutex") Biased {
  public:
@@ -208,4 +208,4 @@ class ANYDAT_CAPABILITY("mutex") Biased {
   Lock lock_;
 };
 
-}  // namespace anydat::base
+}  // namespace anydat::os

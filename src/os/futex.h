@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace anydat::base {
+namespace anydat::os {
 
 enum class FutexResult { woken, changed, timed_out, interrupted };
 
@@ -18,4 +18,4 @@ FutexResult futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
 
 void futex_wake(std::atomic<std::uint32_t>& word, int count = INT_MAX);
 
-}  // namespace anydat::base
+}  // namespace anydat::os

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace anydat::base {
+namespace anydat::os {
 
 // What is known of each number: a hash of the file, whether the child of a fork keeps it, and the ticket. Pages of it
 // come as they are needed, for the process's life.
@@ -130,4 +130,4 @@ class ForkHeldOff {
   static inline constinit std::atomic<int> inside_{0};           // threads in such a section
 };
 
-}  // namespace anydat::base
+}  // namespace anydat::os

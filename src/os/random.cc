@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/random.h"
+#include "os/random.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <random>
 
-namespace anydat::base {
+namespace anydat::os {
 
 void fill_random(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
@@ -20,4 +20,4 @@ void fill_random(std::span<std::byte> bytes) {
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(device());
 }
 
-}  // namespace anydat::base
+}  // namespace anydat::os

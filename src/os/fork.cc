@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/fork.h"
+#include "os/fork.h"
 
 #include <pthread.h>
 
-#include "base/descriptors.h"
+#include "os/descriptors.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 namespace {
 
@@ -41,4 +41,4 @@ namespace {
 
 }  // namespace
 
-}  // namespace anydat::base
+}  // namespace anydat::os

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What fork() means for the library. The child of a fork has a copy of the parent's memory and its descriptors, but
 // none of its other threads: locks may be held for ever and lists may be half changed. The child therefore uses nothing
-// that the parent has made: its handler closes the descriptors of the library (base/descriptors.h) and has each thing
+// that the parent has made: its handler closes the descriptors of the library (os/descriptors.h) and has each thing
 // of the process begun anew. The handler takes no lock and no memory. What the parent's objects hold stays as it is,
 // unused.
 #pragma once
@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/lock.h"
+#include "os/lock.h"
 
-namespace anydat::base {
+namespace anydat::os {
 
 // What the child resets, in a list of the whole process. The object is never destroyed.
 class AfterFork {
@@ -71,23 +71,4 @@ class PerProcess {
   AfterFork after_fork_{reset, this};
 };
 
-// A word that is computed when it is first asked for, by each thread that comes before another is done: all get the
-// same value. There is no lock that a fork could leave held. Requires: the value is never kUnknown.
-template <typename T, T kUnknown>
-class Computed {
- public:
-  template <typename Compute>
-  T get(Compute&& compute) {
-    T value = value_.load(std::memory_order_acquire);
-    if (value != kUnknown) [[likely]]
-      return value;
-    const T computed = compute();
-    return value_.compare_exchange_strong(value, computed) ? computed : value;
-  }
-  void forget() { value_.store(kUnknown); }
-
- private:
-  std::atomic<T> value_{kUnknown};
-};
-
-}  // namespace anydat::base
+}  // namespace anydat::os

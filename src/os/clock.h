@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace anydat::base {
+namespace anydat::os {
 
 using Nanoseconds = std::int64_t;
 
@@ -25,4 +25,4 @@ inline timespec to_timespec(Nanoseconds t) {
   return {static_cast<time_t>(t / kNsPerSecond), static_cast<long>(t % kNsPerSecond)};
 }
 
-}  // namespace anydat::base
+}  // namespace anydat::os
