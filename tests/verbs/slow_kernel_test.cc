@@ -351,6 +351,24 @@ TEST_P(BegunAttempt, ThatIsGivenUpHoldsUpNobody) {
   answer();
 }
 
+// Cut off at once it would take its TCP connection along, and soft-iWARP's listener, if it has not accepted that yet.
+TEST_P(BegunAttempt, ThatIsGivenUpHasAMomentToComeToItsEnd) {
+  const Ep ep(client);
+  {
+    const edge::Gate gate(edge::Call::connecting);
+    require(dat_ep_connect(ep.get(), loopback(), server.listen(), DAT_TIMEOUT_INFINITE, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                           DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    ASSERT_TRUE(eventually([&] { return gate.reached(); }));
+    require(dat_ep_disconnect(ep.get(), DAT_CLOSE_ABRUPT_FLAG), "dat_ep_disconnect");
+    EXPECT_FALSE(eventually([&] { return !gate.reached(); }, std::chrono::milliseconds(300))) << "it is cut off";
+  }
+  expect_event(client.connect.get(), DAT_CONNECTION_EVENT_DISCONNECTED);
+  answer();
+  const Connection other = connect_pair(server, client);
+  ASSERT_NO_THROW(exchange(other));
+}
+
 // SRQ-FREE-1: the device's queue stays until the queue pair has gone, and no call waits for that.
 TEST_P(BegunAttempt, ThatIsGivenUpDoesNotHoldUpTheEndOfItsSharedQueue) {
   const Connection other = connect_pair(server, client);

@@ -106,7 +106,7 @@ VerbsAdapter::VerbsAdapter(std::unique_ptr<Device> device, CmChannel channel, Ad
       addresses_(std::move(addresses)),
       rnr_(rnr_retries_of(*device_)),
       completions_(*device_, reaper_),
-      abandoned_(completions_.queues(), reaper_, kernel_calls_),
+      abandoned_(engine_, completions_.queues(), reaper_, kernel_calls_),
       cm_events_(cm_channel_),
       device_events_(*this) {}
 

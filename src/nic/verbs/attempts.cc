@@ -13,6 +13,13 @@
 
 namespace anydat::nic::verbs {
 
+namespace {
+
+// How long the call of an abandoned attempt may go on.
+constexpr os::Nanoseconds kCallMax = os::kNsPerSecond;
+
+}  // namespace
+
 KernelCalls::Ref dial(KernelCalls& calls, rdma_cm_id* id, rdma_conn_param parameters,
                       std::span<const std::byte> private_data) {
   const auto run = [id, parameters, data = std::vector(private_data.begin(), private_data.end())]() mutable {
@@ -26,18 +33,31 @@ KernelCalls::Ref dial(KernelCalls& calls, rdma_cm_id* id, rdma_conn_param parame
 
 void AbandonedAttempts::keep(AbandonedAttempt attempt) {
   if (attempt.id) attempt.id->context = static_cast<CmHandler*>(this);
-  if (attempt.dial) calls_.cancel(*attempt.dial);
+  attempt.since = os::now_ns();
+  if (attempt.dial && !cut_timer_.pending()) engine_.set_timer(cut_timer_, attempt.since + kCallMax);
   try {
     attempts_.push_back(std::move(attempt));
   } catch (const std::bad_alloc&) {
     // However long that takes.
-    if (const KernelCalls::Ref dial = std::exchange(attempt.dial, nullptr)) calls_.await(*dial);
+    if (const KernelCalls::Ref dial = std::exchange(attempt.dial, nullptr)) {
+      calls_.cancel(*dial);
+      calls_.await(*dial);
+    }
     drop(attempt);
+  }
+}
+
+void AbandonedAttempts::cut_off_calls() {
+  for (const AbandonedAttempt& attempt : attempts_) {
+    if (!attempt.dial) continue;
+    if (attempt.since + kCallMax > os::now_ns()) return engine_.set_timer(cut_timer_, attempt.since + kCallMax);
+    calls_.cancel(*attempt.dial);
   }
 }
 
 void AbandonedAttempts::drop(AbandonedAttempt& attempt) {
   if (attempt.dial) {
+    calls_.cancel(*attempt.dial);
     attempt.unwanted = true;
   } else {
     attempt.id.reset();
@@ -93,6 +113,7 @@ void AbandonedAttempts::drop_all() {
       drop_unanswered(attempt);
     }
   }
+  engine_.cancel_timer(cut_timer_);
   forget_dropped();
 }
 

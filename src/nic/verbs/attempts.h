@@ -8,6 +8,8 @@
 #include <memory>
 #include <span>
 
+#include "nic/engine.h"
+#include "nic/timer.h"
 #include "nic/verbs/cm.h"
 #include "nic/verbs/completions.h"
 #include "nic/verbs/kernel_calls.h"
@@ -35,16 +37,23 @@ struct AbandonedAttempt {
   bool counted = false;              // among those that receive from it
   KernelCalls::Ref dial;             // a call that the identifier is still in, and must outlive; or null
   bool unwanted = false;             // goes when that is over
+  os::Nanoseconds since = 0;         // it was abandoned
   KernelCalls::Ref going;            // its identifier is being destroyed; or null
 };
 
 // The abandoned attempts of an adapter, each of which is kept until its answer comes, or, unwanted, until its call is
 // over. The kernel destroys the identifier of an attempt that it has begun only when that is answered, for which it may
-// wait for many seconds: that is a call in a thread of its own, after which the rest goes. With the engine held.
+// wait for many seconds: that is a call in a thread of its own, after which the rest goes.
+//
+// A call that is cut off makes the kernel close the TCP connection at once, perhaps before the other side has accepted
+// it; and soft-iWARP takes that for the end of the listener, whose socket the new one resembles until then (seen with
+// Linux 6.1). So a call has a moment to come to its end, which takes no longer than a round trip where a host answers.
+//
+// With the engine held.
 class AbandonedAttempts final : public CmHandler {
  public:
-  AbandonedAttempts(CompletionQueues& queues, Reaper& reaper, KernelCalls& calls)
-      : queues_(queues), reaper_(reaper), calls_(calls) {}
+  AbandonedAttempts(Engine& engine, CompletionQueues& queues, Reaper& reaper, KernelCalls& calls)
+      : engine_(engine), queues_(queues), reaper_(reaper), calls_(calls), cut_timer_([this] { cut_off_calls(); }) {}
 
   void keep(AbandonedAttempt attempt);
   // Gives up everything of one that is no attempt any more, or none yet; the end of its queue pair is not waited for.
@@ -60,15 +69,18 @@ class AbandonedAttempts final : public CmHandler {
   void on_dialled(rdma_cm_id* id, int error) override;
 
  private:
+  void cut_off_calls();
   void drop_unanswered(AbandonedAttempt& attempt);
   void forget_dropped() {
     std::erase_if(attempts_, [](const AbandonedAttempt& attempt) { return !attempt.id && !attempt.going; });
   }
 
+  Engine& engine_;
   CompletionQueues& queues_;
   Reaper& reaper_;
   KernelCalls& calls_;
   std::list<AbandonedAttempt> attempts_;
+  Timer cut_timer_;
 };
 
 }  // namespace anydat::nic::verbs
