@@ -47,48 +47,38 @@ bool Connection::region_removed() {
 // ---- its end
 
 void Connection::disconnect(bool graceful) {
-  switch (queue_pair_.state()) {
-    case State::connected:
-      if (!graceful) break;
+  switch (step_for(graceful ? Occurrence::disconnect_in_order : Occurrence::disconnect_at_once, queue_pair_.state())) {
+    case Step::drain:
       orderly_end_.begin();
-      return;
-    case State::draining:
-      if (graceful) return;
       break;
-    case State::connecting:
-    case State::accepting:
+    case Step::close:
+      stream_->close(CloseReason::abrupt);
+      end({Ending::Report::closed});
       break;
-    case State::idle:
-    case State::ending:
-    case State::closed:
-      return;
+    default:
+      break;
   }
-  stream_->close(CloseReason::abrupt);
-  end({Ending::Report::closed});
 }
 
-// Whether the peer has nothing to end. One that is still coming about has come to nothing then.
-bool Connection::none_stands() {
-  switch (queue_pair_.state()) {
-    case State::connected:
-    case State::draining:
+// The peer has gone. False: it has ended a connection that stood, and the caller knows why.
+bool Connection::came_to_nothing() {
+  switch (step_for(Occurrence::peer_gone, queue_pair_.state())) {
+    case Step::end:
       return false;
-    case State::connecting:
+    case Step::attempt_fails:
       establishment_.failed(ConnectFailure::refused);
-      return true;
-    case State::accepting:
+      break;
+    case Step::accept_fails:
       establishment_.accept_failed();
-      return true;
-    case State::idle:
-    case State::ending:
-    case State::closed:
+      break;
+    default:
       break;
   }
   return true;
 }
 
 void Connection::peer_closed(CloseReason reason) {
-  if (none_stands()) return;
+  if (came_to_nothing()) return;
   Ending ending{Ending::Report::broken};
   switch (reason) {
     case CloseReason::graceful:
@@ -124,12 +114,12 @@ WorkStatus Connection::status_of(CloseReason reason) {
 }
 
 void Connection::peer_lost(WorkStatus why) {
-  if (none_stands()) return;
+  if (came_to_nothing()) return;
   end(orderly_end_.peer_closing() ? Ending{Ending::Report::closed} : Ending{Ending::Report::broken, {}, why});
 }
 
 void Connection::break_off(WorkStatus send_status, CloseReason tell_peer) {
-  if (!stands(queue_pair_.state())) return;
+  if (step_for(Occurrence::failure, queue_pair_.state()) != Step::end) return;
   stream_->close(tell_peer);
   end({Ending::Report::broken, {}, send_status});
 }

@@ -81,7 +81,7 @@ class Connection {
   void destroy();
 
  private:
-  bool none_stands();
+  bool came_to_nothing();
 
   SoftQueuePair& queue_pair_;
   Engine& engine_;

@@ -167,13 +167,13 @@ bool SendQueue::begun_bind_is_over() {
 
 void SendQueue::flush(WorkStatus first_status) {
   os::Guard guard(lock_);
-  state_.store(State::closed);
+  nic::enter(state_, State::closed);
   if (!requests_.flush(first_status)) queue_pair_.connection().completion_overflowed();
 }
 
 void SendQueue::reset() {
   os::Guard guard(lock_);
-  state_.store(State::idle);
+  nic::enter(state_, State::idle);
   stream_ = nullptr;
   peer_takes_ = 0;
 }

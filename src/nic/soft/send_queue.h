@@ -60,13 +60,13 @@ class SendQueue {
   State state_now() const { return state_.load(); }
   void enter(State state) {
     os::Guard guard(lock_);
-    state_.store(state);
+    nic::enter(state_, state);
   }
   // From now on requests are for this stream; null: for none.
   void enter(State state, Stream* stream) {
     os::Guard guard(lock_);
     stream_ = stream;
-    state_.store(state);
+    nic::enter(state_, state);
   }
   void change_stream(Stream* stream) {
     os::Guard guard(lock_);
@@ -75,7 +75,7 @@ class SendQueue {
   void connection_begins() {
     os::Guard guard(lock_);
     lanes_.close();
-    state_.store(State::connected);
+    nic::enter(state_, State::connected);
   }
   // A bind has begun that can no longer be stopped. False: it is still to come.
   bool begun_bind_is_over();

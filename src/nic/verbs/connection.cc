@@ -46,29 +46,25 @@ Connection::Connection(VerbsQueuePair& queue_pair, VerbsAdapter& adapter, QueueP
       }} {}
 
 void Connection::disconnect(bool graceful) {
-  switch (queue_pair_.state()) {
-    case ConnectionState::connected:
-      if (!graceful) break;
+  switch (step_for(graceful ? Occurrence::disconnect_in_order : Occurrence::disconnect_at_once, queue_pair_.state())) {
+    case Step::drain:
       queue_pair_.sends().enter(ConnectionState::draining);
       if (queue_pair_.sends().idle()) {
         finish_draining();
       } else {
         adapter_.engine().set_timer(linger_timer_, os::now_ns() + kLinger);
       }
-      return;
-    case ConnectionState::draining:
-      if (graceful) return;
       break;
-    case ConnectionState::connecting:
-    case ConnectionState::accepting:
-      end_now({Ending::Report::closed});
-      return;
-    case ConnectionState::idle:
-    case ConnectionState::ending:
-    case ConnectionState::closed:
-      return;
+    case Step::close:
+      if (stands(queue_pair_.state())) {
+        end({Ending::Report::closed});
+      } else {
+        end_now({Ending::Report::closed});
+      }
+      break;
+    default:
+      break;
   }
-  end({Ending::Report::closed});
 }
 
 // Ends an orderly end: all is sent, or it took too long.
@@ -81,12 +77,14 @@ void Connection::peer_closed() {
   // What arrived before is delivered, and what failed before says why.
   adapter_.completions().drain();
   if (failed_) return run_breaks();
-  if (stands(queue_pair_.state())) end({Ending::Report::closed});
+  if (step_for(Occurrence::peer_gone, queue_pair_.state()) == Step::end) end({Ending::Report::closed});
 }
 
 // Breaks the connection. Requires: no completion is being handled.
 void Connection::fail(WorkStatus first_send_status) {
-  if (stands(queue_pair_.state())) end({Ending::Report::broken, {}, first_send_status});
+  if (step_for(Occurrence::failure, queue_pair_.state()) == Step::end) {
+    end({Ending::Report::broken, {}, first_send_status});
+  }
 }
 
 void Connection::run_breaks() {
@@ -204,22 +202,18 @@ void Connection::device_gone() {
 }
 
 void Connection::lost_by_device() {
-  switch (queue_pair_.state()) {
-    case ConnectionState::connecting:
+  switch (step_for(Occurrence::peer_gone, queue_pair_.state())) {
+    case Step::attempt_fails:
       end_now({Ending::Report::connect_failed, ConnectFailure::unreachable});
       break;
-    case ConnectionState::accepting:
+    case Step::accept_fails:
       end_now({Ending::Report::accept_failed});
       break;
-    case ConnectionState::connected:
-    case ConnectionState::draining:
+    case Step::end:
       end_now({Ending::Report::broken, {}, WorkStatus::transport});
       break;
-    case ConnectionState::ending:
-      finish();
-      break;
-    case ConnectionState::idle:
-    case ConnectionState::closed:
+    default:
+      if (queue_pair_.state() == ConnectionState::ending) finish();
       break;
   }
 }

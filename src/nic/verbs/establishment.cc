@@ -414,10 +414,15 @@ void Establishment::disconnected() {
 
 // Every attempt and every accept has its end.
 void Establishment::comes_to_nothing(ConnectFailure why) {
-  if (queue_pair_.state() == ConnectionState::connecting) {
-    failed(why);
-  } else if (queue_pair_.state() == ConnectionState::accepting) {
-    queue_pair_.connection().end_now({Ending::Report::accept_failed});
+  switch (step_for(Occurrence::peer_gone, queue_pair_.state())) {
+    case Step::attempt_fails:
+      failed(why);
+      break;
+    case Step::accept_fails:
+      queue_pair_.connection().end_now({Ending::Report::accept_failed});
+      break;
+    default:
+      break;
   }
 }
 

@@ -66,7 +66,7 @@ void SendQueue::move_to(Room room) {
 
 void SendQueue::reset() {
   os::Guard guard(lock_);
-  state_.store(State::idle);
+  nic::enter(state_, State::idle);
   blocked_.store(false, std::memory_order_relaxed);
   one_failed_ = false;
 }
@@ -393,7 +393,7 @@ void SendQueue::flush() {
     if (SendRing::Entry& entry = requests_.at(number); entry.kind == WorkKind::bind) give_up(*entry.bind);
   }
   os::Guard guard(lock_);
-  state_.store(State::closed);
+  nic::enter(state_, State::closed);
   binds_ = 0;
   WorkStatus status = std::exchange(first_flushed_, WorkStatus::flushed);
   while (SendRing::Entry* const entry = requests_.front()) {

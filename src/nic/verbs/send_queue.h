@@ -61,7 +61,7 @@ class SendQueue {
   State state_now() const { return state_.load(); }
   void enter(State state) {
     os::Guard guard(lock_);
-    state_.store(state);
+    nic::enter(state_, state);
   }
   // The connection is over: what is posted from now on waits to be flushed. `first_status`: what the first request that
   // is flushed comes to.
