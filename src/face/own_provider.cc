@@ -134,7 +134,7 @@ void stay_loaded() {
 void register_name(const Tuple& tuple, const std::string& instance_data, const DAT_PROVIDER_INFO& info) {
   const std::string& adapter = instance_data.empty() ? tuple.name : instance_data;
   const registry::BuiltinNames there_are = registry::builtin_names();
-  const bool may_be_there = there_are.lacks && registry::is_of_network_device(adapter);
+  const bool may_be_there = there_are.unseen.may_have(adapter);
   if (!may_be_there && std::find(there_are.names.begin(), there_are.names.end(), adapter) == there_are.names.end()) {
     env::log(env::LogLevel::warn, "{} is not registered: this host has no adapter {}", in_words(tuple), adapter);
     return;

@@ -49,10 +49,11 @@ const Module* rdma_module(std::string& why) {
 
 }  // namespace
 
-std::vector<std::string> rdma_devices() {
+std::optional<std::vector<std::string>> rdma_devices() {
   std::vector<std::string> names;
   os::FolderEntries entries(kDevices);
   for (std::string_view name; entries.next(name);) names.emplace_back(name);
+  if (entries.lacks()) return std::nullopt;
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,9 @@ struct Module {
 };
 inline constexpr const char* kModuleSymbol = "anydat_nic_module";
 
-// The RDMA devices of this host, by the names that its kernel gives them; sorted.
-std::vector<std::string> rdma_devices();
+// The RDMA devices of this host, by the names that its kernel gives them; sorted. Nothing: there was no descriptor or
+// memory to look for them with.
+std::optional<std::vector<std::string>> rdma_devices();
 
 // Opens one of them by the module for such devices, which lies beside libdat in the folder `anydat`.
 std::unique_ptr<Adapter> open_rdma_device(const std::string& device, const std::string& name, Status& status,

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "os/lack.h"
 #include "os/unique_fd.h"
 
 namespace anydat::os {
@@ -14,10 +15,13 @@ namespace anydat::os {
 class FolderEntries {
  public:
   explicit FolderEntries(const char* folder);
-  // False if there are no more, or no such folder. The name is good until the next call. Allocates nothing.
+  // False if there are no more, no such folder, or a lack. The name is good until the next call. Allocates nothing.
   bool next(std::string_view& name);
+  // Whether it ends for want of descriptors or memory: the folder may have more.
+  bool lacks() const { return os::is_lack(error_); }
 
  private:
+  int error_ = 0;  // of the call that failed
   UniqueFd folder_;
   alignas(8) std::array<std::byte, 4096> entries_;
   std::size_t used_ = 0;

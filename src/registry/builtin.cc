@@ -20,19 +20,26 @@ constexpr std::string_view kVerbs = "verbs-";
 }  // namespace
 
 BuiltinNames builtin_names() {
-  const std::optional<std::vector<std::string>> devices = nic::soft::host_devices();
-  // A sandbox may forbid to ask; but what cannot be found for a lack of descriptors or memory may be there.
-  const bool lacks = !devices && os::is_lack(errno);
-  BuiltinNames all{{"soft"}, lacks};
-  if (devices) {
-    for (const std::string& device : *devices) all.names.push_back(std::string(kSoft) + device);
+  BuiltinNames all{{"soft"}, {}};
+  const auto add = [&](std::string_view kind, const std::vector<std::string>& devices) {
+    for (const std::string& device : devices) all.names.push_back(std::string(kind) + device);
+  };
+  if (const auto devices = nic::soft::host_devices()) {
+    add(kSoft, *devices);
+  } else {
+    // A sandbox may forbid to ask; but what cannot be found for a lack of descriptors or memory may be there.
+    all.unseen.network = os::is_lack(errno);
   }
-  for (const std::string& device : nic::rdma_devices()) all.names.push_back(std::string(kVerbs) + device);
+  if (const auto devices = nic::rdma_devices()) {
+    add(kVerbs, *devices);
+  } else {
+    all.unseen.rdma = true;
+  }
   return all;
 }
 
-bool is_of_network_device(const std::string& name) {
-  return name.starts_with(kSoft);
+bool UnseenDevices::may_have(const std::string& name) const {
+  return (network && name.starts_with(kSoft)) || (rdma && name.starts_with(kVerbs));
 }
 
 std::unique_ptr<nic::Adapter> open_builtin(const std::string& name, nic::Status& status, std::string& why) {

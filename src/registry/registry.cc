@@ -81,7 +81,7 @@ Registry& Registry::instance() {
 }
 
 Registry::Registry() : static_(read_static_registry()) {
-  for (const StaticEntry& entry : static_.entries) entries_.emplace_back(entry);
+  for (const StaticEntry& entry : static_.entries) entries_.emplace_back(entry, false);
 }
 
 // Each built-in adapter is there for programs that ask for thread safety and for those that do not, since it may be
@@ -92,16 +92,24 @@ Registry::Registry() : static_(read_static_registry()) {
 // (REG-LIST-13). An entry of dat.conf with the same tuple takes an adapter's place.
 Registry::Builtins Registry::builtins(bool listed) const {
   const BuiltinNames all = builtin_names();
-  std::vector<Tuple> tuples;
-  for (const std::string& name : all.names) {
-    for (const DAT_BOOLEAN thread_safe : {DAT_FALSE, DAT_TRUE}) {
-      if (listed && thread_safe == DAT_TRUE) continue;
-      Tuple tuple{name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, thread_safe};
-      const auto overrides = [&](const StaticEntry& entry) { return entry.tuple == tuple; };
-      if (std::none_of(static_.entries.begin(), static_.entries.end(), overrides)) tuples.push_back(std::move(tuple));
-    }
+  Builtins result{{}, all.unseen};
+  for (const std::string& name : all.names) add_tuples_of(name, listed, result.tuples);
+  return result;
+}
+
+void Registry::add_tuples_of(const std::string& adapter, bool listed, std::vector<Tuple>& tuples) const {
+  for (const DAT_BOOLEAN thread_safe : {DAT_FALSE, DAT_TRUE}) {
+    if (listed && thread_safe == DAT_TRUE) continue;
+    Tuple tuple{adapter, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, thread_safe};
+    const auto overrides = [&](const StaticEntry& entry) { return entry.tuple == tuple; };
+    if (std::none_of(static_.entries.begin(), static_.entries.end(), overrides)) tuples.push_back(std::move(tuple));
   }
-  return {std::move(tuples), all.lacks};
+}
+
+std::vector<Tuple> Registry::unseen_tuples(const UnseenDevices& unseen, const std::string& name) const {
+  std::vector<Tuple> tuples;
+  if (unseen.may_have(name)) add_tuples_of(name, false, tuples);
+  return tuples;
 }
 
 DAT_RETURN Registry::list(DAT_COUNT max, DAT_COUNT* count, DAT_PROVIDER_INFO* infos[]) {
@@ -139,10 +147,15 @@ DAT_RETURN Registry::add(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* 
     return dapl::fail(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
                       "{}: provider_info is NULL or its ia_name has not 1 to 255 characters", call);
   }
-  const std::vector<Tuple> builtin = builtins(false).tuples;
+  const Builtins builtin = builtins(false);
   os::Guard guard(lock_);
-  if (find(*tuple) || contains(builtin, *tuple)) {
+  if (find(*tuple) || contains(builtin.tuples, *tuple)) {
     return dapl::fail(DAT_PROVIDER_ALREADY_REGISTERED, DAT_NO_SUBTYPE, "{}: {} is registered", call, in_words(*tuple));
+  }
+  if (contains(unseen_tuples(builtin.unseen, tuple->name), *tuple)) {
+    return dapl::fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY,
+                      "{}: {}: no memory or descriptor to find out whether it is an adapter of this host with", call,
+                      in_words(*tuple));
   }
   if (registrations_.size() >= kRegistrationsMax) {
     return dapl::fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY, "{}: {} Providers are registered", call,
@@ -223,9 +236,15 @@ std::vector<Tuple> Registry::known(std::vector<Tuple> builtin, const std::string
 }
 
 // The entry of dat.conf for a request, or null. A pattern gets an entry for the name that it is opened by; it stands
-// for names that nothing else serves, neither a whole line nor, if `built_in`, one of our adapters (D2-CONF-4).
+// for names that nothing else serves, neither a whole line nor, if `built_in`, one of our adapters (D2-CONF-4), which
+// may have come since.
 Registry::Entry* Registry::entry_for(const Tuple& request, bool built_in) {
-  Entry* const whole = best_match(entries_, request, [](const Entry& e) -> const Tuple& { return e.constant.tuple; });
+  Entry* whole = nullptr;
+  for (Entry& entry : entries_) {
+    const Tuple& tuple = entry.constant.tuple;
+    if ((built_in && entry.of_pattern) || !serves(tuple, request)) continue;
+    if (!whole || serves_better(tuple, whole->constant.tuple)) whole = &entry;
+  }
   if (whole || built_in || best_registration(request)) return whole;
   const StaticEntry* const pattern = best_pattern(static_.patterns, request);
   if (!pattern || named_.size() >= kNamedMax) return nullptr;
@@ -233,7 +252,7 @@ Registry::Entry* Registry::entry_for(const Tuple& request, bool built_in) {
   named.tuple.name = request.name;
   named_.push_back(std::move(named));
   try {
-    return &entries_.emplace_back(named_.back());
+    return &entries_.emplace_back(named_.back(), true);
   } catch (...) {
     named_.pop_back();
     throw;
@@ -241,13 +260,16 @@ Registry::Entry* Registry::entry_for(const Tuple& request, bool built_in) {
 }
 
 DAT_RETURN Registry::acquire(Tuple request, Use& use) {
-  const auto [builtin, lacks] = builtins(false);
+  const auto [builtin, unseen] = builtins(false);
   os::Guard guard(lock_);
   // Ruling A28: the prefix is a program's remark about itself, unless a name really begins so.
   if (request.name.starts_with(kAwarePrefix) && !has_name(known(builtin, {}), request.name)) {
     request.name.erase(0, kAwarePrefix.size());
   }
-  const Tuple* const own = best_match(builtin, request, [](const Tuple& tuple) -> const Tuple& { return tuple; });
+  // An adapter that cannot be told not to be there has the rank of one that is.
+  const bool may_be_ours = unseen.may_have(request.name);
+  const std::vector<Tuple> ours = may_be_ours ? unseen_tuples(unseen, request.name) : builtin;
+  const Tuple* const own = best_match(ours, request, [](const Tuple& tuple) -> const Tuple& { return tuple; });
   Entry* const entry = entry_for(request, own != nullptr);
   if (entry) prepare(*entry);
 
@@ -259,11 +281,11 @@ DAT_RETURN Registry::acquire(Tuple request, Use& use) {
     if (registration->origin) ++registration->origin->uses;
     return DAT_SUCCESS;
   }
-  if (own) {
+  if (own && !may_be_ours) {
     use.tuple_ = *own;
     return DAT_SUCCESS;
   }
-  if (lacks && is_of_network_device(request.name)) {  // IA-OPEN-25: it is not said to be none
+  if (may_be_ours) {  // IA-OPEN-25: it is not said to be none
     return dapl::fail(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY,
                       "dat_ia_open: {}: no memory or descriptor to ask for the devices of this host with",
                       in_words(request));
@@ -447,7 +469,7 @@ std::optional<bool> Registry::knows(const std::string& name) {
   Builtins builtin = builtins(false);
   os::Guard guard(lock_);
   if (has_name(known(std::move(builtin.tuples), name), name)) return true;
-  if (builtin.lacks && is_of_network_device(name)) return std::nullopt;
+  if (builtin.unseen.may_have(name)) return std::nullopt;
   return false;
 }
 

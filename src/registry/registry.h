@@ -17,6 +17,7 @@
 
 #include "os/fork.h"
 #include "os/lock.h"
+#include "registry/builtin.h"
 #include "registry/foreign.h"
 #include "registry/library.h"
 #include "registry/static_registry.h"
@@ -96,8 +97,9 @@ class Registry {
 
   // An entry of the static registry and what has become of it.
   struct Entry {
-    explicit Entry(const StaticEntry& of) : constant(of), info(info_of(of.tuple)) {}
+    Entry(const StaticEntry& of, bool by_pattern) : constant(of), of_pattern(by_pattern), info(info_of(of.tuple)) {}
     const StaticEntry& constant;
+    const bool of_pattern;                  // in named_, else in static_
     const DAT_PROVIDER_INFO info;           // what its Provider is given (REG-INIT-2, REG-FINI-1)
     std::unique_ptr<Library> library;       // null: not loaded
     const StaticLibrary* source = nullptr;  // which of constant.libraries it is
@@ -127,9 +129,12 @@ class Registry {
 
   struct Builtins {
     std::vector<Tuple> tuples;
-    bool lacks;  // as in BuiltinNames
+    UnseenDevices unseen;
   };
   Builtins builtins(bool listed) const;
+  void add_tuples_of(const std::string& adapter, bool listed, std::vector<Tuple>& tuples) const;
+  // Those that there are if there is an adapter of that name, which cannot be told; none if it can.
+  std::vector<Tuple> unseen_tuples(const UnseenDevices& unseen, const std::string& name) const;
   Registration* find(const Tuple& tuple) ANYDAT_REQUIRES(lock_);
   Registration* best_registration(const Tuple& request) ANYDAT_REQUIRES(lock_);
   Entry* origin_of(const Tuple& tuple) ANYDAT_REQUIRES(lock_);

@@ -8,6 +8,7 @@
 
 #include "conformance/registry_fixture.h"
 #include "conformance/registry_provider.h"
+#include "support/few_descriptors.h"
 
 namespace anydat::test {
 namespace {
@@ -54,6 +55,32 @@ REGISTRY_TEST(RegistryAdd, ABuiltInAdapterKeepsItsName) {
   ASSERT_THAT(opened.rc, Succeeds());
   EXPECT_EQ(provider.opens, 0);
   close_now(opened);
+}
+
+// REG-ADD-4, REG-ADD-8: nor is its name given away while it cannot be looked for. Others are.
+REGISTRY_TEST(RegistryAdd, ABuiltInAdapterKeepsItsNameForWantOfDescriptors) {
+  FakeProvider provider;
+  const StaticRegistryText conf(entry_line("soft-lo", provider_library("probe"), "", {.safety = "threadsafe"}));
+  close_now(open_ia("soft-lo"));
+  {
+    const FewDescriptors none(0);
+    for (const char* name : {"soft-lo", "soft-of-no-host", "verbs-of-no-host"}) {
+      EXPECT_THAT(provider.add(provider_info(name)), HasType(DAT_INSUFFICIENT_RESOURCES)) << name;
+    }
+    // Those that no adapter of ours has in any case: other versions, a line of dat.conf, another name.
+    EXPECT_THAT(provider.add(provider_info("soft-lo", 1, 1)), Succeeds());
+    EXPECT_THAT(provider.add(provider_info("soft-lo", 1, 3)), Succeeds());
+    EXPECT_THAT(provider.add(provider_info("soft-lo", 1, 2, DAT_TRUE)), Succeeds());
+    EXPECT_THAT(provider.add(provider_info("net0")), Succeeds());
+    EXPECT_THAT(provider.add(provider_info("soft")), HasType(DAT_PROVIDER_ALREADY_REGISTERED));
+    EXPECT_THAT(open_ia("soft-lo").rc, HasType(DAT_INSUFFICIENT_RESOURCES)) << "ours may serve better than 1.3";
+    close_now(open_ia("soft-lo", 1, 1));
+    EXPECT_EQ(provider.opens, 1);
+  }
+  EXPECT_THAT(provider.add(provider_info("soft-lo")), HasType(DAT_PROVIDER_ALREADY_REGISTERED));
+  EXPECT_THAT(provider.add(provider_info("verbs-of-no-host")), Succeeds());
+  close_now(open_ia("soft-lo"));
+  EXPECT_EQ(provider.opens, 1);
 }
 
 // REG-ADD-6, REG-ADD-7.

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // This library as a Provider in a dat.conf: under names of the administrator's choice, and as a second copy of itself,
 // whose objects are foreign to the first. Another registry is played by tests/providers/old_registry.c.
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <filesystem>
 #include <string>
 
 #include "conformance/registry_fixture.h"
 #include "support/dat_fixture.h"
+#include "support/few_descriptors.h"
 
 namespace anydat::test {
 namespace {
@@ -69,8 +76,8 @@ REGISTRY_TEST(RegistryOwn, AnAdapterMayHaveAnotherName) {
   send_a_message("safe-nic");
 }
 
-// D2-CONF-4: one line for all names that begin alike, none of which is listed. A line with the whole name, a registration and a
-// built-in adapter go before it.
+// D2-CONF-4: one line for all names that begin alike, none of which is listed. A line with the whole name, a
+// registration and a built-in adapter go before it.
 REGISTRY_TEST(RegistryOwn, APatternStandsForEveryNameThatBeginsSo) {
   const StaticRegistryText conf(entry_line("*", kOurselves, "soft-no-such-device") +
                                 entry_line("ofa-v2-*", kOurselves, "soft-lo") +
@@ -94,6 +101,56 @@ REGISTRY_TEST(RegistryOwn, APatternStandsForEveryNameThatBeginsSo) {
   for (const char* name : {"ofa-v2-whole", "ofa-v1-ib0", "only-two-x"}) {
     EXPECT_THAT(open_ia(name).rc, HasType(DAT_PROVIDER_NOT_FOUND)) << name;
   }
+}
+
+// D2-CONF-4, IA-OPEN-25: what cannot be told to be no built-in adapter is not taken by a pattern, neither then nor for
+// the time when it can be told.
+REGISTRY_TEST(RegistryOwn, APatternTakesNoBuiltInAdapterForWantOfDescriptors) {
+  const ProbeLog log;
+  const StaticRegistryText conf(entry_line("*", provider_library("probe"), log.instance_data()));
+  close_now(open_ia("soft-lo"));
+  for (const char* name : {"soft-lo", "verbs-of-no-host"}) {
+    const FewDescriptors none(0);
+    EXPECT_THAT(open_ia(name).rc, HasType(DAT_INSUFFICIENT_RESOURCES)) << name;
+  }
+  const Opened built_in = open_ia("soft-lo");
+  ASSERT_THAT(built_in.rc, Succeeds());
+  EXPECT_EQ(adapter_name(built_in.ia), "soft-lo");
+  close_now(built_in);
+  EXPECT_THAT(log.lines(), testing::IsEmpty()) << "the Provider of the line * was loaded";
+  close_now(open_ia("verbs-of-no-host"));
+  EXPECT_EQ(log.count("open verbs-of-no-host"), 1);
+}
+
+// Whether this process could leave for a network of its own, whose loopback device is down.
+bool leave_for_an_empty_network() {
+  return ::unshare(CLONE_NEWNET) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
+}
+
+void bring_loopback_up() {
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::ioctl(socket, SIOCSIFFLAGS, &request), 0);
+  ::close(socket);
+}
+
+// D2-CONF-4: a name that a pattern has stood for is no whole line of dat.conf: its device may come.
+REGISTRY_TEST(RegistryOwn, APatternGivesANameBackToABuiltInAdapterThatComes) {
+  if (!leave_for_an_empty_network()) return;  // that is not permitted here
+  const ProbeLog log;
+  const StaticRegistryText conf(entry_line("*", provider_library("probe"), log.instance_data()));
+  const Opened before = open_ia("soft-lo");
+  ASSERT_THAT(before.rc, Succeeds());
+  ASSERT_EQ(log.count("open soft-lo"), 1) << "the device is up";
+  close_now(before);
+  bring_loopback_up();
+  const Opened built_in = open_ia("soft-lo");
+  ASSERT_THAT(built_in.rc, Succeeds());
+  EXPECT_EQ(log.count("init soft-lo"), 1) << "the Provider of the line * was loaded again";
+  EXPECT_EQ(log.count("open soft-lo"), 1);
+  close_now(built_in);
 }
 
 // RES-8, RES-10: adapters that the host has not got, and versions that we are no Provider of.

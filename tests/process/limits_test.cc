@@ -32,37 +32,13 @@
 #include "raw_peer.h"
 #include "srq_server.h"
 #include "support/dat_fixture.h"
+#include "support/few_descriptors.h"
 #include "support/peer_process.h"
 
 namespace anydat::test {
 namespace {
 
 constexpr std::size_t kContainedBytes = 100'000;
-
-// Uses descriptors up until only `left` can still be opened.
-class FewDescriptors {
- public:
-  explicit FewDescriptors(int left) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = 256;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-    for (int fd = 0; (fd = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0;) {
-      used_.emplace_back(fd);
-    }
-    used_.resize(used_.size() - std::min(used_.size(), static_cast<std::size_t>(left)));
-  }
-  ~FewDescriptors() {
-    used_.clear();
-    ::setrlimit(RLIMIT_NOFILE, &before_);
-  }
-  FewDescriptors(const FewDescriptors&) = delete;
-  FewDescriptors& operator=(const FewDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-  std::vector<Fd> used_;
-};
 
 class Limits : public testing::TestWithParam<Wire> {};
 
@@ -106,6 +82,20 @@ TEST_P(Limits, AnAdapterIsNotSaidToBeNoneForWantOfDescriptors) {
     }
   }
   EXPECT_TRUE(opened);
+}
+
+// The same for adapters of RDMA devices; with descriptors it is seen that there are none of that name.
+TEST_P(Limits, AnRdmaAdapterIsNotSaidToBeNoneForWantOfDescriptors) {
+  const ScopedEnv env(GetParam().env);
+  { const Ia first(GetParam()); }
+  std::string name = "verbs-of-no-host";
+  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+  {
+    const FewDescriptors none(0);
+    EXPECT_THAT(dat_ia_open(name.data(), 4, &async, &ia), HasType(DAT_INSUFFICIENT_RESOURCES));
+  }
+  EXPECT_THAT(dat_ia_open(name.data(), 4, &async, &ia), HasType(DAT_PROVIDER_NOT_FOUND));
 }
 
 // What has nothing to do with devices of this host is what it always is: names of others, and the list.

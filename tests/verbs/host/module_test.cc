@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "process/forked.h"
 #include "support/dat_fixture.h"
+#include "support/few_descriptors.h"
 #include "support/properties.h"
 #include "verbs/host/fake_device.h"
 
@@ -61,6 +63,23 @@ TEST_F(VerbsModule, GivesBackAllThatItHasMade) {
     EXPECT_GT(fake::objects(), before);
   }
   EXPECT_EQ(fake::objects(), before);
+}
+
+// IA-OPEN-25, and not IA-OPEN-23: the devices of a host are looked for with a descriptor.
+TEST_F(VerbsModule, ItsDeviceIsNotSaidToBeNoneForWantOfDescriptors) {
+  { const Ia first(kFake); }
+  const auto open = [](std::string name) {
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    return dat_ia_open(name.data(), 4, &async, &ia);
+  };
+  {
+    const FewDescriptors none(0);
+    EXPECT_THAT(open(kFake.ia_name), HasType(DAT_INSUFFICIENT_RESOURCES));
+    EXPECT_THAT(open("of-another-provider"), HasType(DAT_PROVIDER_NOT_FOUND));
+  }
+  EXPECT_THAT(open("verbs-fake7"), HasType(DAT_PROVIDER_NOT_FOUND));
+  const Ia again(kFake);
 }
 
 // D2-IA-7: the device's own, of the port that is active.
