@@ -32,8 +32,8 @@ bool readable(int fd) {
   pollfd entry{fd, POLLIN, 0};
   return ::poll(&entry, 1, 0) == 1;
 }
-// The number of what has been put into the set first.
-int first_watched(int set) {
+// The number of what is in the set alone.
+int only_watched(int set) {
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(set));
   for (std::string word; info >> word;) {
     if (int number = -1; word == "tfd:" && info >> number) return number;
@@ -255,8 +255,8 @@ TEST_F(LoopTest, ASetOfDescriptorsThatIsAnothersIsNotLookedAt) {
 TEST_F(LoopTest, ASetAndABellThatAreAnothersAreNeitherRungNorChanged) {
   const os::UniqueFd fd = make_eventfd();
   Handler ours([](std::uint32_t) {});
+  const int bell = only_watched(poller.descriptor());
   ASSERT_TRUE(loop.watch(fd.get(), EPOLLIN, ours));
-  const int bell = first_watched(poller.descriptor());
   const os::UniqueFd set = os::UniqueFd::of([] { return ::epoll_create1(EPOLL_CLOEXEC); });
   const os::UniqueFd bell_of_set = make_eventfd();
   ASSERT_EQ(::dup3(set.get(), poller.descriptor(), O_CLOEXEC), poller.descriptor());
