@@ -4,8 +4,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -192,15 +198,29 @@ sockaddr_in loopback_port() {
 // The choice of DAT_WIRE, and what is taken; "nothing" if nothing is, and a connection is asked for at once.
 using Attempt = std::tuple<std::string, std::string>;
 
+// From now on connect(2) finds at once that nothing listens, as it may be told by a filter or another host's answer.
+bool refuse_connections() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ECONNREFUSED),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof program / sizeof program[0], program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
+}
+
 class AttemptsAfterALoss : public testing::TestWithParam<Attempt> {
  protected:
   // Whether a connection that is asked for without a time-out comes to nothing, in a child whose descriptors are taken.
-  static bool comes_to_nothing(DAT_CONN_QUAL port) {
+  static bool comes_to_nothing(DAT_CONN_QUAL port, bool refused_at_once = false) {
     const auto& [choice, kind] = GetParam();
-    return holds_in_child([&choice = choice, &kind = kind, port] {
+    return holds_in_child([&choice = choice, &kind = kind, port, refused_at_once] {
       const Side side({.name = choice, .ia_name = "soft", .env = {{"DAT_WIRE", choice}}});
       TakenDescriptors taken(STDERR_FILENO);
       if (kind != "nothing") taken.take(kind);
+      if (refused_at_once && !refuse_connections()) return true;  // this system gives no filters
       const Ep ep(side);
       if (kind == "nothing") ::closefrom(STDERR_FILENO + 1);
       const DAT_RETURN rc = dat_ep_connect(ep.get(), loopback(), port, DAT_TIMEOUT_INFINITE, 0, nullptr,
@@ -219,6 +239,10 @@ class AttemptsAfterALoss : public testing::TestWithParam<Attempt> {
 TEST_P(AttemptsAfterALoss, EndWhereNothingListens) {
   const DAT_CONN_QUAL closed = SilentPort(loopback_port()).port();
   EXPECT_TRUE(comes_to_nothing(closed));
+}
+
+TEST_P(AttemptsAfterALoss, EndWhereThePortRefusesAtOnce) {
+  EXPECT_TRUE(comes_to_nothing(9, true));
 }
 
 // The socket of such an attempt lasts: a set of the program's would be found to have it.
