@@ -2,20 +2,27 @@
 #include "os/poller.h"
 
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "os/socket.h"
+
 namespace anydat::os {
 
+// The bell is a socket of no name and no peer, which is always writable and a file of its own. An eventfd, which looks
+// like every other, takes its place where a program has been forbidden local sockets and goes by TCP.
 bool Poller::open() {
   const bool opened = epoll_.open();
-  bell_ = UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+  bell_ = open_socket(AF_UNIX, SOCK_DGRAM);
+  if (!bell_) bell_ = UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   return opened && bell_ && epoll_.watch(bell_.get(), 0, nullptr);
 }
 
-// The set that has the bell already is ours. Another that takes it gives it back.
+// The set that has our bell already is ours. Another that takes it gives it back.
 bool Poller::is_ours() const {
+  if (!bell_.is_ours()) return false;
   if (epoll_.watch(bell_.get(), 0, nullptr)) {
     epoll_.forget(bell_.get());
     return false;

@@ -13,8 +13,9 @@ namespace anydat::os {
 //
 // The bell is a descriptor that is always ready, and is watched or not watched. So ringing it writes nothing, and says
 // whether both descriptors still are what they were: a program may have closed them with its own, and have other files
-// by their numbers. What a set says is marked with a number of ours, so that what another's says is told apart without
-// a question to the system.
+// by their numbers. Those may be a set and a bell as well: the numbers of a second copy of this library are given in
+// the same order. So the bell is asked for before the set is changed. What a set says is marked with a number of ours,
+// so that what another's says is told apart without a question to the system.
 //
 // Thread safety: open() first; then any thread may call anything.
 class Poller {
@@ -24,10 +25,14 @@ class Poller {
   // Readable when any of those that are watched is ready, or the bell rings: for poll(2).
   int descriptor() const { return epoll_.descriptor(); }
 
-  // `data` is not null. False when the system has no room for another.
-  bool watch(int fd, std::uint32_t events, void* data) { return epoll_.watch(fd, events, data); }
-  void change(int fd, std::uint32_t events, void* data) { epoll_.change(fd, events, data); }
-  void forget(int fd) { epoll_.forget(fd); }
+  // `data` is not null. False when the system has no room for another. Each does nothing once the bell is another's.
+  bool watch(int fd, std::uint32_t events, void* data) { return bell_.is_ours() && epoll_.watch(fd, events, data); }
+  void change(int fd, std::uint32_t events, void* data) {
+    if (bell_.is_ours()) epoll_.change(fd, events, data);
+  }
+  void forget(int fd) {
+    if (bell_.is_ours()) epoll_.forget(fd);
+  }
   // What is ready, as Epoll::ready() says. The bell has null.
   int ready(std::span<epoll_event> events) const {
     const int count = epoll_.ready(events);
@@ -40,8 +45,9 @@ class Poller {
   bool is_ours() const;
 
  private:
-  // No other file has this descriptor in its set by this number, so nothing but ours takes the change.
-  bool set_bell(std::uint32_t events) const { return epoll_.change(bell_.get(), events, nullptr); }
+  // Our bell is in no other set, so nothing but ours takes the change. To ask costs a sleep a system call, and who
+  // polls nothing.
+  bool set_bell(std::uint32_t events) const { return bell_.is_ours() && epoll_.change(bell_.get(), events, nullptr); }
 
   Epoll epoll_;
   UniqueFd bell_;

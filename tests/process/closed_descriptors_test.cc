@@ -4,7 +4,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -16,12 +23,16 @@
 #include <tuple>
 #include <vector>
 
+#include "forked.h"
 #include "neighbour.h"
 #include "nic/qualifier_ports.h"
 #include "raw_peer.h"
 #include "support/dat_events.h"
+#include "support/dat_fixture.h"
+#include "support/dat_matchers.h"
 #include "support/patience.h"
 #include "support/silent_port.h"
+#include "taken_descriptors.h"
 
 namespace anydat::test {
 namespace {
@@ -171,10 +182,81 @@ TEST_P(ClosedDescriptors, LeaveAnAdapterThatCanBeClosedAndAnotherOpened) {
 
 INSTANTIATE_TEST_SUITE_P(Wires, ClosedDescriptors,
                          testing::Combine(testing::ValuesIn(all_wires()),
-                                          testing::Values("none", "files", "counters", "sockets")),
+                                          testing::Values("none", "files", "counters", "sockets", "sets")),
                          [](const testing::TestParamInfo<Case>& each) {
                            return fmt::format("{}_{}", std::get<Wire>(each.param).name,
                                               std::get<std::string>(each.param));
+                         });
+
+sockaddr_in loopback_port() {
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return any;
+}
+
+// The choice of DAT_WIRE, and what is taken; "nothing" if nothing is, and a connection is asked for at once.
+using Attempt = std::tuple<std::string, std::string>;
+
+// From now on connect(2) finds at once that nothing listens, as it may be told by a filter or another host's answer.
+bool refuse_connections() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ECONNREFUSED),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof program / sizeof program[0], program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
+}
+
+class AttemptsAfterALoss : public testing::TestWithParam<Attempt> {
+ protected:
+  // Whether a connection that is asked for without a time-out comes to nothing, in a child whose descriptors are taken.
+  static bool comes_to_nothing(DAT_CONN_QUAL port, bool refused_at_once = false) {
+    const auto& [choice, kind] = GetParam();
+    return holds_in_child([&choice = choice, &kind = kind, port, refused_at_once] {
+      const Side side({.name = choice, .ia_name = "soft", .env = {{"DAT_WIRE", choice}}});
+      TakenDescriptors taken(STDERR_FILENO);
+      if (kind != "nothing") taken.take(kind);
+      if (refused_at_once && !refuse_connections()) return true;  // this system gives no filters
+      const Ep ep(side);
+      if (kind == "nothing") ::closefrom(STDERR_FILENO + 1);
+      const DAT_RETURN rc = dat_ep_connect(ep.get(), loopback(), port, DAT_TIMEOUT_INFINITE, 0, nullptr,
+                                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+      if (rc == DAT_SUCCESS) {
+        expect_event(side.connect.get(), DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+      } else {
+        EXPECT_THAT(rc, HasType(DAT_INSUFFICIENT_RESOURCES));
+      }
+      EXPECT_EQ(taken.untouched(), "yes");
+      return true;
+    });
+  }
+};
+
+TEST_P(AttemptsAfterALoss, EndWhereNothingListens) {
+  const DAT_CONN_QUAL closed = SilentPort(loopback_port()).port();
+  EXPECT_TRUE(comes_to_nothing(closed));
+}
+
+TEST_P(AttemptsAfterALoss, EndWhereThePortRefusesAtOnce) {
+  EXPECT_TRUE(comes_to_nothing(9, true));
+}
+
+// The socket of such an attempt lasts: a set of the program's would be found to have it.
+TEST_P(AttemptsAfterALoss, EndWhereNothingAnswers) {
+  if (std::get<0>(GetParam()) == "shm") GTEST_SKIP() << "a port is of TCP";
+  const SilentPort port(loopback_port());
+  EXPECT_TRUE(comes_to_nothing(port.port()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Choices, AttemptsAfterALoss,
+                         testing::Combine(testing::Values("auto", "shm", "tcp"),
+                                          testing::Values("nothing", "none", "files", "sets")),
+                         [](const testing::TestParamInfo<Attempt>& each) {
+                           return fmt::format("{}_{}", std::get<0>(each.param), std::get<1>(each.param));
                          });
 
 }  // namespace

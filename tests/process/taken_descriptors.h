@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -29,7 +31,8 @@ class TakenDescriptors {
   explicit TakenDescriptors(int last_known) : last_known_(last_known) {}
 
   // "none": 200 files, by the lowest numbers. Else each number that was open is a file's ("files"), an eventfd's
-  // ("counters"), or a socket's that something has come for ("sockets").
+  // ("counters"), a socket's that something has come for ("sockets"), or an epoll set's in which something is ready
+  // ("sets").
   void take(const std::string& kind) {
     const std::vector<int> before = open_numbers();
     for (const int number : before) ::close(number);
@@ -66,6 +69,8 @@ class TakenDescriptors {
         if (::recv(taken.other, text.data(), kBytes, MSG_DONTWAIT) >= 0 || errno != EAGAIN) {
           return fmt::format("something has been sent by {}, or its end", taken.fd);
         }
+      } else if (!taken.watched.empty()) {
+        if (watched_by(taken.fd) != taken.watched) return fmt::format("{} watches something else", taken.fd);
       } else {
         std::uint64_t count = 0;
         if (::read(taken.fd, &count, sizeof count) != sizeof count || count != kCount) {
@@ -84,6 +89,7 @@ class TakenDescriptors {
     int fd;
     int other;  // the socket at the other end
     struct stat status;
+    std::string watched;  // by the set, in the kernel's words
   };
 
   static std::array<std::byte, kBytes> pattern() {
@@ -101,6 +107,15 @@ class TakenDescriptors {
     std::erase_if(numbers, [](int number) { return ::fcntl(number, F_GETFD) < 0; });
     return numbers;
   }
+  // Empty if it is no set.
+  static std::string watched_by(int fd) {
+    std::ifstream info(fmt::format("/proc/self/fdinfo/{}", fd));
+    std::string all;
+    for (std::string line; std::getline(info, line);) {
+      if (line.starts_with("tfd:")) all += line + "\n";
+    }
+    return all;
+  }
   int make(const std::string& kind) {
     if (kind == "counters") return ::eventfd(kCount, EFD_CLOEXEC | EFD_NONBLOCK);
     if (kind == "sockets") {
@@ -112,13 +127,22 @@ class TakenDescriptors {
       ::close(pair[1]);
       return pair[0];
     }
+    if (kind == "sets") {
+      const int set = ::epoll_create1(EPOLL_CLOEXEC);
+      if (counter_ < 0) counter_ = ::fcntl(make("counters"), F_DUPFD_CLOEXEC, 900);
+      epoll_event event{};
+      event.events = EPOLLIN;
+      event.data.fd = counter_;
+      if (::epoll_ctl(set, EPOLL_CTL_ADD, counter_, &event) != 0) throw std::runtime_error("epoll_ctl");
+      return set;
+    }
     const int fd = ::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     const auto text = pattern();
     if (fd < 0 || ::pwrite(fd, text.data(), kBytes, 0) != kBytes) throw std::runtime_error("no file");
     return fd;
   }
   void remember(int fd) {
-    Taken taken{fd, other_, {}};
+    Taken taken{fd, other_, {}, watched_by(fd)};
     if (::fstat(fd, &taken.status) != 0) throw std::runtime_error("fstat");
     all_.push_back(taken);
   }
@@ -126,6 +150,7 @@ class TakenDescriptors {
   const int last_known_;
   std::vector<Taken> all_;
   int other_ = -1;
+  int counter_ = -1;  // what is ready in each set
 };
 
 }  // namespace anydat::test

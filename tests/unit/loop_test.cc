@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <new>
+#include <string>
 #include <vector>
 
 namespace anydat::nic {
@@ -29,6 +31,14 @@ void ring(const os::UniqueFd& fd) {
 bool readable(int fd) {
   pollfd entry{fd, POLLIN, 0};
   return ::poll(&entry, 1, 0) == 1;
+}
+// The number of what is in the set alone.
+int only_watched(int set) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(set));
+  for (std::string word; info >> word;) {
+    if (int number = -1; word == "tfd:" && info >> number) return number;
+  }
+  return -1;
 }
 
 struct Source final : PollSource {
@@ -239,6 +249,33 @@ TEST_F(LoopTest, ASetOfDescriptorsThatIsAnothersIsNotLookedAt) {
   EXPECT_EQ(::epoll_wait(another, &event, 1, 0), 1) << "the other set has been changed";
   ::close(another);
   ::close(poller.descriptor());
+}
+
+// The numbers of both, and the one has the other in it: a second copy of the library takes them in the same order.
+TEST_F(LoopTest, ASetAndABellThatAreAnothersAreNeitherRungNorChanged) {
+  const os::UniqueFd fd = make_eventfd();
+  Handler ours([](std::uint32_t) {});
+  const int bell = only_watched(poller.descriptor());
+  ASSERT_TRUE(loop.watch(fd.get(), EPOLLIN, ours));
+  const os::UniqueFd set = os::UniqueFd::of([] { return ::epoll_create1(EPOLL_CLOEXEC); });
+  const os::UniqueFd bell_of_set = make_eventfd();
+  ASSERT_EQ(::dup3(set.get(), poller.descriptor(), O_CLOEXEC), poller.descriptor());
+  ASSERT_EQ(::dup3(bell_of_set.get(), bell, O_CLOEXEC), bell);
+  epoll_event event{};
+  ASSERT_EQ(::epoll_ctl(set.get(), EPOLL_CTL_ADD, bell, &event), 0);
+  event.events = EPOLLIN;
+  ASSERT_EQ(::epoll_ctl(set.get(), EPOLL_CTL_ADD, fd.get(), &event), 0);
+  EXPECT_FALSE(poller.ring());
+  EXPECT_FALSE(readable(set.get())) << "the other's bell rings";
+  EXPECT_FALSE(poller.silence());
+  EXPECT_FALSE(poller.is_ours());
+  loop.change_watch(fd.get(), 0, ours);
+  loop.unwatch(fd.get(), ours);
+  ring(fd);
+  EXPECT_TRUE(readable(set.get())) << "the other set has been changed";
+  EXPECT_FALSE(loop.watch(fd.get(), EPOLLIN, ours));
+  ::close(poller.descriptor());
+  ::close(bell);
 }
 
 TEST_F(LoopTest, ADescriptorThatCannotBeWatchedIsRefused) {

@@ -4,6 +4,7 @@
 // tests, for every call of both versions.)
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <exception>
@@ -18,6 +19,7 @@
 
 #include "party.h"
 #include "process/forked.h"
+#include "support/patience.h"
 #include "support/wire.h"
 
 namespace anydat::test {
@@ -231,6 +233,28 @@ TEST_P(OneProcess, AForkIsOneForBoth) {
   EXPECT_TRUE(one->knows_its_objects());
   EXPECT_TRUE(other->knows_its_objects());
   converse(*one, *other);
+}
+
+// A program closes all descriptors with an adapter of one version open, and opens one of the other. The libraries take
+// the same numbers in the same order, so that what is left of the first finds the second's set and bell by its own.
+TEST_P(OneProcess, OneThatHasTheNumbersOfOneThatLostThemIsLeftAlone) {
+  EXPECT_TRUE(holds_in_child([this] {
+    const auto here = [this] {
+      const OfModule loser = of_12();
+      ::closefrom(STDERR_FILENO + 1);
+      return of_20();  // before that one is closed
+    }();
+    const auto there = of_20();
+    connect(*there, *here);
+    here->offer_buffer();
+    {
+      const std::jthread asleep = started([&here] { here->receive(100, 1); });
+      std::this_thread::sleep_for(quiet_time());
+      there->send(100, 1);
+    }
+    converse(*here, *there);
+    return true;
+  }));
 }
 
 // The handlers that each has for a fork take no lock that a thread inside the other could keep.

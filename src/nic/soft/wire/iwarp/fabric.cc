@@ -51,6 +51,7 @@ void Fabric::shut_down() {
 }
 
 void Fabric::descriptors_lost() {
+  ready_.note_loss();
   const std::vector<TcpStream*> streams(streams_.begin(), streams_.end());
   for (TcpStream* stream : streams) {
     if (streams_.contains(stream)) stream->descriptors_lost();
@@ -68,6 +69,7 @@ ListenerEvents* Fabric::listener(ConnQual qual) const {
 }
 
 bool Fabric::watch(TcpStream& stream, int fd) {
+  if (!engine().descriptor_loss().descriptors_are_ours()) return false;
   try {
     streams_.insert(&stream);
   } catch (const std::bad_alloc&) {

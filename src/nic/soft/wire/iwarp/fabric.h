@@ -49,7 +49,8 @@ class Fabric final : public PollSource, public FdHandler {
   void add_listener(ConnQual qual, ListenerEvents& events) { listeners_[qual] = &events; }
   void remove_listener(ConnQual qual) { listeners_.erase(qual); }
 
-  // Connections, which are told of everything that happens to their sockets, once each time.
+  // Connections, which are told of everything that happens to their sockets, once each time. False when the system has
+  // no room for another, or the descriptors are not ours any more: then there are no turns either.
   bool watch(TcpStream& stream, int fd);
   void unwatch(TcpStream& stream, int fd);
   void schedule_turn(Turn& turn);      // the next pass calls stream.turn()

@@ -46,10 +46,14 @@ base::HiddenOrder order_of(std::uint64_t port, std::uint64_t other) {
 }  // namespace
 
 Negotiation::SetUp::SetUp(Negotiation& of)
-    : negotiation(of), patience(kGreetingPatience), impatience([this] { negotiation.greet_again(); }) {}
+    : negotiation(of),
+      patience(kGreetingPatience),
+      impatience([this] { negotiation.greet_again(); }),
+      refusal([this] { negotiation.fail(ConnectFailure::refused); }) {}
 
 Negotiation::SetUp::~SetUp() {
   negotiation.stream_.fabric().engine().cancel_timer(impatience);
+  negotiation.stream_.fabric().engine().cancel_timer(refusal);
 }
 
 // Also all the memory that the connection will need for it.
@@ -112,15 +116,16 @@ void Negotiation::inquired(std::uint16_t port, ConnectFailure why) {
   }
 }
 
-// The outcome comes with a turn or an event of the socket, so never before the call that asked has done its part.
+// The outcome comes by time or with an event of the socket, so never before the call that asked has done its part.
 Status Negotiation::dial(const Address& remote, std::uint64_t port) {
+  if (!stream_.fabric().engine().descriptor_loss().descriptors_are_ours()) return Status::no_memory;
   remote_ = with_port(remote, port);
   auto [status, socket] = reserved_ ? call(stream_.fabric().adapter(), remote_, std::move(reserved_))
                                     : call(stream_.fabric().adapter(), remote_);
   if (status != Status::ok) return status;
   phase_ = Phase::connecting;
-  if (!socket) {  // refused, which is a report like any other
-    stream_.fabric().schedule_turn(stream_.reading_turn());
+  if (!socket) {  // refused, which is a report like any other; it needs no descriptor, and has none that could be lost
+    stream_.fabric().engine().set_timer(set_up_->refusal, os::now_ns());
     return Status::ok;
   }
   if (const Address local = local_end(socket.get()); local.generic.sa_family != AF_UNSPEC) {
@@ -367,6 +372,7 @@ void Negotiation::hung_up_on() {
 
 void Negotiation::abandon() {
   if (inquiry_) std::exchange(inquiry_, nullptr)->abandon();
+  if (set_up_) stream_.fabric().engine().cancel_timer(set_up_->refusal);
   reserved_.reset();
 }
 

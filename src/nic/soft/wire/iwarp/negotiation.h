@@ -78,6 +78,7 @@ class Negotiation {
     Negotiation& negotiation;
     os::Nanoseconds patience;
     Timer impatience;  // active: the greeting is not answered
+    Timer refusal;     // active: nothing listens at the port
   };
 
   void make_offer();

@@ -14,17 +14,18 @@ constexpr std::uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 }  // namespace
 
 bool ReadySockets::add(TcpStream& stream, int fd) {
-  return epoll_.watch(fd, kEvents, &stream);
+  return !lost_ && epoll_.watch(fd, kEvents, &stream);
 }
 
 void ReadySockets::remove(TcpStream& stream, int fd) {
-  epoll_.forget(fd);
+  if (!lost_) epoll_.forget(fd);
   for (epoll_event& event : told_next_) {
     if (event.data.ptr == &stream) event.data.ptr = nullptr;
   }
 }
 
 void ReadySockets::tell_arrivals(TcpStream& stream, bool on) {
+  if (lost_) return;
   epoll_.change(stream.socket(), on ? kEvents : kEvents & ~static_cast<std::uint32_t>(EPOLLIN), &stream);
 }
 

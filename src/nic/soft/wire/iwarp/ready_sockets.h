@@ -19,6 +19,8 @@ class ReadySockets {
   bool open() { return epoll_.open(); }
   int fd() const { return epoll_.descriptor(); }
   bool is_open() const { return epoll_.is_open(); }
+  // The descriptor is not ours any more: no set is changed from now on, which may be the program's.
+  void note_loss() { lost_ = true; }
 
   // Each event is told once (EPOLLET).
   bool add(TcpStream& stream, int fd);
@@ -41,6 +43,7 @@ class ReadySockets {
 
  private:
   os::Epoll epoll_;
+  bool lost_ = false;
   std::array<epoll_event, budget::kReadyPerPass> events_;
   std::span<epoll_event> told_next_;  // of those
 };

@@ -65,10 +65,6 @@ void TcpStream::told() {
 
 bool TcpStream::turn(bool told) {
   if (over()) return false;
-  if (negotiation_.phase() == Phase::connecting && !socket_) {
-    negotiation_.fail(ConnectFailure::refused);
-    return true;
-  }
   if (!socket_) return false;
   disconnection_.or_break([this] {
     requester_.bring();
