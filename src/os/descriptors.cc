@@ -19,11 +19,11 @@ namespace anydat::os {
 
 constinit DescriptorTable Descriptors::own_;
 
-int Descriptors::move_up(int fd) {
-  const int floor = lowest();
+int Descriptors::move_up(int fd, int beyond) {
+  const int floor = lowest() + beyond;
   if (fd < 0 || fd >= floor) return fd;
   const int high = fcntl(fd, F_DUPFD_CLOEXEC, floor);
-  if (high < 0) return fd;
+  if (high < 0) return beyond > 0 ? move_up(fd) : fd;
   close_number(fd);
   return high;
 }

@@ -36,9 +36,9 @@ class Descriptors {
   };
 
   // The same with a number that programs do not get soon: they get the lowest that is free, and some make
-  // select() of it. Where a limit leaves no such number, the descriptor keeps the one it has. Does not change errno
-  // where there is no descriptor.
-  static int move_up(int fd);
+  // select() of it; `beyond` keeps so many numbers more below it. Where a limit leaves no such number, the descriptor
+  // keeps the one it has. Does not change errno where there is no descriptor.
+  static int move_up(int fd, int beyond = 0);
 
   // The library has opened `fd`. 0 if the table has no place for it: a process has to have a million descriptors open
   // before it gets one, or no memory.

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "os/socket.h"
+#include "os/descriptors.h"
+#include "os/random.h"
 
 namespace anydat::os {
 
@@ -15,8 +16,11 @@ namespace anydat::os {
 // like every other, takes its place where a program has been forbidden local sockets and goes by TCP.
 bool Poller::open() {
   const bool opened = epoll_.open();
-  bell_ = open_socket(AF_UNIX, SOCK_DGRAM);
-  if (!bell_) bell_ = UniqueFd::of([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+  const int beyond = 64 + static_cast<int>(random_number() % 192);
+  bell_ = UniqueFd::of([=] {
+    const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return Descriptors::move_up(fd >= 0 ? fd : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), beyond);
+  });
   return opened && bell_ && epoll_.watch(bell_.get(), 0, nullptr);
 }
 

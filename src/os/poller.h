@@ -14,8 +14,9 @@ namespace anydat::os {
 // The bell is a descriptor that is always ready, and is watched or not watched. So ringing it writes nothing, and says
 // whether both descriptors still are what they were: a program may have closed them with its own, and have other files
 // by their numbers. Those may be a set and a bell as well: the numbers of a second copy of this library are given in
-// the same order. So the bell is asked for before the set is changed. What a set says is marked with a number of ours,
-// so that what another's says is told apart without a question to the system.
+// the same order. So the bell has a number by chance, and a file of its own, which is looked at before the set is
+// changed, but by ringing. What a set says is marked with a number of ours, so that what another's says is told apart
+// without a question to the system.
 //
 // Thread safety: open() first; then any thread may call anything.
 class Poller {
@@ -45,9 +46,9 @@ class Poller {
   bool is_ours() const;
 
  private:
-  // Our bell is in no other set, so nothing but ours takes the change. To ask costs a sleep a system call, and who
-  // polls nothing.
-  bool set_bell(std::uint32_t events) const { return bell_.is_ours() && epoll_.change(bell_.get(), events, nullptr); }
+  // Our bell is in no other set, and another's has its number hardly ever, so nothing but ours takes the change. To ask
+  // for the file as well would cost each sleep one more call of the system, or two.
+  bool set_bell(std::uint32_t events) const { return epoll_.change(bell_.get(), events, nullptr); }
 
   Epoll epoll_;
   UniqueFd bell_;
