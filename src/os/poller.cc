@@ -4,7 +4,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "os/descriptors.h"
@@ -12,13 +11,15 @@
 
 namespace anydat::os {
 
-// The bell is a socket of no name and no peer, which is always writable and a file of its own. An eventfd, which looks
-// like every other, takes its place where a program has been forbidden local sockets and goes by TCP.
+// The bell is a socket of no name and no peer, which is always writable and a file of its own. Where a program has been
+// forbidden local sockets it is one for UDP; an eventfd, which looks like every other, where it has been forbidden
+// both.
 bool Poller::open() {
   const bool opened = epoll_.open();
   const int beyond = 64 + static_cast<int>(random_number() % 192);
   bell_ = UniqueFd::of([=] {
-    const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     return Descriptors::move_up(fd >= 0 ? fd : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), beyond);
   });
   return opened && bell_ && epoll_.watch(bell_.get(), 0, nullptr);

@@ -108,7 +108,10 @@ PlayedSleep PlayedSystem::let_other_run(SleepEnd end) {
   other_ends = end;
   turn = Turn::other;
   turn_changed.notify_all();
-  if (!turn_changed.wait_for(lock, patience(), [] { return turn == Turn::test; })) {
+  played = false;  // this wait is the test's own
+  const bool sleeps_again = turn_changed.wait_for(lock, patience(), [] { return turn == Turn::test; });
+  played = true;
+  if (!sleeps_again) {
     turn = Turn::both;
     turn_changed.notify_all();
     throw std::runtime_error("the other thread does not sleep");

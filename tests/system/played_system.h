@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A clock and sleeps that a test plays: time passes when it says so, and a thread that sleeps stays where it is until
-// the test has done what happens meanwhile. So what a thread sleeps for, and how long, is seen to the nanosecond, and
-// is the same on a machine that does other things.
+// the test has done what happens meanwhile. So what a thread sleeps for, and how long, does not depend on what else the
+// machine does.
 //
 // One of two threads runs at a time: the test's, or the only other one that calls src/os.
 #pragma once

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "nic/soft/adapter.h"
+#include "nic/soft/scatter.h"
 
 namespace anydat::nic::soft {
 
@@ -68,20 +69,11 @@ bool OwnPages::there(std::span<const Segment> segments, CopyRange range, std::ui
 
 bool OwnPages::all_there(std::span<const Segment> segments, CopyRange range, std::uint64_t left, bool to_write,
                          std::uint64_t now, CopiedBy by) {
-  for (const Segment& segment : segments) {
-    if (range.count == 0) break;
-    if (range.offset >= segment.length) {
-      range.offset -= segment.length;
-      continue;
-    }
-    const std::uint64_t rest_of_segment = segment.length - range.offset;
-    const std::uint64_t part = std::min(range.count, rest_of_segment);
-    if (!there(segment.address + range.offset, part, std::min(left, rest_of_segment), to_write, now, by)) return false;
-    range.count -= part;
-    left -= part;
-    range.offset = 0;
-  }
-  return true;
+  return for_each_piece(segments, range.offset, range.count, [&](const Piece& piece) {
+    if (!there(piece.address, piece.count, std::min(left, piece.room), to_write, now, by)) return false;
+    left -= piece.count;
+    return true;
+  });
 }
 
 bool OwnPages::all_there(std::span<const iovec> pieces, std::uint64_t now) {

@@ -16,6 +16,7 @@
 #include "nic/verbs/shared_queue.h"
 #include "nic/verbs/window.h"
 #include "os/descriptor.h"
+#include "os/processor.h"
 
 namespace anydat::nic::verbs {
 
@@ -151,6 +152,7 @@ VerbsAdapter::~VerbsAdapter() {
   engine_.remove_source(*this);
   engine_.unlock();
   engine_.waiting().stop();
+  let_abandoned_calls_end();
   engine_.lock();
   abandoned_.drop_all();
   engine_.unlock();
@@ -256,6 +258,17 @@ void VerbsAdapter::descriptors_lost() {
   device_->descriptors_lost();
   completions_.queues().descriptors_lost();
   if (!gone_) end_everything();
+}
+
+// Each has a moment, of which no timer tells any more.
+void VerbsAdapter::let_abandoned_calls_end() {
+  for (const os::Nanoseconds until = os::now_ns() + AbandonedAttempts::kCallMax; os::now_ns() < until;) {
+    engine_.lock();
+    const bool any = abandoned_.any_in_call();
+    engine_.unlock();
+    if (!any) break;
+    os::sleep_for(1'000'000);
+  }
 }
 
 void VerbsAdapter::end_everything() {

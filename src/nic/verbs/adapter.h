@@ -87,6 +87,7 @@ class VerbsAdapter final : public Adapter, public PollSource {
                std::vector<DeviceAddress> addresses);
   Status start();
   void descriptors_lost();
+  void let_abandoned_calls_end();
   void end_everything();
 
   std::unique_ptr<Device> device_;

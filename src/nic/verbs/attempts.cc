@@ -13,13 +13,6 @@
 
 namespace anydat::nic::verbs {
 
-namespace {
-
-// How long the call of an abandoned attempt may go on.
-constexpr os::Nanoseconds kCallMax = os::kNsPerSecond;
-
-}  // namespace
-
 KernelCalls::Ref dial(KernelCalls& calls, rdma_cm_id* id, rdma_conn_param parameters,
                       std::span<const std::byte> private_data) {
   const auto run = [id, parameters, data = std::vector(private_data.begin(), private_data.end())]() mutable {
@@ -31,10 +24,14 @@ KernelCalls::Ref dial(KernelCalls& calls, rdma_cm_id* id, rdma_conn_param parame
   return calls.start(run, [id](int error) { static_cast<CmHandler*>(id->context)->on_dialled(id, error); });
 }
 
-void AbandonedAttempts::keep(AbandonedAttempt attempt) {
+void AbandonedAttempts::keep(AbandonedAttempt attempt, bool gently) {
   if (attempt.id) attempt.id->context = static_cast<CmHandler*>(this);
-  attempt.since = os::now_ns();
-  if (attempt.dial && !cut_timer_.pending()) engine_.set_timer(cut_timer_, attempt.since + kCallMax);
+  if (attempt.dial && gently && !calls_.crowded() && calls_.has_begun(*attempt.dial)) {
+    attempt.cut_at = os::now_ns() + kCallMax;
+    if (!cut_timer_.pending()) engine_.set_timer(cut_timer_, attempt.cut_at);
+  } else if (attempt.dial) {
+    calls_.cancel(*attempt.dial);
+  }
   try {
     attempts_.push_back(std::move(attempt));
   } catch (const std::bad_alloc&) {
@@ -47,17 +44,32 @@ void AbandonedAttempts::keep(AbandonedAttempt attempt) {
   }
 }
 
+// They are in the order of their times.
 void AbandonedAttempts::cut_off_calls() {
-  for (const AbandonedAttempt& attempt : attempts_) {
-    if (!attempt.dial) continue;
-    if (attempt.since + kCallMax > os::now_ns()) return engine_.set_timer(cut_timer_, attempt.since + kCallMax);
+  for (AbandonedAttempt& attempt : attempts_) {
+    if (!attempt.dial || attempt.cut_at == 0) continue;
+    if (attempt.cut_at > os::now_ns()) return engine_.set_timer(cut_timer_, attempt.cut_at);
     calls_.cancel(*attempt.dial);
+    attempt.cut_at = 0;
   }
+}
+
+void AbandonedAttempts::make_way() {
+  if (!calls_.crowded()) return;
+  for (AbandonedAttempt& attempt : attempts_) {
+    if (!attempt.dial || attempt.cut_at == 0) continue;
+    calls_.cancel(*attempt.dial);
+    attempt.cut_at = 0;
+  }
+}
+
+bool AbandonedAttempts::any_in_call() const {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const AbandonedAttempt& attempt) { return attempt.dial && attempt.cut_at != 0; });
 }
 
 void AbandonedAttempts::drop(AbandonedAttempt& attempt) {
   if (attempt.dial) {
-    calls_.cancel(*attempt.dial);
     attempt.unwanted = true;
   } else {
     attempt.id.reset();
@@ -108,6 +120,7 @@ void AbandonedAttempts::drop_all() {
   for (AbandonedAttempt& attempt : attempts_) {
     if (attempt.going) continue;
     if (attempt.dial) {
+      calls_.cancel(*attempt.dial);
       drop(attempt);
     } else {
       drop_unanswered(attempt);

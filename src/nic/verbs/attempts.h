@@ -37,7 +37,7 @@ struct AbandonedAttempt {
   bool counted = false;              // among those that receive from it
   KernelCalls::Ref dial;             // a call that the identifier is still in, and must outlive; or null
   bool unwanted = false;             // goes when that is over
-  os::Nanoseconds since = 0;         // it was abandoned
+  os::Nanoseconds cut_at = 0;        // when that call is cut off if it is not over; 0: at once
   KernelCalls::Ref going;            // its identifier is being destroyed; or null
 };
 
@@ -47,15 +47,24 @@ struct AbandonedAttempt {
 //
 // A call that is cut off makes the kernel close the TCP connection at once, perhaps before the other side has accepted
 // it; and soft-iWARP takes that for the end of the listener, whose socket the new one resembles until then (seen with
-// Linux 6.1). So a call has a moment to come to its end, which takes no longer than a round trip where a host answers.
+// Linux 6.1). So the call for a connection has a moment to come to its end, which takes no longer than a round trip
+// where a host answers, unless another call waits for its thread.
 //
 // With the engine held.
 class AbandonedAttempts final : public CmHandler {
  public:
+  // How long the call for a connection may go on.
+  static constexpr os::Nanoseconds kCallMax = os::kNsPerSecond;
+
   AbandonedAttempts(Engine& engine, CompletionQueues& queues, Reaper& reaper, KernelCalls& calls)
       : engine_(engine), queues_(queues), reaper_(reaper), calls_(calls), cut_timer_([this] { cut_off_calls(); }) {}
 
-  void keep(AbandonedAttempt attempt);
+  // `gently`: its call has a moment.
+  void keep(AbandonedAttempt attempt, bool gently = false);
+  // A call is to be made for which there may be no thread.
+  void make_way();
+  // Whether one of the calls has its moment.
+  bool any_in_call() const;
   // Gives up everything of one that is no attempt any more, or none yet; the end of its queue pair is not waited for.
   void drop(AbandonedAttempt& attempt);
   void drop_all();

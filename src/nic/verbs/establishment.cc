@@ -142,6 +142,7 @@ void Establishment::dial_plain(rdma_cm_id* id, const rdma_conn_param& parameters
     data = wanted.emplace(write_wanted({Wanted::Kind::connection, service_, data}));
   }
   try {
+    adapter_.abandoned().make_way();
     dial_ = dial(adapter_.kernel_calls(), id, parameters, data);
     unanswered_ = true;
   } catch (const std::bad_alloc&) {
@@ -313,7 +314,7 @@ bool Establishment::abandon_unanswered() {
   AbandonedAttempt attempt = queue_pair_.device().take_apart();
   attempt.id = std::move(id_);
   attempt.dial = std::exchange(dial_, nullptr);
-  adapter_.abandoned().keep(std::move(attempt));
+  adapter_.abandoned().keep(std::move(attempt), true);
   return true;
 }
 
@@ -323,7 +324,7 @@ void Establishment::release_id() {
   attempt.id = std::move(id_);
   attempt.dial = std::exchange(dial_, nullptr);
   attempt.unwanted = true;
-  adapter_.abandoned().keep(std::move(attempt));
+  adapter_.abandoned().keep(std::move(attempt), true);
 }
 
 void Establishment::reset() {

@@ -105,6 +105,12 @@ void KernelCalls::finish(Worker& self, int error) {
   engine_.schedule(task_);
 }
 
+bool KernelCalls::has_begun(const Call& call) {
+  engine_.assert_held();
+  const std::lock_guard guard(lock_);
+  return std::none_of(waiting_.begin(), waiting_.end(), [&](const Ref& one) { return one.get() == &call; });
+}
+
 void KernelCalls::cancel(Call& call) {
   engine_.assert_held();
   const std::lock_guard guard(lock_);

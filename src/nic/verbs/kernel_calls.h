@@ -30,6 +30,10 @@ class KernelCalls {
   // ECANCELED or ENOMEM where `run` has not been called, or EINTR where it was cancelled: then what it did may have
   // been done all the same. May throw std::bad_alloc.
   Ref start(std::function<int()> run, std::function<void(int error)> done);
+  // All threads that there may be are there.
+  bool crowded() const { return workers_.size() >= kThreads; }
+  // A thread is in it, or has been.
+  bool has_begun(const Call& call);
   // Its answer is of no interest any more: the call ends as soon as the kernel lets it.
   void cancel(Call& call);
   // Waits until a call is over, or makes it here if no thread has begun it. It is not told of.

@@ -178,8 +178,18 @@ std::uint64_t TcpRequest::remote_port() const {
   return port_of(remote_);
 }
 
+// Once the program has closed our descriptors, whatever has the socket's number is not ours to write to.
+bool TcpRequest::socket_is_ours() const {
+  return fabric_.engine().descriptor_loss().descriptors_are_ours() && socket_.is_ours();
+}
+
 void TcpRequest::turn_away(std::span<const std::byte> private_data) {
   if (!socket_) return;
+  if (!socket_is_ours()) {
+    leave();
+    socket_.reset();
+    return;
+  }
   send_rejection(socket_.get(), asked_, private_data);
   leave();
   fabric_.setups_and_ends().part(std::move(socket_), Transmitter(fabric_.chunks()), Stranger::Stage::leaving, remote_);
@@ -187,7 +197,9 @@ void TcpRequest::turn_away(std::span<const std::byte> private_data) {
 
 // The program learns it when it accepts: the peer has gone (CR-ACC-5).
 void TcpRequest::turn_out() {
-  if (socket_) send_rejection(socket_.get(), asked_, write_refusal({Refusal::Why::nobody_listens, 0}));
+  if (socket_ && socket_is_ours()) {
+    send_rejection(socket_.get(), asked_, write_refusal({Refusal::Why::nobody_listens, 0}));
+  }
   socket_.reset();
 }
 

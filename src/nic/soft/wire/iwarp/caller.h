@@ -66,6 +66,7 @@ class TcpRequest final : public ConnectionRequest, public Stranger {
 
  private:
   void answer(const StartUp& frame);
+  bool socket_is_ours() const;
   void turn_away(std::span<const std::byte> private_data);
 
   Fabric& fabric_;

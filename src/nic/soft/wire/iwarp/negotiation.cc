@@ -321,7 +321,7 @@ void Negotiation::accept(os::UniqueFd socket) {
   phase_ = Phase::accepting;
   if (!stream_.take_socket(std::move(socket))) {
     // Who is only hung up on may ask once more, in revision 1.
-    if (stream_.socket() >= 0) {
+    if (stream_.socket() >= 0 && stream_.fabric().engine().descriptor_loss().descriptors_are_ours()) {
       send_rejection(stream_.socket(), set_up_->frame, write_refusal({Refusal::Why::nobody_listens, 0}));
     }
     stream_.drop_socket();

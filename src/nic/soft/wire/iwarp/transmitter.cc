@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/big_endian.h"
+#include "nic/soft/scatter.h"
 #include "nic/soft/wire/iwarp/format/mpa.h"
 #include "os/socket.h"
 
@@ -20,22 +21,6 @@ constexpr std::size_t kPiecesPerCall = 256;
 constexpr std::size_t kChunksPerCall = 8;
 // What the socket does not take has been summed up for nothing, so that is not done far ahead.
 constexpr std::uint64_t kSummedPerCall = 1 << 20;
-
-// Calls f(address, count) for the pieces of the message's bytes [offset, offset + count).
-template <typename F>
-void for_each_piece(std::span<const Segment> segments, std::uint64_t offset, std::uint64_t count, F&& f) {
-  for (const Segment& segment : segments) {
-    if (count == 0) return;
-    if (offset >= segment.length) {
-      offset -= segment.length;
-      continue;
-    }
-    const std::uint64_t part = std::min(count, segment.length - offset);
-    f(reinterpret_cast<const std::byte*>(segment.address + offset), part);
-    count -= part;
-    offset = 0;
-  }
-}
 
 }  // namespace
 
@@ -88,9 +73,9 @@ bool Transmitter::append(const SegmentHeader& header, std::span<const Segment> p
   if (!frame) return false;
   std::byte* to = frame + kFrameLengthBytes;
   to += write_segment_header(header, {to, kSegmentHeaderBytesMax});
-  for_each_piece(payload, 0, payload_bytes, [&](const std::byte* piece, std::uint64_t bytes) {
-    std::memcpy(to, piece, bytes);
-    to += bytes;
+  for_each_piece(payload, 0, payload_bytes, [&](const Piece& piece) {
+    std::memcpy(to, piece.bytes(), piece.count);
+    to += piece.count;
   });
   seal(frame, segment_bytes);
   return true;
@@ -219,9 +204,9 @@ void Transmitter::Frames::add(const GatheredMessage& message, std::uint64_t offs
   base::store_big(frame.front.data(), static_cast<std::uint16_t>(segment_bytes));
   pieces[used++] = {frame.front.data(), kFrameLengthBytes + header_bytes};
   std::uint32_t sum = crc ? crc32c(0, std::span(frame.front).first(kFrameLengthBytes + header_bytes)) : 0;
-  for_each_piece(message.segments, offset, payload_bytes, [&](const std::byte* piece, std::uint64_t bytes) {
-    pieces[used++] = {const_cast<std::byte*>(piece), bytes};
-    if (crc) sum = crc32c(sum, {piece, bytes});
+  for_each_piece(message.segments, offset, payload_bytes, [&](const Piece& piece) {
+    pieces[used++] = {piece.bytes(), piece.count};
+    if (crc) sum = crc32c(sum, {piece.bytes(), piece.count});
   });
   frame.trailer = {};
   const std::size_t padding = frame_padding(segment_bytes);

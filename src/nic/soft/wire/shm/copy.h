@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "nic/soft/scatter.h"
 #include "nic/types.h"
 
 #if defined(__SSE2__)
@@ -23,17 +24,8 @@ void gather(std::span<const nic::Segment> segments, std::uint64_t offset, std::u
     }
     return;
   }
-  for (const nic::Segment& segment : segments) {
-    if (count == 0) return;
-    if (offset >= segment.length) {
-      offset -= segment.length;
-      continue;
-    }
-    const std::uint64_t part = std::min(count, segment.length - offset);
-    sink(reinterpret_cast<const std::byte*>(segment.address + offset), static_cast<std::size_t>(part));
-    count -= part;
-    offset = 0;
-  }
+  for_each_piece(segments, offset, count,
+                 [&](const Piece& piece) { sink(static_cast<const std::byte*>(piece.bytes()), piece.count); });
 }
 
 // Copies past the caches: the bytes are for another processor, and would only push out what this one needs. `to` is

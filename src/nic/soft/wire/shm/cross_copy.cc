@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 
+#include "nic/soft/scatter.h"
 #include "os/fork.h"
 #include "os/peer_process.h"
 #include "os/random.h"
@@ -25,20 +26,6 @@ constinit os::PerProcess<Probe> probe;
 
 using Vector = std::array<iovec, 64>;
 
-std::size_t add(std::span<iovec> vector, std::size_t used, std::uint64_t address, std::uint64_t length,
-                CopyRange& left) {
-  if (left.count == 0 || used == vector.size()) return used;
-  if (left.offset >= length) {
-    left.offset -= length;
-    return used;
-  }
-  const std::uint64_t part = std::min(left.count, length - left.offset);
-  vector[used] = {reinterpret_cast<void*>(address + left.offset), part};
-  left.count -= part;
-  left.offset = 0;
-  return used + 1;
-}
-
 }  // namespace
 
 void offer_probe(SegmentHeader& header, std::uint32_t thread) {
@@ -49,10 +36,8 @@ void offer_probe(SegmentHeader& header, std::uint32_t thread) {
 
 bool CopyBatch::add(std::span<const nic::Segment> local, std::span<const MemoryBody::Span> remote, CopyRange range) {
   if (local_.size() - locals_ < local.size() || remote_.size() - remotes_ < remote.size()) return false;
-  CopyRange left = range;
-  for (const nic::Segment& segment : local) locals_ = shm::add(local_, locals_, segment.address, segment.length, left);
-  left = range;
-  for (const MemoryBody::Span& span : remote) remotes_ = shm::add(remote_, remotes_, span.address, span.length, left);
+  locals_ += pieces_of(local, range.offset, range.count, std::span(local_).subspan(locals_));
+  remotes_ += pieces_of(remote, range.offset, range.count, std::span(remote_).subspan(remotes_));
   bytes_ += range.count;
   return true;
 }
@@ -112,11 +97,8 @@ CopyOutcome PeerMemory::copy(std::span<const nic::Segment> local, std::span<cons
   if (thread <= 0) return CopyOutcome::not_reachable;
   while (range.count > 0) {
     Vector here, there;
-    std::size_t here_count = 0, there_count = 0;
-    CopyRange left = range;
-    for (const nic::Segment& segment : local) here_count = add(here, here_count, segment.address, segment.length, left);
-    left = range;
-    for (const MemoryBody::Span& span : remote) there_count = add(there, there_count, span.address, span.length, left);
+    const std::size_t here_count = pieces_of(local, range.offset, range.count, here);
+    const std::size_t there_count = pieces_of(remote, range.offset, range.count, there);
     const ssize_t moved = call(thread, std::span(here).first(here_count), std::span(there).first(there_count));
     if (moved <= 0) return failed(moved < 0 ? errno : EFAULT);
     range.offset += static_cast<std::uint64_t>(moved);

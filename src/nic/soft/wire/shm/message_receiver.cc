@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "nic/soft/adapter.h"
+#include "nic/soft/scatter.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
 
@@ -116,15 +117,10 @@ bool MessageReceiver::next_buffer_there(std::size_t length) {
   const ReceivePool::Slot* const next = receives_.buffers().next();
   if (!next) return false;
   const std::uint64_t now = adapter_.engine().ticks();
-  std::uint64_t left = length;
-  for (const nic::Segment& segment : next->all()) {
-    const std::uint64_t part = std::min(left, segment.length);
-    if (!adapter_.resident_pages().are_resident(0, {segment.address, part}, true, now,
-                                                ResidentPages::CopiedBy::us_in_short))
-      return false;
-    left -= part;
-  }
-  return true;
+  return for_each_piece(next->all(), 0, length, [&](const Piece& piece) {
+    return adapter_.resident_pages().are_resident(0, {piece.address, piece.count}, true, now,
+                                                  ResidentPages::CopiedBy::us_in_short);
+  });
 }
 
 void MessageReceiver::deliver_backlog() {

@@ -7,6 +7,7 @@
 
 #include "nic/budget.h"
 #include "nic/soft/adapter.h"
+#include "nic/soft/scatter.h"
 #include "nic/soft/wire/shm/cross_copy.h"
 #include "nic/soft/wire/shm/fabric.h"
 #include "nic/soft/wire/shm/stream.h"
@@ -107,13 +108,12 @@ bool RendezvousReceiver::offer(const AnnounceBody& body, bool can_pull, Arriving
     return false;
   MemoryBody target{};
   std::uint64_t left = body.length;
-  for (const nic::Segment& segment : buffer) {
-    if (segment.length == 0 || left == 0) continue;
-    if (target.span_count == kSpansMax) break;
-    const std::uint64_t part = std::min(left, segment.length);
-    target.spans[target.span_count++] = {segment.address, part};
-    left -= part;
-  }
+  for_each_piece(buffer, 0, body.length, [&](const Piece& piece) {
+    if (target.span_count == kSpansMax) return false;
+    target.spans[target.span_count++] = {piece.address, piece.count};
+    left -= piece.count;
+    return true;
+  });
   if (left != 0 || !stream_.link()->grants().issue(target.grant_slot, target.grant)) return false;
   large.memory = target;
   return true;
