@@ -165,7 +165,7 @@ void ForkHeldOff::wait_for_forks() {
 void ForkHeldOff::prepare() {
   forks_.fetch_add(1);
   const timespec pause{0, 50'000};
-  const Nanoseconds until = now_ns() + 200'000'000;
+  const Nanoseconds until = now_ns() + kNsPerSecond;
   while (inside_.load() > 0 && now_ns() < until) syscall(SYS_nanosleep, &pause, nullptr);
 }
 

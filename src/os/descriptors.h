@@ -100,7 +100,7 @@ class Descriptors {
 
 // While one lives, no other thread of the process can fork: for the few system calls between which a descriptor is open
 // and not in the table, or the other way round. Nothing in between may block, or begin another such section. A fork
-// waits for at most 0.2 s, since the thread that forks may be inside one itself, in a signal's handler; a
+// waits for at most a second, since the thread that forks may be inside one itself, in a signal's handler; a
 // section waits for at most half a second for a fork, since a handler of the program's that comes after ours may wait
 // for this thread, or be in a call of the library itself.
 class ForkHeldOff {

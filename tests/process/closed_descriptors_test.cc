@@ -236,6 +236,28 @@ class AttemptsAfterALoss : public testing::TestWithParam<Attempt> {
   }
 };
 
+// CR-REJ-1: the active side hears nothing, as of a peer that is gone; what has its socket's number hears nothing
+// either.
+TEST_P(AttemptsAfterALoss, ARequestThatHasComeBeforeIsTurnedAwayInSilence) {
+  const auto& [choice, kind] = GetParam();
+  if (kind == "nothing") GTEST_SKIP() << "nothing has the socket's number";
+  EXPECT_TRUE(holds_in_child([&choice = choice, &kind = kind] {
+    const Wire wire{.name = choice, .ia_name = "soft", .env = {{"DAT_WIRE", choice}}};
+    const Side active(wire);
+    Side passive(wire);
+    TakenDescriptors taken(STDERR_FILENO);
+    const Ep ep(active);
+    require(dat_ep_connect(ep.get(), loopback(), passive.listen(), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+            "dat_ep_connect");
+    const DAT_EVENT request = expect_event(passive.requests.get(), DAT_CONNECTION_REQUEST_EVENT);
+    taken.take(kind);
+    EXPECT_THAT(dat_cr_reject(request.event_data.cr_arrival_event_data.cr_handle), Succeeds());
+    EXPECT_EQ(taken.untouched(), "yes");
+    return true;
+  }));
+}
+
 TEST_P(AttemptsAfterALoss, EndWhereNothingListens) {
   const DAT_CONN_QUAL closed = SilentPort(loopback_port()).port();
   EXPECT_TRUE(comes_to_nothing(closed));
@@ -254,7 +276,7 @@ TEST_P(AttemptsAfterALoss, EndWhereNothingAnswers) {
 
 INSTANTIATE_TEST_SUITE_P(Choices, AttemptsAfterALoss,
                          testing::Combine(testing::Values("auto", "shm", "tcp"),
-                                          testing::Values("nothing", "none", "files", "sets")),
+                                          testing::Values("nothing", "none", "files", "sockets", "sets")),
                          [](const testing::TestParamInfo<Attempt>& each) {
                            return fmt::format("{}_{}", std::get<0>(each.param), std::get<1>(each.param));
                          });
