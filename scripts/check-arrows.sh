@@ -34,8 +34,8 @@ src/nic/verbs	base/ os/ env/ nic/* nic/verbs/	^(dat2?|anydat)/	the hardware NIC 
 src/dapl	base/ os/ env/ nic/* dapl/	^(dat2?|anydat|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp|poll|sys/eventfd|netdb)	DAT objects ask the NIC through nic/adapter.h and know no socket, no verbs, no C header and no caller
 src/registry	base/ os/ env/ nic/* nic/soft/* nic/verbs/* dapl/error.h registry/ face/dat.h version.h	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	the registry finds providers: talking to a peer belongs into a NIC
 src/face	*	^(infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	entry points translate and call: behaviour belongs into the objects
-src/face12	dapl/ face/ face12/ os/cancel.h registry/registry.h	^(dat2|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	only what is particular to version 1.2 of the interface stands here
-src/face20	dapl/ env/print.h face/ face20/ os/cancel.h registry/registry.h	^(dat/|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	only what is particular to version 2.0 of the interface stands here
+src/face12	dapl/ face/ face12/ os/cancel.h	^(dat2|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	only what is particular to version 1.2 of the interface stands here
+src/face20	dapl/ env/print.h face/ face20/ os/cancel.h	^(dat/|infiniband|rdma|sys/socket|sys/epoll|sys/un|netinet/tcp)	only what is particular to version 2.0 of the interface stands here
 include	-	^(infiniband|rdma|anydat/.*/)	published headers stand alone: include only <dat/...>, <anydat/...> or the system's
 include/dat	-	^(infiniband|rdma|anydat|dat2)/	the headers of 1.2 and of 2.0 stand apart: include only <dat/...> or the system's
 include/dat2	-	^(infiniband|rdma|anydat|dat)/	the headers of 1.2 and of 2.0 stand apart: include only <dat2/...> or the system's

@@ -27,7 +27,7 @@ void write_to_standard_error(std::string_view text) {
   sigset_t pending;
   sigpending(&pending);
   // Not through libc, where both are cancellation points.
-  if (syscall(SYS_write, STDERR_FILENO, text.data(), text.size()) < 0 && (errno == EPIPE || errno == EFBIG)) {
+  if (uncancelled::write(STDERR_FILENO, text.data(), text.size()) < 0 && (errno == EPIPE || errno == EFBIG)) {
     const int signal = errno == EPIPE ? SIGPIPE : SIGXFSZ;
     sigemptyset(&raised);
     sigaddset(&raised, signal);

@@ -66,7 +66,6 @@ class VerbsAdapter final : public Adapter, public PollSource {
   Device& device() { return *device_; }
   CompletionPoller& completions() { return completions_; }
   Reaper& reaper() { return reaper_; }
-  KernelCalls& kernel_calls() { return kernel_calls_; }
   AbandonedAttempts& abandoned() { return abandoned_; }
   const std::vector<DeviceAddress>& addresses() const { return addresses_; }  // at least one
   rdma_event_channel* cm_channel() const { return cm_channel_.get(); }

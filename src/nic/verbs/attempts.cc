@@ -13,15 +13,16 @@
 
 namespace anydat::nic::verbs {
 
-KernelCalls::Ref dial(KernelCalls& calls, rdma_cm_id* id, rdma_conn_param parameters,
-                      std::span<const std::byte> private_data) {
+KernelCalls::Ref AbandonedAttempts::dial(rdma_cm_id* id, rdma_conn_param parameters,
+                                         std::span<const std::byte> private_data) {
+  if (calls_.crowded()) cut_off_calls(os::kForever);
   const auto run = [id, parameters, data = std::vector(private_data.begin(), private_data.end())]() mutable {
     parameters.private_data = data.data();
     parameters.private_data_len = static_cast<std::uint8_t>(std::min<std::size_t>(data.size(), 255));
     const os::CancelOn point(true);
     return rdma_connect(id, &parameters) == 0 ? 0 : errno;
   };
-  return calls.start(run, [id](int error) { static_cast<CmHandler*>(id->context)->on_dialled(id, error); });
+  return calls_.start(run, [id](int error) { static_cast<CmHandler*>(id->context)->on_dialled(id, error); });
 }
 
 void AbandonedAttempts::keep(AbandonedAttempt attempt, bool gently) {
@@ -45,19 +46,10 @@ void AbandonedAttempts::keep(AbandonedAttempt attempt, bool gently) {
 }
 
 // They are in the order of their times.
-void AbandonedAttempts::cut_off_calls() {
+void AbandonedAttempts::cut_off_calls(os::Nanoseconds due) {
   for (AbandonedAttempt& attempt : attempts_) {
     if (!attempt.dial || attempt.cut_at == 0) continue;
-    if (attempt.cut_at > os::now_ns()) return engine_.set_timer(cut_timer_, attempt.cut_at);
-    calls_.cancel(*attempt.dial);
-    attempt.cut_at = 0;
-  }
-}
-
-void AbandonedAttempts::make_way() {
-  if (!calls_.crowded()) return;
-  for (AbandonedAttempt& attempt : attempts_) {
-    if (!attempt.dial || attempt.cut_at == 0) continue;
+    if (attempt.cut_at > due) return engine_.set_timer(cut_timer_, attempt.cut_at);
     calls_.cancel(*attempt.dial);
     attempt.cut_at = 0;
   }
@@ -117,10 +109,10 @@ void AbandonedAttempts::drop_unanswered(AbandonedAttempt& attempt) {
 }
 
 void AbandonedAttempts::drop_all() {
+  cut_off_calls(os::kForever);
   for (AbandonedAttempt& attempt : attempts_) {
     if (attempt.going) continue;
     if (attempt.dial) {
-      calls_.cancel(*attempt.dial);
       drop(attempt);
     } else {
       drop_unanswered(attempt);

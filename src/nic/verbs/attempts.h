@@ -20,11 +20,6 @@ namespace anydat::nic::verbs {
 
 class SharedQueue;
 
-// Calls rdma_connect() where it holds up nothing else. `parameters` without private data; the handler of `id` hears of
-// the end of the call. May throw std::bad_alloc.
-KernelCalls::Ref dial(KernelCalls& calls, rdma_cm_id* id, rdma_conn_param parameters,
-                      std::span<const std::byte> private_data);
-
 // What belongs to an attempt to connect that is not waited for any more, and that the other side has not answered.
 struct AbandonedAttempt {
   CmIdPtr id;
@@ -37,7 +32,7 @@ struct AbandonedAttempt {
   bool counted = false;              // among those that receive from it
   KernelCalls::Ref dial;             // a call that the identifier is still in, and must outlive; or null
   bool unwanted = false;             // goes when that is over
-  os::Nanoseconds cut_at = 0;        // when that call is cut off if it is not over; 0: at once
+  os::Nanoseconds cut_at = 0;        // when that call is cut off; 0: it has been
   KernelCalls::Ref going;            // its identifier is being destroyed; or null
 };
 
@@ -57,12 +52,17 @@ class AbandonedAttempts final : public CmHandler {
   static constexpr os::Nanoseconds kCallMax = os::kNsPerSecond;
 
   AbandonedAttempts(Engine& engine, CompletionQueues& queues, Reaper& reaper, KernelCalls& calls)
-      : engine_(engine), queues_(queues), reaper_(reaper), calls_(calls), cut_timer_([this] { cut_off_calls(); }) {}
+      : engine_(engine), queues_(queues), reaper_(reaper), calls_(calls), cut_timer_([this] {
+          cut_off_calls(os::now_ns());
+        }) {}
+
+  // Calls rdma_connect() where it holds up nothing else, and before abandoned calls have had their moments if there is
+  // no thread for it. `parameters` without private data; the handler of `id` hears of the end of the call. May throw
+  // std::bad_alloc.
+  KernelCalls::Ref dial(rdma_cm_id* id, rdma_conn_param parameters, std::span<const std::byte> private_data);
 
   // `gently`: its call has a moment.
   void keep(AbandonedAttempt attempt, bool gently = false);
-  // A call is to be made for which there may be no thread.
-  void make_way();
   // Whether one of the calls has its moment.
   bool any_in_call() const;
   // Gives up everything of one that is no attempt any more, or none yet; the end of its queue pair is not waited for.
@@ -78,7 +78,7 @@ class AbandonedAttempts final : public CmHandler {
   void on_dialled(rdma_cm_id* id, int error) override;
 
  private:
-  void cut_off_calls();
+  void cut_off_calls(os::Nanoseconds due);  // whose moments are over by then
   void drop_unanswered(AbandonedAttempt& attempt);
   void forget_dropped() {
     std::erase_if(attempts_, [](const AbandonedAttempt& attempt) { return !attempt.id && !attempt.going; });

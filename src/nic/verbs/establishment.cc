@@ -142,8 +142,7 @@ void Establishment::dial_plain(rdma_cm_id* id, const rdma_conn_param& parameters
     data = wanted.emplace(write_wanted({Wanted::Kind::connection, service_, data}));
   }
   try {
-    adapter_.abandoned().make_way();
-    dial_ = dial(adapter_.kernel_calls(), id, parameters, data);
+    dial_ = adapter_.abandoned().dial(id, parameters, data);
     unanswered_ = true;
   } catch (const std::bad_alloc&) {
     failed(failure_of(ENOMEM));

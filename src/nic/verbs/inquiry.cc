@@ -88,7 +88,7 @@ void Inquiry::ask(Question& question) {
   if (adapter_.device().is_iwarp()) {
     const auto wanted = write_wanted({Wanted::Kind::whose, qual_, {}});
     try {
-      question.dial = dial(adapter_.kernel_calls(), question.id.get(), parameters, wanted);
+      question.dial = adapter_.abandoned().dial(question.id.get(), parameters, wanted);
     } catch (const std::bad_alloc&) {
       return is_stranger(question, ConnectFailure::unreachable);
     }
